@@ -1,15 +1,15 @@
 """Asking all optimizers: ranking, what stops one from answering, and what happens when one fails."""
 
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import Any
 
 import pytest
 
 from gpa_lsp.diagnosis.advice import advise as module
 from gpa_lsp.diagnosis.advice.advise import advise_kernel, list_optimizers
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion, HidingMatch, HidingRegion
-from gpa_lsp.diagnosis.advice.model import LEAST_SPEEDUP, Category, Hotspot, Silence, SilenceStage
-from gpa_lsp.diagnosis.advice.optimizers import EliminationOptimizer, HidingOptimizer, Optimizer
+from gpa_lsp.diagnosis.advice.model import LEAST_SPEEDUP, Category, Hotspot, SilenceStage
+from gpa_lsp.diagnosis.advice.optimizers import Optimizer
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.kernel.place import COUNTERS
@@ -24,63 +24,37 @@ SOURCE = """
 KERNEL = write_kernel(SOURCE)
 
 
-class Eliminate(EliminationOptimizer):
-    """Matches a given number of samples of the kernel."""
-
-    name: ClassVar[str] = "eliminate"
-    title: ClassVar[str] = "Eliminate"
-    category: ClassVar[Category] = Category.CODE
-    group: ClassVar[str] = "test"
-
-    def __init__(self, samples: float, name: str = "eliminate") -> None:
-        self.samples = samples
-        type(self).name = name
-
-    def match(self, subject: Subject) -> EliminationMatch | Silence:
-        hotspot = Hotspot(
-            def_row=0,
-            use_row=1,
-            reason="long_scoreboard",
-            category=None,
-            samples=self.samples,
-            latency_samples=self.samples / 2,
-        )
-        scope = Scope(kind=ScopeKind.LINE, function="kernel", row=0, file="k.cu", line=3)
-        region = EliminationRegion(
-            scope=scope, samples=self.samples, latency_samples=self.samples / 2, hotspots=(hotspot,)
-        )
-        return EliminationMatch(regions=(region,), hint="Do it.")
+SCOPE = Scope(kind=ScopeKind.LINE, function="kernel", row=0, file="k.cu", line=3)
 
 
-class Hide(HidingOptimizer):
-    """Matches most of the samples, of which few can be hidden."""
-
-    name: ClassVar[str] = "hide"
-    title: ClassVar[str] = "Hide"
-    category: ClassVar[Category] = Category.CODE
-    group: ClassVar[str] = "test"
-
-    def match(self, subject: Subject) -> HidingMatch | Silence:
-        scope = Scope(kind=ScopeKind.LINE, function="kernel", row=0, file="k.cu", line=3)
-        hotspot = Hotspot(def_row=0, use_row=1, reason="long_scoreboard", category=None, samples=80, latency_samples=70)
-        region = HidingRegion(
-            scope=scope, samples=80, latency_samples=20, active_samples=20, hotspots=(hotspot,), hint="Do it."
-        )
-        return HidingMatch(regions=(region,), active_samples=20, hint="Do it.")
+def match(samples: float) -> EliminationMatch:
+    """A given number of samples of the kernel."""
+    spot = Hotspot(
+        def_row=0, use_row=1, reason="long_scoreboard", category=None, samples=samples, latency_samples=samples / 2
+    )
+    region = EliminationRegion(scope=SCOPE, samples=samples, latency_samples=samples / 2, hotspots=(spot,))
+    return EliminationMatch(regions=(region,), hint="Do it.")
 
 
-class Fail(Eliminate):
-    """Trips."""
+def hide(subject: Subject) -> HidingMatch:
+    """Most of the samples, of which few can be hidden."""
+    spot = Hotspot(def_row=0, use_row=1, reason="long_scoreboard", category=None, samples=80, latency_samples=70)
+    region = HidingRegion(
+        scope=SCOPE, samples=80, latency_samples=20, active_samples=20, hotspots=(spot,), hint="Do it."
+    )
+    return HidingMatch(regions=(region,), active_samples=20, hint="Do it.")
 
-    def match(self, subject: Subject) -> EliminationMatch | Silence:
-        raise ZeroDivisionError("no")
+
+def fail(subject: Subject) -> EliminationMatch:
+    raise ZeroDivisionError("no")
 
 
-class Needy(Eliminate):
-    """Needs a counter and a metric nobody collected."""
+def write(name: str, find: Any, **needs: Any) -> Optimizer:
+    return Optimizer(name=name, title=name.capitalize(), category=Category.CODE, group="test", find=find, **needs)
 
-    needs_counters: ClassVar[tuple[str, ...]] = ("global_sectors",)
-    needs_metrics: ClassVar[tuple[str, ...]] = ("dram__bytes.sum",)
+
+def eliminate(samples: float, name: str = "eliminate") -> Optimizer:
+    return write(name, lambda subject: match(samples))
 
 
 @pytest.fixture
@@ -91,10 +65,7 @@ def chosen(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Optimizer]]:
 
 
 def test_the_largest_estimate_comes_first(chosen: dict[str, Optimizer]) -> None:
-    class Other(Eliminate):
-        pass
-
-    chosen.update(a=Eliminate(20, "a"), b=Other(50, "b"))
+    chosen.update(a=eliminate(20, "a"), b=eliminate(50, "b"))
     advice, problems = advise_kernel(Subject(KERNEL, blame_kernel(KERNEL)))
     assert [one.optimizer for one in advice.advice] == ["b", "a"]
     assert not problems
@@ -103,14 +74,14 @@ def test_the_largest_estimate_comes_first(chosen: dict[str, Optimizer]) -> None:
 def test_below_a_roof_the_larger_estimate_comes_first(chosen: dict[str, Optimizer]) -> None:
     roof = {"gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed": 80.0}
     kernel = write_kernel(SOURCE, metrics=roof)
-    chosen.update(hide=Hide(), eliminate=Eliminate(50))
+    chosen.update(hide=write("hide", hide, needs_split=True), eliminate=eliminate(50))
     found, _ = advise_kernel(Subject(kernel, blame_kernel(kernel)))
     assert [advice.optimizer for advice in found.advice] == ["eliminate", "hide"]
     assert found.advice[0].matched_samples < found.advice[1].matched_samples
 
 
 def test_what_gains_next_to_nothing_is_silent(chosen: dict[str, Optimizer]) -> None:
-    chosen.update(a=Eliminate(0.5))
+    chosen.update(a=eliminate(0.5))
     advice, _ = advise_kernel(Subject(KERNEL, blame_kernel(KERNEL)))
     assert advice.advice == ()
     assert advice.silences[0].stage is SilenceStage.TOO_SMALL
@@ -118,10 +89,7 @@ def test_what_gains_next_to_nothing_is_silent(chosen: dict[str, Optimizer]) -> N
 
 
 def test_a_failing_optimizer_is_a_problem_and_the_others_go_on(chosen: dict[str, Optimizer]) -> None:
-    class Good(Eliminate):
-        pass
-
-    chosen.update(a=Fail(20, "bad"), b=Good(50, "good"))
+    chosen.update(a=write("bad", fail), b=eliminate(50, "good"))
     advice, (problem,) = advise_kernel(Subject(KERNEL, blame_kernel(KERNEL)))
     assert [one.optimizer for one in advice.advice] == ["good"]
     assert "ZeroDivisionError" in problem.message
@@ -130,7 +98,8 @@ def test_a_failing_optimizer_is_a_problem_and_the_others_go_on(chosen: dict[str,
 
 
 def test_missing_counters_and_metrics_are_named_with_the_remedy(chosen: dict[str, Optimizer]) -> None:
-    chosen.update(a=Needy(20, "needy"))
+    needs = {"needs_counters": ("global_sectors",), "needs_metrics": ("dram__bytes.sum",)}
+    chosen.update(a=write("needy", lambda subject: match(20), **needs))
     (silence,) = advise_kernel(Subject(KERNEL, blame_kernel(KERNEL)))[0].silences
     assert silence.stage is SilenceStage.NO_METRICS
     assert "global sectors" in silence.message

@@ -9,7 +9,7 @@ from gpa_lsp.code.binary.opcodes import Access
 from gpa_lsp.diagnosis.advice.advise import find_obstacle
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.model import Advice
-from gpa_lsp.diagnosis.advice.optimizers import EliminationOptimizer
+from gpa_lsp.diagnosis.advice.optimizers import Optimizer
 from gpa_lsp.diagnosis.advice.optimizers.atomic_contention import OPTIMIZER as ATOMICS
 from gpa_lsp.diagnosis.advice.optimizers.branch_divergence import OPTIMIZER as DIVERGENCE
 from gpa_lsp.diagnosis.advice.optimizers.constant_cache_misses import OPTIMIZER as CONSTANTS
@@ -23,7 +23,7 @@ from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, mark_accesses
 from gpa_lsp.profile.model import Launch
 from tests.real_reports import REPORTS, read_subjects
 
-OPTIMIZERS: tuple[EliminationOptimizer, ...] = (
+OPTIMIZERS: tuple[Optimizer, ...] = (
     COALESCING, CONFLICTS, TRANSACTIONS, DIVERGENCE, CONSTANTS, BARRIERS, ATOMICS, DRAIN,
 )  # fmt: skip
 WITH_EXCESS = {

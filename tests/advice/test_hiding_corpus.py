@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gpa_lsp.diagnosis.advice.model import Advice, Silence, SilenceStage
-from gpa_lsp.diagnosis.advice.optimizers import HidingOptimizer
+from gpa_lsp.diagnosis.advice.optimizers import Optimizer
 from gpa_lsp.diagnosis.advice.optimizers.async_copy import OPTIMIZER as ASYNC_COPY
 from gpa_lsp.diagnosis.advice.optimizers.code_reordering import OPTIMIZER as CODE_REORDERING
 from gpa_lsp.diagnosis.advice.optimizers.loop_unrolling import OPTIMIZER as LOOP_UNROLLING
@@ -15,7 +15,7 @@ OPTIMIZERS = (LOOP_UNROLLING, CODE_REORDERING, ASYNC_COPY)
 pytestmark = pytest.mark.corpus
 
 
-def ask(optimizer: HidingOptimizer, report: str, kernel: str) -> Advice | Silence:
+def ask(optimizer: Optimizer, report: str, kernel: str) -> Advice | Silence:
     (subject,) = [subject for subject in read_subjects(report) if kernel in subject.kernel.mangled_name]
     return optimizer.advise(subject)
 

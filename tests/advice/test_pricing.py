@@ -35,7 +35,7 @@ from tests.conftest import examples
 from tests.rows.written import write_kernel
 
 LABEL = Label(
-    optimizer="tested",
+    name="tested",
     title="Tested",
     category=Category.CODE,
     group="tests",
@@ -258,7 +258,6 @@ def test_hiding_leaves_the_traffic_and_the_instructions():
 
 def parallel(subject: Subject, **overrides: object) -> Advice | Silence:
     values = {
-        "scope": KERNEL,
         "warps_per_scheduler": 4.0,
         "new_warps_per_scheduler": 8.0,
         "issue_ratio": 0.1,
@@ -276,7 +275,7 @@ def test_parallel_is_equation_10():
     expected = (1 - 0.9**8) / (1 - 0.9**4)
     assert advice.speedup.estimate == advice.speedup.uncapped == pytest.approx(expected)
     assert advice.speedup.low < expected < advice.speedup.high
-    assert (advice.scope, advice.regions) == (KERNEL, ())
+    assert (advice.scope, advice.regions) == (nest().scopes.scopes[0], ())
     assert advice.matched_samples == advice.matched_latency_samples == 860
     assert advice.reasons == ("Equations 7 to 9: from 4 to 8 warps per scheduler, 10 % of 1,000 samples issued",)
 
@@ -294,7 +293,7 @@ def test_parallel_is_cut_at_its_bound():
 
 
 def idle(subject: Subject, saved: float, bound: float = 10.0) -> Advice | Silence:
-    match = IdleMatch(scope=KERNEL, saved_ratio=saved, bound=bound, bound_reason="the blocks", hint="fill it")
+    match = IdleMatch(saved_ratio=saved, bound=bound, bound_reason="the blocks", hint="fill it")
     return price_idle(subject, LABEL, match)
 
 

@@ -17,18 +17,16 @@ MODULES = {
     "tall_blocks": """
         from gpa_lsp.diagnosis.advice.matches import IdleMatch
         from gpa_lsp.diagnosis.advice.model import Category
-        from gpa_lsp.diagnosis.advice.optimizers import IdleOptimizer
+        from gpa_lsp.diagnosis.advice.optimizers import Optimizer
 
-        class TallBlocks(IdleOptimizer):
-            name, title, category, group = "tall_blocks", "Taller blocks", Category.PARALLEL, "idle"
+        def match(subject):
+            return IdleMatch(
+                saved_ratio=0.2, bound=1.25, bound_reason="they are taller", hint="Make blocks taller."
+            )
 
-            def match(self, subject):
-                return IdleMatch(
-                    scope=subject.scopes.scopes[0], saved_ratio=0.2, bound=1.25,
-                    bound_reason="they are taller", hint="Make blocks taller.",
-                )
-
-        OPTIMIZER = TallBlocks()
+        OPTIMIZER = Optimizer(
+            name="tall_blocks", title="Taller blocks", category=Category.PARALLEL, group="idle", find=match
+        )
         """,
     "height": """
         from gpa_lsp.diagnosis.analyses.answers import Answer

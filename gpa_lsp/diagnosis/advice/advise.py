@@ -15,11 +15,7 @@ from gpa_lsp.diagnosis.advice.model import (
     Silence,
     SilenceStage,
 )
-from gpa_lsp.diagnosis.advice.optimizers import (
-    NO_STATES,
-    Optimizer,
-    ParallelOptimizer,
-)
+from gpa_lsp.diagnosis.advice.optimizers import NO_STATES, Optimizer, find_lack
 from gpa_lsp.diagnosis.advice.residency import measure_issue_ratio
 from gpa_lsp.diagnosis.advice.verdict import decide_standing, describe_memory, is_memory_full, list_units, rank
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
@@ -94,10 +90,10 @@ def find_obstacle(optimizer: Optimizer, subject: Subject) -> Silence | None:
     if optimizer.needs_grid and longest is not None and (longest.grid is None or longest.block is None):
         message = say("the profile does not record the grid and block size of the launch")
         return optimizer.silent(SilenceStage.NOT_KNOWN, message)
-    is_unknown = subject.total_samples == 0 and isinstance(optimizer, ParallelOptimizer)
-    if is_unknown and not measure_issue_ratio(subject):
+    if optimizer.needs_states and subject.total_samples == 0 and not measure_issue_ratio(subject):
         return optimizer.silent(SilenceStage.NOT_KNOWN, NO_STATES)
-    return optimizer.find_lack(subject, optimizer.needs_counters, optimizer.needs_metrics)
+    lack = find_lack(subject, optimizer.needs_counters, optimizer.needs_metrics)
+    return None if lack is None else optimizer.silent(*lack)
 
 
 def ask(

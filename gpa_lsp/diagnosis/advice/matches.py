@@ -1,11 +1,11 @@
-"""What optimizers hand to pricing. Each kind of match has one kind of formula; the types keep them apart."""
+"""What optimizers hand to pricing. Each kind of match has one kind of formula (:func:`~gpa_lsp.diagnosis.advice.pricing.price`)."""
 
 from collections.abc import Mapping
 from math import inf
 
 from msgspec import Struct, field
 
-from gpa_lsp.diagnosis.advice.model import Hotspot
+from gpa_lsp.diagnosis.advice.model import Category, Hotspot
 from gpa_lsp.foundation.prose import NOTHING, Sentence
 from gpa_lsp.kernel.scopes import Scope
 
@@ -27,24 +27,6 @@ class EliminationRegion(Struct, frozen=True, kw_only=True):
         return self.samples or self.counted
 
 
-class EliminationMatch(Struct, frozen=True, kw_only=True):
-    """Stalls and work that a change would remove: priced by GPA Equation 2, and by what it leaves for each unit."""
-
-    regions: tuple[EliminationRegion, ...]  # disjoint in samples; empty where it is about the whole kernel
-    hint: Sentence  # what to do
-    caveats: tuple[Sentence, ...] = ()  # see :class:`~gpa_lsp.diagnosis.advice.model.Advice`
-    reasons: tuple[Sentence, ...] = ()  # what the match rests on
-    # unit → the part of its work that stays (:func:`~gpa_lsp.diagnosis.advice.work_left.count_work_left`); those that are not named keep all
-    work: Mapping[str, float] = field(default_factory=dict)
-    least: Mapping[str, float] = field(
-        default_factory=dict
-    )  # the same where all goes well, for the bound; empty where that is no less
-    most: float = inf  # what the change itself cannot exceed, whatever the units allow
-    # stall reason → the part of a warp's time in that state that would go, beside what the regions hold
-    states: Mapping[str, float] = field(default_factory=dict)
-    added: float = 0.0  # the part of the warps' time that they wait then and not now
-
-
 class HidingRegion(Struct, frozen=True, kw_only=True):
     """Latency in one place that rearranged code could fill."""
 
@@ -62,46 +44,71 @@ class HidingRegion(Struct, frozen=True, kw_only=True):
         return self.samples
 
 
-class HidingMatch(Struct, frozen=True, kw_only=True):
+class Match(Struct, frozen=True, kw_only=True):
+    """What every match says."""
+
+    hint: Sentence  # what to do, with the concrete numbers
+    caveats: tuple[Sentence, ...] = ()  # what it would break or cannot know, one sentence each
+    reasons: tuple[Sentence, ...] = ()  # what the match rests on
+    title: str = ""  # of this case, where the optimizer's own does not fit it
+    category: Category | None = None  # the same
+
+
+class EliminationMatch(Match, frozen=True, kw_only=True):
+    """Stalls and work that a change would remove: priced by GPA Equation 2, and by what it leaves for each unit."""
+
+    regions: tuple[EliminationRegion, ...]  # disjoint in samples; empty where it is about the whole kernel
+    # unit → the part of its work that stays (:func:`~gpa_lsp.diagnosis.advice.work_left.count_work_left`); those that are not named keep all
+    work: Mapping[str, float] = field(default_factory=dict)
+    # the same where all goes well, for the bound; empty where that is no less
+    least: Mapping[str, float] = field(default_factory=dict)
+    most: float = inf  # what the change itself cannot exceed, whatever the units allow
+    # stall reason → the part of a warp's time in that state that would go, beside what the regions hold
+    states: Mapping[str, float] = field(default_factory=dict)
+    added: float = 0.0  # the part of the warps' time that they wait then and not now
+
+
+class HidingMatch(Match, frozen=True, kw_only=True):
     """Latency that rearranged code could fill: priced by GPA Equations 4 and 5."""
 
     regions: tuple[HidingRegion, ...]  # disjoint in matched samples
     # A that all regions together can draw from; a region nested in another one draws from the same
     active_samples: float
-    hint: Sentence  # what to do
-    caveats: tuple[Sentence, ...] = ()  # see :class:`~gpa_lsp.diagnosis.advice.model.Advice`
-    reasons: tuple[Sentence, ...] = ()  # what the match rests on
     # part of the matched waits for global memory that goes because more loads are in flight, which takes no issuing cycles (Little's law); 0 for a
     # change that only moves other instructions
     overlap: float = 0.0
     work: Mapping[str, float] = field(default_factory=dict)  # as in :class:`EliminationMatch`
 
 
-class ParallelMatch(Struct, frozen=True, kw_only=True):
+class ParallelMatch(Match, frozen=True, kw_only=True):
     """Another number of blocks or threads: priced by GPA Equations 6 to 10."""
 
-    scope: Scope  # the kernel
     warps_per_scheduler: float  # W, active warps of one scheduler now
     new_warps_per_scheduler: float  # W_new
     issue_ratio: float  # R_I, issued samples of all samples
     # Equation 10 with 1 / C_W (block increase: the same work in more, smaller blocks); False for more resident warps of the same size, which gain
     # only C_I
-    scales_warps: bool
-    factor: float  # f of Equation 10
+    scales_warps: bool = False
+    factor: float = 1.0  # f of Equation 10
     bound: float  # what can be reached at most
     bound_reason: Sentence  # what sets it
-    hint: Sentence  # what to do, with the concrete numbers
-    caveats: tuple[Sentence, ...] = ()  # see :class:`~gpa_lsp.diagnosis.advice.model.Advice`
-    reasons: tuple[Sentence, ...] = ()  # what the match rests on
 
 
-class IdleMatch(Struct, frozen=True, kw_only=True):
+class IdleMatch(Match, frozen=True, kw_only=True):
     """A part of the run in which hardware has nothing to do (tail, imbalance, idle lanes): priced by the time it takes."""
 
-    scope: Scope  # the kernel
     saved_ratio: float  # part of the run time that would go, 0..1
     bound: float  # largest speedup possible
     bound_reason: Sentence  # what sets it
-    hint: Sentence  # what to do, with the concrete numbers
-    caveats: tuple[Sentence, ...] = ()  # see :class:`~gpa_lsp.diagnosis.advice.model.Advice`
-    reasons: tuple[Sentence, ...] = ()  # what the match rests on: formula and source
+
+
+class Remark(Match, frozen=True, kw_only=True):
+    """What is to be said without a price: nothing is to be gained, or nobody can tell how much."""
+
+    high: float = 1.0  # upper end of what may be gained
+    bound: float  # largest speedup possible
+    bound_reason: Sentence = NOTHING  # what sets it
+    doubt: Sentence = NOTHING  # why there is no number
+
+
+AnyMatch = EliminationMatch | HidingMatch | ParallelMatch | IdleMatch | Remark

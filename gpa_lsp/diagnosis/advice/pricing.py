@@ -23,11 +23,13 @@ from gpa_lsp.diagnosis.advice.estimators import (
 )
 from gpa_lsp.diagnosis.advice.launch_time import LaunchTime, keep_work, measure_launch_time
 from gpa_lsp.diagnosis.advice.matches import (
+    AnyMatch,
     EliminationMatch,
     EliminationRegion,
     HidingMatch,
     HidingRegion,
     IdleMatch,
+    Match,
     ParallelMatch,
 )
 from gpa_lsp.diagnosis.advice.model import (
@@ -65,12 +67,12 @@ _LEAST_HELD = 0.5  # Of a remedy's simulated edits, the part that its ranges hav
 
 
 class Label(Struct, frozen=True, kw_only=True):
-    """What an optimizer is called; the fields of :class:`~gpa_lsp.diagnosis.advice.model.Advice` of the same names."""
+    """What an optimizer is called."""
 
-    optimizer: str
-    title: str
-    category: Category
-    group: str
+    name: str  # in snake case, the module's name
+    title: str  # a few words for people
+    category: Category  # what has to be changed
+    group: str  # name of the alternatives that share samples with it
 
 
 class Calibration(Struct, frozen=True, kw_only=True):
@@ -110,6 +112,28 @@ def _read_calibrations() -> dict[str, Calibration]:
     return convert(tomli.loads(text), dict[str, Calibration])
 
 
+def price(subject: Subject, label: Label, match: AnyMatch) -> Advice | Silence:
+    """What a change gains, by the formula of its kind; silence where that is nothing."""
+    if isinstance(match, EliminationMatch):
+        return price_elimination(subject, label, match)
+    if isinstance(match, HidingMatch):
+        return price_hiding(subject, label, match)
+    if isinstance(match, ParallelMatch):
+        return price_parallel(subject, label, match)
+    if isinstance(match, IdleMatch):
+        return price_idle(subject, label, match)
+    speedup = Speedup(
+        estimate=1.0,
+        low=1.0,
+        high=match.high,
+        bound=match.bound,
+        bound_reason=match.bound_reason,
+        uncapped=1.0,
+        doubt=match.doubt,
+    )
+    return _make_advice(subject, label, match, speedup, share=share_samples(subject, 0))
+
+
 def price_elimination(subject: Subject, label: Label, match: EliminationMatch) -> Advice | Silence:
     """Price stalls and work that a change would remove.
 
@@ -136,7 +160,7 @@ def price_elimination(subject: Subject, label: Label, match: EliminationMatch) -
         reasons = (say("priced by the work that stays for {unit}", unit=find_limiter(subject).unit),)
     else:
         message = say("it takes no work from what limits the kernel, and what else it gains only samples tell")
-        return Silence(optimizer=label.optimizer, stage=SilenceStage.NO_SAMPLES, message=message)
+        return Silence(optimizer=label.name, stage=SilenceStage.NO_SAMPLES, message=message)
     left = time.leave(warp_time=max(0.0, warp_time), work=match.work)
     published = estimate_elimination(total, min(matched, total - 1)) if total else 1 / max(left, 1 / _MOST_SPEEDUP)
     least = match.least or match.work
@@ -224,14 +248,17 @@ def price_parallel(subject: Subject, label: Label, match: ParallelMatch) -> Advi
         new=number(match.new_warps_per_scheduler),
         issued=issued,
     )
-    return _finish_kernel(
+    share = measure_share(latency, total, subject.dropped_samples)
+    return _gate(subject, label, speedup) or _make_advice(
         subject,
         label,
         match,
         speedup,
-        reasons=(explained, *_explain_sampling(subject, time)),
-        share=measure_share(latency, total, subject.dropped_samples),
+        share=share,
+        matched=share.part_samples,
         latency=None if subject.rows.latency_samples is None or not total else latency,
+        reasons=(explained, *_explain_sampling(subject, time), *_explain_cut(speedup)),
+        relieves_limiter=_starves(subject),
     )
 
 
@@ -243,9 +270,18 @@ def price_idle(subject: Subject, label: Label, match: IdleMatch) -> Advice | Sil
     speedup = _spread(subject, label, time, 1 - match.saved_ratio, published=estimate)
     if speedup.bound > match.bound:
         speedup = _cut(speedup, match.bound, match.bound_reason)
-    reasons = (say("{saved} of the run time would go", saved=percent(match.saved_ratio)),)
-    share = measure_share(0, subject.total_samples)
-    return _finish_kernel(subject, label, match, speedup, reasons=reasons, share=share, latency=0)
+    saved = say("{saved} of the run time would go", saved=percent(match.saved_ratio))
+    return _gate(subject, label, speedup) or _make_advice(
+        subject,
+        label,
+        match,
+        speedup,
+        share=measure_share(0, subject.total_samples),
+        matched=0,
+        latency=0,
+        reasons=(saved, *_explain_cut(speedup)),
+        relieves_limiter=_starves(subject),
+    )
 
 
 def relieves(limiter: Limiter, work: Mapping[str, float]) -> bool:
@@ -287,7 +323,7 @@ def _spread(
     if most < bound:
         bound, reason = most, say("the change itself saves no more")
     model = min(max(1.0, 1 / max(left, 1 / _MOST_SPEEDUP)), bound)
-    calibration = find_calibration(label.optimizer)
+    calibration = find_calibration(label.name)
     low, estimate, high = (min(bound, max(1.0, one)) for one in calibration.spread(model))
     doubt = Sentence()
     if samples is not None and subject.total_samples and samples < _FEWEST_SAMPLES:
@@ -417,7 +453,7 @@ def _finish(
     if match.regions and not placed:
         samples = count(matched, "matched sample")
         message = say("{samples}, all in code that the profile does not hold", samples=samples)
-        return Silence(optimizer=label.optimizer, stage=SilenceStage.NO_PLACE, message=message)
+        return Silence(optimizer=label.name, stage=SilenceStage.NO_PLACE, message=message)
     if (gated := _gate(subject, label, speedup)) is not None:
         return gated
     placed.sort(key=lambda region: (-region.weight, region.scope.row))
@@ -427,22 +463,55 @@ def _finish(
         )
         for region in placed[:MOST_REGIONS]
     )
+    return _make_advice(
+        subject,
+        label,
+        match,
+        speedup,
+        share=share_samples(subject, matched),
+        matched=matched,
+        latency=latency,
+        regions=regions,
+        reasons=(*reasons, *_explain_cut(speedup), *_explain_spread(regions, len(placed), matched)),
+        relieves_limiter=find_limiter(subject).kind is LimiterKind.LATENCY
+        or relieves(find_limiter(subject), match.work),
+    )
+
+
+def _make_advice(
+    subject: Subject,
+    label: Label,
+    match: Match,
+    speedup: Speedup,
+    *,
+    share: Share,
+    matched: float = 0.0,
+    latency: float | None = None,
+    regions: tuple[Region, ...] = (),
+    reasons: tuple[Sentence, ...] = (),
+    relieves_limiter: bool | None = None,
+) -> Advice:
     return Advice(
-        optimizer=label.optimizer,
-        title=label.title,
-        category=label.category,
+        optimizer=label.name,
+        title=match.title or label.title,
+        category=match.category or label.category,
         group=label.group,
         speedup=speedup,
-        share=share_samples(subject, matched),
+        share=share,
         matched_samples=matched,
         matched_latency_samples=latency,
         scope=regions[0].scope if regions else subject.scopes.scopes[0],
         regions=regions,
         hint=match.hint,
         caveats=match.caveats,
-        reasons=(*match.reasons, *reasons, *_explain_cut(speedup), *_explain_spread(regions, len(placed), matched)),
-        relieves_limiter=_relieves(subject, match.work),
+        reasons=(*match.reasons, *reasons),
+        relieves_limiter=relieves_limiter,
     )
+
+
+def _starves(subject: Subject) -> bool:
+    """Whether a kernel has too few warps, or warps that wait: then more of them relieve what limits it."""
+    return find_limiter(subject).kind in (LimiterKind.PARALLELISM, LimiterKind.LATENCY)
 
 
 def _share_out(speedup: Speedup, part: float) -> Speedup:
@@ -452,11 +521,6 @@ def _share_out(speedup: Speedup, part: float) -> Speedup:
         for one in (speedup.estimate, speedup.low, speedup.high, speedup.bound, speedup.uncapped)
     )
     return replace(speedup, estimate=estimate, low=low, high=high, bound=max(bound, high), uncapped=uncapped)
-
-
-def _relieves(subject: Subject, work: Mapping[str, float]) -> bool:
-    limiter = find_limiter(subject)
-    return limiter.kind is LimiterKind.LATENCY or relieves(limiter, work)
 
 
 def _name_loops(subject: Subject, spot: Hotspot) -> Hotspot:
@@ -469,36 +533,6 @@ def _name_loops(subject: Subject, spot: Hotspot) -> Hotspot:
     return replace(spot, def_loop=find(spot.def_row), use_loop=None if spot.use_row is None else find(spot.use_row))
 
 
-def _finish_kernel(
-    subject: Subject,
-    label: Label,
-    match: ParallelMatch | IdleMatch,
-    speedup: Speedup,
-    *,
-    reasons: tuple[Sentence, ...],
-    share: Share,
-    latency: int | None,
-) -> Advice | Silence:
-    if (gated := _gate(subject, label, speedup)) is not None:
-        return gated
-    return Advice(
-        optimizer=label.optimizer,
-        title=label.title,
-        category=label.category,
-        group=label.group,
-        speedup=speedup,
-        share=share,
-        matched_samples=share.part_samples,
-        matched_latency_samples=latency,
-        scope=match.scope,
-        regions=(),
-        hint=match.hint,
-        caveats=match.caveats,
-        reasons=(*match.reasons, *reasons, *_explain_cut(speedup)),
-        relieves_limiter=find_limiter(subject).kind in (LimiterKind.PARALLELISM, LimiterKind.LATENCY),
-    )
-
-
 def _gate(subject: Subject, label: Label, speedup: Speedup) -> Silence | None:
     """Silence where a unit that keeps its work leaves nothing of a gain that the formula promises."""
     if speedup.estimate >= LEAST_SPEEDUP or speedup.uncapped < LEAST_SPEEDUP:
@@ -508,7 +542,7 @@ def _gate(subject: Subject, label: Label, speedup: Speedup) -> Silence | None:
     why = speedup.bound_reason if first is None else describe_unrelieved(limiter, first)
     message = say("{published} by the formula alone, but {why}", published=factor(speedup.uncapped), why=why)
     by = "" if first is None else "limiter"
-    return Silence(optimizer=label.optimizer, stage=SilenceStage.GATED, message=message, contradicted_by=by)
+    return Silence(optimizer=label.name, stage=SilenceStage.GATED, message=message, contradicted_by=by)
 
 
 def _explain_cut(speedup: Speedup) -> tuple[Sentence, ...]:

@@ -4,13 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from msgspec.structs import replace
 
 from gpa_lsp.code.sources.trees import find_language
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_hotspots
 from gpa_lsp.diagnosis.advice.dependency_stalls import find_loops, sum_active
 from gpa_lsp.diagnosis.advice.matches import HidingMatch, HidingRegion
-from gpa_lsp.diagnosis.advice.model import Advice, Category, Hotspot, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.model import Category, Hotspot, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import (
     describe_line,
     describe_place,
@@ -19,8 +18,7 @@ from gpa_lsp.diagnosis.advice.naming import (
     locate,
     name_code,
 )
-from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, HidingOptimizer
-from gpa_lsp.diagnosis.advice.pricing import price_hiding
+from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, capitalize, count, cycles, list_of, say, size
@@ -47,7 +45,7 @@ _EARLIER_TITLE = "Start asynchronous copies earlier"
 _BARRIER_OBJECT = "SYNCS"  # Opcode that works on a barrier object in shared memory, and waits at it
 
 
-class AsyncCopy(HidingOptimizer):
+def match(subject: Subject) -> Found:
     """Asynchronous copies (cp.async) bring the next tile while the present one is used.
 
     Matched: loads from global memory in a loop whose results are only stored to shared memory: the latency for which the stores wait, and all
@@ -56,60 +54,39 @@ class AsyncCopy(HidingOptimizer):
 
     Source: the optimizer of the same name in GPA's code (compute capability 8.0 and later).
     """
+    capability = subject.kernel.device.compute_capability
+    if capability is None or capability < _FIRST_CAPABILITY:
+        present = "unknown" if capability is None else f"{capability[0]}.{capability[1]}"
+        return say("asynchronous copies need compute capability 8.0; this is {present}", present=present)
+    copies = find_staged_copies(subject.rows)
+    staged = _find_staged_regions(subject, copies)
+    found = {**_find_waiting_regions(subject), **staged}
+    if not found:
+        return _explain(copies, has_async=bool(mark_async_copies(subject.rows).any()))
+    return HidingMatch(
+        title="" if staged else _EARLIER_TITLE,
+        regions=tuple(found.values()),
+        active_samples=sum_active(subject.scopes, list(found)),
+        hint=_COPY_ASYNCHRONOUSLY if staged else _START_EARLIER,
+        caveats=_list_caveats(subject, has_staged=bool(staged)),
+        reasons=(say("stalls on the values that are copied, all samples of the copying stores, and stalls on copies"),),
+        overlap=0.5,  # two tiles on their way in place of one
+    )
 
-    name = "async_copy"
-    title = "Copy tiles asynchronously"
-    category = Category.CODE
-    group = "latency"
 
-    def advise(self, subject: Subject) -> Advice | Silence:
-        """Match and price; copies that are asynchronous already have to start earlier."""
-        found = self.match(subject)
-        if isinstance(found, Silence):
-            return found
-        is_early = found.hint == _START_EARLIER
-        return price_hiding(subject, replace(self.label, title=_EARLIER_TITLE) if is_early else self.label, found)
-
-    def match(self, subject: Subject) -> HidingMatch | Silence:
-        """Find copies through registers, and waits for copies."""
-        if not subject.rows.has_code:
-            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
-        capability = subject.kernel.device.compute_capability
-        if capability is None or capability < _FIRST_CAPABILITY:
-            present = "unknown" if capability is None else f"{capability[0]}.{capability[1]}"
-            return self.unmatched(
-                say("asynchronous copies need compute capability 8.0; this is {present}", present=present)
-            )
-        copies = find_staged_copies(subject.rows)
-        staged = _find_staged_regions(subject, copies)
-        found = {**_find_waiting_regions(subject), **staged}
-        if not found:
-            return self._explain(copies, has_async=bool(mark_async_copies(subject.rows).any()))
-        return HidingMatch(
-            regions=tuple(found.values()),
-            active_samples=sum_active(subject.scopes, list(found)),
-            hint=_COPY_ASYNCHRONOUSLY if staged else _START_EARLIER,
-            caveats=_list_caveats(subject, has_staged=bool(staged)),
-            reasons=(
-                say("stalls on the values that are copied, all samples of the copying stores, and stalls on copies"),
-            ),
-            overlap=0.5,  # two tiles on their way in place of one
+def _explain(copies: Sequence[StagedCopy], *, has_async: bool) -> NotApplicable | Sentence:
+    """Why it does not apply."""
+    staged = say("{copies} to shared memory through registers", copies=count(len(copies), "copy"))
+    if copies and all(copy.loop < 0 for copy in copies):
+        return NotApplicable(
+            SilenceStage.GATED,
+            say("{staged}, but outside loops: there is no next tile to start", staged=staged),
         )
-
-    def _explain(self, copies: Sequence[StagedCopy], *, has_async: bool) -> Silence:
-        """Why it does not apply."""
-        staged = say("{copies} to shared memory through registers", copies=count(len(copies), "copy"))
-        if copies and all(copy.loop < 0 for copy in copies):
-            return self.silent(
-                SilenceStage.GATED, say("{staged}, but outside loops: there is no next tile to start", staged=staged)
-            )
-        if copies:
-            message = say("{staged}, but no warp is stalled there", staged=staged)
-        elif has_async:
-            message = say("copies to shared memory are asynchronous, and no warp is stalled on them")
-        else:
-            message = say("no value goes unchanged from global to shared memory")
-        return self.unmatched(message)
+    if copies:
+        return say("{staged}, but no warp is stalled there", staged=staged)
+    if has_async:
+        return say("copies to shared memory are asynchronous, and no warp is stalled on them")
+    return say("no value goes unchanged from global to shared memory")
 
 
 def _find_staged_regions(subject: Subject, copies: Sequence[StagedCopy]) -> dict[int, HidingRegion]:
@@ -252,4 +229,11 @@ def _list_caveats(subject: Subject, *, has_staged: bool) -> tuple[Sentence, ...]
     )
 
 
-OPTIMIZER = AsyncCopy()
+OPTIMIZER = Optimizer(
+    name="async_copy",
+    title="Copy tiles asynchronously",
+    category=Category.CODE,
+    group="latency",
+    needs_split=True,
+    find=match,
+)

@@ -1,11 +1,11 @@
 """Kernels that are about as fast as the GPU lets them be."""
 
-from gpa_lsp.diagnosis.advice.model import AT_THE_LIMIT, Advice, Category, Silence, Speedup
-from gpa_lsp.diagnosis.advice.optimizers import Optimizer
+from gpa_lsp.diagnosis.advice.matches import Remark
+from gpa_lsp.diagnosis.advice.model import AT_THE_LIMIT, Category
+from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import Confidence, LimiterKind
 from gpa_lsp.diagnosis.analyses.subject import Subject
-from gpa_lsp.foundation.figures import measure_share
 from gpa_lsp.foundation.prose import begin_lower, percent, say
 
 MOST_HEADROOM = 1.1  # Less is not worth a change that keeps the work
@@ -13,53 +13,34 @@ MOST_HEADROOM = 1.1  # Less is not worth a change that keeps the work
 _MEMORY = frozenset({"dram", "l2"})  # units whose work is traffic
 
 
-class AtTheLimit(Optimizer):
-    """The unit that limits the kernel runs at what it sustains: only less work for it makes the kernel faster."""
-
-    name = AT_THE_LIMIT
-    title = "At the limit"
-    category = Category.CODE
-    group = "limit"
-    needs_samples = False
-
-    def advise(self, subject: Subject) -> Advice | Silence:
-        """Say so where there is less than a tenth to gain."""
-        limiter = find_limiter(subject)
-        first = limiter.find(limiter.unit)
-        if limiter.kind is not LimiterKind.UNIT or limiter.confidence is not Confidence.SURE or first is None:
-            return self.unmatched(say("no unit runs at what it sustains"))
-        if first.headroom >= MOST_HEADROOM:
-            return self.unmatched(
-                say("{label} is {busy} busy", label=first.label, busy=percent(first.busy_ratio)),
-            )
-        most = max(1.0, 1 / first.busy_ratio)
-        return Advice(
-            optimizer=self.name,
-            title=self.title,
-            category=self.category,
-            group=self.group,
-            speedup=Speedup(
-                estimate=1.0,
-                low=1.0,
-                high=most,
-                bound=most,
-                bound_reason=say("{label} at its peak", label=first.label),
-                uncapped=1.0,
-            ),
-            share=measure_share(0, subject.total_samples, subject.dropped_samples),
-            matched_samples=0.0,
-            matched_latency_samples=None,
-            scope=subject.scopes.scopes[0],
-            regions=(),
-            hint=say(
-                "{label}, at {busy} of peak, is near its practical maximum; only less {work} will help.",
-                label=first.label,
-                busy=percent(first.busy_ratio),
-                work=f"{first.label} traffic" if first.unit in _MEMORY else f"work for {begin_lower(first.label)}",
-            ),
-            caveats=(),
-            reasons=(),
-        )
+def match(subject: Subject) -> Found:
+    """The unit that limits the kernel runs at what it sustains, with less than a tenth to gain: only less work for it makes the kernel faster."""
+    limiter = find_limiter(subject)
+    first = limiter.find(limiter.unit)
+    if limiter.kind is not LimiterKind.UNIT or limiter.confidence is not Confidence.SURE or first is None:
+        return say("no unit runs at what it sustains")
+    if first.headroom >= MOST_HEADROOM:
+        return say("{label} is {busy} busy", label=first.label, busy=percent(first.busy_ratio))
+    most = max(1.0, 1 / first.busy_ratio)
+    return Remark(
+        high=most,
+        bound=most,
+        bound_reason=say("{label} at its peak", label=first.label),
+        hint=say(
+            "{label}, at {busy} of peak, is near its practical maximum; only less {work} will help.",
+            label=first.label,
+            busy=percent(first.busy_ratio),
+            work=f"{first.label} traffic" if first.unit in _MEMORY else f"work for {begin_lower(first.label)}",
+        ),
+    )
 
 
-OPTIMIZER = AtTheLimit()
+OPTIMIZER = Optimizer(
+    name=AT_THE_LIMIT,
+    title="At the limit",
+    category=Category.CODE,
+    group="limit",
+    needs_samples=False,
+    needs_code=False,
+    find=match,
+)

@@ -11,9 +11,9 @@ from gpa_lsp.code.binary.model import ResourceKind
 from gpa_lsp.code.binary.opcodes import Opcode
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_regions, count_samples, describe_causes, find_edges
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
-from gpa_lsp.diagnosis.advice.model import Category, Hotspot, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.model import Category, Hotspot
 from gpa_lsp.diagnosis.advice.naming import locate
-from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
+from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.figures import sum_known
@@ -60,7 +60,7 @@ def _is_shared_atomic(opcode: Opcode) -> bool:
     return load_opcode_classes().find_producer(opcode.name) in _SHARED
 
 
-class AtomicContention(EliminationOptimizer):
+def match(subject: Subject) -> Found:
     """Stalls for atomics and reductions in memory.
 
     Matched: all stalls blamed on an atomic (for its result, for room in the queue, for its end) times the part of atomics that adding up
@@ -71,55 +71,44 @@ class AtomicContention(EliminationOptimizer):
 
     Source: published practice (aggregation in warps and blocks); counters as in Nsight Compute's source view.
     """
-
-    name = "atomic_contention"
-    title = "Reduce atomic contention"
-    category = Category.CODE
-    group = "atomics"
-
-    def match(self, subject: Subject) -> EliminationMatch | Silence:
-        """Find atomics that somebody waits for."""
-        if not subject.rows.has_code:
-            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
-        finding = _Finding(subject)
-        atomics = finding.is_global | finding.is_shared
-        if not atomics.any():
-            return self.unmatched(say("the kernel has no atomics"))
-        edges = find_edges(subject, atomics)
-        edges = edges[~self._is_issue(subject, edges)]
-        waiting = count_samples(subject, edges, np.ones(len(edges)))
-        if waiting == 0:
-            return self.unmatched(say("no warp is stalled on the kernel's atomics"))
-        weights = finding.saved[subject.edges.def_row[edges]]
-        regions = build_regions(subject, edges, weights, write_hint=finding.write_hint, write_note=finding.write_note)
-        if not regions:
-            message = say(
-                "{samples} stalled on atomics, but threads use separate addresses or a block does only one",
-                samples=count(waiting, "sample"),
-            )
-            return self.unmatched(message)
-        return EliminationMatch(
-            work=finding.count_work_left(),
-            regions=regions,
-            hint=finding.write_remedy(regions[0].hotspots[0].def_row),
-            caveats=(
-                say("The gain depends on how often addresses repeat, which counters do not show."),
-                *_list_caveats(subject, [hotspot.def_row for region in regions for hotspot in region.hotspots]),
-            ),
-            reasons=(
-                say(
-                    "{samples} stalled on atomics, times the part that aggregation would save",
-                    samples=count(waiting, "sample"),
-                ),
-            ),
+    finding = _Finding(subject)
+    atomics = finding.is_global | finding.is_shared
+    if not atomics.any():
+        return say("the kernel has no atomics")
+    edges = find_edges(subject, atomics)
+    edges = edges[~_is_issue(subject, edges)]
+    waiting = count_samples(subject, edges, np.ones(len(edges)))
+    if waiting == 0:
+        return say("no warp is stalled on the kernel's atomics")
+    weights = finding.saved[subject.edges.def_row[edges]]
+    regions = build_regions(subject, edges, weights, write_hint=finding.write_hint, write_note=finding.write_note)
+    if not regions:
+        return say(
+            "{samples} stalled on atomics, but threads use separate addresses or a block does only one",
+            samples=count(waiting, "sample"),
         )
+    return EliminationMatch(
+        work=finding.count_work_left(),
+        regions=regions,
+        hint=finding.write_remedy(regions[0].hotspots[0].def_row),
+        caveats=(
+            say("The gain depends on how often addresses repeat, which counters do not show."),
+            *_list_caveats(subject, [hotspot.def_row for region in regions for hotspot in region.hotspots]),
+        ),
+        reasons=(
+            say(
+                "{samples} stalled on atomics, times the part that aggregation would save",
+                samples=count(waiting, "sample"),
+            ),
+        ),
+    )
 
-    @staticmethod
-    def _is_issue(subject: Subject, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """bool[m]: samples in which the warp issued or could have."""
-        names = ("selected", "not_selected")
-        numbers = [index for index, reason in enumerate(subject.kernel.reasons) if reason in names]
-        return np.isin(subject.edges.reason[edges], numbers)
+
+def _is_issue(subject: Subject, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """bool[m]: samples in which the warp issued or could have."""
+    names = ("selected", "not_selected")
+    numbers = [index for index, reason in enumerate(subject.kernel.reasons) if reason in names]
+    return np.isin(subject.edges.reason[edges], numbers)
 
 
 def _list_caveats(subject: Subject, rows: Sequence[int]) -> tuple[Sentence, ...]:
@@ -330,4 +319,10 @@ class _Finding:
         return any(resource >> 8 == ResourceKind.REGISTER for resource in writes)
 
 
-OPTIMIZER = AtomicContention()
+OPTIMIZER = Optimizer(
+    name="atomic_contention",
+    title="Reduce atomic contention",
+    category=Category.CODE,
+    group="atomics",
+    find=match,
+)

@@ -12,9 +12,9 @@ from gpa_lsp.code.binary.model import Flow
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Opcode, Synchronisation
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_regions, describe_causes, find_edges
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
-from gpa_lsp.diagnosis.advice.model import Category, Hotspot, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.model import Category, Hotspot
 from gpa_lsp.diagnosis.advice.naming import locate
-from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
+from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.advice.residency import describe_block
 from gpa_lsp.diagnosis.advice.work_left import Parts, count_work_left
 from gpa_lsp.diagnosis.analyses.subject import Subject
@@ -45,7 +45,7 @@ class _Barrier(Struct, frozen=True, kw_only=True):
     gone_ratio: float  # part of its waiting that goes
 
 
-class BarrierRemoval(EliminationOptimizer):
+def match(subject: Subject) -> Found:
     """Barriers a kernel can do without.
 
     Matched: barriers of a block of one warp; barriers between whose two sides, up to the next barriers, no data passes, since neither side writes
@@ -56,57 +56,44 @@ class BarrierRemoval(EliminationOptimizer):
 
     Source: Starlight, Table 1 ("Remove Sync"), which gives no rule.
     """
-
-    name = "barrier_removal"
-    title = "Remove block barriers"
-    category = Category.CODE
-    group = "synchronisation"
-
-    def match(self, subject: Subject) -> EliminationMatch | Silence:
-        """Find barriers that can go."""
-        if not subject.rows.has_code:
-            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
-        every = np.flatnonzero(subject.rows.mark_by_opcode(lambda one: one.synchronises is Synchronisation.BLOCK))
-        barriers = [row for row in every.tolist() if _is_plain(subject.rows.mnemonic(row))]
-        if len(barriers) < len(every):
-            return self.unmatched(say("some barriers are of parts of a block, of clusters, or pass values"))
-        if not barriers:
-            return self.unmatched(say("the kernel has no barrier of whole blocks"))
-        waits = _count_waits(subject)
-        if not waits[barriers].any():
-            return self.unmatched(say("no warp is stalled at a barrier"))
-        found = {one.row: one for one in _find_unneeded(subject, barriers, waits)}
-        if not found:
-            message = say("each of {count} separates writes from accesses", count=count(len(barriers), "block barrier"))
-            return self.unmatched(message)
-        marks = np.zeros(len(subject.rows), dtype=np.bool_)
-        marks[list(found)] = True
-        edges = find_edges(subject, marks, (WAITING,))
-        gone = np.zeros(len(subject.rows))
-        for one in found.values():
-            gone[one.row] = one.gone_ratio
-        regions = build_regions(
-            subject,
-            edges,
-            gone[subject.edges.def_row[edges]],
-            write_hint=lambda _scope, spots: _name(subject, spots, found),
-        )
-        if not regions:
-            return self.unmatched(say("who is late at a barrier that can go is late at the next one"))
-        why = found[regions[0].hotspots[0].def_row].why
-        executions = marks.astype(np.float64)
-        return EliminationMatch(
-            regions=regions,
-            work=count_work_left(subject, executions=executions),
-            hint=_REMEDIES[why],
-            caveats=(_CAVEATS[why],),
-            reasons=(
-                say(
-                    "{barriers} of {all} can go", barriers=count(len(found)), all=count(len(barriers), "block barrier")
-                ),
-                say("who is late here is late at the next barrier: waits add as their squares"),
-            ),
-        )
+    every = np.flatnonzero(subject.rows.mark_by_opcode(lambda one: one.synchronises is Synchronisation.BLOCK))
+    barriers = [row for row in every.tolist() if _is_plain(subject.rows.mnemonic(row))]
+    if len(barriers) < len(every):
+        return say("some barriers are of parts of a block, of clusters, or pass values")
+    if not barriers:
+        return say("the kernel has no barrier of whole blocks")
+    waits = _count_waits(subject)
+    if not waits[barriers].any():
+        return say("no warp is stalled at a barrier")
+    found = {one.row: one for one in _find_unneeded(subject, barriers, waits)}
+    if not found:
+        return say("each of {count} separates writes from accesses", count=count(len(barriers), "block barrier"))
+    marks = np.zeros(len(subject.rows), dtype=np.bool_)
+    marks[list(found)] = True
+    edges = find_edges(subject, marks, (WAITING,))
+    gone = np.zeros(len(subject.rows))
+    for one in found.values():
+        gone[one.row] = one.gone_ratio
+    regions = build_regions(
+        subject,
+        edges,
+        gone[subject.edges.def_row[edges]],
+        write_hint=lambda _scope, spots: _name(subject, spots, found),
+    )
+    if not regions:
+        return say("who is late at a barrier that can go is late at the next one")
+    why = found[regions[0].hotspots[0].def_row].why
+    executions = marks.astype(np.float64)
+    return EliminationMatch(
+        regions=regions,
+        work=count_work_left(subject, executions=executions),
+        hint=_REMEDIES[why],
+        caveats=(_CAVEATS[why],),
+        reasons=(
+            say("{barriers} of {all} can go", barriers=count(len(found)), all=count(len(barriers), "block barrier")),
+            say("who is late here is late at the next barrier: waits add as their squares"),
+        ),
+    )
 
 
 def _count_waits(subject: Subject) -> Parts:
@@ -272,4 +259,10 @@ _CAVEATS = {
     Why.SECOND_BUFFER: say("It needs twice the shared memory; as many blocks stay resident with it."),
 }
 
-OPTIMIZER = BarrierRemoval()
+OPTIMIZER = Optimizer(
+    name="barrier_removal",
+    title="Remove block barriers",
+    category=Category.CODE,
+    group="synchronisation",
+    find=match,
+)

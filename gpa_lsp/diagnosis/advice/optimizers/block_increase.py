@@ -6,8 +6,8 @@ from msgspec import Struct
 
 from gpa_lsp.diagnosis.advice.estimators import estimate_parallel, scale_contention
 from gpa_lsp.diagnosis.advice.matches import ParallelMatch
-from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
-from gpa_lsp.diagnosis.advice.optimizers import NO_ARCHITECTURE, NO_GRID, ParallelOptimizer
+from gpa_lsp.diagnosis.advice.model import Category, SilenceStage
+from gpa_lsp.diagnosis.advice.optimizers import NO_ARCHITECTURE, NO_GRID, Found, NotApplicable, Optimizer
 from gpa_lsp.diagnosis.advice.residency import (
     measure_contention,
     measure_issue_ratio,
@@ -31,7 +31,7 @@ class _Split(Struct, frozen=True, kw_only=True):
     speedup: float  # Equation 10, at most the bound
 
 
-class BlockIncrease(ParallelOptimizer):
+def match(subject: Subject) -> Found:
     """SMs without a block have nothing to do while warps of the others wait for each other.
 
     Splitting pays as far as warps contend: for issue slots, pipes and memory queues. Equation 10 with 1 / C_W; its factor f assumes that the
@@ -40,40 +40,28 @@ class BlockIncrease(ParallelOptimizer):
 
     Source: GPA section V-A (Block Increase) and Equations 6 to 10.
     """
-
-    name = "block_increase"
-    title = "Launch more, smaller blocks"
-    category = Category.PARALLEL
-    group = "parallelism"
-    needs_samples = False
-
-    def match(self, subject: Subject) -> ParallelMatch | Silence:
-        """Find the split that gains most."""
-        launch, architecture = subject.launch, subject.kernel.architecture
-        if launch is None or subject.sm_count is None or launch.blocks < 1:
-            return self.silent(SilenceStage.NO_METRICS, NO_GRID)
-        if architecture is None:
-            return self.silent(SilenceStage.NO_CODE, NO_ARCHITECTURE)
-        if launch.blocks >= subject.sm_count:
-            blocks, sms = count(launch.blocks, "block"), count(subject.sm_count, "SM")
-            return self.unmatched(say("the grid of {blocks} reaches all {sms}", blocks=blocks, sms=sms))
-        schedulers = architecture.sm.sub_partitions_per_sm.value
-        warps = measure_resident_warps(subject, architecture) or launch.warps_per_block / schedulers
-        if launch.warps_per_block <= schedulers or warps <= 1:
-            message = say(
-                "a block of {warps} gives each scheduler at most one; smaller blocks would leave some idle",
-                warps=count(launch.warps_per_block, "warp"),
-            )
-            return self.unmatched(message)
-        splits = list(_list_splits(subject, launch, subject.sm_count, warps))
-        best = max(splits, key=lambda split: split.speedup, default=None)
-        if best is None or best.speedup <= 1:
-            blocks, sms = count(launch.blocks, "block"), count(subject.sm_count, "SM")
-            return self.unmatched(
-                say("no split of {blocks} gives the busiest of {sms} less work", blocks=blocks, sms=sms)
-            )
-        smallest = next(split for split in splits if split.speedup >= best.speedup - _SAME)
-        return _describe(subject, launch, subject.sm_count, warps, smallest)
+    launch, architecture = subject.launch, subject.kernel.architecture
+    if launch is None or subject.sm_count is None or launch.blocks < 1:
+        return NotApplicable(SilenceStage.NO_METRICS, NO_GRID)
+    if architecture is None:
+        return NotApplicable(SilenceStage.NO_CODE, NO_ARCHITECTURE)
+    if launch.blocks >= subject.sm_count:
+        blocks, sms = count(launch.blocks, "block"), count(subject.sm_count, "SM")
+        return say("the grid of {blocks} reaches all {sms}", blocks=blocks, sms=sms)
+    schedulers = architecture.sm.sub_partitions_per_sm.value
+    warps = measure_resident_warps(subject, architecture) or launch.warps_per_block / schedulers
+    if launch.warps_per_block <= schedulers or warps <= 1:
+        return say(
+            "a block of {warps} gives each scheduler at most one; smaller blocks would leave some idle",
+            warps=count(launch.warps_per_block, "warp"),
+        )
+    splits = list(_list_splits(subject, launch, subject.sm_count, warps))
+    best = max(splits, key=lambda split: split.speedup, default=None)
+    if best is None or best.speedup <= 1:
+        blocks, sms = count(launch.blocks, "block"), count(subject.sm_count, "SM")
+        return say("no split of {blocks} gives the busiest of {sms} less work", blocks=blocks, sms=sms)
+    smallest = next(split for split in splits if split.speedup >= best.speedup - _SAME)
+    return _describe(subject, launch, subject.sm_count, warps, smallest)
 
 
 def _list_splits(subject: Subject, launch: LaunchConfiguration, sm_count: int, warps: float) -> Iterator[_Split]:
@@ -108,7 +96,6 @@ def _describe(
         caveats.append(say("Each smaller block needs its own shared memory."))
     sms = count(sm_count, "SM")
     return ParallelMatch(
-        scope=subject.scopes.scopes[0],
         warps_per_scheduler=warps,
         new_warps_per_scheduler=split.new_warps,
         issue_ratio=measure_issue_ratio(subject),
@@ -143,4 +130,14 @@ def _describe(
     )
 
 
-OPTIMIZER = BlockIncrease()
+OPTIMIZER = Optimizer(
+    name="block_increase",
+    title="Launch more, smaller blocks",
+    category=Category.PARALLEL,
+    group="parallelism",
+    needs_samples=False,
+    needs_grid=True,
+    needs_states=True,
+    needs_code=False,
+    find=match,
+)

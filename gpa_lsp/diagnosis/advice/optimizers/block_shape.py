@@ -2,15 +2,14 @@
 
 import numpy as np
 import numpy.typing as npt
-from msgspec.structs import replace
 
 from gpa_lsp.code.binary.opcodes import Access
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
 from gpa_lsp.diagnosis.advice.estimators import estimate_parallel
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch, ParallelMatch
-from gpa_lsp.diagnosis.advice.model import Advice, Category, Silence, SilenceStage
-from gpa_lsp.diagnosis.advice.optimizers import EliminationOptimizer
-from gpa_lsp.diagnosis.advice.pricing import price_parallel, relieves
+from gpa_lsp.diagnosis.advice.model import Category, SilenceStage
+from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer, find_lack
+from gpa_lsp.diagnosis.advice.pricing import relieves
 from gpa_lsp.diagnosis.advice.residency import GOOD_BLOCK_THREADS, measure_issue_ratio, measure_resident_warps
 from gpa_lsp.diagnosis.advice.traffic_floor import measure_floor
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
@@ -20,7 +19,6 @@ from gpa_lsp.foundation.prose import Code, count, number, say
 from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, WARP_THREADS, mark_accesses
 
 _REASONS = ("long_scoreboard", "lg_throttle", "drain")
-_LARGER_TITLE = "Launch larger blocks"
 _WHOLE_SECTORS = 0.8  # The least sectors over those touched: below it threads are apart, whatever the shape
 _WORTH = 1.1  # Lines per request over the fewest; below it the shape costs nothing
 
@@ -28,7 +26,7 @@ _WORTH = 1.1  # Lines per request over the fewest; below it the shape costs noth
 _COUNTERS = ("global_tag_requests", "global_sectors_ideal")
 
 
-class BlockShape(EliminationOptimizer):
+def match(subject: Subject) -> Found:
     """A warp of a two-dimensional block that is less than 32 threads wide reads the ends of several rows, which are cut at sectors and lines.
 
     Matched: blocks with x < 32 and more than one row, whose global accesses touch more lines than as many bytes in a row would. What stays is the
@@ -37,58 +35,45 @@ class BlockShape(EliminationOptimizer):
     Small blocks end before an SM is full of them, or an SM has no more places for blocks: where latency limits a kernel and fewer than half of an
     SM's warps are resident, blocks of 256 threads bring in proportion more, as far as an SM holds them.
     """
-
-    name = "block_shape"
-    title = "Blocks a warp wide"
-    category = Category.PARALLEL
-    group = "memory traffic"
-    needs_samples = False
-    needs_grid = True
-
-    def advise(self, subject: Subject) -> Advice | Silence:
-        """Match and price; larger blocks are another change than wider ones."""
-        small = _match_small(subject)
-        if small is not None:
-            return price_parallel(subject, replace(self.label, title=_LARGER_TITLE), small)
-        return super().advise(subject)
-
-    def match(self, subject: Subject) -> EliminationMatch | Silence:
-        """Compare the block's width with a warp."""
-        launch = subject.launch
-        if launch is None or launch.threads[0] >= WARP_THREADS or launch.threads_per_block <= launch.threads[0]:
-            return self.unmatched(say("the rows of a block are whole warps"))
-        lacking = self.find_lack(subject, _COUNTERS, ())
-        if lacking is not None:
-            return lacking
-        floor = measure_floor(subject)
-        if floor is None or "global_tag_requests" not in subject.rows.counters:
-            return self.silent(SilenceStage.NO_METRICS, say("the lines that global accesses touch were not counted"))
-        if floor.sectors < _WHOLE_SECTORS:
-            return self.unmatched(say("neighbouring threads do not take neighbouring elements"))
-        if floor.lines * _WORTH >= 1:
-            return self.unmatched(say("global accesses touch few more lines than they must"))
-        leaves = floor.leaves_by_lines
-        if find_limiter(subject).kind is LimiterKind.UNIT and not relieves(find_limiter(subject), leaves):
-            return self.silent(
-                SilenceStage.GATED, say("lines do not limit the kernel: {why}", why=find_limiter(subject).sentence)
-            )
-        x, y = launch.threads[0], launch.threads_per_block // launch.threads[0]
-        accesses = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD, Access.STORE))
-        edges = find_edges(subject, accesses, _REASONS)
-        return EliminationMatch(
-            work=leaves,
-            regions=build_regions(subject, edges, np.full(len(edges), 1 - floor.lines))
-            if subject.total_samples
-            else build_counted_regions(subject, _count_lines(subject, accesses)),
-            hint=say(
-                "Launch blocks of {wide} threads in x, as {shape} in place of {now}, so that each warp stays in one row.",
-                wide=number(WARP_THREADS),
-                shape=Code(text=f"dim3({WARP_THREADS}, {max(1, x * y // WARP_THREADS)})"),
-                now=Code(text=f"dim3({x}, {y})"),
-            ),
-            caveats=(say("Rows that do not begin at a multiple of 128 bytes still cost a line more."),),
-            reasons=(say("global accesses touch {times} times the fewest lines", times=number(1 / floor.lines)),),
+    small = _match_small(subject)
+    if small is not None:
+        return small
+    launch = subject.launch
+    if launch is None or launch.threads[0] >= WARP_THREADS or launch.threads_per_block <= launch.threads[0]:
+        return say("the rows of a block are whole warps")
+    lacking = find_lack(subject, _COUNTERS)
+    if lacking is not None:
+        return lacking
+    floor = measure_floor(subject)
+    if floor is None or "global_tag_requests" not in subject.rows.counters:
+        return NotApplicable(SilenceStage.NO_METRICS, say("the lines that global accesses touch were not counted"))
+    if floor.sectors < _WHOLE_SECTORS:
+        return say("neighbouring threads do not take neighbouring elements")
+    if floor.lines * _WORTH >= 1:
+        return say("global accesses touch few more lines than they must")
+    leaves = floor.leaves_by_lines
+    if find_limiter(subject).kind is LimiterKind.UNIT and not relieves(find_limiter(subject), leaves):
+        return NotApplicable(
+            SilenceStage.GATED,
+            say("lines do not limit the kernel: {why}", why=find_limiter(subject).sentence),
         )
+    x, y = launch.threads[0], launch.threads_per_block // launch.threads[0]
+    accesses = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD, Access.STORE))
+    edges = find_edges(subject, accesses, _REASONS)
+    return EliminationMatch(
+        work=leaves,
+        regions=build_regions(subject, edges, np.full(len(edges), 1 - floor.lines))
+        if subject.total_samples
+        else build_counted_regions(subject, _count_lines(subject, accesses)),
+        hint=say(
+            "Launch blocks of {wide} threads in x, as {shape} in place of {now}, so that each warp stays in one row.",
+            wide=number(WARP_THREADS),
+            shape=Code(text=f"dim3({WARP_THREADS}, {max(1, x * y // WARP_THREADS)})"),
+            now=Code(text=f"dim3({x}, {y})"),
+        ),
+        caveats=(say("Rows that do not begin at a multiple of 128 bytes still cost a line more."),),
+        reasons=(say("global accesses touch {times} times the fewest lines", times=number(1 / floor.lines)),),
+    )
 
 
 def _count_lines(subject: Subject, accesses: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
@@ -121,12 +106,10 @@ def _match_small(subject: Subject) -> ParallelMatch | None:
     ratio = measure_issue_ratio(subject)
     full = estimate_parallel(issue_ratio=ratio, warps=resident, new_warps=resident * factor, scales_warps=False)
     return ParallelMatch(
-        scope=subject.scopes.scopes[0],
+        title="Launch larger blocks",
         warps_per_scheduler=resident,
         new_warps_per_scheduler=resident * factor,
         issue_ratio=ratio,
-        scales_warps=False,
-        factor=1.0,
         bound=full,
         bound_reason=say("an SM holds at most {most}", most=count(most, "warp")),
         hint=say(
@@ -147,4 +130,13 @@ def _match_small(subject: Subject) -> ParallelMatch | None:
     )
 
 
-OPTIMIZER = BlockShape()
+OPTIMIZER = Optimizer(
+    name="block_shape",
+    title="Blocks a warp wide",
+    category=Category.PARALLEL,
+    group="memory traffic",
+    needs_samples=False,
+    needs_grid=True,
+    needs_code=False,
+    find=match,
+)

@@ -8,9 +8,9 @@ import numpy.typing as npt
 from gpa_lsp.code.binary.opcodes import Access
 from gpa_lsp.diagnosis.advice.blamed_stalls import MOST_HOTSPOTS, find_edges
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion
-from gpa_lsp.diagnosis.advice.model import Category, Hotspot, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.model import Category, Hotspot, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import find_own_frame, locate
-from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
+from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer
 from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, list_of, number, percent, say
@@ -40,7 +40,7 @@ _REMEDIES = {
 }
 
 
-class BranchDivergence(EliminationOptimizer):
+def match(subject: Subject) -> Found:
     """Work done by partly filled warps.
 
     Matched, per branch: the samples of the code it controls (all reasons but ``not_selected``) times the part of its threads that warps lost
@@ -52,57 +52,44 @@ class BranchDivergence(EliminationOptimizer):
     Source: threads per instruction and divergent branches of Nsight Compute's source counters. GPA's own rule needs instrumentation and
     counts ``not_selected`` samples, which are no lost time.
     """
-
-    name = "branch_divergence"
-    title = "Reduce branch divergence"
-    category = Category.CODE
-    group = "divergence"
-    needs_counters = ("thread_executions_true",)
-
-    def match(self, subject: Subject) -> EliminationMatch | Silence:
-        """Find divergent branches with samples behind them."""
-        if not subject.rows.has_code:
-            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
-        if (subject.rows.executions < 0).all():
-            return self.silent(
-                SilenceStage.NO_METRICS,
-                say("the profile lacks executions; record with {option}", option=Code(text="--set full")),
-            )
-        branches = find_divergent_branches(subject.rows)
-        average = _describe_average(subject)
-        if not branches:
-            return self.unmatched(say("no branch diverges{average}", average=average))
-        work = _measure_work(subject)
-        regions = [region for branch in branches for region in _build_region(subject, work, branch)]
-        if not regions:
-            divergent = count(len(branches), "divergent branch")
-            return self.unmatched(
-                say("no samples in the code of {branches}{average}", branches=divergent, average=average)
-            )
-        regions.sort(key=lambda region: (-region.samples, region.scope.row))
-        kinds = {branch.row: branch.kind for branch in branches}
-        gone = np.zeros(len(subject.rows))
-        for branch in branches:
-            gone[branch.rows] = np.maximum(gone[branch.rows], branch.loss)
-        gone[_mark_per_thread(subject)] = 0.0
-        return EliminationMatch(
-            regions=tuple(regions),
-            work=count_work_left(subject, executions=gone),
-            hint=_REMEDIES[kinds[regions[0].hotspots[0].def_row]],
-            caveats=(
-                say("Regrouping threads costs work and can spread their memory accesses."),
-                say("Thread counts are averages over all warps; work in called functions is not counted."),
-            ),
-            reasons=(
-                say(
-                    "samples of the code behind each branch, times the part of its threads that is missing there, without {left} stalled "
-                    "on scattered accesses and atomics",
-                    left=count(work.per_thread, "sample"),
-                ),
-                say("{branches}{average}", branches=count(len(branches), "divergent branch"), average=average),
-                *_list_closed_form(subject),
-            ),
+    if (subject.rows.executions < 0).all():
+        return NotApplicable(
+            SilenceStage.NO_METRICS,
+            say("the profile lacks executions; record with {option}", option=Code(text="--set full")),
         )
+    branches = find_divergent_branches(subject.rows)
+    average = _describe_average(subject)
+    if not branches:
+        return say("no branch diverges{average}", average=average)
+    work = _measure_work(subject)
+    regions = [region for branch in branches for region in _build_region(subject, work, branch)]
+    if not regions:
+        divergent = count(len(branches), "divergent branch")
+        return say("no samples in the code of {branches}{average}", branches=divergent, average=average)
+    regions.sort(key=lambda region: (-region.samples, region.scope.row))
+    kinds = {branch.row: branch.kind for branch in branches}
+    gone = np.zeros(len(subject.rows))
+    for branch in branches:
+        gone[branch.rows] = np.maximum(gone[branch.rows], branch.loss)
+    gone[_mark_per_thread(subject)] = 0.0
+    return EliminationMatch(
+        regions=tuple(regions),
+        work=count_work_left(subject, executions=gone),
+        hint=_REMEDIES[kinds[regions[0].hotspots[0].def_row]],
+        caveats=(
+            say("Regrouping threads costs work and can spread their memory accesses."),
+            say("Thread counts are averages over all warps; work in called functions is not counted."),
+        ),
+        reasons=(
+            say(
+                "samples of the code behind each branch, times the part of its threads that is missing there, without {left} stalled "
+                "on scattered accesses and atomics",
+                left=count(work.per_thread, "sample"),
+            ),
+            say("{branches}{average}", branches=count(len(branches), "divergent branch"), average=average),
+            *_list_closed_form(subject),
+        ),
+    )
 
 
 class _Work(ColumnRecord, frozen=True):
@@ -241,4 +228,11 @@ def _list_closed_form(subject: Subject) -> tuple[Sentence, ...]:
     )
 
 
-OPTIMIZER = BranchDivergence()
+OPTIMIZER = Optimizer(
+    name="branch_divergence",
+    title="Reduce branch divergence",
+    category=Category.CODE,
+    group="divergence",
+    needs_counters=("thread_executions_true",),
+    find=match,
+)

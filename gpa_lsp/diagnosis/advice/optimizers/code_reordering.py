@@ -13,9 +13,9 @@ from gpa_lsp.code.binary.opcodes import Access
 from gpa_lsp.diagnosis.advice.blamed_stalls import MOST_SENTENCES, build_hotspots
 from gpa_lsp.diagnosis.advice.dependency_stalls import find_dependency_edges
 from gpa_lsp.diagnosis.advice.matches import HidingMatch, HidingRegion
-from gpa_lsp.diagnosis.advice.model import Category, Hotspot, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.model import Category, Hotspot, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_line, describe_place, describe_scope, locate
-from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, HidingOptimizer
+from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.foundation.prose import NOTHING, Sentence, capitalize, count, join, say
@@ -46,7 +46,7 @@ class _Pair(Struct, frozen=True, kw_only=True):
     hidden_samples: float  # latency that can fill
 
 
-class CodeReordering(HidingOptimizer):
+def match(subject: Subject) -> Found:
     """A load (or another result of variable latency) that could be issued earlier, or used later.
 
     Matched: latency of loads, as far as instructions that depend on neither side could really stand between
@@ -57,44 +57,34 @@ class CodeReordering(HidingOptimizer):
 
     Source: GPA section V-A, Table II (Code Reordering); section VI-B, that barriers and dependences made it over-estimate.
     """
-
-    name = "code_reordering"
-    title = "Issue loads earlier"
-    category = Category.CODE
-    group = "latency"
-
-    def match(self, subject: Subject) -> HidingMatch | Silence:
-        """Find pairs with room between them."""
-        if not subject.rows.has_code:
-            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
-        edges = find_dependency_edges(subject, _CATEGORIES)
-        addressed = [_has_address(subject, row) for row in subject.edges.def_row[edges].tolist()]
-        edges = edges[np.array(addressed, dtype=np.bool_)]
-        hotspots = build_hotspots(subject, edges, np.ones(len(edges)))
-        if not hotspots:
-            return self.unmatched(say("no warp is stalled on a load from a computed address"))
-        finder = SlackFinder(subject.rows, [(one.def_row, _use_row(one)) for one in hotspots])
-        pairs: list[_Pair] = []
-        obstacles: Counter[Hold | None] = Counter()
-        for hotspot in hotspots:
-            found = _find_room(subject, finder, hotspot)
-            if isinstance(found, _Pair):
-                pairs.append(found)
-            else:
-                obstacles[found] += 1
-        if not pairs:
-            return self.silent(SilenceStage.GATED, _describe_obstacles(obstacles))
-        ahead = any(isinstance(pair.slack, TurnSlack) for pair in pairs)
-        return HidingMatch(
-            regions=_build_regions(subject, finder, pairs),
-            active_samples=_count_active(subject, finder, pairs),
-            hint=_write_hint(pairs),
-            caveats=_list_caveats(
-                subject, is_ahead=ahead, is_within=not all(isinstance(one.slack, TurnSlack) for one in pairs)
-            ),
-            reasons=_list_reasons(pairs, obstacles),
-            overlap=0.5,  # one more load in flight beside each
-        )
+    edges = find_dependency_edges(subject, _CATEGORIES)
+    addressed = [_has_address(subject, row) for row in subject.edges.def_row[edges].tolist()]
+    edges = edges[np.array(addressed, dtype=np.bool_)]
+    hotspots = build_hotspots(subject, edges, np.ones(len(edges)))
+    if not hotspots:
+        return say("no warp is stalled on a load from a computed address")
+    finder = SlackFinder(subject.rows, [(one.def_row, _use_row(one)) for one in hotspots])
+    pairs: list[_Pair] = []
+    obstacles: Counter[Hold | None] = Counter()
+    for hotspot in hotspots:
+        found = _find_room(subject, finder, hotspot)
+        if isinstance(found, _Pair):
+            pairs.append(found)
+        else:
+            obstacles[found] += 1
+    if not pairs:
+        return NotApplicable(SilenceStage.GATED, _describe_obstacles(obstacles))
+    ahead = any(isinstance(pair.slack, TurnSlack) for pair in pairs)
+    return HidingMatch(
+        regions=_build_regions(subject, finder, pairs),
+        active_samples=_count_active(subject, finder, pairs),
+        hint=_write_hint(pairs),
+        caveats=_list_caveats(
+            subject, is_ahead=ahead, is_within=not all(isinstance(one.slack, TurnSlack) for one in pairs)
+        ),
+        reasons=_list_reasons(pairs, obstacles),
+        overlap=0.5,  # one more load in flight beside each
+    )
 
 
 def _has_address(subject: Subject, row: int) -> bool:
@@ -328,4 +318,11 @@ def _describe_obstacles(obstacles: Counter[Hold | None]) -> Sentence:
     return join([early, *known], "; ")
 
 
-OPTIMIZER = CodeReordering()
+OPTIMIZER = Optimizer(
+    name="code_reordering",
+    title="Issue loads earlier",
+    category=Category.CODE,
+    group="latency",
+    needs_split=True,
+    find=match,
+)

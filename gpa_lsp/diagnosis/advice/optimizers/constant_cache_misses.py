@@ -11,9 +11,9 @@ from gpa_lsp.code.binary.opcodes import MemorySpace
 from gpa_lsp.code.binary.uses import parse_operand
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_regions, count_samples, describe_causes, find_edges
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
-from gpa_lsp.diagnosis.advice.model import Category, Hotspot, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.model import Category, Hotspot
 from gpa_lsp.diagnosis.advice.naming import describe_place, describe_scope
-from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
+from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.foundation.distinct import find_distinct
@@ -29,7 +29,7 @@ _WAVES = "launch__waves_per_multiprocessor"
 _LEAST_TURNS = 1.5  # A loop with fewer iterations is code that runs once, and fetches its constants once
 
 
-class ConstantCacheMisses(EliminationOptimizer):
+def match(subject: Subject) -> Found:
     """Stalls for constants.
 
     Matched: stalls of constant operands that missed (``imc_miss``), and stalls blamed on instructions that load constants: all of them in loops
@@ -39,50 +39,39 @@ class ConstantCacheMisses(EliminationOptimizer):
 
     Source: stall reasons of Nsight Compute; that constant memory serves one address a step is in the CUDA C++ Programming Guide.
     """
-
-    name = "constant_cache_misses"
-    title = "Avoid constant cache misses"
-    category = Category.CODE
-    group = "constants"
-
-    def match(self, subject: Subject) -> EliminationMatch | Silence:
-        """Find stalls for constants."""
-        if not subject.rows.has_code:
-            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
-        every = subject.edges
-        edges = find_edges(subject, np.ones(len(subject.rows), dtype=np.bool_))
-        edges = edges[np.isin(every.category[edges], _CATEGORIES)]
-        if not len(edges):
-            return self.unmatched(say("no warp is stalled on a constant"))
-        words = _Words(subject)
-        weights = words.weigh(every.def_row[edges])
-        regions = build_regions(subject, edges, weights, write_hint=words.write_hint, write_note=words.write_note)
-        if not regions:
-            waiting = count_samples(subject, edges, np.ones(len(edges)))
-            message = say(
-                "{samples} stalled on the kernel's first constants, as in every launch",
-                samples=count(waiting, "sample"),
-            )
-            return self.unmatched(message)
-        misses = float(every.all_samples[edges][every.category[edges] == BlameCategory.CONSTANT_MISS].sum())
-        loads = float(every.all_samples[edges].sum()) - misses
-        return EliminationMatch(
-            work={"constant": 0.0},
-            regions=regions,
-            hint=words.write_remedy(regions[0].hotspots[0].def_row),
-            caveats=(say("The first use of a constant on an SM always misses."),),
-            reasons=(
-                say(
-                    "{misses} stalled on operands that missed, {loads} on loads of constants",
-                    misses=count(misses, "sample"),
-                    loads=count(loads),
-                ),
-                say(
-                    "outside loops {part} of them count, since the first blocks on an SM always miss",
-                    part=percent(words.recurring) if words.recurring else "none",
-                ),
-            ),
+    every = subject.edges
+    edges = find_edges(subject, np.ones(len(subject.rows), dtype=np.bool_))
+    edges = edges[np.isin(every.category[edges], _CATEGORIES)]
+    if not len(edges):
+        return say("no warp is stalled on a constant")
+    words = _Words(subject)
+    weights = words.weigh(every.def_row[edges])
+    regions = build_regions(subject, edges, weights, write_hint=words.write_hint, write_note=words.write_note)
+    if not regions:
+        waiting = count_samples(subject, edges, np.ones(len(edges)))
+        return say(
+            "{samples} stalled on the kernel's first constants, as in every launch",
+            samples=count(waiting, "sample"),
         )
+    misses = float(every.all_samples[edges][every.category[edges] == BlameCategory.CONSTANT_MISS].sum())
+    loads = float(every.all_samples[edges].sum()) - misses
+    return EliminationMatch(
+        work={"constant": 0.0},
+        regions=regions,
+        hint=words.write_remedy(regions[0].hotspots[0].def_row),
+        caveats=(say("The first use of a constant on an SM always misses."),),
+        reasons=(
+            say(
+                "{misses} stalled on operands that missed, {loads} on loads of constants",
+                misses=count(misses, "sample"),
+                loads=count(loads),
+            ),
+            say(
+                "outside loops {part} of them count, since the first blocks on an SM always miss",
+                part=percent(words.recurring) if words.recurring else "none",
+            ),
+        ),
+    )
 
 
 class _Words:
@@ -186,4 +175,10 @@ def _count_waves(subject: Subject) -> float:
     return launch.blocks * launch.warps_per_block / resident
 
 
-OPTIMIZER = ConstantCacheMisses()
+OPTIMIZER = Optimizer(
+    name="constant_cache_misses",
+    title="Avoid constant cache misses",
+    category=Category.CODE,
+    group="constants",
+    find=match,
+)

@@ -1,7 +1,7 @@
 """Integers and moved values that would take fewer bytes packed."""
 
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
-from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.model import Category
 from gpa_lsp.diagnosis.advice.naming import describe_place
 from gpa_lsp.diagnosis.advice.narrower_data import (
     SHARED_ARRAYS,
@@ -10,14 +10,14 @@ from gpa_lsp.diagnosis.advice.narrower_data import (
     find_narrower_data,
     name_places,
 )
-from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
+from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import count, list_of, say
 
 _MOST_NAMED = 2
 
 
-class DataCompression(EliminationOptimizer):
+def match(subject: Subject) -> Found:
     """A kernel that DRAM or L2 limits runs faster when its integers (indices, labels, pixels, flags) are packed.
 
     Matched: global accesses of at least four bytes whose values no floating-point arithmetic reads or made. Half of the sectors that their data fills
@@ -26,44 +26,40 @@ class DataCompression(EliminationOptimizer):
 
     Source: Starlight, Table 1 ("Compress Analyzed Data"), and section 4.4, which suggests it on the memory side alone.
     """
-
-    name = "data_compression"
-    title = "Compress the data"
-    category = Category.CODE
-    group = "data width"
-    needs_samples = False
-    is_outside = True  # Other kernels and the host read and write the same arrays
-
-    def match(self, subject: Subject) -> EliminationMatch | Silence:
-        """Find the data that is not floating-point."""
-        if not subject.rows.has_code:
-            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
-        why = explain_no_traffic(subject)
-        if why is not None:
-            return self.unmatched(why)
-        data = find_narrower_data(subject, (Value.INTEGER, Value.UNKNOWN), 4)
-        if data is None:
-            return self.unmatched(say("all global accesses of four bytes and more move floating-point values"))
-        named = [describe_place(subject, row) for row in name_places(subject, data.rows)[:_MOST_NAMED]]
-        return EliminationMatch(
-            regions=data.regions,
-            work=data.left,
-            hint=say(
-                "Pack the data of {places} into narrower integers (16 or 8 bits, or differences to a base per block), and unpack it in registers: "
-                "each halving leaves half the bytes.",
-                places=list_of(named),
+    why = explain_no_traffic(subject)
+    if why is not None:
+        return why
+    data = find_narrower_data(subject, (Value.INTEGER, Value.UNKNOWN), 4)
+    if data is None:
+        return say("all global accesses of four bytes and more move floating-point values")
+    named = [describe_place(subject, row) for row in name_places(subject, data.rows)[:_MOST_NAMED]]
+    return EliminationMatch(
+        regions=data.regions,
+        work=data.left,
+        hint=say(
+            "Pack the data of {places} into narrower integers (16 or 8 bits, or differences to a base per block), and unpack it in registers: "
+            "each halving leaves half the bytes.",
+            places=list_of(named),
+        ),
+        caveats=(
+            say("The values must fit; their range is not known here."),
+            SHARED_ARRAYS,
+        ),
+        reasons=(
+            say(
+                "{rows} with values that no floating-point arithmetic reads or made",
+                rows=count(len(data.rows), "global access"),
             ),
-            caveats=(
-                say("The values must fit; their range is not known here."),
-                SHARED_ARRAYS,
-            ),
-            reasons=(
-                say(
-                    "{rows} with values that no floating-point arithmetic reads or made",
-                    rows=count(len(data.rows), "global access"),
-                ),
-            ),
-        )
+        ),
+    )
 
 
-OPTIMIZER = DataCompression()
+OPTIMIZER = Optimizer(
+    name="data_compression",
+    title="Compress the data",
+    category=Category.CODE,
+    group="data width",
+    needs_samples=False,
+    is_outside=True,  # Other kernels and the host read and write the same arrays
+    find=match,
+)

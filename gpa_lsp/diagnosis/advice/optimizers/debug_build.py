@@ -7,9 +7,9 @@ from gpa_lsp.code.binary.linkage_names import demangle
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Synchronisation
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_regions, find_edges, sum_by_reason
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
-from gpa_lsp.diagnosis.advice.model import DEBUG_BUILD, Category, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.model import DEBUG_BUILD, Category
 from gpa_lsp.diagnosis.advice.naming import name_code
-from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
+from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import LimiterKind
@@ -40,7 +40,7 @@ _ASKED_FOR = (
 )
 
 
-class DebugBuild(EliminationOptimizer):
+def match(subject: Subject) -> Found:
     """A kernel compiled with -G keeps every variable in memory or moves it about, and schedules nothing.
 
     Matched: the samples of all instructions but floating-point arithmetic, accesses to memory other than local, exchanges and barriers. What waits
@@ -48,49 +48,38 @@ class DebugBuild(EliminationOptimizer):
     samples as much of the warps' time goes as of the instructions.
     Approximation: integer arithmetic of the source's own goes, too, and accesses are as many and as narrow as they were.
     """
-
-    name = DEBUG_BUILD
-    title = "Compile without -G"
-    category = Category.BINARY
-    group = "build"
-    needs_samples = False
-
-    def match(self, subject: Subject) -> EliminationMatch | Silence:
-        """Find the functions of which the image holds a debugger's map of registers."""
-        rows = subject.rows
-        if not rows.has_code:
-            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
-        what, is_whole = say("{debug}", debug=_DEBUG), find_limiter(subject).kind is LimiterKind.BUILD
-        gone = ~np.isin(classify_rows(subject), [CLASSES.index(one) for one in _ASKED_FOR])
-        if not is_whole:
-            debug = frozenset() if subject.kernel.cubin is None else subject.kernel.cubin.debug_functions
-            callees = [one.name for one in subject.kernel.functions if one.name in debug and one.total_samples]
-            if not callees:
-                return self.unmatched(say("the code was compiled with optimization"))
-            names = list_of(name_code(demangle(name)) for name in callees)
-            what = say("{debug} for {names}, which the kernel calls", debug=_DEBUG, names=names)
-            gone &= np.array([rows.function_of(row).name in callees for row in range(len(rows))], dtype=np.bool_)
-        parts = np.where(gone, 1.0, _count_overlapped(subject) if is_whole else 0.0)
-        edges = find_edges(subject, parts > 0)
-        causes = subject.edges.def_row[edges]
-        weights = np.where(subject.edges.is_moved[edges] | gone[causes], parts[causes], 0.0)
-        return EliminationMatch(
-            regions=() if is_whole else build_regions(subject, edges, weights),
-            states=_measure_states(subject, gone, edges, weights) if is_whole else {},
-            work=count_work_left(subject, executions=gone.astype(np.float64)),
-            least=count_work_left(subject, executions=np.where(gone, 1.0, _count_merged(subject))),
-            hint=say(
-                "Compile with {lines} in place of {what}, and measure again.", lines=Code(text="-lineinfo"), what=what
+    rows = subject.rows
+    what, is_whole = say("{debug}", debug=_DEBUG), find_limiter(subject).kind is LimiterKind.BUILD
+    gone = ~np.isin(classify_rows(subject), [CLASSES.index(one) for one in _ASKED_FOR])
+    if not is_whole:
+        debug = frozenset() if subject.kernel.cubin is None else subject.kernel.cubin.debug_functions
+        callees = [one.name for one in subject.kernel.functions if one.name in debug and one.total_samples]
+        if not callees:
+            return say("the code was compiled with optimization")
+        names = list_of(name_code(demangle(name)) for name in callees)
+        what = say("{debug} for {names}, which the kernel calls", debug=_DEBUG, names=names)
+        gone &= np.array([rows.function_of(row).name in callees for row in range(len(rows))], dtype=np.bool_)
+    parts = np.where(gone, 1.0, _count_overlapped(subject) if is_whole else 0.0)
+    edges = find_edges(subject, parts > 0)
+    causes = subject.edges.def_row[edges]
+    weights = np.where(subject.edges.is_moved[edges] | gone[causes], parts[causes], 0.0)
+    return EliminationMatch(
+        regions=() if is_whole else build_regions(subject, edges, weights),
+        states=_measure_states(subject, gone, edges, weights) if is_whole else {},
+        work=count_work_left(subject, executions=gone.astype(np.float64)),
+        least=count_work_left(subject, executions=np.where(gone, 1.0, _count_merged(subject))),
+        hint=say(
+            "Compile with {lines} in place of {what}, and measure again.", lines=Code(text="-lineinfo"), what=what
+        ),
+        caveats=(say("Other suggestions are about unoptimized code."),) if is_whole else (),
+        reasons=(
+            say("the image holds the debugger's map of registers, which only {debug} writes", debug=_DEBUG),
+            say(
+                "{part} of the instructions are what the source asks for; hardly any of the others would remain",
+                part=percent(1 - _measure_part(subject, gone)),
             ),
-            caveats=(say("Other suggestions are about unoptimized code."),) if is_whole else (),
-            reasons=(
-                say("the image holds the debugger's map of registers, which only {debug} writes", debug=_DEBUG),
-                say(
-                    "{part} of the instructions are what the source asks for; hardly any of the others would remain",
-                    part=percent(1 - _measure_part(subject, gone)),
-                ),
-            ),
-        )
+        ),
+    )
 
 
 def _measure_states(
@@ -128,4 +117,12 @@ def _measure_part(subject: Subject, marked: npt.NDArray[np.bool_]) -> float:
     return float(counts[marked].sum()) / max(1, int(counts.sum()))
 
 
-OPTIMIZER = DebugBuild()
+OPTIMIZER = Optimizer(
+    name=DEBUG_BUILD,
+    title="Compile without -G",
+    category=Category.BINARY,
+    group="build",
+    needs_samples=False,
+    needs_code=False,
+    find=match,
+)

@@ -8,9 +8,9 @@ from gpa_lsp.diagnosis.advice.blamed_stalls import build_hotspots
 from gpa_lsp.diagnosis.advice.code_size import count_called_bytes, count_scope_bytes, find_fetch_edges
 from gpa_lsp.diagnosis.advice.instruction_caches import InstructionCaches, find_instruction_caches
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion
-from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.model import Category
 from gpa_lsp.diagnosis.advice.naming import describe_scope
-from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
+from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.figures import sum_known
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, capitalize, count, say, size
@@ -20,7 +20,7 @@ from gpa_lsp.kernel.scopes import Scope
 _PRAGMAS = {"cuda": "#pragma unroll {copies}"}
 
 
-class ExcessiveUnrolling(EliminationOptimizer):
+def match(subject: Subject) -> Found:
     """Instruction fetches that a loop with fewer copies of its body would not wait for.
 
     Matched: samples without an instruction to issue, inside a loop whose code is larger than a sub-partition's instruction cache and holds
@@ -29,55 +29,44 @@ class ExcessiveUnrolling(EliminationOptimizer):
 
     Source: GPA's code (LoopNoUnroll: instruction fetch stalls in loops), with the sizes it leaves out.
     """
+    edges = find_fetch_edges(subject)
+    if len(edges) == 0:
+        return say("no warp is stalled on instruction fetch")
+    caches = find_instruction_caches(subject.kernel.architecture)
+    by_loop = _group_by_loop(subject, edges)
+    sizes = count_scope_bytes(subject)
+    regions = []
+    largest = 0
+    left = set(edges.tolist())
+    # Innermost loops first: their samples are theirs, whatever the loops around hold besides.
+    for loop in sorted(by_loop, reverse=True):
+        inside = sorted(left.intersection(by_loop[loop]))
+        code_bytes = int(sizes[loop]) + count_called_bytes(subject, subject.scopes.rows_of(loop))
+        largest = max(largest, code_bytes)
+        copies = find_unrolling(subject.rows, loop).repeats if inside and code_bytes > caches.first_bytes else 1
+        if copies > 1:
+            left.difference_update(inside)
+            scope = subject.scopes.scopes[loop]
+            hint = _advise(scope, describe_scope(subject, scope), code_bytes, copies, caches)
+            regions.append(_build_region(subject, np.array(inside, dtype=np.int64), scope, hint))
+    if not regions:
+        return _explain(largest, caches)
+    regions.sort(key=lambda region: (-region.samples, region.scope.row))
+    return EliminationMatch(
+        regions=tuple(regions),
+        hint=regions[0].hint,
+        caveats=(say("A smaller unroll factor means more branches and less overlap between iterations."),),
+        reasons=(_describe_caches(caches),),
+    )
 
-    name = "excessive_unrolling"
-    title = "Unroll less"
-    category = Category.CODE
-    group = "instruction supply"
 
-    def match(self, subject: Subject) -> EliminationMatch | Silence:
-        """Find large loops that wait for instructions."""
-        if not subject.rows.has_code:
-            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
-        edges = find_fetch_edges(subject)
-        if len(edges) == 0:
-            return self.unmatched(say("no warp is stalled on instruction fetch"))
-        caches = find_instruction_caches(subject.kernel.architecture)
-        by_loop = _group_by_loop(subject, edges)
-        sizes = count_scope_bytes(subject)
-        regions = []
-        largest = 0
-        left = set(edges.tolist())
-        # Innermost loops first: their samples are theirs, whatever the loops around hold besides.
-        for loop in sorted(by_loop, reverse=True):
-            inside = sorted(left.intersection(by_loop[loop]))
-            code_bytes = int(sizes[loop]) + count_called_bytes(subject, subject.scopes.rows_of(loop))
-            largest = max(largest, code_bytes)
-            copies = find_unrolling(subject.rows, loop).repeats if inside and code_bytes > caches.first_bytes else 1
-            if copies > 1:
-                left.difference_update(inside)
-                scope = subject.scopes.scopes[loop]
-                hint = _advise(scope, describe_scope(subject, scope), code_bytes, copies, caches)
-                regions.append(_build_region(subject, np.array(inside, dtype=np.int64), scope, hint))
-        if not regions:
-            return self._explain(largest, caches)
-        regions.sort(key=lambda region: (-region.samples, region.scope.row))
-        return EliminationMatch(
-            regions=tuple(regions),
-            hint=regions[0].hint,
-            caveats=(say("A smaller unroll factor means more branches and less overlap between iterations."),),
-            reasons=(_describe_caches(caches),),
-        )
-
-    def _explain(self, largest: int, caches: InstructionCaches) -> Silence:
-        if not largest:
-            return self.unmatched(say("the samples stalled on instruction fetch are in no loop"))
-        loop = say("the largest loop stalled on instruction fetch is {code} of code", code=size(largest))
-        if largest > caches.first_bytes:
-            return self.unmatched(say("{loop}, but is not unrolled", loop=loop))
-        return self.unmatched(
-            say("{loop}, and the L0 instruction cache holds {first}", loop=loop, first=size(caches.first_bytes))
-        )
+def _explain(largest: int, caches: InstructionCaches) -> Sentence:
+    if not largest:
+        return say("the samples stalled on instruction fetch are in no loop")
+    loop = say("the largest loop stalled on instruction fetch is {code} of code", code=size(largest))
+    if largest > caches.first_bytes:
+        return say("{loop}, but is not unrolled", loop=loop)
+    return say("{loop}, and the L0 instruction cache holds {first}", loop=loop, first=size(caches.first_bytes))
 
 
 def _group_by_loop(subject: Subject, edges: npt.NDArray[np.int64]) -> dict[int, list[int]]:
@@ -125,4 +114,10 @@ def _describe_caches(caches: InstructionCaches) -> Sentence:
     return say("an L0 instruction cache of {first} ({trust})", first=size(caches.first_bytes), trust=trust)
 
 
-OPTIMIZER = ExcessiveUnrolling()
+OPTIMIZER = Optimizer(
+    name="excessive_unrolling",
+    title="Unroll less",
+    category=Category.CODE,
+    group="instruction supply",
+    find=match,
+)

@@ -6,8 +6,8 @@ import numpy as np
 
 from gpa_lsp.diagnosis.advice.arithmetic_hints import choose_operation_remedy, describe_operations
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
-from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
-from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
+from gpa_lsp.diagnosis.advice.model import Category
+from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.advice.sequence_regions import build_sequence_regions, mark_sequences
 from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.subject import Subject
@@ -18,7 +18,7 @@ from gpa_lsp.kernel.dataflow.arithmetic.sequences import ArithmeticSequence, fin
 _FAMILIES = (Family.DIVISION, Family.ROOT, Family.FUNCTION)
 
 
-class FastMath(EliminationOptimizer):
+def match(subject: Subject) -> Found:
     """Instructions and calls that the compiler adds to make a division, a root or a function accurate.
 
     Matched: everything blamed on the inlined chain, on the blocks around the call of the slow path, and on the called routine, shared among
@@ -27,43 +27,31 @@ class FastMath(EliminationOptimizer):
 
     Source: GPA Table II, Fast Math (stalls in CUDA math functions); the inlined part is matched by its structure.
     """
-
-    name = "fast_math"
-    title = "Use faster division and math functions"
-    category = Category.CODE
-    group = "arithmetic"
-
-    def match(self, subject: Subject) -> EliminationMatch | Silence:
-        """Find the operations and what they cost."""
-        if not subject.rows.has_code:
-            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
-        sequences = find_arithmetic_sequences(subject.rows).select(*_FAMILIES)
-        if not sequences:
-            message = say(
-                "none of the {rows} belongs to an accurate division, root or math function",
-                rows=count(len(subject.rows), "instruction"),
-            )
-            return self.unmatched(message)
-        regions = build_sequence_regions(subject, sequences, lambda members: _write_hint(subject, members))
-        if not regions:
-            message = say(
-                "{operations} caused none of the {samples}",
-                operations=count(len(sequences), "accurate operation"),
-                samples=count(subject.total_samples, "sample"),
-            )
-            return self.unmatched(message)
-        return EliminationMatch(
-            regions=regions,
-            work=_count_work_left(subject, sequences),
-            hint=regions[0].hint,
-            caveats=_list_caveats(sequences),
-            reasons=(
-                say(
-                    "{operations} expanded in software, with the routines they call",
-                    operations=count(len(sequences), "accurate operation"),
-                ),
-            ),
+    sequences = find_arithmetic_sequences(subject.rows).select(*_FAMILIES)
+    if not sequences:
+        return say(
+            "none of the {rows} belongs to an accurate division, root or math function",
+            rows=count(len(subject.rows), "instruction"),
         )
+    regions = build_sequence_regions(subject, sequences, lambda members: _write_hint(subject, members))
+    if not regions:
+        return say(
+            "{operations} caused none of the {samples}",
+            operations=count(len(sequences), "accurate operation"),
+            samples=count(subject.total_samples, "sample"),
+        )
+    return EliminationMatch(
+        regions=regions,
+        work=_count_work_left(subject, sequences),
+        hint=regions[0].hint,
+        caveats=_list_caveats(sequences),
+        reasons=(
+            say(
+                "{operations} expanded in software, with the routines they call",
+                operations=count(len(sequences), "accurate operation"),
+            ),
+        ),
+    )
 
 
 def _count_work_left(subject: Subject, sequences: Sequence[ArithmeticSequence]) -> dict[str, float]:
@@ -99,4 +87,10 @@ def _list_caveats(sequences: Sequence[ArithmeticSequence]) -> tuple[Sentence, ..
     return tuple(caveats)
 
 
-OPTIMIZER = FastMath()
+OPTIMIZER = Optimizer(
+    name="fast_math",
+    title="Use faster division and math functions",
+    category=Category.CODE,
+    group="arithmetic",
+    find=match,
+)

@@ -9,9 +9,9 @@ from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Flow
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_hotspots, sum_by_reason, sum_latency
 from gpa_lsp.diagnosis.advice.code_size import find_fetch_edges
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion
-from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.model import Category, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_line, name_code, name_line
-from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
+from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer
 from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, join, list_of, percent, say
@@ -44,7 +44,7 @@ class _Site(ColumnRecord, frozen=True, kw_only=True):
     edges: npt.NDArray[np.int64]  # indices of the blamed pairs that go
 
 
-class FunctionInlining(EliminationOptimizer):
+def match(subject: Subject) -> Found:
     """Functions called directly that could be part of their callers.
 
     Matched: what calls themselves cost: the stalls of and behind jumps to a function and back, and behind moves of its arguments and results; and
@@ -54,55 +54,46 @@ class FunctionInlining(EliminationOptimizer):
 
     Source: GPA Table II, Function Inlining (device functions and their call sites); the thresholds on fetches and size are those of its code.
     """
-
-    name = "function_inlining"
-    title = "Inline a function"
-    category = Category.CODE
-    group = "calls"
-
-    def match(self, subject: Subject) -> EliminationMatch | Silence:
-        """Find called functions in which, or around which, warps wait."""
-        if not subject.rows.has_code:
-            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
-        called = find_called_routines(subject.rows)
-        own = [routine for routine in called if not routine.is_internal]
-        if not own:
-            internal = say(" except {routines}", routines=count(len(called), "compiler routine")) if called else NOTHING
-            message = say(
-                "the kernel calls no function of known code{internal}{indirect}",
-                internal=internal,
-                indirect=_count_pointer_calls(subject),
-            )
-            return self.unmatched(message)
-        routines = [routine for routine in own if _find_refusal(routine) is None]
-        if not routines:
-            refusals = (_find_refusal(routine) or NOTHING for routine in own[:_MOST_SITES])
-            return self.silent(SilenceStage.GATED, join(refusals, "; "))
-        gone, targets = _mark_calling(subject, routines)
-        fetched = _measure_fetch_ratio(subject, targets)
-        if fetched > _MOST_FETCH_RATIO:
-            message = say(
+    called = find_called_routines(subject.rows)
+    own = [routine for routine in called if not routine.is_internal]
+    if not own:
+        internal = say(" except {routines}", routines=count(len(called), "compiler routine")) if called else NOTHING
+        return say(
+            "the kernel calls no function of known code{internal}{indirect}",
+            internal=internal,
+            indirect=_count_pointer_calls(subject),
+        )
+    routines = [routine for routine in own if _find_refusal(routine) is None]
+    if not routines:
+        refusals = (_find_refusal(routine) or NOTHING for routine in own[:_MOST_SITES])
+        return NotApplicable(SilenceStage.GATED, join(refusals, "; "))
+    gone, targets = _mark_calling(subject, routines)
+    fetched = _measure_fetch_ratio(subject, targets)
+    if fetched > _MOST_FETCH_RATIO:
+        return NotApplicable(
+            SilenceStage.GATED,
+            say(
                 "{fetched} of the samples are instruction fetch elsewhere, which inlining would increase",
                 fetched=percent(fetched),
-            )
-            return self.silent(SilenceStage.GATED, message)
-        sites = [site for site in _assign_edges(subject, routines, gone, targets) if len(site.edges)]
-        if not sites:
-            names = list_of(name_code(routine.name) for routine in routines[:_MOST_SITES])
-            return self.unmatched(say("no stalls in or around calls of {names}", names=names))
-        return EliminationMatch(
-            regions=tuple(_build_region(subject, site) for site in sites),
-            hint=say("Inline small hot functions, so that their calls cost nothing."),
-            caveats=_list_caveats(sites),
-            work=count_work_left(subject, executions=gone.astype(np.float64)),
-            reasons=(
-                say(
-                    "samples of calls, returns, arguments and results of {functions}",
-                    functions=count(len(sites), "called function"),
-                ),
-                say("instruction fetch elsewhere is {fetched} of the samples", fetched=percent(fetched)),
             ),
         )
+    sites = [site for site in _assign_edges(subject, routines, gone, targets) if len(site.edges)]
+    if not sites:
+        names = list_of(name_code(routine.name) for routine in routines[:_MOST_SITES])
+        return say("no stalls in or around calls of {names}", names=names)
+    return EliminationMatch(
+        regions=tuple(_build_region(subject, site) for site in sites),
+        hint=say("Inline small hot functions, so that their calls cost nothing."),
+        caveats=_list_caveats(sites),
+        work=count_work_left(subject, executions=gone.astype(np.float64)),
+        reasons=(
+            say(
+                "samples of calls, returns, arguments and results of {functions}",
+                functions=count(len(sites), "called function"),
+            ),
+            say("instruction fetch elsewhere is {fetched} of the samples", fetched=percent(fetched)),
+        ),
+    )
 
 
 def _mark_calling(
@@ -237,4 +228,10 @@ def _list_caveats(sites: Sequence[_Site]) -> tuple[Sentence, ...]:
     return tuple(caveats)
 
 
-OPTIMIZER = FunctionInlining()
+OPTIMIZER = Optimizer(
+    name="function_inlining",
+    title="Inline a function",
+    category=Category.CODE,
+    group="calls",
+    find=match,
+)

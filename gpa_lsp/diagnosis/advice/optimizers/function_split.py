@@ -11,9 +11,9 @@ from gpa_lsp.diagnosis.advice.blamed_stalls import build_hotspots
 from gpa_lsp.diagnosis.advice.code_size import count_executed_bytes, find_fetch_edges
 from gpa_lsp.diagnosis.advice.instruction_caches import InstructionCaches, find_instruction_caches
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion
-from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.model import Category
 from gpa_lsp.diagnosis.advice.naming import name_line
-from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
+from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.figures import sum_known
 from gpa_lsp.foundation.locations import Frame
@@ -34,7 +34,7 @@ class _Body(Struct):
     rare: list[int] = field(default_factory=list)
 
 
-class FunctionSplit(EliminationOptimizer):
+def match(subject: Subject) -> Found:
     """Instruction fetches that shorter code would not wait for: what is rarely executed leaves the inlined function.
 
     Matched: samples without an instruction to issue in the code of inlined functions that hold rarely executed instructions (or whose executions
@@ -43,52 +43,35 @@ class FunctionSplit(EliminationOptimizer):
 
     Source: GPA Table II, Function Split (instruction fetch stalls in inlined code), and section VII-B on functions not worth it.
     """
-
-    name = "function_split"
-    title = "Move rare code out of inlined functions"
-    category = Category.CODE
-    group = "instruction supply"
-
-    def match(self, subject: Subject) -> EliminationMatch | Silence:
-        """Find inlined functions that wait for instructions."""
-        if not subject.rows.has_code:
-            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
-        edges = find_fetch_edges(subject)
-        fetches = float(subject.edges.all_samples[edges].sum())
-        if not fetches:
-            return self.unmatched(say("no warp is stalled on instruction fetch"))
-        bodies = _find_bodies(subject)
-        causes = subject.edges.def_row[edges]
-        waiting = {name: edges[np.isin(causes, body.rows)] for name, body in bodies.items()}
-        if not any(len(found) for found in waiting.values()):
-            samples = count(fetches, "sample")
-            return self.unmatched(
-                say("{samples} stalled on instruction fetch, but in no inlined function", samples=samples)
-            )
-        caches = find_instruction_caches(subject.kernel.architecture)
-        code_bytes = count_executed_bytes(subject, np.arange(len(subject.rows)))
-        if code_bytes <= caches.first_bytes:
-            code, first = size(code_bytes), size(caches.first_bytes)
-            message = say(
-                "{code} of code is executed, and the L0 instruction cache holds {first}", code=code, first=first
-            )
-            return self.unmatched(message)
-        regions = [
-            _build_region(subject, body, waiting[name])
-            for name, body in bodies.items()
-            if len(waiting[name]) and _is_worth_splitting(subject, body)
-        ]
-        if not regions:
-            return self.unmatched(
-                say("the inlined functions stalled on instruction fetch have no rarely executed code to move out")
-            )
-        regions.sort(key=lambda region: (-region.samples, region.scope.row))
-        return EliminationMatch(
-            regions=tuple(regions),
-            hint=regions[0].hint,
-            caveats=(say("A function that is called instead of inlined costs a call and saved registers."),),
-            reasons=(_describe_size(code_bytes, caches),),
-        )
+    edges = find_fetch_edges(subject)
+    fetches = float(subject.edges.all_samples[edges].sum())
+    if not fetches:
+        return say("no warp is stalled on instruction fetch")
+    bodies = _find_bodies(subject)
+    causes = subject.edges.def_row[edges]
+    waiting = {name: edges[np.isin(causes, body.rows)] for name, body in bodies.items()}
+    if not any(len(found) for found in waiting.values()):
+        samples = count(fetches, "sample")
+        return say("{samples} stalled on instruction fetch, but in no inlined function", samples=samples)
+    caches = find_instruction_caches(subject.kernel.architecture)
+    code_bytes = count_executed_bytes(subject, np.arange(len(subject.rows)))
+    if code_bytes <= caches.first_bytes:
+        code, first = size(code_bytes), size(caches.first_bytes)
+        return say("{code} of code is executed, and the L0 instruction cache holds {first}", code=code, first=first)
+    regions = [
+        _build_region(subject, body, waiting[name])
+        for name, body in bodies.items()
+        if len(waiting[name]) and _is_worth_splitting(subject, body)
+    ]
+    if not regions:
+        return say("the inlined functions stalled on instruction fetch have no rarely executed code to move out")
+    regions.sort(key=lambda region: (-region.samples, region.scope.row))
+    return EliminationMatch(
+        regions=tuple(regions),
+        hint=regions[0].hint,
+        caveats=(say("A function that is called instead of inlined costs a call and saved registers."),),
+        reasons=(_describe_size(code_bytes, caches),),
+    )
 
 
 def _find_innermost(subject: Subject, row: int) -> Frame | None:
@@ -183,4 +166,10 @@ def _describe_size(code_bytes: int, caches: InstructionCaches) -> Sentence:
     )
 
 
-OPTIMIZER = FunctionSplit()
+OPTIMIZER = Optimizer(
+    name="function_split",
+    title="Move rare code out of inlined functions",
+    category=Category.CODE,
+    group="instruction supply",
+    find=match,
+)

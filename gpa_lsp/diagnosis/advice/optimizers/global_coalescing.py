@@ -15,9 +15,9 @@ from gpa_lsp.diagnosis.advice.blamed_stalls import (
     find_worst,
 )
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
-from gpa_lsp.diagnosis.advice.model import Category, Hotspot, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.model import Category, Hotspot, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_place
-from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
+from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer
 from gpa_lsp.diagnosis.advice.pricing import WAITING
 from gpa_lsp.diagnosis.advice.traffic_floor import measure_excess_lines, measure_floor
 from gpa_lsp.diagnosis.analyses.subject import Subject
@@ -43,7 +43,7 @@ _ONE_SECTOR = 1.05
 _VENDOR_RULE = "UncoalescedGlobalAccess"
 
 
-class GlobalCoalescing(EliminationOptimizer):
+def match(subject: Subject) -> Found:
     """Sectors beyond the least an access could do with cost time in proportion.
 
     Matched: the stalls blamed on an access (waiting for its data, for room in the queue before it, for stores at the end) times its share of
@@ -53,92 +53,78 @@ class GlobalCoalescing(EliminationOptimizer):
 
     Source: sectors per instruction of Nsight Compute's source counters; its rule of the same pattern knows kernels, not instructions.
     """
-
-    name = "global_coalescing"
-    title = "Coalesce global accesses"
-    category = Category.CODE
-    group = "memory traffic"
-    needs_samples = False
-    needs_counters = ("global_sectors", "global_sectors_ideal")
-
-    def match(self, subject: Subject) -> EliminationMatch | Silence:
-        """Find accesses with an excess that somebody waits for."""
-        if not subject.rows.has_code:
-            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
-        sectors, ideal = subject.rows.counter("global_sectors"), subject.rows.counter("global_sectors_ideal")
-        accesses = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD, Access.STORE, Access.COPY))
-        if sectors is None or ideal is None or not accesses.any():
-            return self.unmatched(say("the kernel has no global loads or stores"))
-        moved, least = int(sectors[accesses].clip(min=0).sum()), int(ideal[accesses].clip(min=0).sum())
-        if moved <= least or least == 0:
-            ratio = factor(moved / max(least, 1))
-            return self.unmatched(say("global accesses move {ratio} the minimum number of sectors", ratio=ratio))
-        ratio = factor(moved / least)
-        every = np.where(accesses, measure_excess(sectors, self._find_least(subject, sectors, ideal)), 0.0)
-        gathered = mark_gathered(subject.rows)
-        excess = np.where(gathered, 0.0, every)
-        if every.any() and not excess.any():
-            return self.silent(
-                SilenceStage.GATED,
-                say(
-                    "{access} is at an address that was loaded: only another order of the data brings neighbours together",
-                    access=describe_place(subject, int(np.argmax(every * sectors))),
-                ),
-            )
-        edges = find_edges(subject, excess > 0, _REASONS)
-        weights = excess[subject.edges.def_row[edges]]
-        lines = measure_excess_lines(subject)
-        if lines is not None:  # a request waits for as many lines, however many sectors it asks for of each
-            waits = subject.edges.reason[edges] == subject.rows.reason_index(WAITING)
-            weights = np.where(waits, np.minimum(weights, lines[subject.edges.def_row[edges]]), weights)
-        if subject.total_samples and count_samples(subject, edges, weights) == 0:
-            why = self._find_why(subject, np.where(accesses, measure_excess(sectors, ideal), 0.0))
-            return self.unmatched(
-                say("global accesses move {ratio} the minimum number of sectors, but {why}", ratio=ratio, why=why)
-            )
-        words = _Words(subject)
-        reaches_l2 = _reaches_l2(subject, least)
-        floor = measure_floor(subject)
-        return EliminationMatch(
-            regions=build_regions(subject, edges, weights, write_hint=words.write_hint, write_note=words.write_note)
-            if subject.total_samples
-            else build_counted_regions(subject, excess * sectors, words.write_sentence),
-            hint=words.write_remedy(find_worst(subject, edges, weights, excess * sectors)),
-            caveats=_list_caveats(reaches_l2),
-            reasons=(
-                *(
-                    [say("stalls on each access, times its share of excess sectors, waits times that of lines")]
-                    if subject.total_samples
-                    else []
-                ),
-                say(
-                    "global accesses move {ratio} the minimum: {moved} where {least} would suffice",
-                    ratio=ratio,
-                    moved=count(moved, "sector"),
-                    least=count(least),
-                ),
-                *_quote_vendor(subject),
+    sectors, ideal = subject.rows.counter("global_sectors"), subject.rows.counter("global_sectors_ideal")
+    accesses = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD, Access.STORE, Access.COPY))
+    if sectors is None or ideal is None or not accesses.any():
+        return say("the kernel has no global loads or stores")
+    moved, least = int(sectors[accesses].clip(min=0).sum()), int(ideal[accesses].clip(min=0).sum())
+    if moved <= least or least == 0:
+        ratio = factor(moved / max(least, 1))
+        return say("global accesses move {ratio} the minimum number of sectors", ratio=ratio)
+    ratio = factor(moved / least)
+    every = np.where(accesses, measure_excess(sectors, _find_least(subject, sectors, ideal)), 0.0)
+    gathered = mark_gathered(subject.rows)
+    excess = np.where(gathered, 0.0, every)
+    if every.any() and not excess.any():
+        return NotApplicable(
+            SilenceStage.GATED,
+            say(
+                "{access} is at an address that was loaded: only another order of the data brings neighbours together",
+                access=describe_place(subject, int(np.argmax(every * sectors))),
             ),
-            work={} if floor is None else floor.leaves,
         )
+    edges = find_edges(subject, excess > 0, _REASONS)
+    weights = excess[subject.edges.def_row[edges]]
+    lines = measure_excess_lines(subject)
+    if lines is not None:  # a request waits for as many lines, however many sectors it asks for of each
+        waits = subject.edges.reason[edges] == subject.rows.reason_index(WAITING)
+        weights = np.where(waits, np.minimum(weights, lines[subject.edges.def_row[edges]]), weights)
+    if subject.total_samples and count_samples(subject, edges, weights) == 0:
+        why = _find_why(subject, np.where(accesses, measure_excess(sectors, ideal), 0.0))
+        return say("global accesses move {ratio} the minimum number of sectors, but {why}", ratio=ratio, why=why)
+    words = _Words(subject)
+    reaches_l2 = _reaches_l2(subject, least)
+    floor = measure_floor(subject)
+    return EliminationMatch(
+        regions=build_regions(subject, edges, weights, write_hint=words.write_hint, write_note=words.write_note)
+        if subject.total_samples
+        else build_counted_regions(subject, excess * sectors, words.write_sentence),
+        hint=words.write_remedy(find_worst(subject, edges, weights, excess * sectors)),
+        caveats=_list_caveats(reaches_l2),
+        reasons=(
+            *(
+                [say("stalls on each access, times its share of excess sectors, waits times that of lines")]
+                if subject.total_samples
+                else []
+            ),
+            say(
+                "global accesses move {ratio} the minimum: {moved} where {least} would suffice",
+                ratio=ratio,
+                moved=count(moved, "sector"),
+                least=count(least),
+            ),
+            *_quote_vendor(subject),
+        ),
+        work={} if floor is None else floor.leaves,
+    )
 
-    @staticmethod
-    def _find_why(subject: Subject, excess: npt.NDArray[np.float64]) -> Sentence:
-        """Why nothing is left to match, given each row's share of sectors that are too many."""
-        edges = find_edges(subject, excess > 0, _REASONS)
-        if count_samples(subject, edges, np.ones(len(edges))) == 0:
-            return say("no warp is stalled on those above it")
-        return say("merging adjacent accesses covers those with stalls")
 
-    @staticmethod
-    def _find_least(
-        subject: Subject, sectors: npt.NDArray[np.int64], ideal: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.int64]:
-        """int64[n]: sectors each row may have; k times the ideal where k accesses side by side share their sectors."""
-        least = ideal.copy()
-        for row, length in count_run_lengths(find_access_runs(subject.rows)).items():
-            least[row] = min(int(sectors[row]), int(ideal[row]) * length)
-        return least
+def _find_why(subject: Subject, excess: npt.NDArray[np.float64]) -> Sentence:
+    """Why nothing is left to match, given each row's share of sectors that are too many."""
+    edges = find_edges(subject, excess > 0, _REASONS)
+    if count_samples(subject, edges, np.ones(len(edges))) == 0:
+        return say("no warp is stalled on those above it")
+    return say("merging adjacent accesses covers those with stalls")
+
+
+def _find_least(
+    subject: Subject, sectors: npt.NDArray[np.int64], ideal: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """int64[n]: sectors each row may have; k times the ideal where k accesses side by side share their sectors."""
+    least = ideal.copy()
+    for row, length in count_run_lengths(find_access_runs(subject.rows)).items():
+        least[row] = min(int(sectors[row]), int(ideal[row]) * length)
+    return least
 
 
 class _Words:
@@ -257,4 +243,12 @@ def _quote_vendor(subject: Subject) -> tuple[Sentence, ...]:
     )
 
 
-OPTIMIZER = GlobalCoalescing()
+OPTIMIZER = Optimizer(
+    name="global_coalescing",
+    title="Coalesce global accesses",
+    category=Category.CODE,
+    group="memory traffic",
+    needs_samples=False,
+    needs_counters=("global_sectors", "global_sectors_ideal"),
+    find=match,
+)

@@ -1,64 +1,33 @@
 """Kernels of libraries: what a user can change is how the library is called."""
 
 from collections.abc import Iterator
+from math import inf
 
-from gpa_lsp.diagnosis.advice.model import LIBRARY_USE, Advice, Category, Silence, Speedup
-from gpa_lsp.diagnosis.advice.optimizers import Optimizer
+from gpa_lsp.diagnosis.advice.matches import Remark
+from gpa_lsp.diagnosis.advice.model import LIBRARY_USE, Category
+from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.analyses.limiter.find import SHORT_LAUNCH_NS, find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import Limiter, LimiterKind
 from gpa_lsp.diagnosis.analyses.subject import Subject
-from gpa_lsp.foundation.figures import measure_share
-from gpa_lsp.foundation.prose import NOTHING, Sentence, count, duration, say
+from gpa_lsp.foundation.prose import NOTHING, Sentence, begin_lower, capitalize, count, duration, say
 
 _MATRIX_LIBRARIES = frozenset({"cuBLAS", "cuDNN", "CUTLASS"})
 _MEMORY_UNITS = frozenset({"dram", "l2", "l2_slice", "memory"})
 
 
-class LibraryUse(Optimizer):
-    """The code is not the user's: larger calls, fewer of them, another type or layout, or a newer version help."""
+def match(subject: Subject) -> Found:
+    """The code is not the user's: larger calls, fewer of them, another type or layout, or a newer version help, as launch and limiter suggest.
 
-    name = LIBRARY_USE
-    title = "Use the library differently"
-    category = Category.PARALLEL
-    group = "library"
-    needs_samples = False
-
-    def advise(self, subject: Subject) -> Advice | Silence:
-        """Say what its launch and its limiter suggest; without a number, for its code is not modelled."""
-        library = subject.kernel.library
-        if not library:
-            return self.unmatched(say("no library is known that the kernel belongs to"))
-        parts = (*_suggest_size(subject), _suggest_for_limiter(library, find_limiter(subject)))
-        first = next((part for part in parts if part), say("give it more work per call"))
-        version = say("or try a newer version of {library}", library=library)
-        return Advice(
-            optimizer=self.name,
-            title=self.title,
-            category=self.category,
-            group=self.group,
-            speedup=Speedup(
-                estimate=1.0,
-                low=1.0,
-                high=1.0,
-                bound=float("inf"),
-                bound_reason=NOTHING,
-                uncapped=1.0,
-                doubt=say("gain unknown"),
-            ),
-            share=measure_share(0, subject.total_samples, subject.dropped_samples),
-            matched_samples=0.0,
-            matched_latency_samples=None,
-            scope=subject.scopes.scopes[0],
-            regions=(),
-            hint=say("{what}, {version}.", what=_capitalize(first), version=version),
-            caveats=(),
-            reasons=(),
-        )
-
-
-def _capitalize(sentence: Sentence) -> Sentence:
-    head, *rest = sentence.parts
-    return Sentence((head[:1].upper() + head[1:], *rest)) if isinstance(head, str) else sentence
+    Without a number, for the library's code is not modelled.
+    """
+    library = subject.kernel.library
+    if not library:
+        return say("no library is known that the kernel belongs to")
+    parts = (*_suggest_size(subject), _suggest_for_limiter(library, find_limiter(subject)))
+    first = next((part for part in parts if part), say("give it more work per call"))
+    version = say("or try a newer version of {library}", library=library)
+    hint = say("{what}, {version}.", what=capitalize(first), version=version)
+    return Remark(hint=hint, bound=inf, doubt=say("gain unknown"))
 
 
 def _suggest_size(subject: Subject) -> Iterator[Sentence]:
@@ -97,9 +66,17 @@ def _suggest_for_limiter(library: str, limiter: Limiter) -> Sentence:
         return say("use FP32 where the accuracy suffices: it is limited by FP64 arithmetic")
     first = limiter.find(limiter.unit)
     if limiter.kind is LimiterKind.UNIT and first is not None:
-        label = first.label[:1].lower() + first.label[1:] if first.label[1:2].islower() else first.label
+        label = begin_lower(first.label)
         return say("ask it for less work, or for a narrower data type: it is limited by {label}", label=label)
     return NOTHING
 
 
-OPTIMIZER = LibraryUse()
+OPTIMIZER = Optimizer(
+    name=LIBRARY_USE,
+    title="Use the library differently",
+    category=Category.PARALLEL,
+    group="library",
+    needs_samples=False,
+    needs_code=False,
+    find=match,
+)

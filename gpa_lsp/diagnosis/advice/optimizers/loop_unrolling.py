@@ -15,9 +15,9 @@ from gpa_lsp.diagnosis.advice.dependency_stalls import (
     sum_active,
 )
 from gpa_lsp.diagnosis.advice.matches import HidingMatch, HidingRegion
-from gpa_lsp.diagnosis.advice.model import Category, Hotspot, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.model import Category, Hotspot, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_place, describe_scope, name_line
-from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, HidingOptimizer
+from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer
 from gpa_lsp.diagnosis.advice.unroll_plans import RECURRENCE, UnrollPlan, plan_unrolling
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.distinct import find_distinct
@@ -31,7 +31,7 @@ _LEAST_LOSS_RATIO = 0.01  # Of the samples: why a loop that loses less is not un
 """Of all samples: from here on a chain from iteration to iteration is worth a word."""
 
 
-class LoopUnrolling(HidingOptimizer):
+def match(subject: Subject) -> Found:
     """Several iterations in one pass through an unrolled body wait for their results together instead of one after the other.
 
     Matched: latency of memory and execution dependences whose def and use every turn of the same loop passes, unless each turn needs a result
@@ -42,52 +42,37 @@ class LoopUnrolling(HidingOptimizer):
 
     Source: GPA section V-A, Table II (Loop Unrolling) and section VI-B on its over-estimates.
     """
-
-    name = "loop_unrolling"
-    title = "Unroll a loop"
-    category = Category.CODE
-    group = "latency"
-    is_compiled = True
-
-    def match(self, subject: Subject) -> HidingMatch | Silence:
-        """Find loops whose iterations could overlap."""
-        if not subject.rows.has_code:
-            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
-        edges = find_dependency_edges(subject, EVERY_DEPENDENCE)
-        every = subject.edges
-        loops = find_loops(subject.scopes, every.def_row[edges])
-        inside = (loops >= 0) & (loops == find_loops(subject.scopes, every.use_row[edges]))
-        if not inside.any():
-            return self.unmatched(
-                say("{stalled}, but none within one loop", stalled=count(len(edges), "stalled dependence"))
-            )
-        edges, loops = edges[inside], loops[inside]
-        finder = SlackFinder(subject.rows)
-        plans: list[UnrollPlan] = []
-        refusals: list[tuple[float, Sentence]] = []
-        for scope in find_distinct(loops).tolist():
-            planned = plan_unrolling(subject, finder, scope, edges[loops == scope])
-            if isinstance(planned, UnrollPlan):
-                plans.append(planned)
-            else:
-                refusals.append((float(subject.known_edge_latency_samples[edges[loops == scope]].sum()), planned))
-        if not plans:
-            lost, message = max(refusals)
-            stage = (
-                SilenceStage.GATED if lost >= _LEAST_LOSS_RATIO * subject.total_samples else SilenceStage.NOT_MATCHED
-            )
-            return self.silent(stage, message)
-        regions = tuple(_build_region(subject, plan) for plan in plans)
-        return HidingMatch(
-            regions=regions,
-            active_samples=sum_active(subject.scopes, [plan.scope for plan in plans]),
-            hint=say(
-                "Unroll the loop, so that loads of several iterations are issued together and their latencies overlap."
-            ),
-            caveats=_list_caveats(subject, plans, regions),
-            reasons=_list_reasons(plans),
-            overlap=1.0,  # what a plan leaves waiting is not matched
-        )
+    edges = find_dependency_edges(subject, EVERY_DEPENDENCE)
+    every = subject.edges
+    loops = find_loops(subject.scopes, every.def_row[edges])
+    inside = (loops >= 0) & (loops == find_loops(subject.scopes, every.use_row[edges]))
+    if not inside.any():
+        return say("{stalled}, but none within one loop", stalled=count(len(edges), "stalled dependence"))
+    edges, loops = edges[inside], loops[inside]
+    finder = SlackFinder(subject.rows)
+    plans: list[UnrollPlan] = []
+    refusals: list[tuple[float, Sentence]] = []
+    for scope in find_distinct(loops).tolist():
+        planned = plan_unrolling(subject, finder, scope, edges[loops == scope])
+        if isinstance(planned, UnrollPlan):
+            plans.append(planned)
+        else:
+            refusals.append((float(subject.known_edge_latency_samples[edges[loops == scope]].sum()), planned))
+    if not plans:
+        lost, message = max(refusals)
+        stage = SilenceStage.GATED if lost >= _LEAST_LOSS_RATIO * subject.total_samples else SilenceStage.NOT_MATCHED
+        return NotApplicable(stage=stage, message=message)
+    regions = tuple(_build_region(subject, plan) for plan in plans)
+    return HidingMatch(
+        regions=regions,
+        active_samples=sum_active(subject.scopes, [plan.scope for plan in plans]),
+        hint=say(
+            "Unroll the loop, so that loads of several iterations are issued together and their latencies overlap."
+        ),
+        caveats=_list_caveats(subject, plans, regions),
+        reasons=_list_reasons(plans),
+        overlap=1.0,  # what a plan leaves waiting is not matched
+    )
 
 
 def _build_region(subject: Subject, plan: UnrollPlan) -> HidingRegion:
@@ -225,4 +210,12 @@ def _list_reasons(plans: Sequence[UnrollPlan]) -> tuple[Sentence, ...]:
     return tuple(reasons)
 
 
-OPTIMIZER = LoopUnrolling()
+OPTIMIZER = Optimizer(
+    name="loop_unrolling",
+    title="Unroll a loop",
+    category=Category.CODE,
+    group="latency",
+    is_compiled=True,
+    needs_split=True,
+    find=match,
+)

@@ -1,7 +1,7 @@
 """Floating-point data that would move half the bytes in a narrower type."""
 
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
-from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.model import Category
 from gpa_lsp.diagnosis.advice.naming import describe_place
 from gpa_lsp.diagnosis.advice.narrower_data import (
     SHARED_ARRAYS,
@@ -10,7 +10,7 @@ from gpa_lsp.diagnosis.advice.narrower_data import (
     find_narrower_data,
     name_places,
 )
-from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
+from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import count, list_of, say
 
@@ -22,7 +22,7 @@ _BITS = {
 }
 
 
-class LowerPrecision(EliminationOptimizer):
+def match(subject: Subject) -> Found:
     """A kernel that DRAM or L2 limits runs faster when its floating-point data takes fewer bytes.
 
     Matched: global loads whose values floating-point arithmetic reads, and stores of what it made, FP64 before FP32. Half of the sectors that their
@@ -30,43 +30,39 @@ class LowerPrecision(EliminationOptimizer):
 
     Source: Starlight, Table 1 ("Reduce Operation Precision"), and section 4.4, which suggests it on the memory side alone.
     """
-
-    name = "lower_precision"
-    title = "Store data with lower precision"
-    category = Category.CODE
-    group = "data width"
-    needs_samples = False
-    is_outside = True  # Other kernels and the host read and write the same arrays
-
-    def match(self, subject: Subject) -> EliminationMatch | Silence:
-        """Find the data of the widest type."""
-        if not subject.rows.has_code:
-            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
-        why = explain_no_traffic(subject)
-        if why is not None:
-            return self.unmatched(why)
-        for value, least_bytes in ((Value.DOUBLE, 8), (Value.SINGLE, 4)):
-            data = find_narrower_data(subject, (value,), least_bytes)
-            if data is not None:
-                break
-        else:
-            return self.unmatched(say("no global access moves FP64 or FP32 values that arithmetic reads or made"))
-        named = [describe_place(subject, row) for row in name_places(subject, data.rows)[:_MOST_NAMED]]
-        return EliminationMatch(
-            regions=data.regions,
-            work=data.left,
-            hint=say(
-                "Store the {type} data of {places} as {narrower}, and convert it in registers: half the bytes.",
-                type=value.value,
-                places=list_of(named),
-                narrower=_NARROWER[value],
-            ),
-            caveats=(
-                say("{bits}; check the results.", bits=_BITS[value]),
-                SHARED_ARRAYS,
-            ),
-            reasons=(say("{rows} with {type} values", rows=count(len(data.rows), "global access"), type=value.value),),
-        )
+    why = explain_no_traffic(subject)
+    if why is not None:
+        return why
+    for value, least_bytes in ((Value.DOUBLE, 8), (Value.SINGLE, 4)):
+        data = find_narrower_data(subject, (value,), least_bytes)
+        if data is not None:
+            break
+    else:
+        return say("no global access moves FP64 or FP32 values that arithmetic reads or made")
+    named = [describe_place(subject, row) for row in name_places(subject, data.rows)[:_MOST_NAMED]]
+    return EliminationMatch(
+        regions=data.regions,
+        work=data.left,
+        hint=say(
+            "Store the {type} data of {places} as {narrower}, and convert it in registers: half the bytes.",
+            type=value.value,
+            places=list_of(named),
+            narrower=_NARROWER[value],
+        ),
+        caveats=(
+            say("{bits}; check the results.", bits=_BITS[value]),
+            SHARED_ARRAYS,
+        ),
+        reasons=(say("{rows} with {type} values", rows=count(len(data.rows), "global access"), type=value.value),),
+    )
 
 
-OPTIMIZER = LowerPrecision()
+OPTIMIZER = Optimizer(
+    name="lower_precision",
+    title="Store data with lower precision",
+    category=Category.CODE,
+    group="data width",
+    needs_samples=False,
+    is_outside=True,  # Other kernels and the host read and write the same arrays
+    find=match,
+)

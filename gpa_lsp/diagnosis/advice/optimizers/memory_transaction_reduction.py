@@ -8,9 +8,9 @@ import numpy.typing as npt
 from gpa_lsp.code.binary.opcodes import Access
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_regions, count_samples, describe_causes, find_edges
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
-from gpa_lsp.diagnosis.advice.model import Category, Hotspot, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.model import Category, Hotspot
 from gpa_lsp.diagnosis.advice.naming import WIDE_TYPES, describe_place, name_code
-from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
+from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, capitalize, count, list_of, say
@@ -34,7 +34,7 @@ _WAITS = ("long_scoreboard", "drain")
 _VECTORS = list_of(map(name_code, ("float2", "float4")), last="or")
 
 
-class MemoryTransactionReduction(EliminationOptimizer):
+def match(subject: Subject) -> Found:
     """Stalls before the full queue of global memory instructions, and what those instructions cost that need not be.
 
     Matched: ``lg_throttle`` blamed on global loads, stores and copies, as published; less the share of it that coalescing would remove, and
@@ -45,49 +45,38 @@ class MemoryTransactionReduction(EliminationOptimizer):
 
     Source: GPA Table II, Memory Transaction Reduction ("match global memory throttling stalls").
     """
+    accesses = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD, Access.STORE, Access.COPY))
+    if not accesses.any():
+        return say("the kernel has no global loads or stores")
+    findings = _Findings(subject, accesses)
+    edges = find_edges(subject, accesses, (_THROTTLE, *_WAITS))
+    weights = findings.weigh(edges)
+    matched = count_samples(subject, edges, weights)
+    if matched == 0:
+        return _describe_absence(subject)
+    regions = build_regions(subject, edges, weights, write_hint=findings.write_hint, write_note=findings.write_note)
+    return EliminationMatch(
+        regions=regions,
+        hint=findings.write_remedy(regions[0].hotspots[0].def_row),
+        caveats=findings.list_caveats(edges, weights),
+        reasons=(
+            say("{reason} of global accesses, without the part that coalescing would remove", reason=_THROTTLE),
+            *findings.list_reasons(),
+        ),
+        work=findings.count_work_left(),
+    )
 
-    name = "memory_transaction_reduction"
-    title = "Reduce memory transactions"
-    category = Category.CODE
-    group = "memory traffic"
 
-    def match(self, subject: Subject) -> EliminationMatch | Silence:
-        """Find throttled accesses, and accesses that can be merged or dropped."""
-        if not subject.rows.has_code:
-            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
-        accesses = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD, Access.STORE, Access.COPY))
-        if not accesses.any():
-            return self.unmatched(say("the kernel has no global loads or stores"))
-        findings = _Findings(subject, accesses)
-        edges = find_edges(subject, accesses, (_THROTTLE, *_WAITS))
-        weights = findings.weigh(edges)
-        matched = count_samples(subject, edges, weights)
-        if matched == 0:
-            return self.unmatched(self._describe_absence(subject))
-        regions = build_regions(subject, edges, weights, write_hint=findings.write_hint, write_note=findings.write_note)
-        return EliminationMatch(
-            regions=regions,
-            hint=findings.write_remedy(regions[0].hotspots[0].def_row),
-            caveats=findings.list_caveats(edges, weights),
-            reasons=(
-                say("{reason} of global accesses, without the part that coalescing would remove", reason=_THROTTLE),
-                *findings.list_reasons(),
-            ),
-            work=findings.count_work_left(),
-        )
-
-    def _describe_absence(self, subject: Subject) -> Sentence:
-        throttled = subject.rows.count_reason(_THROTTLE)
-        if throttled:
-            samples = count(throttled, "sample")
-            return say(
-                "other suggestions cover the {samples} on a full memory queue ({reason})",
-                samples=samples,
-                reason=_THROTTLE,
-            )
+def _describe_absence(subject: Subject) -> Sentence:
+    throttled = subject.rows.count_reason(_THROTTLE)
+    if throttled:
+        samples = count(throttled, "sample")
         return say(
-            "no warp is stalled on a full memory queue ({reason}) or a narrow or repeated access", reason=_THROTTLE
+            "other suggestions cover the {samples} on a full memory queue ({reason})",
+            samples=samples,
+            reason=_THROTTLE,
         )
+    return say("no warp is stalled on a full memory queue ({reason}) or a narrow or repeated access", reason=_THROTTLE)
 
 
 class _Findings:
@@ -233,4 +222,10 @@ class _Findings:
         return tuple(say("{accesses}", accesses=count(present, noun)) for present, noun in counts if present)
 
 
-OPTIMIZER = MemoryTransactionReduction()
+OPTIMIZER = Optimizer(
+    name="memory_transaction_reduction",
+    title="Reduce memory transactions",
+    category=Category.CODE,
+    group="memory traffic",
+    find=match,
+)

@@ -1,8 +1,8 @@
 """Blocks whose number of threads is no multiple of a warp."""
 
 from gpa_lsp.diagnosis.advice.matches import IdleMatch
-from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
-from gpa_lsp.diagnosis.advice.optimizers import IdleOptimizer
+from gpa_lsp.diagnosis.advice.model import Category, SilenceStage
+from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer
 from gpa_lsp.diagnosis.advice.residency import bound_issue_rate, count_waves
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import Sentence, count, percent, say
@@ -10,7 +10,7 @@ from gpa_lsp.foundation.prose import Sentence, count, percent, say
 _LANES = 32
 
 
-class PartialLastWarp(IdleOptimizer):
+def match(subject: Subject) -> Found:
     """The last warp of each block issues for lanes that have no thread.
 
     The same threads in full warps need ⌈threads / 32⌉ warps of the whole grid instead of ⌈threads of a block / 32⌉ of each block; for many blocks
@@ -19,62 +19,51 @@ class PartialLastWarp(IdleOptimizer):
 
     Source: Nsight Compute's launch configuration rule.
     """
-
-    name = "partial_last_warp"
-    title = "Use full warps"
-    category = Category.PARALLEL
-    group = "idle"
-    needs_samples = False
-    needs_grid = True
-
-    def match(self, subject: Subject) -> IdleMatch | Silence:
-        """Look at the rest of the block size by a warp's."""
-        launch = subject.launch
-        if launch is None or launch.blocks < 1 or launch.threads_per_block < 1:
-            return self.silent(SilenceStage.NO_METRICS, say("the profile does not record the number of threads"))
-        threads, warps = launch.threads_per_block, launch.warps_per_block
-        last = threads - _LANES * (warps - 1)
-        if last == _LANES:
-            return self.unmatched(say("blocks of {threads} are whole warps", threads=count(threads, "thread")))
-        needed = -(-launch.blocks * threads // _LANES)
-        if needed >= launch.blocks * warps:
-            return self.unmatched(say("the threads of the grid fill no fewer warps"))
-        saved = 1 - needed / (launch.blocks * warps)
-        waves = count_waves(subject)
-        rate, most_issued = bound_issue_rate(subject)
-        is_queued = waves is None or waves >= 1
-        if rate != most_issued and not is_queued:
-            message = say(
-                "all warps are resident at once, so only their issue cycles count, which the profile does not record"
-            )
-            return self.silent(SilenceStage.NOT_KNOWN, message)
-        issuing = saved * min(1.0, rate)
-        return IdleMatch(
-            scope=subject.scopes.scopes[0],
-            saved_ratio=saved if is_queued else issuing,
-            bound=1 / (1 - saved),
-            bound_reason=say(
-                "{needed} do the work of {present}",
-                needed=count(needed, "full warp"),
-                present=count(launch.blocks * warps),
-            ),
-            hint=say(
-                "Blocks of {threads} have {warps}, the last with {last} of {lanes} lanes in use. {better} use all lanes.",
-                threads=count(threads, "thread"),
-                warps=count(warps, "warp"),
-                last=count(last),
-                lanes=count(_LANES),
-                better=_suggest(threads),
-            ),
-            caveats=(say("Index arithmetic must follow the block size, and threads past the end need a guard."),),
-            reasons=(
-                say(
-                    "{saved} of the warps could go{only}",
-                    saved=percent(saved),
-                    only="" if is_queued else "; all are resident at once, so only their issue cycles count",
-                ),
-            ),
+    launch = subject.launch
+    if launch is None or launch.blocks < 1 or launch.threads_per_block < 1:
+        return NotApplicable(SilenceStage.NO_METRICS, say("the profile does not record the number of threads"))
+    threads, warps = launch.threads_per_block, launch.warps_per_block
+    last = threads - _LANES * (warps - 1)
+    if last == _LANES:
+        return say("blocks of {threads} are whole warps", threads=count(threads, "thread"))
+    needed = -(-launch.blocks * threads // _LANES)
+    if needed >= launch.blocks * warps:
+        return say("the threads of the grid fill no fewer warps")
+    saved = 1 - needed / (launch.blocks * warps)
+    waves = count_waves(subject)
+    rate, most_issued = bound_issue_rate(subject)
+    is_queued = waves is None or waves >= 1
+    if rate != most_issued and not is_queued:
+        return NotApplicable(
+            SilenceStage.NOT_KNOWN,
+            say("all warps are resident at once, so only their issue cycles count, which the profile does not record"),
         )
+    issuing = saved * min(1.0, rate)
+    return IdleMatch(
+        saved_ratio=saved if is_queued else issuing,
+        bound=1 / (1 - saved),
+        bound_reason=say(
+            "{needed} do the work of {present}",
+            needed=count(needed, "full warp"),
+            present=count(launch.blocks * warps),
+        ),
+        hint=say(
+            "Blocks of {threads} have {warps}, the last with {last} of {lanes} lanes in use. {better} use all lanes.",
+            threads=count(threads, "thread"),
+            warps=count(warps, "warp"),
+            last=count(last),
+            lanes=count(_LANES),
+            better=_suggest(threads),
+        ),
+        caveats=(say("Index arithmetic must follow the block size, and threads past the end need a guard."),),
+        reasons=(
+            say(
+                "{saved} of the warps could go{only}",
+                saved=percent(saved),
+                only="" if is_queued else "; all are resident at once, so only their issue cycles count",
+            ),
+        ),
+    )
 
 
 def _suggest(threads: int) -> Sentence:
@@ -91,4 +80,13 @@ def _suggest(threads: int) -> Sentence:
     return say("Blocks of {above} or {below}", above=count(above), below=count(above - _LANES, "thread"))
 
 
-OPTIMIZER = PartialLastWarp()
+OPTIMIZER = Optimizer(
+    name="partial_last_warp",
+    title="Use full warps",
+    category=Category.PARALLEL,
+    group="idle",
+    needs_samples=False,
+    needs_grid=True,
+    needs_code=False,
+    find=match,
+)

@@ -8,9 +8,9 @@ import numpy.typing as npt
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_regions, count_samples, describe_causes, find_edges
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
-from gpa_lsp.diagnosis.advice.model import Category, Hotspot, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.model import Category, Hotspot
 from gpa_lsp.diagnosis.advice.naming import describe_place
-from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
+from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, Sentence, capitalize, count, say
@@ -20,7 +20,7 @@ from gpa_lsp.kernel.dataflow.repeated_stores import RepeatedStores, find_repeate
 _WAITS = ("long_scoreboard", "short_scoreboard")
 
 
-class RegisterAccumulation(EliminationOptimizer):
+def match(subject: Subject) -> Found:
     """A sum that grows in memory is stored each time, and no load behind a store is issued before it.
 
     Matched: stores of a thread to an address that does not change between them, in a loop or one after the other, with the loads of the same
@@ -29,41 +29,29 @@ class RegisterAccumulation(EliminationOptimizer):
 
     Source: GPA Section VII, lud (reordering by hand across the stores that forbid it to the compiler).
     """
-
-    name = "register_accumulation"
-    title = "Accumulate in a register"
-    category = Category.CODE
-    group = "memory traffic"
-
-    def match(self, subject: Subject) -> EliminationMatch | Silence:
-        """Find stores that the next one overwrites."""
-        if not subject.rows.has_code:
-            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
-        found = find_repeated_stores(subject.rows)
-        if not found:
-            return self.unmatched(say("no thread stores to the same address again and again"))
-        gone, waits = _weigh_rows(subject, found)
-        edges = find_edges(subject, (gone > 0) | (waits > 0))
-        reasons = [subject.rows.reason_index(reason) for reason in _WAITS]
-        is_wait = np.isin(subject.edges.reason[edges], [one for one in reasons if one is not None])
-        rows = subject.edges.def_row[edges]
-        weights = np.where(is_wait, np.maximum(gone, waits)[rows], gone[rows])
-        if count_samples(subject, edges, weights) == 0:
-            return self.unmatched(say("no warp is stalled at stores that the next one overwrites"))
-        stores = {row for one in found for row in one.stores}
-        return EliminationMatch(
-            regions=build_regions(
-                subject, edges, weights, write_hint=lambda _scope, spots: _name(subject, spots, stores)
-            ),
-            work=count_work_left(subject, executions=gone),
-            hint=say(
-                "Keep the value of {store} in a local variable while it grows, and store it once at the end: each store keeps the loads behind it "
-                "from being issued earlier.",
-                store=describe_place(subject, found[0].stores[0]),
-            ),
-            caveats=(say("Other threads must not need the values in between."),),
-            reasons=tuple(_explain(one) for one in found[:1]),
-        )
+    found = find_repeated_stores(subject.rows)
+    if not found:
+        return say("no thread stores to the same address again and again")
+    gone, waits = _weigh_rows(subject, found)
+    edges = find_edges(subject, (gone > 0) | (waits > 0))
+    reasons = [subject.rows.reason_index(reason) for reason in _WAITS]
+    is_wait = np.isin(subject.edges.reason[edges], [one for one in reasons if one is not None])
+    rows = subject.edges.def_row[edges]
+    weights = np.where(is_wait, np.maximum(gone, waits)[rows], gone[rows])
+    if count_samples(subject, edges, weights) == 0:
+        return say("no warp is stalled at stores that the next one overwrites")
+    stores = {row for one in found for row in one.stores}
+    return EliminationMatch(
+        regions=build_regions(subject, edges, weights, write_hint=lambda _scope, spots: _name(subject, spots, stores)),
+        work=count_work_left(subject, executions=gone),
+        hint=say(
+            "Keep the value of {store} in a local variable while it grows, and store it once at the end: each store keeps the loads behind it "
+            "from being issued earlier.",
+            store=describe_place(subject, found[0].stores[0]),
+        ),
+        caveats=(say("Other threads must not need the values in between."),),
+        reasons=tuple(_explain(one) for one in found[:1]),
+    )
 
 
 def _weigh_rows(
@@ -98,4 +86,10 @@ def _explain(one: RepeatedStores) -> Sentence:
     )
 
 
-OPTIMIZER = RegisterAccumulation()
+OPTIMIZER = Optimizer(
+    name="register_accumulation",
+    title="Accumulate in a register",
+    category=Category.CODE,
+    group="memory traffic",
+    find=match,
+)

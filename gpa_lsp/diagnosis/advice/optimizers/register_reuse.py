@@ -4,15 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
-from msgspec.structs import replace
 
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion
-from gpa_lsp.diagnosis.advice.model import Advice, Category, Hotspot, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.model import Category, Hotspot
 from gpa_lsp.diagnosis.advice.naming import locate, name_code, quote, read_parts
-from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
-from gpa_lsp.diagnosis.advice.pricing import price_elimination
+from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.advice.register_limits import RegisterLimits, find_register_limits
 from gpa_lsp.diagnosis.advice.traffic_floor import measure_local_traffic
 from gpa_lsp.diagnosis.advice.work_left import count_work_left
@@ -29,7 +27,7 @@ _ARRAY_STALLS = (BlameCategory.MEMORY_LOCAL, BlameCategory.MEMORY_THROTTLE, Blam
 _MOST_NAMED = 3
 
 
-class RegisterReuse(EliminationOptimizer):
+def match(subject: Subject) -> Found:
     """Stalls of local memory that more registers, shorter lives of values, or another home for an array would not have.
 
     Matched: everything blamed on stores and reloads of spilled registers, and the waits for accesses to arrays in local memory. Registers saved
@@ -38,55 +36,31 @@ class RegisterReuse(EliminationOptimizer):
 
     Source: GPA Table II, Register Reuse (memory dependency stalls of local memory); spills told from arrays by their addresses.
     """
-
-    name = "register_reuse"
-    title = "Reduce local memory use"
-    category = Category.BINARY
-    group = "registers"
-    needs_samples = False
-
-    def advise(self, subject: Subject) -> Advice | Silence:
-        """Match and price; what has to be changed depends on what local memory is used for."""
-        found = self.match(subject)
-        if isinstance(found, Silence):
-            return found
-        category = _choose_category(subject, find_local_accesses(subject.rows))
-        return price_elimination(subject, replace(self.label, category=category), found)
-
-    def match(self, subject: Subject) -> EliminationMatch | Silence:
-        """Find accesses to local memory that somebody waits for."""
-        if not subject.rows.has_code:
-            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
-        accesses = find_local_accesses(subject.rows)
-        saved = [one for one in accesses if one.use is LocalUse.SAVED_REGISTER]
-        if not accesses and (generic := _match_generic(subject)) is not None:
-            return generic
-        if len(saved) == len(accesses):
-            message = say("none of the {rows} accesses local memory", rows=count(len(subject.rows), "instruction"))
-            if saved:
-                message = say(
-                    "{accesses}, all to registers saved for callers", accesses=count(len(saved), "local-memory access")
-                )
-            return self.unmatched(message)
-        wanted = _mark(subject, (one.row for one in accesses if one.use is not LocalUse.SAVED_REGISTER))
-        regions = (
-            _build_regions(subject, accesses) if subject.total_samples else _count_regions(subject, accesses, wanted)
+    accesses = find_local_accesses(subject.rows)
+    saved = [one for one in accesses if one.use is LocalUse.SAVED_REGISTER]
+    if not accesses and (generic := _match_generic(subject)) is not None:
+        return generic
+    if len(saved) == len(accesses) > 0:
+        return say("{accesses}, all to registers saved for callers", accesses=count(len(saved), "local-memory access"))
+    if not accesses:
+        return say("none of the {rows} accesses local memory", rows=count(len(subject.rows), "instruction"))
+    wanted = _mark(subject, (one.row for one in accesses if one.use is not LocalUse.SAVED_REGISTER))
+    regions = _build_regions(subject, accesses) if subject.total_samples else _count_regions(subject, accesses, wanted)
+    if not regions:
+        return say(
+            "{accesses} caused none of the {samples}",
+            accesses=count(len(accesses) - len(saved), "local-memory access"),
+            samples=count(subject.total_samples, "sample"),
         )
-        if not regions:
-            message = say(
-                "{accesses} caused none of the {samples}",
-                accesses=count(len(accesses) - len(saved), "local-memory access"),
-                samples=count(subject.total_samples, "sample"),
-            )
-            return self.unmatched(message)
-        uses = {one.use for one in accesses}
-        return EliminationMatch(
-            regions=regions,
-            hint=regions[0].hint,
-            caveats=_list_caveats(subject, uses),
-            reasons=(_count_uses(accesses),),
-            work=_count_work_left(subject, wanted),
-        )
+    uses = {one.use for one in accesses}
+    return EliminationMatch(
+        category=_choose_category(subject, accesses),
+        regions=regions,
+        hint=regions[0].hint,
+        caveats=_list_caveats(subject, uses),
+        reasons=(_count_uses(accesses),),
+        work=_count_work_left(subject, wanted),
+    )
 
 
 def _match_generic(subject: Subject) -> EliminationMatch | None:
@@ -100,6 +74,7 @@ def _match_generic(subject: Subject) -> EliminationMatch | None:
         return None
     moved = int(sectors[generic].sum())
     return EliminationMatch(
+        category=_choose_category(subject, ()),
         regions=build_regions(subject, edges, np.ones(len(edges)))
         if subject.total_samples
         else build_counted_regions(subject, np.where(generic, sectors, 0)),
@@ -276,4 +251,11 @@ def _list_caveats(subject: Subject, uses: set[LocalUse]) -> tuple[Sentence, ...]
     return tuple(caveats)
 
 
-OPTIMIZER = RegisterReuse()
+OPTIMIZER = Optimizer(
+    name="register_reuse",
+    title="Reduce local memory use",
+    category=Category.BINARY,
+    group="registers",
+    needs_samples=False,
+    find=match,
+)

@@ -10,9 +10,9 @@ from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Synchronisation
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
 from gpa_lsp.diagnosis.advice.loop_work import LoopWork, count_results, list_loop_work, mark_multiply_adds
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
-from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.model import Category, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_scope
-from gpa_lsp.diagnosis.advice.optimizers import EliminationOptimizer
+from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer
 from gpa_lsp.diagnosis.advice.pricing import WAITING
 from gpa_lsp.diagnosis.advice.residency import GOOD_BLOCK_THREADS, describe_block
 from gpa_lsp.diagnosis.advice.work_left import count_work_left
@@ -77,7 +77,7 @@ class _Tile(Struct, frozen=True, kw_only=True):
         return 1 / self.edge + alike if self.is_column else alike / self.edge + alike / _WORDS_AT_ONCE
 
 
-class RegisterTiling(EliminationOptimizer):
+def match(subject: Subject) -> Found:
     """A thread that computes a tile of T × T results loads each operand once for T of them.
 
     Matched: the loop with most multiply-adds, where shared memory takes more than a quarter of a wavefront for each, and L1, shared memory or
@@ -85,85 +85,72 @@ class RegisterTiling(EliminationOptimizer):
     multiply-adds stay; loads, and the loop's own instructions, go. The tile is the largest whose registers and shared memory leave two warps to
     each scheduler, and that leaves a block to each SM.
     """
-
-    name = "register_tiling"
-    title = "Tile in registers"
-    category = Category.CODE
-    group = "data reuse"
-    needs_samples = False
-
-    def match(self, subject: Subject) -> EliminationMatch | Silence:
-        """Compare a loop's loads with its multiply-adds."""
-        works = list_loop_work(subject)
-        if not works:
-            return self.unmatched(say("no loop does floating-point multiply-adds"))
-        work = works[0]
-        if not _is_product(subject, work):
-            return self.unmatched(say("no loop multiplies values of shared memory with each other and adds them up"))
-        per_result = work.shared_wavefronts / work.multiply_adds
-        if per_result <= MOST_WAVEFRONTS:
-            return self.unmatched(
-                say("shared memory takes {each} wavefronts per multiply-add", each=number(per_result)),
-            )
-        queued = sum(subject.rows.count_reason(reason) for reason in _QUEUE_REASONS) / max(subject.total_samples, 1)
-        if find_limiter(subject).unit not in _SHARED_UNITS and queued < _QUEUE_SHARE:
-            return self.silent(
-                SilenceStage.GATED,
-                say("shared memory does not limit the kernel: {why}", why=find_limiter(subject).sentence),
-            )
-        words = work.shared_words / work.multiply_adds
-        if 0 < words * _EDGES[0] < 2 * _LEAST_GROWTH:
-            message = say(
-                "each value from shared memory is used in {uses} multiply-adds already", uses=number(2 / words)
-            )
-            return self.unmatched(message)
-        tile = _choose_tile(subject, 2 / words if words else 1.0)
-        if tile is None:
-            return self.silent(
-                SilenceStage.GATED, say("larger tiles leave fewer blocks than SMs, or too few warps to an SM")
-            )
-        return self._describe(subject, work, per_result, tile)
-
-    def _describe(self, subject: Subject, work: LoopWork, per_result: float, tile: _Tile) -> EliminationMatch:
-        edge = tile.edge
-        loads_left = min(1.0, tile.loads_per_result * work.multiply_adds / max(1, work.shared_loads))
-        passes_left = min(1.0, tile.passes_per_result / per_result)
-        loads = np.zeros(len(subject.rows), dtype=np.bool_)
-        loads[work.rows] = True
-        edges = find_edges(subject, loads, (*_QUEUE_REASONS, "lg_throttle", WAITING))
-        waits = subject.edges.reason[edges] == subject.rows.reason_index(WAITING)
-        gone = np.where(loads & ~mark_multiply_adds(subject.rows), 1 - loads_left, 0.0)
-        waits_left = _count_waits_left(subject, work, tile)
-        return EliminationMatch(
-            work=count_work_left(subject, executions=gone, wavefronts=np.where(loads, 1 - passes_left, 0.0)),
-            regions=build_regions(subject, edges, 1 - np.where(waits, waits_left, max(loads_left, passes_left)))
-            if subject.total_samples
-            else build_counted_regions(subject, np.where(loads, np.maximum(subject.rows.executions, 0), 0)),
-            hint=say(
-                "Let each thread compute {results} in {where}: load {what} into registers, then do their outer product.",
-                results=say("{edge} results of a column", edge=number(edge))
-                if tile.is_column
-                else say("{edge} × {edge} results", edge=number(edge)),
-                what=say("a column of one shared tile and a value of the other")
-                if tile.is_column
-                else say("a column and a row of the shared tiles"),
-                where=describe_scope(subject, work.scope),
-            ),
-            caveats=(
-                _describe_tile(tile),
-                say(
-                    "Load the shared tiles with {wide} where they are contiguous, or they become the next limit.",
-                    wide=Code(text="float4"),
-                ),
-            ),
-            reasons=(
-                say(
-                    "shared memory takes {now} wavefronts per multiply-add, {then} with the tile",
-                    now=number(per_result),
-                    then=number(tile.passes_per_result),
-                ),
-            ),
+    works = list_loop_work(subject)
+    if not works:
+        return say("no loop does floating-point multiply-adds")
+    work = works[0]
+    if not _is_product(subject, work):
+        return say("no loop multiplies values of shared memory with each other and adds them up")
+    per_result = work.shared_wavefronts / work.multiply_adds
+    if per_result <= MOST_WAVEFRONTS:
+        return say("shared memory takes {each} wavefronts per multiply-add", each=number(per_result))
+    queued = sum(subject.rows.count_reason(reason) for reason in _QUEUE_REASONS) / max(subject.total_samples, 1)
+    if find_limiter(subject).unit not in _SHARED_UNITS and queued < _QUEUE_SHARE:
+        return NotApplicable(
+            SilenceStage.GATED,
+            say("shared memory does not limit the kernel: {why}", why=find_limiter(subject).sentence),
         )
+    words = work.shared_words / work.multiply_adds
+    if 0 < words * _EDGES[0] < 2 * _LEAST_GROWTH:
+        return say("each value from shared memory is used in {uses} multiply-adds already", uses=number(2 / words))
+    tile = _choose_tile(subject, 2 / words if words else 1.0)
+    if tile is None:
+        return NotApplicable(
+            SilenceStage.GATED, say("larger tiles leave fewer blocks than SMs, or too few warps to an SM")
+        )
+    return _describe(subject, work, per_result, tile)
+
+
+def _describe(subject: Subject, work: LoopWork, per_result: float, tile: _Tile) -> EliminationMatch:
+    edge = tile.edge
+    loads_left = min(1.0, tile.loads_per_result * work.multiply_adds / max(1, work.shared_loads))
+    passes_left = min(1.0, tile.passes_per_result / per_result)
+    loads = np.zeros(len(subject.rows), dtype=np.bool_)
+    loads[work.rows] = True
+    edges = find_edges(subject, loads, (*_QUEUE_REASONS, "lg_throttle", WAITING))
+    waits = subject.edges.reason[edges] == subject.rows.reason_index(WAITING)
+    gone = np.where(loads & ~mark_multiply_adds(subject.rows), 1 - loads_left, 0.0)
+    waits_left = _count_waits_left(subject, work, tile)
+    return EliminationMatch(
+        work=count_work_left(subject, executions=gone, wavefronts=np.where(loads, 1 - passes_left, 0.0)),
+        regions=build_regions(subject, edges, 1 - np.where(waits, waits_left, max(loads_left, passes_left)))
+        if subject.total_samples
+        else build_counted_regions(subject, np.where(loads, np.maximum(subject.rows.executions, 0), 0)),
+        hint=say(
+            "Let each thread compute {results} in {where}: load {what} into registers, then do their outer product.",
+            results=say("{edge} results of a column", edge=number(edge))
+            if tile.is_column
+            else say("{edge} × {edge} results", edge=number(edge)),
+            what=say("a column of one shared tile and a value of the other")
+            if tile.is_column
+            else say("a column and a row of the shared tiles"),
+            where=describe_scope(subject, work.scope),
+        ),
+        caveats=(
+            _describe_tile(tile),
+            say(
+                "Load the shared tiles with {wide} where they are contiguous, or they become the next limit.",
+                wide=Code(text="float4"),
+            ),
+        ),
+        reasons=(
+            say(
+                "shared memory takes {now} wavefronts per multiply-add, {then} with the tile",
+                now=number(per_result),
+                then=number(tile.passes_per_result),
+            ),
+        ),
+    )
 
 
 def _count_waits_left(subject: Subject, work: LoopWork, tile: _Tile) -> float:
@@ -256,4 +243,11 @@ def _describe_tile(tile: _Tile) -> Sentence:
     )
 
 
-OPTIMIZER = RegisterTiling()
+OPTIMIZER = Optimizer(
+    name="register_tiling",
+    title="Tile in registers",
+    category=Category.CODE,
+    group="data reuse",
+    needs_samples=False,
+    find=match,
+)

@@ -15,9 +15,9 @@ from gpa_lsp.diagnosis.advice.blamed_stalls import (
     find_worst,
 )
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
-from gpa_lsp.diagnosis.advice.model import Category, Hotspot, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.model import Category, Hotspot
 from gpa_lsp.diagnosis.advice.naming import describe_place
-from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
+from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import Code, Sentence, capitalize, count, factor, number, say
@@ -37,7 +37,7 @@ def _is_plain_access(opcode: Opcode) -> bool:
     return opcode.memory in (MemorySpace.SHARED, MemorySpace.GENERIC) and opcode.access in (Access.LOAD, Access.STORE)
 
 
-class SharedBankConflicts(EliminationOptimizer):
+def match(subject: Subject) -> Found:
     """Passes through shared memory beyond the least an access could do with.
 
     Matched: the stalls blamed on an access (waiting for its words, for room in the queue before it) times its share of passes beyond the
@@ -45,70 +45,53 @@ class SharedBankConflicts(EliminationOptimizer):
 
     Source: wavefronts per instruction of Nsight Compute's source counters.
     """
-
-    name = "shared_bank_conflicts"
-    title = "Avoid shared-memory bank conflicts"
-    category = Category.CODE
-    group = "shared memory"
-    needs_samples = False
-    needs_counters = ("shared_wavefronts", "shared_wavefronts_ideal")
-
-    def match(self, subject: Subject) -> EliminationMatch | Silence:
-        """Find accesses with conflicts that somebody waits for."""
-        if not subject.rows.has_code:
-            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
-        passes, ideal = subject.rows.counter("shared_wavefronts"), subject.rows.counter("shared_wavefronts_ideal")
-        accesses = subject.rows.mark_by_opcode(_is_plain_access)
-        if passes is None or ideal is None or not (accesses & (passes > 0)).any():
-            return self.unmatched(say("the kernel has no shared-memory loads or stores"))
-        made, least = int(passes[accesses].clip(min=0).sum()), int(ideal[accesses].clip(min=0).sum())
-        if made <= least or least == 0:
-            ratio = factor(made / max(least, 1))
-            return self.unmatched(say("shared accesses take {ratio} the minimum number of wavefronts", ratio=ratio))
-        ratio = factor(made / least)
-        excess = np.where(accesses, measure_excess(passes, ideal), 0.0)
-        edges = find_edges(subject, excess > 0, _REASONS)
-        weights = excess[subject.edges.def_row[edges]]
-        if subject.total_samples and count_samples(subject, edges, weights) == 0:
-            message = say(
-                "shared accesses take {ratio} the minimum number of wavefronts, but no warp is stalled on those with conflicts",
-                ratio=ratio,
-            )
-            return self.unmatched(message)
-        ways = np.where(ideal > 0, passes / np.maximum(ideal, 1), 1.0)
-
-        def write_note(def_row: int, _use_row: int) -> Sentence:
-            return say("{ways} where 1 would suffice", ways=number(float(ways[def_row]), "wavefront"))
-
-        def write_hint(_scope: Scope, hotspots: Sequence[Hotspot]) -> Sentence:
-            return describe_causes(hotspots, lambda row: _write_sentence(subject, row, float(ways[row])))
-
-        return EliminationMatch(
-            regions=build_regions(subject, edges, weights, write_hint=write_hint, write_note=write_note)
-            if subject.total_samples
-            else build_counted_regions(
-                subject, excess * passes, lambda row: _write_sentence(subject, row, float(ways[row]))
-            ),
-            hint=_write_remedy(float(ways[find_worst(subject, edges, weights, excess * passes)])),
-            work=count_work_left(subject, wavefronts=excess),
-            caveats=(
-                say("Padding takes shared memory and can lower occupancy; swizzling does not."),
-                say("An access limited by latency, not throughput, gains less than its share of wavefronts."),
-            ),
-            reasons=(
-                *(
-                    [say("stalls on each access, times its share of excess wavefronts")]
-                    if subject.total_samples
-                    else []
-                ),
-                say(
-                    "shared accesses take {ratio} the minimum: {made} where {least} would suffice",
-                    ratio=ratio,
-                    made=count(made, "wavefront"),
-                    least=count(least),
-                ),
-            ),
+    passes, ideal = subject.rows.counter("shared_wavefronts"), subject.rows.counter("shared_wavefronts_ideal")
+    accesses = subject.rows.mark_by_opcode(_is_plain_access)
+    if passes is None or ideal is None or not (accesses & (passes > 0)).any():
+        return say("the kernel has no shared-memory loads or stores")
+    made, least = int(passes[accesses].clip(min=0).sum()), int(ideal[accesses].clip(min=0).sum())
+    if made <= least or least == 0:
+        ratio = factor(made / max(least, 1))
+        return say("shared accesses take {ratio} the minimum number of wavefronts", ratio=ratio)
+    ratio = factor(made / least)
+    excess = np.where(accesses, measure_excess(passes, ideal), 0.0)
+    edges = find_edges(subject, excess > 0, _REASONS)
+    weights = excess[subject.edges.def_row[edges]]
+    if subject.total_samples and count_samples(subject, edges, weights) == 0:
+        return say(
+            "shared accesses take {ratio} the minimum number of wavefronts, but no warp is stalled on those with conflicts",
+            ratio=ratio,
         )
+    ways = np.where(ideal > 0, passes / np.maximum(ideal, 1), 1.0)
+
+    def write_note(def_row: int, _use_row: int) -> Sentence:
+        return say("{ways} where 1 would suffice", ways=number(float(ways[def_row]), "wavefront"))
+
+    def write_hint(_scope: Scope, hotspots: Sequence[Hotspot]) -> Sentence:
+        return describe_causes(hotspots, lambda row: _write_sentence(subject, row, float(ways[row])))
+
+    return EliminationMatch(
+        regions=build_regions(subject, edges, weights, write_hint=write_hint, write_note=write_note)
+        if subject.total_samples
+        else build_counted_regions(
+            subject, excess * passes, lambda row: _write_sentence(subject, row, float(ways[row]))
+        ),
+        hint=_write_remedy(float(ways[find_worst(subject, edges, weights, excess * passes)])),
+        work=count_work_left(subject, wavefronts=excess),
+        caveats=(
+            say("Padding takes shared memory and can lower occupancy; swizzling does not."),
+            say("An access limited by latency, not throughput, gains less than its share of wavefronts."),
+        ),
+        reasons=(
+            *([say("stalls on each access, times its share of excess wavefronts")] if subject.total_samples else []),
+            say(
+                "shared accesses take {ratio} the minimum: {made} where {least} would suffice",
+                ratio=ratio,
+                made=count(made, "wavefront"),
+                least=count(least),
+            ),
+        ),
+    )
 
 
 def _write_sentence(subject: Subject, row: int, ways: float) -> Sentence:
@@ -150,4 +133,12 @@ def _write_remedy(ways: float) -> Sentence:
     )
 
 
-OPTIMIZER = SharedBankConflicts()
+OPTIMIZER = Optimizer(
+    name="shared_bank_conflicts",
+    title="Avoid shared-memory bank conflicts",
+    category=Category.CODE,
+    group="shared memory",
+    needs_samples=False,
+    needs_counters=("shared_wavefronts", "shared_wavefronts_ideal"),
+    find=match,
+)

@@ -8,9 +8,9 @@ from gpa_lsp.code.sources.line_parts import find_thread_axes
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
 from gpa_lsp.diagnosis.advice.loop_work import LoopWork, list_loop_work, mark_multiply_adds
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
-from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.model import Category, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_place, describe_scope, find_own_frame, read_parts
-from gpa_lsp.diagnosis.advice.optimizers import EliminationOptimizer
+from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer
 from gpa_lsp.diagnosis.advice.pricing import WAITING
 from gpa_lsp.diagnosis.advice.work_left import count_work_left, remove_feeders
 from gpa_lsp.diagnosis.analyses.decomposition.load_waits import measure_sample_scale
@@ -44,57 +44,47 @@ _SLIDING = (1.05, 2.0)
 _TILE_EDGES = (16, 32)  # Elements along a tile that blocks of usual shapes load in one or a few steps
 
 
-class SharedTiling(EliminationOptimizer):
+def match(subject: Subject) -> Found:
     """Data that many threads of a block read are loaded once, into shared memory, in place of once per thread.
 
     Matched: a loop with a global load for at least every second multiply-add, whose data L1 answers many times over, where L1 limits the kernel or
     warps are stalled on these loads. The multiply-adds stay.
     """
-
-    name = "shared_tiling"
-    title = "Tile in shared memory"
-    category = Category.CODE
-    group = "data reuse"
-    needs_samples = False
-    needs_counters = ("global_sectors",)
-
-    def match(self, subject: Subject) -> EliminationMatch | Silence:
-        """Find a loop whose loads L1 answers again and again."""
-        works = [work for work in list_loop_work(subject) if work.global_loads >= LEAST_LOADS * work.multiply_adds]
-        if not works:
-            return self.unmatched(say("no loop loads global memory for every second multiply-add"))
-        reuse = _measure_reuse(subject)
-        if reuse is None:
-            return self.silent(SilenceStage.NO_METRICS, say("the traffic between L2 and L1 was not collected"))
-        if reuse < LEAST_REUSE:
-            return self.unmatched(say("L1 answers each byte from L2 {times} times", times=number(reuse)))
-        loads = _mark_loads(subject, works[0])
-        stalled = find_edges(subject, loads, _REASONS)
-        share = float(subject.edges.all_samples[stalled].sum()) / max(subject.total_samples, 1)
-        if find_limiter(subject).unit != "l1" and share < _STALLED_SHARE:
-            return self.silent(
-                SilenceStage.GATED,
-                say("global loads do not limit the kernel: {why}", why=find_limiter(subject).sentence),
-            )
-        executed = np.where(loads, np.maximum(subject.rows.executions, 0), 0)
-        regions = build_regions(subject, stalled, _weigh(subject, stalled)) or build_counted_regions(
-            subject, executed, edges=stalled
+    works = [work for work in list_loop_work(subject) if work.global_loads >= LEAST_LOADS * work.multiply_adds]
+    if not works:
+        return say("no loop loads global memory for every second multiply-add")
+    reuse = _measure_reuse(subject)
+    if reuse is None:
+        return NotApplicable(SilenceStage.NO_METRICS, say("the traffic between L2 and L1 was not collected"))
+    if reuse < LEAST_REUSE:
+        return say("L1 answers each byte from L2 {times} times", times=number(reuse))
+    loads = _mark_loads(subject, works[0])
+    stalled = find_edges(subject, loads, _REASONS)
+    share = float(subject.edges.all_samples[stalled].sum()) / max(subject.total_samples, 1)
+    if find_limiter(subject).unit != "l1" and share < _STALLED_SHARE:
+        return NotApplicable(
+            SilenceStage.GATED,
+            say("global loads do not limit the kernel: {why}", why=find_limiter(subject).sentence),
         )
-        shared = max(reuse, _TILE_EDGES[0])  # by the threads along an axis of the block, whatever L1 keeps
-        return EliminationMatch(
-            work=_count_work_left(subject, loads, shared),
-            least=_count_work_left(subject, loads, shared, constants=True),
-            added=_measure_filling(subject, loads, shared),
-            regions=regions,
-            hint=_write_hint(subject, works[0], loads),
-            caveats=(
-                say(
-                    "Staging costs shared memory and two {barrier} per tile; the halo of a stencil is loaded along.",
-                    barrier=Code(text="__syncthreads()"),
-                ),
+    executed = np.where(loads, np.maximum(subject.rows.executions, 0), 0)
+    regions = build_regions(subject, stalled, _weigh(subject, stalled)) or build_counted_regions(
+        subject, executed, edges=stalled
+    )
+    shared = max(reuse, _TILE_EDGES[0])  # by the threads along an axis of the block, whatever L1 keeps
+    return EliminationMatch(
+        work=_count_work_left(subject, loads, shared),
+        least=_count_work_left(subject, loads, shared, constants=True),
+        added=_measure_filling(subject, loads, shared),
+        regions=regions,
+        hint=_write_hint(subject, works[0], loads),
+        caveats=(
+            say(
+                "Staging costs shared memory and two {barrier} per tile; the halo of a stencil is loaded along.",
+                barrier=Code(text="__syncthreads()"),
             ),
-            reasons=(say("registers take {reuse} times the bytes that L2 sends to L1", reuse=number(reuse)),),
-        )
+        ),
+        reasons=(say("registers take {reuse} times the bytes that L2 sends to L1", reuse=number(reuse)),),
+    )
 
 
 def _measure_filling(subject: Subject, loads: npt.NDArray[np.bool_], reuse: float) -> float:
@@ -267,4 +257,12 @@ def _describe_tile(subject: Subject, rows: npt.NDArray[np.int64]) -> Sentence:
     )
 
 
-OPTIMIZER = SharedTiling()
+OPTIMIZER = Optimizer(
+    name="shared_tiling",
+    title="Tile in shared memory",
+    category=Category.CODE,
+    group="data reuse",
+    needs_samples=False,
+    needs_counters=("global_sectors",),
+    find=match,
+)

@@ -1,8 +1,8 @@
 """SMs that finish early while others still work."""
 
 from gpa_lsp.diagnosis.advice.matches import IdleMatch
-from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
-from gpa_lsp.diagnosis.advice.optimizers import IdleOptimizer
+from gpa_lsp.diagnosis.advice.model import Category, SilenceStage
+from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer
 from gpa_lsp.diagnosis.advice.residency import measure_longest_part, measure_sm_idleness
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.subject import Subject
@@ -13,52 +13,36 @@ from gpa_lsp.profile.launch_configuration import LaunchConfiguration
 EXPLAINED_PART = 0.5
 
 
-class SmImbalance(IdleOptimizer):
+def match(subject: Subject) -> Found:
     """The kernel ends with the SM that works longest.
 
     (1 − mean / longest active time of an SM) of the time in which any SM is active would go if all ended together. Measured, not modelled.
 
     Source: Nsight Compute's workload imbalance rule.
     """
-
-    name = "sm_imbalance"
-    title = "Balance work across SMs"
-    category = Category.PARALLEL
-    is_outside = True
-    group = "idle"
-    needs_samples = False
-    needs_grid = True
-    needs_metrics = ("sm__cycles_active.avg", "sm__cycles_active.max")
-
-    def match(self, subject: Subject) -> IdleMatch | Silence:
-        """Compare the SMs' mean active time with the longest."""
-        launch, idle = subject.launch, measure_sm_idleness(subject)
-        if launch is None or subject.sm_count is None or launch.blocks < 1 or idle is None:
-            return self.silent(SilenceStage.NO_METRICS, say("the profile does not record how long the SMs were active"))
-        if launch.blocks < subject.sm_count:
-            idle_sms = count(subject.sm_count - launch.blocks, "SM")
-            return self.unmatched(
-                say("{blocks} leave {idle} without any", blocks=count(launch.blocks, "block"), idle=idle_sms)
-            )
-        if find_limiter(subject).unit == "tail":
-            return Silence(
-                optimizer=self.name,
-                stage=SilenceStage.GATED,
-                message=say("{why}", why=find_limiter(subject).sentence),
-                contradicted_by="limiter",
-            )
-        busy = measure_longest_part(subject)
-        saved = idle * (1.0 if busy is None else busy)
-        if saved == 0:
-            return self.unmatched(say("all SMs were active equally long"))
-        return IdleMatch(
-            scope=subject.scopes.scopes[0],
-            saved_ratio=saved,
-            bound=1 / (1 - saved),
-            bound_reason=say("all SMs busy until the end"),
-            hint=_suggest(launch, subject.sm_count, idle),
-            reasons=(say("SMs were active on average for {part} of the longest one's time", part=percent(1 - idle)),),
+    launch, idle = subject.launch, measure_sm_idleness(subject)
+    if launch is None or subject.sm_count is None or launch.blocks < 1 or idle is None:
+        return NotApplicable(SilenceStage.NO_METRICS, say("the profile does not record how long the SMs were active"))
+    if launch.blocks < subject.sm_count:
+        idle_sms = count(subject.sm_count - launch.blocks, "SM")
+        return say("{blocks} leave {idle} without any", blocks=count(launch.blocks, "block"), idle=idle_sms)
+    if find_limiter(subject).unit == "tail":
+        return NotApplicable(
+            SilenceStage.GATED,
+            say("{why}", why=find_limiter(subject).sentence),
+            contradicted_by="limiter",
         )
+    busy = measure_longest_part(subject)
+    saved = idle * (1.0 if busy is None else busy)
+    if saved == 0:
+        return say("all SMs were active equally long")
+    return IdleMatch(
+        saved_ratio=saved,
+        bound=1 / (1 - saved),
+        bound_reason=say("all SMs busy until the end"),
+        hint=_suggest(launch, subject.sm_count, idle),
+        reasons=(say("SMs were active on average for {part} of the longest one's time", part=percent(1 - idle)),),
+    )
 
 
 def _suggest(launch: LaunchConfiguration, sm_count: int, idle: float) -> Sentence:
@@ -85,4 +69,15 @@ def _suggest(launch: LaunchConfiguration, sm_count: int, idle: float) -> Sentenc
     )
 
 
-OPTIMIZER = SmImbalance()
+OPTIMIZER = Optimizer(
+    name="sm_imbalance",
+    title="Balance work across SMs",
+    category=Category.PARALLEL,
+    is_outside=True,
+    group="idle",
+    needs_samples=False,
+    needs_grid=True,
+    needs_metrics=("sm__cycles_active.avg", "sm__cycles_active.max"),
+    needs_code=False,
+    find=match,
+)

@@ -3,8 +3,8 @@
 from gpa_lsp.diagnosis.advice.estimators import estimate_idle, estimate_parallel
 from gpa_lsp.diagnosis.advice.launch_time import measure_launch_time
 from gpa_lsp.diagnosis.advice.matches import IdleMatch
-from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
-from gpa_lsp.diagnosis.advice.optimizers import NO_ARCHITECTURE, NO_GRID, NO_STATES, IdleOptimizer
+from gpa_lsp.diagnosis.advice.model import Category, SilenceStage
+from gpa_lsp.diagnosis.advice.optimizers import NO_ARCHITECTURE, NO_GRID, NO_STATES, Found, NotApplicable, Optimizer
 from gpa_lsp.diagnosis.advice.residency import (
     describe_block,
     measure_issue_ratio,
@@ -22,7 +22,7 @@ _LANES = 32
 SMALL_WAVE = 0.5  # A grid of less than this part of the blocks that fit at once leaves room for twice as many
 
 
-class SmallGrid(IdleOptimizer):
+def match(subject: Subject) -> Found:
     """Schedulers without warps, or with few, because the whole grid has few.
 
     The estimate is of the whole GPU: SMs without a block join in, and with as many warps as an SM holds schedulers issue more often by Equations 7
@@ -31,84 +31,70 @@ class SmallGrid(IdleOptimizer):
 
     Source: Nsight Compute's launch configuration rule for the first; GPA Equations 7 to 9 for the second.
     """
+    launch, architecture = subject.launch, subject.kernel.architecture
+    if launch is None or subject.sm_count is None or launch.blocks < 1:
+        return NotApplicable(SilenceStage.NO_METRICS, NO_GRID)
+    if architecture is None:
+        return NotApplicable(SilenceStage.NO_CODE, NO_ARCHITECTURE)
+    is_few, is_known = launch.blocks < subject.sm_count, describe_block(subject) is not None
+    if is_few and not is_known and launch.warps_per_block > architecture.sm.sub_partitions_per_sm.value:
+        warps = count(launch.warps_per_block, "warp")
+        return say("blocks of {warps} can be split, which needs no other work", warps=warps)
+    if is_few and (launch.threads_per_block < _LANES or not is_known):
+        return _spread_over_sms(subject, launch, subject.sm_count)
+    return _match_part_of_a_wave(subject, architecture, launch, subject.sm_count)
 
-    name = "small_grid"
-    title = "Fill the whole GPU"
-    category = Category.PARALLEL
-    group = "parallelism"
-    needs_samples = False
-    needs_grid = True
 
-    def match(self, subject: Subject) -> IdleMatch | Silence:
-        """Compare the grid with what the GPU holds."""
-        launch, architecture = subject.launch, subject.kernel.architecture
-        if launch is None or subject.sm_count is None or launch.blocks < 1:
-            return self.silent(SilenceStage.NO_METRICS, NO_GRID)
-        if architecture is None:
-            return self.silent(SilenceStage.NO_CODE, NO_ARCHITECTURE)
-        is_few, is_known = launch.blocks < subject.sm_count, describe_block(subject) is not None
-        if is_few and not is_known and launch.warps_per_block > architecture.sm.sub_partitions_per_sm.value:
-            warps = count(launch.warps_per_block, "warp")
-            return self.unmatched(say("blocks of {warps} can be split, which needs no other work", warps=warps))
-        if is_few and (launch.threads_per_block < _LANES or not is_known):
-            return _spread_over_sms(subject, launch, subject.sm_count)
-        return self._match_part_of_a_wave(subject, architecture, launch, subject.sm_count)
-
-    def _match_part_of_a_wave(
-        self, subject: Subject, architecture: Architecture, launch: LaunchConfiguration, sm_count: int
-    ) -> IdleMatch | Silence:
-        block = describe_block(subject)
-        if block is None:
-            return self.silent(
-                SilenceStage.NO_METRICS, say("the profile lacks the launch's registers or shared memory")
-            )
-        fitting = find_occupancy(architecture, block).warps_per_sm
-        there = launch.blocks * launch.warps_per_block
-        part = there / (fitting * sm_count) if fitting else 1.0
-        if part >= SMALL_WAVE:
-            sms = count(sm_count, "SM")
-            if part >= 1:
-                return self.unmatched(say("the grid fills {sms}", sms=sms))
-            return self.unmatched(say("the grid is {part} of what fits on {sms}", part=percent(part), sms=sms))
-        used = min(launch.blocks, sm_count)
-        schedulers = architecture.sm.sub_partitions_per_sm.value
-        warps = there / used / schedulers  # of an SM that has any
-        ratio = measure_issue_ratio(subject)
-        if not ratio and not subject.total_samples:
-            return self.silent(SilenceStage.NOT_KNOWN, NO_STATES)
-        # As many warps on every SM as fit: SMs without a block join in, and schedulers issue more often.
-        often = estimate_parallel(issue_ratio=ratio, warps=warps, new_warps=fitting / schedulers, scales_warps=False)
-        time = measure_launch_time(subject)
-        full = 1 - time.leave(warp_time=1 / often, spread=sm_count / used)
-        return IdleMatch(
-            scope=subject.scopes.scopes[0],
-            saved_ratio=full,
-            bound=estimate_idle(full),
-            bound_reason=say(
-                "each of {sms} holds {warps} of this kernel", sms=count(sm_count, "SM"), warps=count(fitting, "warp")
+def _match_part_of_a_wave(
+    subject: Subject, architecture: Architecture, launch: LaunchConfiguration, sm_count: int
+) -> Found:
+    block = describe_block(subject)
+    if block is None:
+        return NotApplicable(SilenceStage.NO_METRICS, say("the profile lacks the launch's registers or shared memory"))
+    fitting = find_occupancy(architecture, block).warps_per_sm
+    there = launch.blocks * launch.warps_per_block
+    part = there / (fitting * sm_count) if fitting else 1.0
+    if part >= SMALL_WAVE:
+        sms = count(sm_count, "SM")
+        if part >= 1:
+            return say("the grid fills {sms}", sms=sms)
+        return say("the grid is {part} of what fits on {sms}", part=percent(part), sms=sms)
+    used = min(launch.blocks, sm_count)
+    schedulers = architecture.sm.sub_partitions_per_sm.value
+    warps = there / used / schedulers  # of an SM that has any
+    ratio = measure_issue_ratio(subject)
+    if not ratio and not subject.total_samples:
+        return NotApplicable(SilenceStage.NOT_KNOWN, NO_STATES)
+    # As many warps on every SM as fit: SMs without a block join in, and schedulers issue more often.
+    often = estimate_parallel(issue_ratio=ratio, warps=warps, new_warps=fitting / schedulers, scales_warps=False)
+    time = measure_launch_time(subject)
+    full = 1 - time.leave(warp_time=1 / often, spread=sm_count / used)
+    return IdleMatch(
+        saved_ratio=full,
+        bound=estimate_idle(full),
+        bound_reason=say(
+            "each of {sms} holds {warps} of this kernel", sms=count(sm_count, "SM"), warps=count(fitting, "warp")
+        ),
+        hint=say(
+            "Let each thread do less or split the problem along another dimension: {blocks} of {threads} are {part} of the warps that fit on "
+            "{sms} at once. With twice as many threads that do half as much, schedulers find a ready warp more often.",
+            blocks=count(launch.blocks, "block"),
+            threads=count(launch.threads_per_block, "thread"),
+            part=percent(part),
+            sms=count(sm_count, "SM"),
+        ),
+        caveats=(say("Assumes that the work of a thread can be divided; partial results may have to be combined."),),
+        reasons=(
+            say(
+                "{warps} per scheduler on average, {most} fit; {issued} of the {whole} issue",
+                warps=number(warps, "warp"),
+                most=number(fitting / schedulers),
+                issued=percent(ratio),
+                whole=name_whole(subject),
             ),
-            hint=say(
-                "Let each thread do less or split the problem along another dimension: {blocks} of {threads} are {part} of the warps that fit on "
-                "{sms} at once. With twice as many threads that do half as much, schedulers find a ready warp more often.",
-                blocks=count(launch.blocks, "block"),
-                threads=count(launch.threads_per_block, "thread"),
-                part=percent(part),
-                sms=count(sm_count, "SM"),
-            ),
-            caveats=(
-                say("Assumes that the work of a thread can be divided; partial results may have to be combined."),
-            ),
-            reasons=(
-                say(
-                    "{warps} per scheduler on average, {most} fit; {issued} of the {whole} issue",
-                    warps=number(warps, "warp"),
-                    most=number(fitting / schedulers),
-                    issued=percent(ratio),
-                    whole=name_whole(subject),
-                ),
-                say("SMs are active for {busy} of the run", busy=percent(1 - time.ends_ratio)),
-            ),
-        )
+            say("SMs are active for {busy} of the run", busy=percent(1 - time.ends_ratio)),
+        ),
+    )
 
 
 def _spread_over_sms(subject: Subject, launch: LaunchConfiguration, sm_count: int) -> IdleMatch:
@@ -133,7 +119,6 @@ def _spread_over_sms(subject: Subject, launch: LaunchConfiguration, sm_count: in
             lanes=count(_LANES),
         )
     return IdleMatch(
-        scope=subject.scopes.scopes[0],
         saved_ratio=most,
         bound=estimate_idle(most),
         bound_reason=bound_reason,
@@ -160,4 +145,13 @@ def _spread_over_sms(subject: Subject, launch: LaunchConfiguration, sm_count: in
     )
 
 
-OPTIMIZER = SmallGrid()
+OPTIMIZER = Optimizer(
+    name="small_grid",
+    title="Fill the whole GPU",
+    category=Category.PARALLEL,
+    group="parallelism",
+    needs_samples=False,
+    needs_grid=True,
+    needs_code=False,
+    find=match,
+)

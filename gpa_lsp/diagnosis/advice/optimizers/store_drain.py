@@ -7,9 +7,9 @@ import numpy as np
 from gpa_lsp.code.binary.opcodes import Access
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_regions, describe_causes, find_edges
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
-from gpa_lsp.diagnosis.advice.model import Category, Hotspot, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.model import Category, Hotspot, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_place
-from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
+from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, Sentence, capitalize, count, number, say
 
@@ -18,7 +18,7 @@ _WAVES = "launch__waves_per_multiprocessor"
 _STORES = (Access.STORE, Access.REDUCTION)
 
 
-class StoreDrain(EliminationOptimizer):
+def match(subject: Subject) -> Found:
     """Stalls after the last instruction, for stores.
 
     Matched: ``drain`` stalls times 1 − 1 / waves. Blocks that do the work of all the waves one after the other drain once instead of once a
@@ -28,55 +28,44 @@ class StoreDrain(EliminationOptimizer):
     Source: stall reasons of Nsight Compute; not in the publication. In published reports kernels that only store spend 0.27 to 0.60 of their
     samples so, and those of them that leave the memory half idle are the ones to gain.
     """
-
-    name = "store_drain"
-    title = "Overlap stores with further work"
-    category = Category.CODE
-    group = "stores"
-    needs_metrics = (_WAVES,)
-
-    def match(self, subject: Subject) -> EliminationMatch | Silence:
-        """Find stalls for stores at the exit."""
-        if not subject.rows.has_code:
-            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
-        draining = subject.rows.count_reason(_DRAIN)
-        if draining == 0:
-            return self.unmatched(say("no warp is stalled on its stores at exit"))
-        waves = subject.metric(_WAVES) or 0.0
-        if waves <= 1.0:
-            message = say(
+    draining = subject.rows.count_reason(_DRAIN)
+    if draining == 0:
+        return say("no warp is stalled on its stores at exit")
+    waves = subject.metric(_WAVES) or 0.0
+    if waves <= 1.0:
+        return NotApplicable(
+            SilenceStage.GATED,
+            say(
                 "{samples} stalled on stores at exit, but with {waves} of blocks each slot drains only once",
                 samples=count(draining, "sample"),
                 waves=number(waves, "wave"),
-            )
-            return self.silent(SilenceStage.GATED, message)
-        edges = find_edges(subject, np.ones(len(subject.rows), dtype=np.bool_), (_DRAIN,))
-        regions = build_regions(
-            subject,
-            edges,
-            np.full(len(edges), 1.0 - 1.0 / waves),
-            write_hint=lambda _scope, hotspots: _name_stores(subject, hotspots),
-        )
-        if not regions:
-            return self.unmatched(
-                say("no store was found for the {samples} stalled on stores", samples=count(draining, "sample"))
-            )
-        return EliminationMatch(
-            regions=regions,
-            hint=say(
-                "Let each thread process several elements in a grid-stride loop, with as many blocks as fit on the GPU at once: stores then "
-                "overlap with further work, and blocks drain once instead of {waves}.",
-                waves=count(waves, "time"),
-            ),
-            caveats=(say("Where the stores saturate the memory bandwidth, their stalls only move."),),
-            reasons=(
-                say(
-                    "{samples} at the end of {waves} of blocks, all waves but one counted",
-                    samples=count(draining, "sample"),
-                    waves=number(waves, "wave"),
-                ),
             ),
         )
+    edges = find_edges(subject, np.ones(len(subject.rows), dtype=np.bool_), (_DRAIN,))
+    regions = build_regions(
+        subject,
+        edges,
+        np.full(len(edges), 1.0 - 1.0 / waves),
+        write_hint=lambda _scope, hotspots: _name_stores(subject, hotspots),
+    )
+    if not regions:
+        return say("no store was found for the {samples} stalled on stores", samples=count(draining, "sample"))
+    return EliminationMatch(
+        regions=regions,
+        hint=say(
+            "Let each thread process several elements in a grid-stride loop, with as many blocks as fit on the GPU at once: stores then "
+            "overlap with further work, and blocks drain once instead of {waves}.",
+            waves=count(waves, "time"),
+        ),
+        caveats=(say("Where the stores saturate the memory bandwidth, their stalls only move."),),
+        reasons=(
+            say(
+                "{samples} at the end of {waves} of blocks, all waves but one counted",
+                samples=count(draining, "sample"),
+                waves=number(waves, "wave"),
+            ),
+        ),
+    )
 
 
 def _name_stores(subject: Subject, hotspots: Sequence[Hotspot]) -> Sentence:
@@ -90,4 +79,11 @@ def _name_stores(subject: Subject, hotspots: Sequence[Hotspot]) -> Sentence:
     return describe_causes(hotspots, describe)
 
 
-OPTIMIZER = StoreDrain()
+OPTIMIZER = Optimizer(
+    name="store_drain",
+    title="Overlap stores with further work",
+    category=Category.CODE,
+    group="stores",
+    needs_metrics=(_WAVES,),
+    find=match,
+)

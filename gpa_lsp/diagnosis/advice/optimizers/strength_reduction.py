@@ -18,8 +18,8 @@ from gpa_lsp.diagnosis.advice.arithmetic_hints import (
 )
 from gpa_lsp.diagnosis.advice.blamed_stalls import find_separable
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion
-from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
-from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
+from gpa_lsp.diagnosis.advice.model import Category
+from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.advice.sequence_regions import (
     build_row_region,
     build_sequence_regions,
@@ -52,7 +52,7 @@ _STALLS = (
 )
 
 
-class StrengthReduction(EliminationOptimizer):
+def match(subject: Subject) -> Found:
     """Stalls of long-latency arithmetic that an equivalent cheaper form would not have.
 
     Matched: everything blamed on an integer division by a run-time value, or on a chain that widens, computes in double precision and narrows
@@ -62,54 +62,41 @@ class StrengthReduction(EliminationOptimizer):
 
     Source: GPA Table II, Strength Reduction; "slow" by table instead of its fixed 10 cycles, which leave out FP64 on parts that lack it.
     """
-
-    name = "strength_reduction"
-    title = "Use cheaper arithmetic"
-    category = Category.CODE
-    # Not fast_math's: the two share no instruction, so both can pay.
-    group = "slow arithmetic"
-
-    def match(self, subject: Subject) -> EliminationMatch | Silence:
-        """Find slow arithmetic and what it costs."""
-        if not subject.rows.has_code:
-            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
-        found = find_arithmetic_sequences(subject.rows)
-        divisions = found.select(Family.INTEGER_DIVISION)
-        slow = _find_slow_rows(subject, found)
-        if not divisions and not found.widened and not slow:
-            message = say(
-                "none of the {rows} is an integer division, a detour through FP64 or on a slow unit",
-                rows=count(len(subject.rows), "instruction"),
-            )
-            return self.unmatched(message)
-        regions = [
-            *build_sequence_regions(subject, divisions, lambda members: _advise_division(subject, members)),
-            *_build_widened_regions(subject, found.widened),
-            *_build_slow_regions(subject, slow),
-        ]
-        if not regions:
-            message = say(
-                "{operations} caused none of the {samples}",
-                operations=count(len(divisions) + len(found.widened) + len(slow), "slow operation"),
-                samples=count(subject.total_samples, "sample"),
-            )
-            return self.unmatched(message)
-        regions.sort(key=lambda region: (-region.samples, region.scope.row))
-        gone = mark_sequences(subject, divisions)
-        narrowed = [row for chain in found.widened for row in chain] + list(slow)
-        gone[narrowed] = 1.0
-        executed = np.maximum(subject.rows.executions, 0)
-        doubles = [row for row in narrowed if subject.rows.opcode(row).pipe is Pipe.FP64]
-        # FP64 arithmetic becomes as much FP32; a division by a constant is a product and two shifts.
-        added = {"fma": float(executed[doubles].sum()) + float(executed[[one.anchor for one in divisions]].sum())}
-        added["alu"] = 2.0 * float(executed[[one.anchor for one in divisions]].sum())
-        return EliminationMatch(
-            regions=tuple(regions),
-            work=count_work_left(subject, executions=gone, added=added),
-            hint=regions[0].hint,
-            caveats=_list_caveats(bool(found.widened), {slowness.kind for slowness in slow.values()}),
-            reasons=(_count_operations(len(divisions), len(found.widened), len(slow)),),
+    found = find_arithmetic_sequences(subject.rows)
+    divisions = found.select(Family.INTEGER_DIVISION)
+    slow = _find_slow_rows(subject, found)
+    if not divisions and not found.widened and not slow:
+        return say(
+            "none of the {rows} is an integer division, a detour through FP64 or on a slow unit",
+            rows=count(len(subject.rows), "instruction"),
         )
+    regions = [
+        *build_sequence_regions(subject, divisions, lambda members: _advise_division(subject, members)),
+        *_build_widened_regions(subject, found.widened),
+        *_build_slow_regions(subject, slow),
+    ]
+    if not regions:
+        return say(
+            "{operations} caused none of the {samples}",
+            operations=count(len(divisions) + len(found.widened) + len(slow), "slow operation"),
+            samples=count(subject.total_samples, "sample"),
+        )
+    regions.sort(key=lambda region: (-region.samples, region.scope.row))
+    gone = mark_sequences(subject, divisions)
+    narrowed = [row for chain in found.widened for row in chain] + list(slow)
+    gone[narrowed] = 1.0
+    executed = np.maximum(subject.rows.executions, 0)
+    doubles = [row for row in narrowed if subject.rows.opcode(row).pipe is Pipe.FP64]
+    # FP64 arithmetic becomes as much FP32; a division by a constant is a product and two shifts.
+    added = {"fma": float(executed[doubles].sum()) + float(executed[[one.anchor for one in divisions]].sum())}
+    added["alu"] = 2.0 * float(executed[[one.anchor for one in divisions]].sum())
+    return EliminationMatch(
+        regions=tuple(regions),
+        work=count_work_left(subject, executions=gone, added=added),
+        hint=regions[0].hint,
+        caveats=_list_caveats(bool(found.widened), {slowness.kind for slowness in slow.values()}),
+        reasons=(_count_operations(len(divisions), len(found.widened), len(slow)),),
+    )
 
 
 def _count_operations(divisions: int, detours: int, slow: int) -> Sentence:
@@ -204,4 +191,10 @@ def _list_caveats(has_widened: bool, kinds: set[SlowKind]) -> tuple[Sentence, ..
     return ()
 
 
-OPTIMIZER = StrengthReduction()
+OPTIMIZER = Optimizer(
+    name="strength_reduction",
+    title="Use cheaper arithmetic",
+    category=Category.CODE,
+    group="slow arithmetic",
+    find=match,
+)

@@ -3,8 +3,8 @@
 import math
 
 from gpa_lsp.diagnosis.advice.matches import IdleMatch
-from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
-from gpa_lsp.diagnosis.advice.optimizers import IdleOptimizer
+from gpa_lsp.diagnosis.advice.model import Category, SilenceStage
+from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer
 from gpa_lsp.diagnosis.advice.residency import count_waves, measure_occupancy_gap, measure_sm_idleness
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import Code, Sentence, count, number, percent, say
@@ -17,7 +17,7 @@ LEAST_TAIL = 0.2  # Fewer whole waves than this leaves a last one that matters: 
 LEAST_GAP = 0.2
 
 
-class TailEffect(IdleOptimizer):
+def match(subject: Subject) -> Found:
     """Blocks run in waves of as many as fit; a started wave takes about as long as a full one.
 
     With n whole waves and a part r of another, (1 − r) / (n + 1) of the time would go. Approximation: all blocks take equally long and start
@@ -26,61 +26,48 @@ class TailEffect(IdleOptimizer):
 
     Source: Nsight Compute's launch configuration rule, whose 1 / (n + 1) is the same for r → 0.
     """
-
-    name = "tail_effect"
-    title = "Avoid a partial last wave"
-    category = Category.PARALLEL
-    group = "idle"
-    is_outside = True
-    needs_samples = False
-    needs_grid = True
-
-    def match(self, subject: Subject) -> IdleMatch | Silence:
-        """Look at the part of a wave that is left over."""
-        waves = count_waves(subject)
-        launch = subject.launch
-        if launch is None or subject.sm_count is None or waves is None:
-            return self.silent(SilenceStage.NO_METRICS, say("the profile lacks {metric}", metric=Code(text=_WAVES)))
-        whole = math.floor(waves)
-        rest = waves - whole
-        if whole < 1:
-            return self.unmatched(say("all blocks run at once: they are {part} of a wave", part=percent(waves)))
-        if rest == 0:
-            return self.unmatched(say("the blocks are {waves}", waves=count(whole, "whole wave")))
-        if 1 / (whole + 1) < LEAST_TAIL:
-            return self.unmatched(say("one wave of {waves} is too small a part to matter", waves=count(whole + 1)))
-        gap = _measure_missing(subject)
-        if gap is not None and gap < LEAST_GAP:
-            message = say(
-                "{resident} of the warps that fit were resident on average: the last wave overlapped the others",
-                resident=percent(1 - gap),
-            )
-            return self.unmatched(message)
-        by_waves = (1 - rest) / (whole + 1)
-        most = by_waves if gap is None else min(by_waves, gap)
-        measured = measure_sm_idleness(subject)
-        saved = most if measured is None else min(most, measured)
-        wave_blocks = max(1, round(launch.blocks / waves))
-        wave = count(wave_blocks, "block")
-        return IdleMatch(
-            scope=subject.scopes.scopes[0],
-            saved_ratio=saved,
-            bound=1 / (1 - most),
-            bound_reason=say(
-                "{waves} of work take the time of {whole}", waves=number(waves, "wave"), whole=count(whole + 1)
-            ),
-            hint=say(
-                "{blocks} are {full} of {wave_blocks} and a last one of {rest}. Launch a multiple of {wave}, smaller blocks, or {wave} with a "
-                "grid-stride loop.",
-                blocks=count(launch.blocks, "block"),
-                full=count(whole, "full wave"),
-                wave_blocks=count(wave_blocks),
-                rest=count(launch.blocks - whole * wave_blocks),
-                wave=wave,
-            ),
-            caveats=(say("The size of a wave differs between GPUs."),),
-            reasons=_explain(by_waves, gap, measured),
+    waves = count_waves(subject)
+    launch = subject.launch
+    if launch is None or subject.sm_count is None or waves is None:
+        return NotApplicable(SilenceStage.NO_METRICS, say("the profile lacks {metric}", metric=Code(text=_WAVES)))
+    whole = math.floor(waves)
+    rest = waves - whole
+    if whole < 1:
+        return say("all blocks run at once: they are {part} of a wave", part=percent(waves))
+    if rest == 0:
+        return say("the blocks are {waves}", waves=count(whole, "whole wave"))
+    if 1 / (whole + 1) < LEAST_TAIL:
+        return say("one wave of {waves} is too small a part to matter", waves=count(whole + 1))
+    gap = _measure_missing(subject)
+    if gap is not None and gap < LEAST_GAP:
+        return say(
+            "{resident} of the warps that fit were resident on average: the last wave overlapped the others",
+            resident=percent(1 - gap),
         )
+    by_waves = (1 - rest) / (whole + 1)
+    most = by_waves if gap is None else min(by_waves, gap)
+    measured = measure_sm_idleness(subject)
+    saved = most if measured is None else min(most, measured)
+    wave_blocks = max(1, round(launch.blocks / waves))
+    wave = count(wave_blocks, "block")
+    return IdleMatch(
+        saved_ratio=saved,
+        bound=1 / (1 - most),
+        bound_reason=say(
+            "{waves} of work take the time of {whole}", waves=number(waves, "wave"), whole=count(whole + 1)
+        ),
+        hint=say(
+            "{blocks} are {full} of {wave_blocks} and a last one of {rest}. Launch a multiple of {wave}, smaller blocks, or {wave} with a "
+            "grid-stride loop.",
+            blocks=count(launch.blocks, "block"),
+            full=count(whole, "full wave"),
+            wave_blocks=count(wave_blocks),
+            rest=count(launch.blocks - whole * wave_blocks),
+            wave=wave,
+        ),
+        caveats=(say("The size of a wave differs between GPUs."),),
+        reasons=_explain(by_waves, gap, measured),
+    )
 
 
 def _measure_missing(subject: Subject) -> float | None:
@@ -103,4 +90,14 @@ def _explain(by_waves: float, gap: float | None, measured: float | None) -> tupl
     return tuple(reasons)
 
 
-OPTIMIZER = TailEffect()
+OPTIMIZER = Optimizer(
+    name="tail_effect",
+    title="Avoid a partial last wave",
+    category=Category.PARALLEL,
+    group="idle",
+    is_outside=True,
+    needs_samples=False,
+    needs_grid=True,
+    needs_code=False,
+    find=match,
+)

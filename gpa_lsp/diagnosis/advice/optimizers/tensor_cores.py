@@ -9,9 +9,9 @@ from gpa_lsp.code.binary.opcodes import Access, MemorySpace
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
 from gpa_lsp.diagnosis.advice.loop_work import LoopWork, count_results, list_loop_work, mark_multiply_adds
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
-from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.model import Category, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_scope
-from gpa_lsp.diagnosis.advice.optimizers import EliminationOptimizer
+from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer
 from gpa_lsp.diagnosis.advice.pricing import WAITING
 from gpa_lsp.diagnosis.advice.work_left import count_work_left, remove_feeders
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
@@ -45,72 +45,61 @@ _BEHIND_SHARED = frozenset({"dram", "l2", "l2_slice"})
 _UNITS = frozenset({"fma", "issue", "shared", "l1", "lsu", "alu"})
 
 
-class TensorCores(EliminationOptimizer):
+def match(subject: Subject) -> Found:
     """A lean FP32 product is at most as fast as the FP32 pipe; tensor cores have several times its rate, at lower precision.
 
     Matched: a loop of which at least two fifths are multiply-adds, or a tenth on operands that are converted from halves, and that loads its operands
     from shared memory, on a GPU with tensor cores for them, in a kernel without tensor instructions, where arithmetic, issue or shared memory limits
     it. A warp's tile is of 16 × 16 results: where its threads have fewer, the loop's other instructions go round less often for each.
     """
-
-    name = "tensor_cores"
-    title = "Use tensor cores"
-    category = Category.CODE
-    group = "arithmetic"
-    needs_samples = False
-
-    def match(self, subject: Subject) -> EliminationMatch | Silence:
-        """Find a lean product loop."""
-        architecture, works = subject.kernel.architecture, list_loop_work(subject)
-        if architecture is None or architecture.compute_capability < _FIRST_OF_HALVES:
-            return self.unmatched(say("the GPU has no tensor cores"))
-        if any(mnemonic.startswith(_TENSOR_OPCODES) for mnemonic in subject.rows.mnemonics):
-            return self.unmatched(say("the kernel uses tensor cores"))
-        work = next(
-            (one for one in works if one.shared_loads and one.multiply_adds >= LEAST_SHARE * one.executions), None
+    architecture, works = subject.kernel.architecture, list_loop_work(subject)
+    if architecture is None or architecture.compute_capability < _FIRST_OF_HALVES:
+        return say("the GPU has no tensor cores")
+    if any(mnemonic.startswith(_TENSOR_OPCODES) for mnemonic in subject.rows.mnemonics):
+        return say("the kernel uses tensor cores")
+    work = next((one for one in works if one.shared_loads and one.multiply_adds >= LEAST_SHARE * one.executions), None)
+    half = None if work is not None else next((one for one in works if _is_of_halves(subject, one)), None)
+    work = work or half
+    if half is None and architecture.compute_capability < _FIRST:
+        return say("the GPU has no tensor cores for FP32 data")
+    if work is None:
+        return say("no loop is mostly multiply-adds on operands in shared memory")
+    unit = find_limiter(subject).unit
+    if unit in _BEHIND_SHARED or (half is None and unit not in _UNITS):
+        return NotApplicable(
+            SilenceStage.GATED,
+            say("arithmetic does not limit the kernel: {why}", why=find_limiter(subject).sentence),
         )
-        half = None if work is not None else next((one for one in works if _is_of_halves(subject, one)), None)
-        work = work or half
-        if half is None and architecture.compute_capability < _FIRST:
-            return self.unmatched(say("the GPU has no tensor cores for FP32 data"))
-        if work is None:
-            return self.unmatched(say("no loop is mostly multiply-adds on operands in shared memory"))
-        unit = find_limiter(subject).unit
-        if unit in _BEHIND_SHARED or (half is None and unit not in _UNITS):
-            return self.silent(
-                SilenceStage.GATED,
-                say("arithmetic does not limit the kernel: {why}", why=find_limiter(subject).sentence),
-            )
-        inside = np.zeros(len(subject.rows), dtype=np.bool_)
-        inside[work.rows] = True
-        gone = _weigh_rows(subject, inside, is_half=half is not None)
-        edges = find_edges(subject, gone > 0)
-        edges = edges[
-            subject.edges.reason[edges] != subject.rows.reason_index(WAITING)
-        ]  # a warp waits for each tile as before
-        return EliminationMatch(
-            work=count_work_left(subject, executions=remove_feeders(subject, gone)),
-            regions=build_regions(subject, edges, gone[subject.edges.def_row[edges]])
-            if subject.total_samples
-            else build_counted_regions(subject, np.where(inside, np.maximum(subject.rows.executions, 0), 0)),
-            hint=say(
-                "Do the product of {where} with {wmma} {how}, or call a library for it.",
-                where=describe_scope(subject, work.scope),
-                wmma=Code(text="nvcuda::wmma"),
-                how=say("in TF32 or FP16") if half is None else say("on the halves as they are"),
+    inside = np.zeros(len(subject.rows), dtype=np.bool_)
+    inside[work.rows] = True
+    gone = _weigh_rows(subject, inside, is_half=half is not None)
+    edges = find_edges(subject, gone > 0)
+    edges = edges[
+        subject.edges.reason[edges] != subject.rows.reason_index(WAITING)
+    ]  # a warp waits for each tile as before
+    return EliminationMatch(
+        work=count_work_left(subject, executions=remove_feeders(subject, gone)),
+        regions=build_regions(subject, edges, gone[subject.edges.def_row[edges]])
+        if subject.total_samples
+        else build_counted_regions(subject, np.where(inside, np.maximum(subject.rows.executions, 0), 0)),
+        hint=say(
+            "Do the product of {where} with {wmma} {how}, or call a library for it.",
+            where=describe_scope(subject, work.scope),
+            wmma=Code(text="nvcuda::wmma"),
+            how=say("in TF32 or FP16") if half is None else say("on the halves as they are"),
+        ),
+        caveats=(
+            say("TF32 rounds operands to 10 bits of mantissa, FP16 also narrows their range; sums stay FP32.")
+            if half is None
+            else say("Products are summed in another order."),
+        ),
+        reasons=(
+            say(
+                "{share} of the loop's instructions are multiply-adds",
+                share=percent(work.multiply_adds / work.executions),
             ),
-            caveats=(
-                say("TF32 rounds operands to 10 bits of mantissa, FP16 also narrows their range; sums stay FP32.")
-                if half is None
-                else say("Products are summed in another order."),
-            ),
-            reasons=(
-                say(
-                    "{share} of the loop's instructions are multiply-adds",
-                    share=percent(work.multiply_adds / work.executions),
-                ),
-            ),
-        )
+        ),
+    )
 
 
 def _is_of_halves(subject: Subject, work: LoopWork) -> bool:
@@ -144,4 +133,11 @@ def _weigh_rows(subject: Subject, inside: npt.NDArray[np.bool_], *, is_half: boo
     return np.where(widens, 1.0, np.where(inside, np.maximum(gone, 1 - tiles), 0.0))
 
 
-OPTIMIZER = TensorCores()
+OPTIMIZER = Optimizer(
+    name="tensor_cores",
+    title="Use tensor cores",
+    category=Category.CODE,
+    group="arithmetic",
+    needs_samples=False,
+    find=match,
+)

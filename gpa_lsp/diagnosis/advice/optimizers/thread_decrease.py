@@ -6,9 +6,9 @@ from msgspec.structs import replace
 from gpa_lsp.code.binary.opcodes import Synchronisation
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_regions, find_edges
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
-from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.model import Category, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import locate
-from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, NO_ARCHITECTURE, EliminationOptimizer
+from gpa_lsp.diagnosis.advice.optimizers import NO_ARCHITECTURE, Found, NotApplicable, Optimizer
 from gpa_lsp.diagnosis.advice.residency import describe_block
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import count, number, percent, say
@@ -19,7 +19,7 @@ from gpa_lsp.kernel.dataflow.barrier_intervals import WAITING
 _FEWEST_WARPS = 4  # Of the smaller blocks: one for each scheduler of an SM
 
 
-class ThreadDecrease(EliminationOptimizer):
+def match(subject: Subject) -> Found:
     """At a barrier the warps of a block wait for its slowest one, and the more there are, the later that is.
 
     Matched: stalls at block barriers in blocks of more than four warps. Of n warps that arrive at independent, evenly spread times, each waits
@@ -28,67 +28,54 @@ class ThreadDecrease(EliminationOptimizer):
 
     Source: Starlight, Table 1 ("Reduce Number of Threads"), which gives no rule; order statistics of uniform times for the part that stays.
     """
-
-    name = "thread_decrease"
-    title = "Use fewer threads per block"
-    category = Category.PARALLEL
-    group = "synchronisation"
-    needs_grid = True
-
-    def match(self, subject: Subject) -> EliminationMatch | Silence:
-        """Find barriers of large blocks."""
-        if not subject.rows.has_code:
-            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
-        launch, architecture, block = subject.launch, subject.kernel.architecture, describe_block(subject)
-        if architecture is None:
-            return self.silent(SilenceStage.NO_CODE, NO_ARCHITECTURE)
-        if launch is None or block is None:
-            return self.silent(SilenceStage.NOT_KNOWN, say("the profile does not say what a block asks for"))
-        warps = launch.warps_per_block
-        if warps <= _FEWEST_WARPS:
-            return self.unmatched(say("a block has no more than {warps}", warps=count(warps, "warp")))
-        barriers = subject.rows.mark_by_opcode(lambda one: one.synchronises is Synchronisation.BLOCK)
-        edges = find_edges(subject, barriers, (WAITING,))
-        if not len(edges):
-            return self.unmatched(say("no warp is stalled at a barrier"))
-        held = find_occupancy(architecture, block).warps_per_sm
-        sizes = [warps // part for part in (8, 4, 2) if warps % part == 0 and warps // part >= _FEWEST_WARPS]
-        small = (replace(block, threads=size * WARP_THREADS) for size in sizes)
-        fitting = (one.threads for one in small if find_occupancy(architecture, one).warps_per_sm >= held)
-        threads = next(fitting, None)
-        if threads is None:
-            return self.silent(
-                SilenceStage.GATED,
-                say("of smaller blocks fewer than {held} would be resident", held=count(held, "warp")),
-            )
-        left = measure_wait(threads // WARP_THREADS) / measure_wait(warps)
-        regions = build_regions(subject, edges, np.full(len(edges), 1 - left))
-        if not regions:
-            return self.unmatched(say("no warp is stalled at a barrier"))
-        return EliminationMatch(
-            regions=regions,
-            hint=say(
-                "Launch blocks of {few} threads in place of {many}: at the barrier {where} fewer warps wait for one another, and other blocks run "
-                "meanwhile.",
-                few=number(threads),
-                many=number(launch.threads_per_block),
-                where=locate(subject, regions[0].hotspots[0].def_row),
-            ),
-            caveats=(
-                say(
-                    "A block's tile is shared by fewer threads then: what they load together may be loaded more often."
-                ),
-                say("Code that reckons with the size of a block has to follow."),
-            ),
-            reasons=(
-                say(
-                    "{few} that arrive at independent times wait {left} as long for the last one as {many}",
-                    few=count(threads // WARP_THREADS, "warp"),
-                    left=percent(left),
-                    many=number(warps),
-                ),
-            ),
+    launch, architecture, block = subject.launch, subject.kernel.architecture, describe_block(subject)
+    if architecture is None:
+        return NotApplicable(SilenceStage.NO_CODE, NO_ARCHITECTURE)
+    if launch is None or block is None:
+        return NotApplicable(SilenceStage.NOT_KNOWN, say("the profile does not say what a block asks for"))
+    warps = launch.warps_per_block
+    if warps <= _FEWEST_WARPS:
+        return say("a block has no more than {warps}", warps=count(warps, "warp"))
+    barriers = subject.rows.mark_by_opcode(lambda one: one.synchronises is Synchronisation.BLOCK)
+    edges = find_edges(subject, barriers, (WAITING,))
+    if not len(edges):
+        return say("no warp is stalled at a barrier")
+    held = find_occupancy(architecture, block).warps_per_sm
+    sizes = [warps // part for part in (8, 4, 2) if warps % part == 0 and warps // part >= _FEWEST_WARPS]
+    small = (replace(block, threads=size * WARP_THREADS) for size in sizes)
+    fitting = (one.threads for one in small if find_occupancy(architecture, one).warps_per_sm >= held)
+    threads = next(fitting, None)
+    if threads is None:
+        return NotApplicable(
+            SilenceStage.GATED,
+            say("of smaller blocks fewer than {held} would be resident", held=count(held, "warp")),
         )
+    left = measure_wait(threads // WARP_THREADS) / measure_wait(warps)
+    regions = build_regions(subject, edges, np.full(len(edges), 1 - left))
+    if not regions:
+        return say("no warp is stalled at a barrier")
+    return EliminationMatch(
+        regions=regions,
+        hint=say(
+            "Launch blocks of {few} threads in place of {many}: at the barrier {where} fewer warps wait for one another, and other blocks run "
+            "meanwhile.",
+            few=number(threads),
+            many=number(launch.threads_per_block),
+            where=locate(subject, regions[0].hotspots[0].def_row),
+        ),
+        caveats=(
+            say("A block's tile is shared by fewer threads then: what they load together may be loaded more often."),
+            say("Code that reckons with the size of a block has to follow."),
+        ),
+        reasons=(
+            say(
+                "{few} that arrive at independent times wait {left} as long for the last one as {many}",
+                few=count(threads // WARP_THREADS, "warp"),
+                left=percent(left),
+                many=number(warps),
+            ),
+        ),
+    )
 
 
 def measure_wait(warps: int) -> float:
@@ -100,4 +87,11 @@ def measure_wait(warps: int) -> float:
     return (warps - 1) / (2 * (warps + 1))
 
 
-OPTIMIZER = ThreadDecrease()
+OPTIMIZER = Optimizer(
+    name="thread_decrease",
+    title="Use fewer threads per block",
+    category=Category.PARALLEL,
+    group="synchronisation",
+    needs_grid=True,
+    find=match,
+)

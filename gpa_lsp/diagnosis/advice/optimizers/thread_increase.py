@@ -6,8 +6,8 @@ from msgspec import Struct
 
 from gpa_lsp.diagnosis.advice.estimators import estimate_parallel
 from gpa_lsp.diagnosis.advice.matches import ParallelMatch
-from gpa_lsp.diagnosis.advice.model import Category, Silence, SilenceStage
-from gpa_lsp.diagnosis.advice.optimizers import NO_ARCHITECTURE, ParallelOptimizer
+from gpa_lsp.diagnosis.advice.model import Category, SilenceStage
+from gpa_lsp.diagnosis.advice.optimizers import NO_ARCHITECTURE, Found, NotApplicable, Optimizer
 from gpa_lsp.diagnosis.advice.residency import (
     bound_issue_rate,
     describe_block,
@@ -57,7 +57,7 @@ class _Room(Struct, frozen=True, kw_only=True):
         return self.warps * min(resident_warps, self.offered_warps) / self.occupancy.warps_per_sm
 
 
-class ThreadIncrease(ParallelOptimizer):
+def match(subject: Subject) -> Found:
     """An SM with more resident warps finds one that can issue more often.
 
     Equation 10 without 1 / C_W: more warps of the same size on the same schedulers. Priced is the smallest change of one resource that gains
@@ -69,91 +69,81 @@ class ThreadIncrease(ParallelOptimizer):
 
     Source: GPA section V-A (Thread Increase) and Equations 7 to 10.
     """
+    room = _measure_room(subject)
+    if not isinstance(room, _Room):
+        return room
+    obstacle = _find_obstacle(subject, room)
+    if obstacle is not None:
+        return obstacle
+    steps = find_next_steps(room.architecture, room.block)
+    if not steps:
+        return say("no other block size or smaller use of one resource helps")
+    chosen = max(steps, key=lambda step: room.scale(step.occupancy.warps_per_sm))
+    return _describe(subject, room, chosen, [step for step in steps if step is not chosen])
 
-    name = "thread_increase"
-    title = "Raise occupancy"
-    category = Category.PARALLEL
-    group = "parallelism"
-    needs_samples = False
 
-    def match(self, subject: Subject) -> ParallelMatch | Silence:
-        """Find what limits the resident warps, and the step that gains most."""
-        room = self._measure_room(subject)
-        if isinstance(room, Silence):
-            return room
-        obstacle = self._find_obstacle(subject, room)
-        if obstacle is not None:
-            return obstacle
-        steps = find_next_steps(room.architecture, room.block)
-        if not steps:
-            return self.unmatched(say("no other block size or smaller use of one resource helps"))
-        chosen = max(steps, key=lambda step: room.scale(step.occupancy.warps_per_sm))
-        return _describe(subject, room, chosen, [step for step in steps if step is not chosen])
-
-    def _measure_room(self, subject: Subject) -> _Room | Silence:
-        launch, architecture, block = subject.launch, subject.kernel.architecture, describe_block(subject)
-        if architecture is None:
-            return self.silent(SilenceStage.NO_CODE, NO_ARCHITECTURE)
-        if launch is None or subject.sm_count is None or block is None:
-            return self.silent(
-                SilenceStage.NO_METRICS, say("the profile lacks the launch's registers, shared memory or number of SMs")
-            )
-        occupancy = find_occupancy(architecture, block)
-        if not occupancy.warps_per_sm:
-            return self.unmatched(say("by the tables, no block of this size fits on an SM"))
-        schedulers = architecture.sm.sub_partitions_per_sm.value
-        offered = -(-launch.blocks // subject.sm_count) * launch.warps_per_block
-        resident = min(occupancy.warps_per_sm, offered) / schedulers
-        measured = measure_resident_warps(subject, architecture)
-        return _Room(
-            architecture=architecture,
-            block=block,
-            occupancy=occupancy,
-            warps=resident if measured is None else measured,
-            offered_warps=offered,
+def _measure_room(subject: Subject) -> _Room | Sentence | NotApplicable:
+    launch, architecture, block = subject.launch, subject.kernel.architecture, describe_block(subject)
+    if architecture is None:
+        return NotApplicable(SilenceStage.NO_CODE, NO_ARCHITECTURE)
+    if launch is None or subject.sm_count is None or block is None:
+        return NotApplicable(
+            SilenceStage.NO_METRICS,
+            say("the profile lacks the launch's registers, shared memory or number of SMs"),
         )
+    occupancy = find_occupancy(architecture, block)
+    if not occupancy.warps_per_sm:
+        return say("by the tables, no block of this size fits on an SM")
+    schedulers = architecture.sm.sub_partitions_per_sm.value
+    offered = -(-launch.blocks // subject.sm_count) * launch.warps_per_block
+    resident = min(occupancy.warps_per_sm, offered) / schedulers
+    measured = measure_resident_warps(subject, architecture)
+    return _Room(
+        architecture=architecture,
+        block=block,
+        occupancy=occupancy,
+        warps=resident if measured is None else measured,
+        offered_warps=offered,
+    )
 
-    def _find_obstacle(self, subject: Subject, room: _Room) -> Silence | None:
-        """Why more resident warps are not to be had, or would not help."""
-        held, most = room.occupancy.warps_per_sm, room.occupancy.max_warps_per_sm
-        if held >= most:
-            return self.unmatched(say("all {most} that an SM holds can be resident", most=count(most, "warp")))
-        if room.offered_warps <= held:
-            warps = count(room.offered_warps, "warp")
-            return self.unmatched(
-                say("the grid has only {warps} per SM, and {held} fit", warps=warps, held=count(held))
-            )
-        resident = room.warps * room.architecture.sm.sub_partitions_per_sm.value
-        if resident < RESIDENT_SHARE * held:
-            message = say(
-                "of {held} that fit on an SM, only {resident} are resident on average",
-                held=count(held, "warp"),
-                resident=number(resident),
-            )
-            return self.unmatched(message)
-        not_selected = measure_states(subject, ("not_selected",))
-        if not_selected >= NOT_SELECTED_SHARE:
-            message = say(
+
+def _find_obstacle(subject: Subject, room: _Room) -> Sentence | NotApplicable | None:
+    """Why more resident warps are not to be had, or would not help."""
+    held, most = room.occupancy.warps_per_sm, room.occupancy.max_warps_per_sm
+    if held >= most:
+        return say("all {most} that an SM holds can be resident", most=count(most, "warp"))
+    if room.offered_warps <= held:
+        warps = count(room.offered_warps, "warp")
+        return say("the grid has only {warps} per SM, and {held} fit", warps=warps, held=count(held))
+    resident = room.warps * room.architecture.sm.sub_partitions_per_sm.value
+    if resident < RESIDENT_SHARE * held:
+        return say(
+            "of {held} that fit on an SM, only {resident} are resident on average",
+            held=count(held, "warp"),
+            resident=number(resident),
+        )
+    not_selected = measure_states(subject, ("not_selected",))
+    if not_selected >= NOT_SELECTED_SHARE:
+        return NotApplicable(
+            SilenceStage.GATED,
+            say(
                 "{limiters} limit an SM to {held} of {most}, but {ready} of the {whole} are ready warps that were not selected: there are enough",
                 limiters=list_of(room.occupancy.limiters),
                 held=count(held),
                 most=count(most, "warp"),
                 ready=percent(not_selected),
                 whole=name_whole(subject),
-            )
-            return self.silent(SilenceStage.GATED, message)
-        return None
+            ),
+        )
+    return None
 
 
 def _describe(subject: Subject, room: _Room, chosen: OccupancyStep, others: Sequence[OccupancyStep]) -> ParallelMatch:
     bound = min(_list_bounds(subject, room), key=lambda one: one.speedup)
     return ParallelMatch(
-        scope=subject.scopes.scopes[0],
         warps_per_scheduler=room.warps,
         new_warps_per_scheduler=room.scale(chosen.occupancy.warps_per_sm),
         issue_ratio=measure_issue_ratio(subject),
-        scales_warps=False,
-        factor=1.0,
         bound=bound.speedup,
         bound_reason=bound.reason,
         hint=_write_hint(room, chosen, others),
@@ -245,4 +235,14 @@ def _list_caveats(step: OccupancyStep) -> tuple[Sentence, ...]:
     return (say("Another block size changes which threads share a block's memory and barriers."),)
 
 
-OPTIMIZER = ThreadIncrease()
+OPTIMIZER = Optimizer(
+    name="thread_increase",
+    title="Raise occupancy",
+    category=Category.PARALLEL,
+    group="parallelism",
+    needs_samples=False,
+    needs_grid=True,
+    needs_states=True,
+    needs_code=False,
+    find=match,
+)

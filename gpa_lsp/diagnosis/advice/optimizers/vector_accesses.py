@@ -6,9 +6,9 @@ import numpy.typing as npt
 from gpa_lsp.code.binary.opcodes import Access
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
-from gpa_lsp.diagnosis.advice.model import Category, Silence
+from gpa_lsp.diagnosis.advice.model import Category
 from gpa_lsp.diagnosis.advice.naming import describe_place
-from gpa_lsp.diagnosis.advice.optimizers import EliminationOptimizer
+from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.advice.pricing import WAITING
 from gpa_lsp.diagnosis.advice.residency import count_waves, measure_states, name_whole
 from gpa_lsp.diagnosis.advice.traffic_floor import measure_floor
@@ -22,41 +22,29 @@ _WHOLE_SECTORS = 0.9  # The least sectors over those touched: threads take neigh
 _STALLED_SHARE = 0.2  # Of all samples, stalled on narrow loads: what is short is bytes in flight
 
 
-class VectorAccesses(EliminationOptimizer):
+def match(subject: Subject) -> Found:
     """Loads of 16 bytes have four times the bytes in flight of loads of 4 bytes, at a quarter of the requests.
 
     Matched: coalesced loads of at most 4 bytes per thread on which most warps are stalled while DRAM is not busy: too few bytes are in flight
     (Little's law). The bound is the width gained, or the unit that is busiest with the same bytes.
     """
-
-    name = "vector_accesses"
-    title = "Load wider"
-    category = Category.CODE
-    group = "latency"
-    needs_samples = False
-    needs_counters = ("global_sectors", "global_sectors_ideal")
-
-    def match(self, subject: Subject) -> EliminationMatch | Silence:
-        """Find narrow loads that warps are stalled on."""
-        rows = subject.rows
-        widths = rows.spread_by_mnemonic(count_access_bytes, unknown=0)
-        narrow = mark_accesses(rows, GLOBAL_SPACES, (Access.LOAD,)) & (widths > 0) & (widths <= _NARROW_BYTES)
-        floor = measure_floor(subject)
-        if not narrow.any() or floor is None:
-            return self.unmatched(say("no global load is narrower than {most}", most=size(2 * _NARROW_BYTES)))
-        if floor.sectors < _WHOLE_SECTORS:
-            return self.unmatched(say("neighbouring threads do not load neighbouring elements"))
-        edges = find_edges(subject, narrow, (WAITING,))
-        share = _measure_share(subject, edges, narrow)
-        if share < _STALLED_SHARE:
-            return self.unmatched(
-                say(
-                    "{share} of the {whole} are stalled on narrow loads",
-                    share=percent(share),
-                    whole=name_whole(subject),
-                ),
-            )
-        return _describe(subject, edges, narrow, widths, share)
+    rows = subject.rows
+    widths = rows.spread_by_mnemonic(count_access_bytes, unknown=0)
+    narrow = mark_accesses(rows, GLOBAL_SPACES, (Access.LOAD,)) & (widths > 0) & (widths <= _NARROW_BYTES)
+    floor = measure_floor(subject)
+    if not narrow.any() or floor is None:
+        return say("no global load is narrower than {most}", most=size(2 * _NARROW_BYTES))
+    if floor.sectors < _WHOLE_SECTORS:
+        return say("neighbouring threads do not load neighbouring elements")
+    edges = find_edges(subject, narrow, (WAITING,))
+    share = _measure_share(subject, edges, narrow)
+    if share < _STALLED_SHARE:
+        return say(
+            "{share} of the {whole} are stalled on narrow loads",
+            share=percent(share),
+            whole=name_whole(subject),
+        )
+    return _describe(subject, edges, narrow, widths, share)
 
 
 def _describe(
@@ -116,4 +104,12 @@ def _measure_share(subject: Subject, edges: npt.NDArray[np.int64], narrow: npt.N
     return part * measure_states(subject, (WAITING,))
 
 
-OPTIMIZER = VectorAccesses()
+OPTIMIZER = Optimizer(
+    name="vector_accesses",
+    title="Load wider",
+    category=Category.CODE,
+    group="latency",
+    needs_samples=False,
+    needs_counters=("global_sectors", "global_sectors_ideal"),
+    find=match,
+)

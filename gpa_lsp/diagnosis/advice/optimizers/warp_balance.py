@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Synchronisation
 from gpa_lsp.diagnosis.advice.blamed_stalls import MOST_SENTENCES, build_regions, describe_causes, find_edges
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion
-from gpa_lsp.diagnosis.advice.model import Category, Hotspot, Silence, SilenceStage
+from gpa_lsp.diagnosis.advice.model import Category, Hotspot
 from gpa_lsp.diagnosis.advice.naming import describe_scope, locate, name_code
-from gpa_lsp.diagnosis.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
+from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.distinct import find_distinct
@@ -46,7 +46,7 @@ _FENCE_SCOPES = {
 }
 
 
-class WarpBalance(EliminationOptimizer):
+def match(subject: Subject) -> Found:
     """Stalls at block barriers and memory fences.
 
     Matched: all stalls blamed on them, as published. What the publication leaves open, who comes late, is looked for in the code between
@@ -56,56 +56,43 @@ class WarpBalance(EliminationOptimizer):
 
     Source: GPA Table II, Warp Balance ("match warp synchronization stalls").
     """
-
-    name = "warp_balance"
-    title = "Balance warps at barriers"
-    category = Category.CODE
-    group = "synchronisation"
-
-    def match(self, subject: Subject) -> EliminationMatch | Silence:
-        """Find barriers and fences that warps wait at."""
-        if not subject.rows.has_code:
-            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
-        waiting = sum(subject.rows.count_reason(reason) for reason in _REASONS)
-        if waiting == 0:
-            return self.unmatched(say("no warp is stalled at a barrier or fence"))
-        edges = find_edges(subject, np.ones(len(subject.rows), dtype=np.bool_), _REASONS)
-        rows = find_distinct(subject.edges.def_row[edges]).tolist()
-        barriers = [row for row in rows if subject.rows.opcode(row).synchronises is Synchronisation.BLOCK]
-        late = find_late_causes(subject, barriers)
-        trees = find_trees(subject, barriers)
-        words = _Words(subject, late, trees)
-        gone = np.zeros(len(subject.rows))
-        for steps in trees:
-            gone[steps] = 1 - 1 / _ELEMENTS
-        in_trees = gone[subject.edges.def_row[edges]] > 0  # of their barriers those of the steps that stay
-        others = np.setdiff1d(find_edges(subject, gone > 0), edges)
-        plain = build_regions(
-            subject,
-            np.concatenate([edges, others]),
-            np.concatenate(
-                [np.where(in_trees, gone[subject.edges.def_row[edges]], 1.0), gone[subject.edges.def_row[others]]]
-            ),
-            write_hint=words.write_hint,
-        )
-        if not plain:
-            message = say(
-                "no barrier or fence was found for the {samples} stalled there", samples=count(waiting, "sample")
-            )
-            return self.unmatched(message)
-        return EliminationMatch(
-            regions=tuple(_blame_late_code(region, late) for region in plain),
-            work=count_work_left(subject, executions=gone) if trees else {},
-            hint=words.write_remedy(plain[0].hotspots[0].def_row),
-            caveats=(
-                say("All barrier stalls are taken as avoidable; a barrier that protects shared data must stay."),
-                say("Warps that do different amounts of the same work do not show in these counters."),
-            ),
-            reasons=(
-                say("stalls at barriers and fences, as published"),
-                *_list_explained(subject, late),
-            ),
-        )
+    waiting = sum(subject.rows.count_reason(reason) for reason in _REASONS)
+    if waiting == 0:
+        return say("no warp is stalled at a barrier or fence")
+    edges = find_edges(subject, np.ones(len(subject.rows), dtype=np.bool_), _REASONS)
+    rows = find_distinct(subject.edges.def_row[edges]).tolist()
+    barriers = [row for row in rows if subject.rows.opcode(row).synchronises is Synchronisation.BLOCK]
+    late = find_late_causes(subject, barriers)
+    trees = find_trees(subject, barriers)
+    words = _Words(subject, late, trees)
+    gone = np.zeros(len(subject.rows))
+    for steps in trees:
+        gone[steps] = 1 - 1 / _ELEMENTS
+    in_trees = gone[subject.edges.def_row[edges]] > 0  # of their barriers those of the steps that stay
+    others = np.setdiff1d(find_edges(subject, gone > 0), edges)
+    plain = build_regions(
+        subject,
+        np.concatenate([edges, others]),
+        np.concatenate(
+            [np.where(in_trees, gone[subject.edges.def_row[edges]], 1.0), gone[subject.edges.def_row[others]]]
+        ),
+        write_hint=words.write_hint,
+    )
+    if not plain:
+        return say("no barrier or fence was found for the {samples} stalled there", samples=count(waiting, "sample"))
+    return EliminationMatch(
+        regions=tuple(_blame_late_code(region, late) for region in plain),
+        work=count_work_left(subject, executions=gone) if trees else {},
+        hint=words.write_remedy(plain[0].hotspots[0].def_row),
+        caveats=(
+            say("All barrier stalls are taken as avoidable; a barrier that protects shared data must stay."),
+            say("Warps that do different amounts of the same work do not show in these counters."),
+        ),
+        reasons=(
+            say("stalls at barriers and fences, as published"),
+            *_list_explained(subject, late),
+        ),
+    )
 
 
 def find_trees(subject: Subject, barriers: Iterable[int]) -> tuple[npt.NDArray[np.int64], ...]:
@@ -301,4 +288,10 @@ class _Words:
         return launch is not None and launch.warps_per_block == 1
 
 
-OPTIMIZER = WarpBalance()
+OPTIMIZER = Optimizer(
+    name="warp_balance",
+    title="Balance warps at barriers",
+    category=Category.CODE,
+    group="synchronisation",
+    find=match,
+)
