@@ -130,7 +130,6 @@ class Runner:
         meter.hold(held, f"registers of {len(blocks)} blocks")
         memory = BatchMemory(geometry, len(blocks), meter, machine.faults)
         batch = Batch(geometry, blocks, memory)
-        batch.clock = meter.warp_instructions
         if self._unit_bytes is not None and geometry.shared_bytes:
             batch.checks = SharedChecks(batch, self._unit_bytes, machine.faults)
         _, calls = self._compile()

@@ -18,7 +18,7 @@ from gpa_lsp.code.ptx.static_instructions import (
     list_reachable,
     list_static_instructions,
 )
-from gpa_lsp.execution.emulator.operations.matrix_layouts import matrix_addresses
+from gpa_lsp.execution.emulator.semantics.matrix_layouts import matrix_addresses
 from gpa_lsp.execution.instrumentation.code import (
     BLOCKS,
     CALLS,

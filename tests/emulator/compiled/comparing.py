@@ -6,20 +6,38 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from gpa_lsp.code.ptx.model import PtxModule
+from gpa_lsp.code.ptx.model import PtxInstruction, PtxModule
 from gpa_lsp.execution.emulator.compiled import program
+from gpa_lsp.execution.emulator.compiled.lowering import Lowering, Operation
 from gpa_lsp.execution.emulator.emulate import emulate
+from gpa_lsp.execution.emulator.engine import functions
+from gpa_lsp.execution.emulator.engine.binder import Binder
 from gpa_lsp.execution.emulator.model import Budget, Emulation, TraceSettings
+from gpa_lsp.execution.emulator.semantics.find import find_meaning
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.foundation.machine_code import VARIABLE
+from tests.emulator.oracle.steps import bind_step, find_operation
 
 
 @contextmanager
 def by_numpy() -> Iterator[None]:
-    """Every instruction is a step of numpy; the core only sends lanes from one to the next."""
+    """Every instruction that numpy knows is a step of it; the core only sends lanes from one to the next."""
+    bind, lower = functions.bind_instruction, program.lower_instruction
+
+    def bind_one(binder: Binder) -> None:
+        bind(binder)
+        operation = find_operation(binder.instruction)
+        if operation is not None:
+            bind_step(binder, operation)
+
+    def lower_one(lowering: Lowering, instruction: PtxInstruction) -> list[Operation] | None:
+        is_known = find_operation(instruction) is not None or find_meaning(instruction) is None
+        return None if is_known else lower(lowering, instruction)
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(VARIABLE, "interpreter")
-        patch.setattr(program, "lower_instruction", lambda _lowering, _instruction: None)
+        patch.setattr(functions, "bind_instruction", bind_one)
+        patch.setattr(program, "lower_instruction", lower_one)
         yield
 
 

@@ -12,10 +12,11 @@ from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.compiled.core_functions import find_core
+from gpa_lsp.execution.emulator.compiled.instructions import write_product
 from gpa_lsp.execution.emulator.compiled.lane_operations import OPERATIONS, list_steps
-from gpa_lsp.execution.emulator.compiled.matrix_products import describe_product
 from gpa_lsp.execution.emulator.compiled.model import CoreMachine
 from gpa_lsp.execution.emulator.semantics.find import find_meaning
+from gpa_lsp.execution.emulator.semantics.matrix_products import describe_product
 from gpa_lsp.execution.emulator.semantics.model import Meaning
 
 HEADER = """.version 8.8
@@ -104,11 +105,11 @@ def bind_product(text: str) -> Callable[..., list[Any]]:
     product = describe_product(instruction)
     core = find_core()
     assert product is not None, text
-    function, numbers, (*_, results) = product
-    number = OPERATIONS.number(function)
+    results = product.registers[-1]
+    number = OPERATIONS.number(write_product(product))
     core.prepare([number])
     call, machine = _FUNCTION(int(core.functions[number])), CoreMachine.c_type()
-    described = np.array(numbers, np.int32)
+    described = np.array(product.numbers, np.int32)
     kind = (
         instruction.types[0].natural_dtype
         if instruction.types[0] in (ScalarType.F32, ScalarType.F64)

@@ -6,8 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from gpa_lsp.execution.emulator.operations.find import bind_operation
 from gpa_lsp.execution.emulator.operations.halves import decode_table
+from gpa_lsp.execution.emulator.semantics.find import find_meaning
 from tests.emulator.operations.evaluating import as_signed, bits_of, edge_integers, evaluate, read_instruction
 from tests.emulator.operations.exact_floats import (
     BF16,
@@ -297,4 +297,4 @@ def test_flushed_numbers_agree_with_the_model() -> None:
     "text", ["cvt.rs.f16x2.f32 %r1, %f1, %f2, %r2", "cvt.s32.f32 %r1, %f1", "cvt.rn.f32.pred %f1, %p1"]
 )
 def test_forms_that_are_not_known(text: str) -> None:
-    assert bind_operation(read_instruction(text)) is None
+    assert find_meaning(read_instruction(text)) is None

@@ -1,16 +1,17 @@
-"""Finding operations: what is known, what is not, and that nothing written wrongly raises."""
+"""Finding meanings: what is known, what is not, and that nothing written wrongly raises."""
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.code.ptx.model import Immediate, Pair, PtxInstruction, Register, Vector
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.operations.find import bind_operation, count_flattened, find_zero_divisors
-from gpa_lsp.execution.emulator.operations.model import LaneOperation, WarpOperation
+from gpa_lsp.execution.emulator.compiled.lane_operations import list_steps
+from gpa_lsp.execution.emulator.semantics.find import count_flattened, find_meaning
 from tests.conftest import examples
 from tests.emulator.operations.evaluating import bind, read_instruction
+from tests.emulator.oracle.find import bind_operation
+from tests.emulator.oracle.model import WarpOperation
 
 OPCODES = """
     add sub mul mad fma div rem abs neg min max sad mul24 mad24 addc subc madc popc clz bfind brev fns bfe bfi bmsk szext
@@ -52,26 +53,19 @@ def instructions(draw: st.DrawFn) -> PtxInstruction:
 @given(instructions())
 @examples(200)
 def test_nothing_that_can_be_written_raises(instruction: PtxInstruction) -> None:
-    operation = bind_operation(instruction)
-    if operation is None:
+    meaning = find_meaning(instruction)
+    if meaning is None:
         return
-    assert len(operation.source_types) == count_flattened(instruction.sources)
-    assert len(operation.result_types) == count_flattened(instruction.destinations)
-    shape = (2, 32) if isinstance(operation, WarpOperation) else (3,)
-    sources = [np.ones(shape, kind.natural_dtype) for kind in operation.source_types]
-    if isinstance(operation, WarpOperation):
-        sources.insert(0, np.ones(shape, np.bool_))
-    elif operation.reads_carry:
-        sources.append(np.ones(shape, np.bool_))
-    with np.errstate(all="ignore"):
-        found = operation.evaluate(*sources)
-    results = found if isinstance(found, tuple) else (found,)
-    carries = isinstance(operation, LaneOperation) and operation.writes_carry
-    assert [result.dtype for result in results][: len(operation.result_types)] == [
-        kind.natural_dtype for kind in operation.result_types
-    ]
-    assert len(results) == len(operation.result_types) + carries
-    assert all(result.shape == shape for result in results)
+    assert len(meaning.sources) == count_flattened(instruction.sources)
+    assert len(meaning.results) == count_flattened(instruction.destinations)
+    assert len(meaning.values) == len(meaning.results)
+    steps = list_steps(meaning)
+    assert all(set(step.operands) <= set("abcdekxyz") and len(step.operands) <= 3 for step in steps)
+    operation = bind_operation(instruction)
+    assert operation is not None
+    sizes = [[kind.bytes for kind in one] for one in (meaning.sources, meaning.results)]
+    assert sizes == [[kind.bytes for kind in one] for one in (operation.source_types, operation.result_types)]
+    assert meaning.exchanges == isinstance(operation, WarpOperation)
 
 
 @pytest.mark.parametrize(
@@ -88,18 +82,9 @@ def test_nothing_that_can_be_written_raises(instruction: PtxInstruction) -> None
     ],
 )
 def test_what_is_not_known_is_none(text: str) -> None:
-    assert bind_operation(read_instruction(text)) is None
+    assert find_meaning(read_instruction(text)) is None
 
 
 def test_signs_do_not_matter_where_they_do_not_matter() -> None:
     assert bind("add.s32 %r1, %r2, %r3").source_types == (ScalarType.U32, ScalarType.U32)
     assert bind("max.s32 %r1, %r2, %r3").source_types == (ScalarType.S32, ScalarType.S32)
-
-
-def test_lanes_that_divide_by_zero() -> None:
-    assert find_zero_divisors(np.array([1, 2, 3])) is None
-    assert find_zero_divisors(np.uint32(5)) is None
-    found = find_zero_divisors(np.array([0, 2, 0]))
-    assert found is not None
-    assert found.tolist() == [True, False, True]
-    assert find_zero_divisors(np.uint32(0)) is not None

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.execution.emulator.operations.directed import fuse_exactly, round_fraction
-from gpa_lsp.execution.emulator.operations.exact_arithmetic import fuse_double
 from tests.conftest import examples
 from tests.emulator.operations.evaluating import bits_of, evaluate, pairs, triples
 from tests.emulator.operations.exact_floats import (
@@ -25,6 +24,7 @@ from tests.emulator.operations.exact_floats import (
     is_nan,
     to_float,
 )
+from tests.emulator.oracle.exact_arithmetic import fuse_double
 
 LAYOUTS = {"f32": F32, "f64": F64}
 REGISTERS = {"f32": "%f", "f64": "%e"}

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.execution.emulator.operations.families.permutation import MODES
 from tests.conftest import examples
 from tests.emulator.operations.evaluating import as_signed, bits_of, edge_integers, evaluate, pairs, triples
+from tests.emulator.oracle.families.permutation import MODES
 
 REGISTERS = {16: "%h", 32: "%r", 64: "%d"}
 WIDTHS = (16, 32, 64)

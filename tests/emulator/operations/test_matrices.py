@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from gpa_lsp.code.ptx.model import Space
-from gpa_lsp.execution.emulator.compiled.matrix_products import describe_product
 from gpa_lsp.execution.emulator.model import TraceSettings
 from gpa_lsp.execution.emulator.operations.halves import decode_table
-from gpa_lsp.execution.emulator.operations.matrix_layouts import matrix_addresses
+from gpa_lsp.execution.emulator.semantics.matrix_layouts import matrix_addresses
+from gpa_lsp.execution.emulator.semantics.matrix_products import describe_product
 from tests.emulator.engine.running import run_text
 from tests.emulator.operations.evaluating import as_signed, bind_product, read_instruction
 from tests.emulator.operations.exact_floats import F32, encode

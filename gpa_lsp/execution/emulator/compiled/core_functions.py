@@ -97,7 +97,7 @@ def _read_lane_functions(text: str) -> list[Written]:
 @cache
 def find_lane_names() -> dict[str, Any]:
     """What the expressions of lane operations name."""
-    more = (CoreMachine, multiply_matrices, multiply_floats)
+    more = (CoreMachine, multiply_matrices, multiply_floats, schedule.read_clock)
     return find_names() | {one.__name__: one for one in more}
 
 

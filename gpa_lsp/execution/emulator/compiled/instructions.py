@@ -6,50 +6,65 @@ from typing import Any
 from gpa_lsp.code.ptx.model import Address, Immediate, Operand, PtxInstruction, Register, Space, Symbol
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.code.ptx.static_instructions import AccessKind
+from gpa_lsp.execution.emulator.compiled.lane_operations import LaneFunction
 from gpa_lsp.execution.emulator.compiled.lowering import Lowering, NotLowered, Operation
-from gpa_lsp.execution.emulator.compiled.matrix_products import lower_product
 from gpa_lsp.execution.emulator.compiled.model import ATOMIC, LOAD, MOST_ELEMENTS, STORE
 from gpa_lsp.execution.emulator.engine.binder import flatten
 from gpa_lsp.execution.emulator.engine.memory_steps import STRONG, find_space
-from gpa_lsp.execution.emulator.engine.private_memory import LOCAL_WINDOW, SHARED_WINDOW
 from gpa_lsp.execution.emulator.operations.atomics import atomic_function
-from gpa_lsp.execution.emulator.operations.modifiers import as_unsigned
 from gpa_lsp.execution.emulator.semantics.find import find_meaning
-from gpa_lsp.execution.emulator.semantics.model import name_bits, of_one
+from gpa_lsp.execution.emulator.semantics.matrix_products import Product, describe_product
+from gpa_lsp.foundation.errors import InputError
 
 S = ScalarType
 # What comes of operands that nobody writes
 _MALFORMED = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
-_WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}
 
 
 def lower_instruction(lowering: Lowering, instruction: PtxInstruction) -> list[Operation] | None:
-    """The operations of an instruction that ends no segment; None where numpy does it."""
+    """The operations of an instruction that ends no segment; None where numpy does it.
+
+    Raises:
+        InputError: an instruction of lanes needs more than the core has.
+    """
     if S.B128 in instruction.types:
         return None
     lowering.begin(instruction)
+    meaning = find_meaning(instruction)
     try:
-        meaning = find_meaning(instruction)
         if meaning is not None:
             lowering.apply(meaning)
         elif instruction.opcode in _LOWERERS:
             _LOWERERS[instruction.opcode](lowering)
         else:
             return None
-    except (NotLowered, *_MALFORMED):
-        return None
+    except (NotLowered, *_MALFORMED) as error:
+        if meaning is None:
+            return None
+        problem = f"{instruction.text} is not emulated"
+        place, remedy = f"line {instruction.text_line}", "split it into several instructions"
+        raise InputError(problem, path=lowering.machine.module.name, place=place, remedy=remedy) from error
     return lowering.finish()
 
 
-def _lower_cvta(lowering: Lowering) -> None:
+def _lower_product(lowering: Lowering) -> None:
+    """``mma`` and ``wmma.mma``, whose operands were looked at when they were bound."""
     instruction = lowering.instruction
-    kind = instruction.types[-1]
-    window = next(
-        (_WINDOWS[word.partition("::")[0]] for word in instruction.suffixes if word.partition("::")[0] in _WINDOWS), 0
-    )
-    distance = (-window if "to" in instruction.suffixes else window) % (1 << 8 * kind.bytes)
-    bits = name_bits(kind)
-    lowering.apply(of_one(as_unsigned(kind), 1, f"a({bits}) + {bits}({distance})" if distance else f"a({bits})"))
+    product = describe_product(instruction)
+    if product is None:
+        raise NotLowered
+    elements = flatten((*instruction.destinations, *instruction.sources))
+    places = [lowering.place_exactly(element, product.register_bytes) for element in elements]
+    frames = lowering.frames
+    lowering.emit(write_product(product), a=frames.table(product.numbers), b=frames.table(places), result=-1)
+
+
+def write_product(product: Product) -> LaneFunction:
+    """The function of a product."""
+    what, how = "multiply_matrices", ""
+    if product.formats:
+        what, how = "multiply_floats", ", ".join(("", f"u{8 * product.register_bytes}", *product.formats))
+    return LaneFunction(0, f"{what}(a, view(b, s32), frame, machine.constants, written{how})", "", True)
 
 
 _ADDRESS_BYTES = (4, 8)
@@ -225,6 +240,6 @@ def _read_exactly(lowering: Lowering, operand: Operand | None, kind: ScalarType)
 
 
 _LOWERERS: dict[str, Callable[[Lowering], None]] = {
-    "cvta": _lower_cvta, "ld": lower_load, "ldu": lower_load, "st": lower_store,
-    "atom": lower_atomic, "red": lower_atomic, "mma": lower_product, "wmma": lower_product,
+    "ld": lower_load, "ldu": lower_load, "st": lower_store,
+    "atom": lower_atomic, "red": lower_atomic, "mma": _lower_product, "wmma": _lower_product,
 }  # fmt: skip

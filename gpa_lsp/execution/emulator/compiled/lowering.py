@@ -10,7 +10,7 @@ from gpa_lsp.code.ptx.blocks import PtxBlocks
 from gpa_lsp.code.ptx.model import Immediate, Operand, PtxFunction, PtxInstruction, Register, SpecialRegister, Symbol
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.compiled.lane_operations import OPERATIONS, LaneFunction, list_steps
-from gpa_lsp.execution.emulator.compiled.model import DIVIDE, LANES, PYTHON
+from gpa_lsp.execution.emulator.compiled.model import DIVISOR, LANES, PYTHON
 from gpa_lsp.execution.emulator.engine.binder import find_special, flatten
 from gpa_lsp.execution.emulator.engine.fragments import BoundFunction
 from gpa_lsp.execution.emulator.engine.geometry import Geometry
@@ -18,8 +18,6 @@ from gpa_lsp.execution.emulator.engine.layout import Lives, Piece, make_constant
 from gpa_lsp.execution.emulator.engine.machine import Machine
 from gpa_lsp.execution.emulator.engine.values import Value
 from gpa_lsp.execution.emulator.semantics.model import Meaning
-
-_CLOCKS = frozenset({"clock", "clock64", "globaltimer", "clock_hi", "globaltimer_lo", "globaltimer_hi"})
 
 # Fields of :data:`~gpa_lsp.execution.emulator.compiled.model.OPERATION`; those left out have its defaults
 Operation = dict[str, Any]
@@ -185,9 +183,9 @@ class Lowering:
         self._guard = None
 
     def finish(self) -> list[Operation]:
-        """The operations of the instruction; its guard is that of the last ones, which write registers: one of them counts who holds it."""
+        """The operations of the instruction; its guard is that of those which write registers or stop: one of them counts who holds it."""
         operations = [*self._operations, *self._after]
-        for one in [one for one in operations if "guard" in one][:-1]:
+        for one in [one for one in operations if "guard" in one][1:]:
             one["counts"] = 0
         return operations
 
@@ -244,6 +242,10 @@ class Lowering:
         }
         if "k" in used or meaning.carry:
             places["k"] = self._place(self._carry)
+        if meaning.divides and not (
+            isinstance(operands[1], Immediate) and make_constant(operands[1], meaning.sources[1])
+        ):
+            self.emit(DIVISOR, a=places["b"], element_bytes=meaning.sources[1].bytes)
         held = []
         for number, step in enumerate(steps):
             place, is_result = -1, step.result[0] == "r"
@@ -258,10 +260,8 @@ class Lowering:
                 place = places[step.result] = self._scratch()
             other = step.other_result
             fields = {to: places[one] for to, one in zip("abc", step.operands, strict=False)}
-            if meaning.divides:
-                fields |= {"literal": self._number(step.function), "element_bytes": step.function.bits // 8}
             self.emit(
-                DIVIDE if meaning.divides else step.function,
+                step.function,
                 is_guarded=is_result,
                 result=place,
                 result_bytes=step.function.bits // 8,
@@ -390,8 +390,11 @@ class Lowering:
         return self._place(operand.slot)
 
     def _read_special(self, operand: SpecialRegister, kind: ScalarType) -> int:
-        if operand.name in _CLOCKS:
-            raise NotLowered
+        clock = CLOCKS.get(operand.name)
+        if clock is not None:
+            place = self._scratch()
+            self.emit(clock, is_guarded=False, result=place, result_bytes=clock.bits // 8)
+            return self._fit(place, clock.bits // 8, kind)
         found = find_special(operand, self.machine.geometry)
         if found is None:
             raise NotLowered
@@ -434,11 +437,7 @@ def reserve_columns(root: FrameLayout, functions: Iterable[PtxFunction], geometr
     for function in functions:
         for instruction in function.instructions:
             for operand in flatten(instruction.sources):
-                if (
-                    isinstance(operand, SpecialRegister)
-                    and operand.name not in _CLOCKS
-                    and callable(find_special(operand, geometry))
-                ):
+                if isinstance(operand, SpecialRegister) and callable(find_special(operand, geometry)):
                     root.column(operand.name, operand.component)
 
 
@@ -448,6 +447,13 @@ def resize(size_bytes: int, result_bytes: int, *, is_signed: bool = False) -> La
     return LaneFunction(bits, value if size_bytes == result_bytes else f"u{bits}({value})")
 
 
+_CLOCK = LaneFunction(64, "all_lanes(read_clock(machine))", "", True)
+_CLOCK_LOW = LaneFunction(32, "all_lanes(u32(read_clock(machine)))", "", True)
+_CLOCK_HIGH = LaneFunction(32, "all_lanes(u32(read_clock(machine) >> 32))", "", True)
+CLOCKS = {
+    "clock64": _CLOCK, "clock": _CLOCK_LOW, "clock_hi": _CLOCK_HIGH,
+    "globaltimer": _CLOCK, "globaltimer_lo": _CLOCK_LOW, "globaltimer_hi": _CLOCK_HIGH,
+}  # fmt: skip
 # Special registers, which lie among the kernel's, and addresses of the memory of a call of its own
 _COLUMN = LaneFunction(32, "lanes(view(frame - machine.base + literal, u32))", "", True)
 _LOCAL = LaneFunction(64, "all_lanes(u64(machine.segments[machine.segment].local_base + literal))", "", True)

@@ -15,6 +15,7 @@ from gpa_lsp.execution.emulator.compiled.transfers import (
     blend,
 )
 from gpa_lsp.execution.emulator.semantics.floats import NEAREST, canonical, narrow_double, widen
+from gpa_lsp.execution.emulator.semantics.matrix_products import MOST_ELEMENTS, MOST_NUMBERS
 from gpa_lsp.foundation.machine_code.types import (
     Array,
     Pointer,
@@ -37,12 +38,11 @@ from gpa_lsp.foundation.machine_code.types import (
     view,
 )
 
-MOST_ELEMENTS_OF_MATRIX = 4096
 MOST_REGISTERS = 8
 
 
 class Layout(Struct):
-    """A product, as :mod:`~gpa_lsp.execution.emulator.compiled.instructions` describes it.
+    """A product, as :mod:`~gpa_lsp.execution.emulator.semantics.matrix_products` describes it.
 
     Behind it stand the elements of A by rows, of B by columns, of C by rows, each a place in a register of a lane (1024 register + 32 lane + bit);
     then which one of C each lane of D's registers has.
@@ -95,8 +95,8 @@ def multiply_matrices(
     """D = A B + C; places are those of D's, A's, B's and C's registers."""
     layout = view(described, Layout)[0]
     depth, rows, columns = s64(layout.depth), s64(layout.rows), s64(layout.columns)
-    left, right = local(s32, MOST_ELEMENTS_OF_MATRIX), local(s32, MOST_ELEMENTS_OF_MATRIX)
-    sums, results = local(s32, MOST_ELEMENTS_OF_MATRIX), local(u32, LANES)
+    left, right = local(s32, MOST_ELEMENTS), local(s32, MOST_ELEMENTS)
+    sums, results = local(s32, MOST_ELEMENTS), local(u32, LANES)
     elements = view(described + LAYOUT_BYTES, s32)
     of_a = places + layout.results
     of_b = of_a + layout.registers[0]
@@ -120,7 +120,6 @@ def multiply_matrices(
 LAYOUT_BYTES = 4 * (4 + 3 + 2 + 2 + 2)
 
 
-MOST_NUMBERS = 1024  # Of one matrix, each as often as lanes hold it
 COLUMNS_AT_ONCE = 8
 
 

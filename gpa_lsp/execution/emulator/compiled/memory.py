@@ -1,4 +1,4 @@
-"""An access or a quotient of all lanes that stand at an instruction: typed Python, which the core consists of.
+"""An access or a divisor of all lanes that stand at an instruction: typed Python, which the core consists of.
 
 What is wrong with an access, or not known here, is left to numpy before anything has changed.
 """
@@ -19,7 +19,6 @@ from gpa_lsp.execution.emulator.compiled.addresses import (
 from gpa_lsp.execution.emulator.compiled.model import (
     ATOMIC,
     FAILED,
-    LANES,
     LOAD,
     STORE,
     CoreMachine,
@@ -36,14 +35,13 @@ from gpa_lsp.execution.emulator.compiled.shared_watch import (
 )
 from gpa_lsp.execution.emulator.compiled.transfers import (
     change_in_order,
-    keep,
     load,
     mark,
     store,
     store_shared,
     take,
 )
-from gpa_lsp.foundation.machine_code.types import bits_of, call, local, s32, s64, u8
+from gpa_lsp.foundation.machine_code.types import bits_of, s32, s64
 
 
 def find_allowed(machine: CoreMachine, operation: Operation) -> s32:
@@ -99,22 +97,14 @@ def access(machine: CoreMachine, operation: Operation) -> s32:
     return Stop.IDLE
 
 
-def divide(machine: CoreMachine, operation: Operation) -> s32:
-    """Quotients and remainders of integers, by the lane operation that the literal is the number of; a divisor of 0 is left to numpy."""
+def check_divisor(machine: CoreMachine, operation: Operation) -> s32:
+    """Look at a divisor, which the quotient follows; numpy notes that it is 0."""
     find_masks(machine, operation)
     size = operation.element_bytes
     for warp in range(machine.warps):
-        by = operand(frame_of(machine, warp), machine.constants, operation.b)
+        by = operand(frame_of(machine, warp), machine.constants, operation.a)
         for lane in bits_of(machine.masks[warp]):
             if take(by + lane * s64(size), size) == 0:
                 return Stop.STEP
     count_guarded(machine, operation)
-    out, other = local(u8, 8 * LANES), local(u8, LANES)
-    for warp in range(machine.warps):
-        if machine.masks[warp] == 0:
-            continue
-        frame = frame_of(machine, warp)
-        of, by = operand(frame, machine.constants, operation.a), operand(frame, machine.constants, operation.b)
-        call(machine.functions[operation.literal], out, other, of, by, of)
-        keep(frame + operation.result, out, size, machine.masks[warp])
     return Stop.IDLE

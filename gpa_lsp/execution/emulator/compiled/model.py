@@ -109,6 +109,8 @@ class CoreMachine(Struct):
     has_parked: s64
     has_arrivals: s64
     clock: s64
+    clock_reads: s64
+    clock_began: s64  # what it was at the first read
     executed: s64
     most_executed: s64
     quantum: s64
@@ -226,7 +228,7 @@ class Phase(IntEnum):
     ASKED = 4
 
 
-PYTHON, LOAD, STORE, ATOMIC, DIVIDE = range(1 << 16, (1 << 16) + 5)  # Codes of what is not done lane by lane
+PYTHON, LOAD, STORE, ATOMIC, DIVISOR = range(1 << 16, (1 << 16) + 5)  # Codes of what is not done lane by lane
 ACCESSES, BRANCHES, ENTRIES = range(3)  # Kinds of rows
 # Their columns; of branches OTHER has the lanes that jumped
 COLUMNS = 7

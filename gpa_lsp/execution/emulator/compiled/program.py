@@ -13,10 +13,17 @@ from gpa_lsp.execution.emulator.compiled.arguments import lower_entry, lower_lan
 from gpa_lsp.execution.emulator.compiled.core_functions import Core, find_core
 from gpa_lsp.execution.emulator.compiled.instructions import lower_instruction
 from gpa_lsp.execution.emulator.compiled.lane_operations import OPERATIONS
-from gpa_lsp.execution.emulator.compiled.lowering import Constants, FrameLayout, Lowering, Operation, reserve_columns
+from gpa_lsp.execution.emulator.compiled.lowering import (
+    CLOCKS,
+    Constants,
+    FrameLayout,
+    Lowering,
+    Operation,
+    reserve_columns,
+)
 from gpa_lsp.execution.emulator.compiled.model import (
     ATOMIC,
-    DIVIDE,
+    DIVISOR,
     LOAD,
     MOST_ELEMENTS,
     OPERATION,
@@ -151,7 +158,8 @@ class _Compiler:
                 self._compile_segment(table[number], number)
         calls = len(self._functions) > 1
         core = find_core()
-        core.prepare({one["literal"] if one["code"] == DIVIDE else one["code"] for one in self._operations})
+        ordered = {PYTHON, ATOMIC, *map(OPERATIONS.number, CLOCKS.values())}
+        core.prepare({one["code"] for one in self._operations})
         return CompiledKernel(
             core=core,
             functions=self._functions,
@@ -165,7 +173,7 @@ class _Compiler:
             numbers=self._numbers,
             calls=calls,
             is_written_first=not calls and self._is_written_first(),
-            is_ordered=any(one["code"] in (PYTHON, ATOMIC) or one.get("is_strong") for one in self._operations),
+            is_ordered=any(one["code"] in ordered or one.get("is_strong") for one in self._operations),
         )
 
     def _is_written_first(self) -> bool:
@@ -360,7 +368,7 @@ class _Cutter:
         code = operation["code"]
         if code < PYTHON:
             return not operation["exchanges"]
-        if code == DIVIDE:
+        if code == DIVISOR:
             return True
         if code not in (LOAD, STORE) or operation["is_strong"]:
             return False

@@ -11,10 +11,10 @@ from gpa_lsp.execution.emulator.compiled.addresses import (
 )
 from gpa_lsp.execution.emulator.compiled.memory import (
     access,
-    divide,
+    check_divisor,
 )
 from gpa_lsp.execution.emulator.compiled.model import (
-    DIVIDE,
+    DIVISOR,
     FAILED,
     LANES,
     PYTHON,
@@ -49,6 +49,7 @@ from gpa_lsp.foundation.machine_code.types import (
     s64,
     u8,
     u32,
+    u64,
     view,
 )
 
@@ -85,6 +86,25 @@ def execute(
         keep(frame + operation.result, out, operation.result_bytes, written)
     if operation.other_result >= 0:
         keep(frame + operation.other_result, other, 1, written)
+
+
+# Of the clock by each warp, before it runs faster: what measures, rather than waits, reads it less often
+_PATIENT_READS = 1024
+_HASTE = 64  # Each read of it then takes it on by this part of the time since the first
+
+
+def read_clock(machine: CoreMachine) -> u64:
+    """What a warp reads: warp instructions executed so far.
+
+    Kernels that wait for it, as for 10 ms, would wait for millions of instructions: where warps have read it very often, it runs faster
+    the longer they wait.
+    """
+    if machine.clock_reads == 0:
+        machine.clock_began = machine.clock
+    machine.clock_reads += 1
+    if machine.clock_reads > _PATIENT_READS * machine.warps:
+        machine.clock += (machine.clock - machine.clock_began) // (_HASTE * machine.warps)
+    return u64(machine.clock)
 
 
 # The schedule
@@ -238,8 +258,8 @@ def run_operations(machine: CoreMachine, segment: SegmentRow) -> s32:
             machine.operation = last
             continue
         found = s32(Stop.STEP)
-        if operation.code == DIVIDE:
-            found = divide(machine, operation)
+        if operation.code == DIVISOR:
+            found = check_divisor(machine, operation)
         elif operation.code != PYTHON:
             found = access(machine, operation)
         if found != Stop.IDLE:

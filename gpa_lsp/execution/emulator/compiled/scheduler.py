@@ -173,8 +173,7 @@ class CompiledScheduler:
         core.blocks, core.threads = len(batch.numbers), geometry.threads
         core.live_count, core.patience, core.least_patience = batch.live_count, PATIENCE, LEAST_PATIENCE
         core.executed, core.most_executed = self._meter.warp_instructions, self._meter.budget.warp_instructions
-        core.clock = batch.clock
-        self._began = self._counted = core.executed
+        self._began = self._counted = core.clock = core.executed
         self._prepare_memory()
         self._prepare_trace()
         self._refresh_calls()
@@ -369,7 +368,7 @@ class CompiledScheduler:
         if core.batch != self._at_work:
             self._turn()
         self._meter.warp_instructions = core.executed
-        self.batch.clock, self.batch.live_count = core.clock, core.live_count
+        self.batch.live_count = core.live_count
         tracer = self._machine.tracer
         if core.is_cut_off and tracer is not None:
             tracer.is_complete = False
@@ -409,7 +408,6 @@ class CompiledScheduler:
                 step(fragment)
             fragment.registers.write_back(fragment.mask)
             self._note_known(core.operation)
-            core.clock = self.batch.clock  # reading it may have advanced it
             core.operation += 1
         elif not self._enter():
             fragment = self._build_fragment()

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.execution.emulator.compiled import addresses, pieces, transfers
 from gpa_lsp.execution.emulator.compiled.core_functions import find_lane_names, may_translate, read_sources
-from gpa_lsp.execution.emulator.compiled.lane_operations import OPERATIONS, LaneFunction, write_expressions
+from gpa_lsp.execution.emulator.compiled.lane_operations import LaneFunction, write_expressions
 from gpa_lsp.execution.emulator.compiled.lowering import Operation
-from gpa_lsp.execution.emulator.compiled.model import DIVIDE, LOAD, PYTHON, STORE
+from gpa_lsp.execution.emulator.compiled.model import DIVISOR, LOAD, PYTHON, STORE
 from gpa_lsp.execution.emulator.compiled.program import (
     CompiledKernel,
     Piece,
@@ -76,7 +76,9 @@ class _Writer:
             if operation["code"] < PYTHON:
                 self._compute(operation)
             else:
-                {LOAD: self._load, STORE: self._store, DIVIDE: self._divide}[operation["code"]](number, operation)
+                {LOAD: self._load, STORE: self._store, DIVISOR: self._check_divisor}[operation["code"]](
+                    number, operation
+                )
         kept = [
             f"blend(view(frame + {place}, u{8 * size}), {self._name_value(place)}, written)"
             for place, size in sorted(self._sizes.items())
@@ -232,13 +234,13 @@ class _Writer:
             how = f"{base} + {element * size}, {address}, {lie}, {is_part}, {mask}, {values}"
             self._lines.append(f"store(u{8 * size}, {how})")
 
-    def _divide(self, _: int, operation: Operation) -> None:
+    def _check_divisor(self, _: int, operation: Operation) -> None:
         mask = self._find_mask(operation)
+        self._count(operation, mask)
         self._lines += [
-            f"if has_zero({self._read(operation['b'], operation['element_bytes'])}, {mask}):",
+            f"if has_zero({self._read(operation['a'], operation['element_bytes'])}, {mask}):",
             "    return warp",
         ]
-        self._compute({**operation, "function": OPERATIONS.find(operation["literal"])})
 
 
 _LOG = logging.getLogger(__name__)

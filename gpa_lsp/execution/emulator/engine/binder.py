@@ -117,29 +117,57 @@ class Binder:
         memo.users += 1
         access.memo = memo
 
+    def check(self, operand: Operand | None, kind: ScalarType) -> None:
+        """Refuse a source that cannot be read as a type.
+
+        Raises:
+            UnsupportedInstruction: it is of another kind, or nobody knows it.
+        """
+        match operand:
+            case Register():
+                if operand.selector:
+                    raise UnsupportedInstruction(f"register part .{operand.selector}")
+            case Immediate():
+                make_constant(operand, kind)
+            case SpecialRegister():
+                if operand.name not in CLOCKS and find_special(operand, self.machine.geometry) is None:
+                    raise UnsupportedInstruction(f"special register %{operand.name}")
+            case Symbol():
+                if self._find_local(operand) is None and self._find_address(operand) is None:
+                    raise UnsupportedInstruction(f"symbol {operand.name}")
+            case _:
+                raise UnsupportedInstruction("operand of this kind")
+
+    def check_result(self, operand: Operand | None, kind: ScalarType) -> None:
+        """Refuse a destination that a result of a type cannot be written to.
+
+        Raises:
+            UnsupportedInstruction: it is no register, or one that is no predicate.
+        """
+        if operand is None:
+            return
+        if not isinstance(operand, Register) or operand.selector:
+            raise UnsupportedInstruction("result of this kind")
+        if kind is ScalarType.PRED and self.layout.dtypes[operand.slot] is not BOOL:
+            raise UnsupportedInstruction("result of this kind")
+
     def read(self, operand: Operand | None, kind: ScalarType) -> int:
         """The slot of a source, of the width of a type.
 
         Raises:
             UnsupportedInstruction: such an operand cannot be read.
         """
+        self.check(operand, kind)
         match operand:
             case Register():
-                if operand.selector:
-                    raise UnsupportedInstruction(f"register part .{operand.selector}")
                 slot = self._negated(operand.slot) if operand.is_negated else operand.slot
                 return self._fit(slot, kind)
             case Immediate():
                 return self.layout.constant(make_constant(operand, kind))
             case SpecialRegister():
                 return self._fit(self._read_special(operand), kind)
-            case Symbol():
-                return self._fit(self.read_address(operand), kind)
-        raise UnsupportedInstruction("operand of this kind")
-
-    def read_all(self, operands: tuple[Operand, ...], kinds: tuple[ScalarType, ...]) -> list[int]:
-        """Slots of all sources, vectors and pairs taken apart."""
-        return [self.read(operand, kind) for operand, kind in zip(flatten(operands), kinds, strict=True)]
+        assert isinstance(operand, Symbol)
+        return self._fit(self.read_address(operand), kind)
 
     def write(self, operand: Operand | None, kind: ScalarType) -> int:
         """The slot a result of a type is written to; behind the instruction it reaches the register it is for.
@@ -149,8 +177,8 @@ class Binder:
         """
         if operand is None:
             return self.layout.temporary(kind.storage_dtype)
-        if not isinstance(operand, Register) or operand.selector:
-            raise UnsupportedInstruction("result of this kind")
+        self.check_result(operand, kind)
+        assert isinstance(operand, Register)
         slot = operand.slot
         register_dtype = self.layout.dtypes[slot]
         natural = kind.natural_dtype
@@ -184,23 +212,29 @@ class Binder:
         self._after.append(keep)
         return out
 
-    def write_all(self, operands: tuple[Operand, ...], kinds: tuple[ScalarType, ...]) -> list[int]:
-        """Slots of all results, vectors and pairs taken apart."""
-        return [self.write(operand, kind) for operand, kind in zip(flatten(operands), kinds, strict=True)]
-
     def read_address(self, symbol: Symbol) -> int:
         """The slot of a symbol's address in its own space: uint64.
 
         Raises:
             UnsupportedInstruction: nobody knows the symbol.
         """
-        for variable in self.function.locals:
-            if variable.name == symbol.name:
-                return self._local_address(variable.offset_bytes + symbol.offset_bytes)
+        self.check(symbol, ScalarType.U64)
+        offset = self._find_local(symbol)
+        if offset is not None:
+            return self._local_address(offset)
+        address = self._find_address(symbol)
+        assert address is not None
+        return self.layout.constant(np.uint64(address))
+
+    def _find_local(self, symbol: Symbol) -> int | None:
+        """Where a variable of the function's own lies; None for other symbols."""
+        found = (one.offset_bytes for one in self.function.locals if one.name == symbol.name)
+        offset = next(found, None)
+        return None if offset is None else offset + symbol.offset_bytes
+
+    def _find_address(self, symbol: Symbol) -> int | None:
         address = self.machine.find_symbol(symbol.name, self.function)
-        if address is None:
-            raise UnsupportedInstruction(f"symbol {symbol.name}")
-        return self.layout.constant(np.uint64((address + symbol.offset_bytes) % (1 << 64)))
+        return None if address is None else (address + symbol.offset_bytes) % (1 << 64)
 
     def _local_address(self, offset_bytes: int) -> int:
         slot = self.layout.temporary(U64)
@@ -273,6 +307,8 @@ def read_as(fragment: Fragment, slot: int, dtype: "np.dtype[Any]") -> Value:
 
 
 _COLUMNS = ("laneid", "warpid", "smid", "lanemask_eq")
+# They count the warp instructions executed so far, and run faster when warps wait for them; ``%globaltimer`` takes them for nanoseconds
+CLOCKS = frozenset({"clock", "clock_hi", "clock64", "globaltimer", "globaltimer_lo", "globaltimer_hi"})
 _ZEROS = ("gridid", "cluster_ctarank", "is_explicit_cluster")
 WORKSPACE_REGISTERS = {"envreg1": 32, "envreg2": 0}
 """The halves of the address of a cooperative launch's workspace, by the bits they begin at.
@@ -304,10 +340,9 @@ class Reader:
 
 
 def find_special(operand: SpecialRegister, geometry: Geometry) -> "Value | Reader | None":
-    """A uniform value, or what reads it; None for a register that is not known.
+    """A uniform value, or what reads it; None for a register that is not known, and for clocks.
 
-    ``%clock`` counts the warp instructions executed so far, and runs faster when warps wait for it; ``%globaltimer`` takes them for
-    nanoseconds; a cluster is one block; ``%smid`` deals the blocks out to the multiprocessors one after the other. Source: PTX ISA 9.0, section 10.
+    A cluster is one block; ``%smid`` deals the blocks out to the multiprocessors one after the other. Source: PTX ISA 9.0, section 10.
     """
     name, axis = operand.name, operand.component
     if axis == "w":
@@ -318,8 +353,6 @@ def find_special(operand: SpecialRegister, geometry: Geometry) -> "Value | Reade
         return _read_column(name)
     if name in _LANE_MASKS:
         return _read_lane_mask(_LANE_MASKS[name])
-    if name in ("clock", "clock64", "globaltimer", "clock_hi", "globaltimer_lo", "globaltimer_hi"):
-        return _read_clock(name)
     return _find_uniform(name, axis, geometry)
 
 
@@ -360,15 +393,3 @@ def _read_column(name: str) -> Reader:
 
 def _read_lane_mask(change: Callable[[Value], Value]) -> Reader:
     return Reader(lambda fragment: change(fragment.warps.column("lanemask_eq")))
-
-
-def _read_clock(name: str) -> Reader:
-    if name in ("clock64", "globaltimer"):
-        return Reader(lambda fragment: np.uint64(_ask_clock(fragment)), U64)
-    if name in ("clock", "globaltimer_lo"):
-        return Reader(lambda fragment: np.uint32(_ask_clock(fragment) % (1 << 32)))
-    return Reader(lambda fragment: np.uint32(_ask_clock(fragment) >> 32))
-
-
-def _ask_clock(fragment: Fragment) -> int:
-    return fragment.batch.read_clock(fragment.warp_count)

@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from gpa_lsp.execution.emulator.engine.arena import Arena
 from gpa_lsp.execution.emulator.engine.fragments import Fragment
-from gpa_lsp.execution.emulator.engine.private_memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from gpa_lsp.execution.emulator.engine.values import Value
+from gpa_lsp.execution.emulator.semantics.model import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 
 PREFIXES = ("__cudaCDP2", "__cudaDeviceSynchronize")  # What the names of its functions begin with
 _SUFFIX = "_ptsz"  # Of functions of programs whose default stream is the thread's own

@@ -33,9 +33,9 @@ from gpa_lsp.execution.emulator.engine.fragments import (
     Segment,
 )
 from gpa_lsp.execution.emulator.engine.machine import Machine
-from gpa_lsp.execution.emulator.engine.private_memory import LOCAL_WINDOW, WINDOW_BYTES
 from gpa_lsp.execution.emulator.engine.values import Value
 from gpa_lsp.execution.emulator.model import FAILED_ASSERTION, FaultKind
+from gpa_lsp.execution.emulator.semantics.model import LOCAL_WINDOW, WINDOW_BYTES
 
 _LONGEST_TEXT = 1024
 _CONVERSION = re.compile(r"%[-+ #0]*(\d+|\*)?(?:\.(\d+|\*))?(hh|h|ll|l|z|j|t)?([diouxXeEfFgGaAcsp%])")

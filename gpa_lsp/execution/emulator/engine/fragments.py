@@ -31,10 +31,6 @@ class ClosingKind(Enum):
     RETURN = 7  # All, or those whose guard holds, go back to the caller
 
 
-# Of the clock by each warp, before it runs faster: what measures, rather than waits, reads it less often
-_PATIENT_READS = 1024
-_HASTE = 64  # Each read of it then takes it on by this part of the time since the first
-
 Step = Callable[["Fragment"], None]  # What fragments execute: one or a few instructions
 
 # What ends a segment: sends the fragment on, parts it, parks it, or ends its lanes
@@ -73,31 +69,14 @@ class Batch(Blocks):
     Attributes:
         memory: shared and local memory.
         checks: of races on shared memory; None when they are off.
-        clock: what ``%clock`` reads: warp instructions executed so far in the whole emulation, and what :meth:`read_clock` added.
     """
 
-    __slots__ = ("_began", "_clock_reads", "checks", "clock", "memory")
+    __slots__ = ("checks", "memory")
 
     def __init__(self, geometry: Geometry, numbers: npt.NDArray[np.uint32], memory: BatchMemory) -> None:
         super().__init__(geometry, numbers)
         self.memory = memory
         self.checks: SharedWatch | None = None
-        self.clock = 0
-        self._began: int | None = None
-        self._clock_reads = 0
-
-    def read_clock(self, warps: int) -> int:
-        """The clock for so many warps that read it together.
-
-        Kernels that wait for it, as for 10 ms, would wait for millions of instructions: where warps have read it very often, it runs faster
-        the longer they wait.
-        """
-        if self._began is None:
-            self._began = self.clock
-        self._clock_reads += warps
-        if self._clock_reads > _PATIENT_READS * (all_warps := len(self.root.ids)):
-            self.clock += (self.clock - self._began) * warps // (_HASTE * all_warps)
-        return self.clock
 
     def close(self) -> None:
         """Give back what it holds, now: it and its warps hold each other, and the next batch needs as much."""

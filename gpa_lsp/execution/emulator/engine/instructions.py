@@ -6,16 +6,16 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from gpa_lsp.code.ptx.model import Address, Immediate, PtxInstruction, Register, Space, SpecialRegister, Symbol, Vector
+from gpa_lsp.code.ptx.model import Address, Immediate, PtxInstruction, Register, Space
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.execution.emulator.engine.accesses import Access, Place
 from gpa_lsp.execution.emulator.engine.atomic_steps import bind_atomic, bind_copy_arrival, bind_mbarrier
 from gpa_lsp.execution.emulator.engine.binder import Binder, UnsupportedInstruction, flatten, read_as
-from gpa_lsp.execution.emulator.engine.fragments import Fragment, Step
+from gpa_lsp.execution.emulator.engine.fragments import Fragment
 from gpa_lsp.execution.emulator.engine.lane_steps import (
-    bind_lane_operation,
-    bind_warp_operation,
+    bind_meaning,
+    bind_product,
     guarded_mask,
     narrow_mask,
 )
@@ -29,45 +29,19 @@ from gpa_lsp.execution.emulator.engine.memory_steps import (
     make_resolver,
     store_lanes,
 )
-from gpa_lsp.execution.emulator.engine.private_memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from gpa_lsp.execution.emulator.engine.texture_steps import bind_texture
 from gpa_lsp.execution.emulator.engine.tracing import WINDOWS, Tracer
-from gpa_lsp.execution.emulator.engine.values import U32, U64, Value, pack_lanes
+from gpa_lsp.execution.emulator.engine.values import U32, U64, Value
 from gpa_lsp.execution.emulator.engine.warp_group_steps import bind_warp_group, is_warp_group_product
-from gpa_lsp.execution.emulator.operations.find import bind_operation
-from gpa_lsp.execution.emulator.operations.matrix_layouts import (
+from gpa_lsp.execution.emulator.semantics.find import find_meaning
+from gpa_lsp.execution.emulator.semantics.matrix_layouts import (
     MatrixAccess,
     MatrixPiece,
     MatrixRequest,
     matrix_addresses,
 )
-from gpa_lsp.execution.emulator.operations.model import LaneOperation, WarpOperation
+from gpa_lsp.execution.emulator.semantics.model import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from gpa_lsp.foundation.records import ColumnRecord
-
-
-def bind_elect(binder: Binder) -> None:
-    """The lowest lane named in the mask is the leader, as the hardware chooses today.
-
-    Raises:
-        UnsupportedInstruction: an operand is of a kind it cannot have.
-    """
-    instruction = binder.instruction
-    members = binder.read(instruction.sources[0], ScalarType.U32)
-    results = flatten(instruction.destinations)
-    leader = binder.write(results[0], ScalarType.U32)
-    elected = binder.write(results[1], ScalarType.PRED) if len(results) > 1 else None
-    guard = binder.guard
-
-    def step(fragment: Fragment) -> None:
-        bits = np.broadcast_to(fragment.warps.column("lanemask_eq"), (fragment.warps.lanes,))
-        named = guarded_mask(fragment, guard) & ((read_as(fragment, members, U32) & bits) != 0)
-        first = np.repeat(named.reshape(-1, 32).argmax(axis=1).astype(np.uint32), 32)
-        fragment.registers[leader] = first
-        if elected is not None:
-            fragment.registers[elected] = first == fragment.warps.column("laneid")
-
-    binder.steps.append(step)
-    binder.finish()
 
 
 def _bind_nothing(binder: Binder) -> None:
@@ -160,48 +134,12 @@ def _read_limit(fragment: Fragment, slot: int, size: int) -> Value:
 _WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}
 
 
-def _copy(source: int, result: int) -> Step:
-    def step(fragment: Fragment) -> None:
-        fragment.registers[result] = fragment.registers[source]
-
-    return step
-
-
-def bind_cvta(binder: Binder) -> None:
-    """``cvta`` and ``cvta.to``: shared and local memory have windows in generic addresses, all else is the same.
-
-    Raises:
-        UnsupportedInstruction: an operand is of a kind it cannot have.
-    """
-    instruction = binder.instruction
-    kind = instruction.types[-1]
-    window = _find_window(instruction.suffixes)
-    source = binder.read(instruction.sources[0], kind)
-    result = binder.write(instruction.destinations[0], kind)
-    if window == 0:
-        binder.steps.append(_copy(source, result))
-    else:
-        away = "to" in instruction.suffixes
-        binder.steps.append(_shift(source, result, kind, -window if away else window))
-    binder.finish()
-
-
 def _find_window(suffixes: tuple[str, ...]) -> int:
     for suffix in suffixes:
         found = _WINDOWS.get(suffix.partition("::")[0])
         if found is not None:
             return found
     return 0
-
-
-def _shift(source: int, result: int, kind: ScalarType, distance: int) -> Step:
-    dtype = kind.storage_dtype
-    added = dtype.type(distance % (1 << 8 * dtype.itemsize))
-
-    def step(fragment: Fragment) -> None:
-        fragment.registers[result] = read_as(fragment, source, dtype) + added
-
-    return step
 
 
 def bind_isspacep(binder: Binder) -> None:
@@ -237,36 +175,6 @@ def _make_space_test(space: str, window: int, binder: Binder) -> Callable[[Value
     return lambda address: arena.is_within(address, fixed=True)
 
 
-def bind_mapa(binder: Binder) -> None:
-    """``mapa``: clusters have one block, so an address in it is the same address.
-
-    Raises:
-        UnsupportedInstruction: an operand is of a kind it cannot have.
-    """
-    instruction = binder.instruction
-    kind = instruction.types[-1]
-    source = binder.read(instruction.sources[0], kind)
-    binder.steps.append(_copy(source, binder.write(instruction.destinations[0], kind)))
-    binder.finish()
-
-
-def bind_activemask(binder: Binder) -> None:
-    """``activemask``: lanes of the warp that are together here.
-
-    Raises:
-        UnsupportedInstruction: an operand is of a kind it cannot have.
-    """
-    result = binder.write(binder.instruction.destinations[0], ScalarType.U32)
-
-    def step(fragment: Fragment) -> None:
-        everyone = np.uint32(0xFFFFFFFF)
-        masks = everyone if fragment.mask is None else np.repeat(pack_lanes(fragment.mask), 32).astype(U32, copy=False)
-        fragment.registers[result] = masks
-
-    binder.steps.append(step)
-    binder.finish()
-
-
 _BINDERS: dict[str, Callable[[Binder], None]] = {
     "ld": bind_load,
     "ldu": bind_load,
@@ -275,11 +183,9 @@ _BINDERS: dict[str, Callable[[Binder], None]] = {
     "red": bind_atomic,
     "mbarrier": bind_mbarrier,
     "cp": bind_copy,
-    "cvta": bind_cvta,
     "isspacep": bind_isspacep,
-    "mapa": bind_mapa,
-    "activemask": bind_activemask,
-    "elect": bind_elect,
+    "mma": bind_product,
+    "wmma": bind_product,
     "wgmma": bind_warp_group,
     "tex": bind_texture,
     "tld4": bind_texture,
@@ -311,17 +217,10 @@ def bind_instruction(binder: Binder) -> None:
     if bind is not None:
         bind(binder)
         return
-    operands = (*instruction.sources, *instruction.destinations)
-    if instruction.opcode == "mov" and not any(isinstance(one, Vector) for one in operands):
-        bind_mov(binder)
-        return
-    operation = bind_operation(instruction)
-    if isinstance(operation, LaneOperation):
-        bind_lane_operation(binder, operation)
-    elif isinstance(operation, WarpOperation):
-        bind_warp_operation(binder, operation)
-    else:
+    meaning = find_meaning(instruction)
+    if meaning is None:
         raise UnsupportedInstruction
+    bind_meaning(binder, meaning)
 
 
 def find_gate(binder: Binder) -> int | None:
@@ -329,30 +228,10 @@ def find_gate(binder: Binder) -> int | None:
     instruction = binder.instruction
     if "sync" not in instruction.suffixes or (instruction.opcode == "wgmma" and not is_warp_group_product(instruction)):
         return None
-    everyone = Immediate(0xFFFFFFFF)
-    if instruction.opcode == "elect":
-        return binder.read(instruction.sources[0] if instruction.sources else everyone, ScalarType.U32)
-    operation = None if is_matrix_move(instruction) else bind_operation(instruction)
-    if isinstance(operation, WarpOperation) and operation.member_mask_source is not None:
-        return binder.read(flatten(instruction.sources)[operation.member_mask_source], ScalarType.U32)
-    return binder.read(everyone, ScalarType.U32)
-
-
-def bind_mov(binder: Binder) -> None:
-    """``mov`` between registers of one width, of literals, special registers and addresses.
-
-    Raises:
-        UnsupportedInstruction: an operand is of another kind.
-    """
-    instruction = binder.instruction
-    if len(instruction.destinations) != 1 or not isinstance(
-        instruction.sources[0], Register | Immediate | SpecialRegister | Symbol
-    ):
-        raise UnsupportedInstruction("mov of these operands")
-    kind = instruction.types[-1]
-    source = binder.read(instruction.sources[0], kind)
-    binder.steps.append(_copy(source, binder.write(instruction.destinations[0], kind)))
-    binder.finish()
+    meaning = find_meaning(instruction)
+    if meaning is not None and meaning.members is not None:
+        return binder.read(flatten(instruction.sources)[meaning.members], ScalarType.U32)
+    return binder.read(Immediate(0xFFFFFFFF), ScalarType.U32)
 
 
 def is_matrix_move(instruction: PtxInstruction) -> bool:

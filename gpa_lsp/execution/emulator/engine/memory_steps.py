@@ -11,8 +11,8 @@ from gpa_lsp.execution.emulator.engine.accesses import Access, Place
 from gpa_lsp.execution.emulator.engine.binder import Binder, UnsupportedInstruction, flatten
 from gpa_lsp.execution.emulator.engine.fragments import Fragment, Step
 from gpa_lsp.execution.emulator.engine.lane_steps import narrow_mask
-from gpa_lsp.execution.emulator.engine.private_memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from gpa_lsp.execution.emulator.engine.values import U32, U64, Value
+from gpa_lsp.execution.emulator.semantics.model import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 
 
 def bind_load(binder: Binder) -> None:

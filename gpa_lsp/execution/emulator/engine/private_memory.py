@@ -16,9 +16,6 @@ from gpa_lsp.execution.emulator.engine.values import Value
 from gpa_lsp.execution.emulator.model import DeviceError, FaultKind
 from gpa_lsp.foundation.numbers import format_count
 
-SHARED_WINDOW = 0x7FFD_0000_0000  # Generic address of the first byte of a block's own shared memory
-LOCAL_WINDOW = 0x7FFE_0000_0000  # Generic address of the first byte of a thread's own local memory
-WINDOW_BYTES = 1 << 32
 _REGISTER_BYTES = 8
 _GRANULE_BYTES = 1024  # shared and local memory come in pieces of at most this size; beyond them a GPU finds no memory
 _LARGEST_LOCAL_BYTES = 512 << 10  # what the hardware gives a thread (CUDA C++ programming guide, compute capabilities)

@@ -21,7 +21,7 @@ from gpa_lsp.execution.emulator.engine.memory_steps import store_lanes
 from gpa_lsp.execution.emulator.engine.values import Value
 from gpa_lsp.execution.emulator.model import FaultKind
 from gpa_lsp.execution.emulator.operations.halves import widen
-from gpa_lsp.execution.emulator.operations.modifiers import find_limits
+from gpa_lsp.execution.emulator.semantics.modifiers import find_limits
 from gpa_lsp.execution.launches.model import TextureInput
 from gpa_lsp.foundation.records import ColumnRecord
 

@@ -12,9 +12,9 @@ from gpa_lsp.code.ptx.static_instructions import StaticInstruction
 from gpa_lsp.execution.emulator.engine.accesses import Access
 from gpa_lsp.execution.emulator.engine.fragments import Batch, Fragment, Frame
 from gpa_lsp.execution.emulator.engine.meter import Meter
-from gpa_lsp.execution.emulator.engine.private_memory import LOCAL_WINDOW, SHARED_WINDOW
 from gpa_lsp.execution.emulator.engine.values import U64, Value, find_active_rows, pack_lanes
 from gpa_lsp.execution.emulator.model import TraceSettings
+from gpa_lsp.execution.emulator.semantics.model import LOCAL_WINDOW, SHARED_WINDOW
 from gpa_lsp.execution.emulator.trace import Accesses, Branches, Buffer, Entries, Trace
 
 _MOST_PATHS = 1 << 12

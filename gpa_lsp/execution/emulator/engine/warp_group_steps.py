@@ -6,8 +6,8 @@ may be done in. What begins, commits and waits has nothing left to do. Each warp
 Shared memory is read by the tensor core, not by lanes: these reads are checked (bounds, races, words that nobody wrote; as if the lanes of each
 warp took turns), but they are no accesses of a trace.
 
-Source: PTX ISA 9.0, section 9.7.15 (asynchronous warpgroup level matrix instructions). Numbers are summed and rounded as in
-:mod:`gpa_lsp.execution.emulator.operations.families.matrix_multiply`.
+Source: PTX ISA 9.0, section 9.7.15 (asynchronous warpgroup level matrix instructions). Numbers are summed in double precision and
+rounded once, as by :mod:`gpa_lsp.execution.emulator.compiled.matrices`.
 """
 
 from typing import Any
@@ -26,15 +26,7 @@ from gpa_lsp.execution.emulator.engine.lane_steps import guarded_mask
 from gpa_lsp.execution.emulator.engine.machine import Machine
 from gpa_lsp.execution.emulator.engine.values import BOOL, U32, U64, WARP_LANES, Value
 from gpa_lsp.execution.emulator.model import FaultKind
-from gpa_lsp.execution.emulator.operations.matrix_layouts import left_fragment, sum_fragment
-from gpa_lsp.execution.emulator.operations.matrix_numbers import (
-    BITS,
-    multiply_floats,
-    multiply_integers,
-    pack,
-    register_type,
-    unpack,
-)
+from gpa_lsp.execution.emulator.operations.matrix_numbers import multiply_floats, multiply_integers, pack, unpack
 from gpa_lsp.execution.emulator.operations.warp_group_products import (
     GROUP_WARPS,
     UNIT_BYTES,
@@ -45,6 +37,7 @@ from gpa_lsp.execution.emulator.operations.warp_group_products import (
     has_base_offset,
     read_product,
 )
+from gpa_lsp.execution.emulator.semantics.matrix_layouts import BITS, left_fragment, register_type, sum_fragment
 from gpa_lsp.foundation.numbers import format_count
 from gpa_lsp.foundation.records import ColumnRecord
 

@@ -12,8 +12,9 @@ from msgspec import Struct
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.operations.halves import build_half
-from gpa_lsp.execution.emulator.operations.modifiers import as_unsigned, by_parts
+from gpa_lsp.execution.emulator.operations.lanes import by_parts
 from gpa_lsp.execution.emulator.operations.single import build_extreme, canonicalise, flush
+from gpa_lsp.execution.emulator.semantics.modifiers import as_unsigned
 
 Function = Callable[..., Any]
 S = ScalarType

@@ -6,35 +6,12 @@ from typing import Any
 import numpy as np
 
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.operations.exact_arithmetic import fuse_double
 from gpa_lsp.execution.emulator.operations.halves import decode_table, narrow_double, widen, widen_bfloat
 from gpa_lsp.execution.emulator.operations.single import canonicalise
 
 S = ScalarType
 
-# Width of an element
-BITS = {
-    S.F16: 16,
-    S.BF16: 16,
-    S.TF32: 32,
-    S.F32: 32,
-    S.F64: 64,
-    S.S32: 32,
-    S.U8: 8,
-    S.S8: 8,
-    S.U4: 4,
-    S.S4: 4,
-    S.B1: 1,
-    S.E4M3: 8,
-    S.E5M2: 8,
-}
-
 _TF32 = np.uint32(0xFFFF_E000)
-
-
-def register_type(kind: ScalarType) -> ScalarType:
-    """Type of the registers that elements of a type arrive in."""
-    return kind if kind in (S.F32, S.F64) else S.U32
 
 
 def unpack(registers: Any, kind: ScalarType) -> Any:
@@ -86,24 +63,7 @@ def multiply_floats(a: Any, b: Any, c: Any) -> Any:
     return np.add(np.matmul(a, b), c)
 
 
-def multiply_doubles(a: Any, b: Any, c: Any) -> Any:
-    """The same with fused multiply-adds."""
-    shape = c.shape
-    total = np.ascontiguousarray(c).reshape(-1)
-    for place in range(a.shape[2]):
-        left = np.broadcast_to(a[:, :, place, None], shape).reshape(-1)
-        right = np.broadcast_to(b[:, None, place, :], shape).reshape(-1)
-        total = fuse_double(left, right, total)
-    return total.reshape(shape)
-
-
 def multiply_integers(a: Any, b: Any, c: Any, *, clamps: bool) -> Any:
     """Exact products of small integers (by float64, which holds them) and sums in int64; modulo 2^32 or clamped to int32."""
     total = c + np.rint(np.matmul(a.astype(np.float64), b.astype(np.float64))).astype(np.int64)
     return np.clip(total, -(2**31), 2**31 - 1) if clamps else total
-
-
-def multiply_bits(a: Any, b: Any, c: Any, joins: Any) -> Any:
-    """Counts of ones in the rows of A joined with the columns of B."""
-    joined = joins(a[:, :, None, :], b.transpose(0, 2, 1)[:, None, :, :])
-    return c + joined.sum(axis=-1, dtype=np.int64)

@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from gpa_lsp.code.ptx.model import Immediate, Operand, PtxInstruction, Vector
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.operations.matrix_numbers import BITS, unpack
+from gpa_lsp.execution.emulator.operations.matrix_numbers import unpack
+from gpa_lsp.execution.emulator.semantics.matrix_layouts import BITS
 
 S = ScalarType
 GROUP_WARPS = 4  # Warps of a warp group; the rank in its block of the first one is a multiple of it

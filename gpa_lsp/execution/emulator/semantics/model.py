@@ -13,6 +13,9 @@ from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 
 S = ScalarType
+SHARED_WINDOW = 0x7FFD_0000_0000  # Generic address of the first byte of a block's own shared memory
+LOCAL_WINDOW = 0x7FFE_0000_0000  # Generic address of the first byte of a thread's own local memory
+WINDOW_BYTES = 1 << 32
 
 
 class Meaning(Struct, frozen=True, kw_only=True):

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from gpa_lsp.code.ptx.model import Pair, PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.operations.modifiers import as_unsigned
 from gpa_lsp.execution.emulator.semantics.model import Family, Meaning, name_bits
+from gpa_lsp.execution.emulator.semantics.modifiers import as_unsigned
 from gpa_lsp.execution.emulator.semantics.writing import (
     ELEMENTS,
     PAIRS,

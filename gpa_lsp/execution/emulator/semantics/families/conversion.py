@@ -6,8 +6,8 @@ Of ``cvt d, a, b`` into a pair, a becomes the upper and b the lower element. Sou
 
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.operations.modifiers import find_limits
 from gpa_lsp.execution.emulator.semantics.model import Family, Meaning, find_word, name_bits
+from gpa_lsp.execution.emulator.semantics.modifiers import find_limits
 from gpa_lsp.execution.emulator.semantics.writing import HALVES, INTEGRAL, ROUNDINGS, write_half
 from gpa_lsp.foundation.machine_code.types import as_bits, as_float, f64, u32
 

@@ -6,8 +6,8 @@ multiply-adds and functions in double. Source: PTX ISA 9.0, section 9.7.4.
 
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.operations.modifiers import find_type
 from gpa_lsp.execution.emulator.semantics.model import Family, Meaning, of_one
+from gpa_lsp.execution.emulator.semantics.modifiers import find_type
 from gpa_lsp.execution.emulator.semantics.writing import ELEMENTS, PAIRS, write_extreme, write_half
 
 S = ScalarType

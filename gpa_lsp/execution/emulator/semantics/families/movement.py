@@ -1,19 +1,24 @@
-"""``mov``: copies, packing and unpacking of vectors.
+"""``mov``: copies, packing and unpacking of vectors; ``cvta`` and ``mapa`` of addresses.
 
 Source: PTX ISA 9.0, section 9.7.9.
 """
 
 from gpa_lsp.code.ptx.model import Operand, PtxInstruction, SpecialRegister, Vector
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.operations.modifiers import as_unsigned, find_type
-from gpa_lsp.execution.emulator.semantics.model import Family, Meaning, name_bits, of_one
+from gpa_lsp.execution.emulator.semantics.model import LOCAL_WINDOW, SHARED_WINDOW, Family, Meaning, name_bits, of_one
+from gpa_lsp.execution.emulator.semantics.modifiers import as_unsigned, find_type
 
 S = ScalarType
 _PARTS = {1: S.U8, 2: S.U16, 4: S.U32}
 
 
+_WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}
+
+
 def find(instruction: PtxInstruction) -> Meaning | None:
-    """A move between registers."""
+    """A move between registers, or an address of another space."""
+    if instruction.opcode != "mov":
+        return _find_address(instruction)
     kind = find_type(instruction)
     if kind is None or kind is S.B128 or len(instruction.sources) != 1 or len(instruction.destinations) != 1:
         return None
@@ -66,4 +71,18 @@ def _find_unpack(kind: ScalarType, count: int) -> Meaning | None:
     return Meaning(sources=(kind,), results=(part,) * count, values=values)
 
 
-FAMILY = Family(opcodes=("mov",), find=find)
+def _find_address(instruction: PtxInstruction) -> Meaning | None:
+    """Shared and local memory have windows in generic addresses, all else is the same; so is what is mapped into a cluster, which has one block."""
+    kind = find_type(instruction)
+    if kind not in (S.U32, S.U64):
+        return None
+    bits = name_bits(kind)
+    if instruction.opcode == "mapa":
+        return Meaning(sources=(kind, S.U32), results=(kind,), values=(f"a({bits})",))
+    spaces = [word.partition("::")[0] for word in instruction.suffixes]
+    window = next((_WINDOWS[space] for space in spaces if space in _WINDOWS), 0)
+    distance = (-window if "to" in instruction.suffixes else window) % (1 << 8 * kind.bytes)
+    return of_one(kind, 1, f"a({bits}) + {bits}({distance})" if distance else f"a({bits})")
+
+
+FAMILY = Family(opcodes=("mov", "cvta", "mapa"), find=find)

@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 from gpa_lsp.code.ptx.model import Pair, PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.operations.modifiers import as_unsigned
 from gpa_lsp.execution.emulator.semantics.floats import canonical, greatest, least, or_nan
 from gpa_lsp.execution.emulator.semantics.model import Family, Meaning, find_word
+from gpa_lsp.execution.emulator.semantics.modifiers import as_unsigned
 from gpa_lsp.foundation.machine_code.types import (
     LANES,
     as_bits,

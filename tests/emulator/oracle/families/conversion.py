@@ -12,9 +12,10 @@ from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.operations.directed import add_double, round_to_single
 from gpa_lsp.execution.emulator.operations.halves import encode, narrow, round_to_format, widen
-from gpa_lsp.execution.emulator.operations.model import Family, LaneOperation
-from gpa_lsp.execution.emulator.operations.modifiers import ROUNDINGS, find_limits, over_lanes
+from gpa_lsp.execution.emulator.operations.lanes import over_lanes
 from gpa_lsp.execution.emulator.operations.single import canonicalise, flush, saturate
+from gpa_lsp.execution.emulator.semantics.modifiers import ROUNDINGS, find_limits
+from tests.emulator.oracle.model import Family, LaneOperation
 
 # Conversions between integers and floating point: the functions behind ``cvt``.
 #

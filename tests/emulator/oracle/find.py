@@ -2,13 +2,11 @@
 
 from functools import cache
 
-import numpy as np
-import numpy.typing as npt
-
-import gpa_lsp.execution.emulator.operations.families as catalogue
-from gpa_lsp.code.ptx.model import Operand, Pair, PtxInstruction, Vector
-from gpa_lsp.execution.emulator.operations.model import Family, Operation
+import tests.emulator.oracle.families as catalogue
+from gpa_lsp.code.ptx.model import PtxInstruction
+from gpa_lsp.execution.emulator.semantics.find import count_flattened
 from gpa_lsp.foundation.catalogue import load_catalogue
+from tests.emulator.oracle.model import Family, Operation
 
 
 @cache
@@ -20,17 +18,6 @@ def _find_families() -> dict[str, tuple[Family, ...]]:
         for opcode in family.opcodes:
             found[opcode] = (*found.get(opcode, ()), family)
     return found
-
-
-def count_flattened(operands: tuple[Operand, ...]) -> int:
-    """Count operands with vectors taken apart and pairs as two."""
-    count = 0
-    for operand in operands:
-        if isinstance(operand, Vector):
-            count += len(operand.elements)
-        else:
-            count += 2 if isinstance(operand, Pair) else 1
-    return count
 
 
 def bind_operation(instruction: PtxInstruction) -> Operation | None:
@@ -49,16 +36,3 @@ def bind_operation(instruction: PtxInstruction) -> Operation | None:
             continue
         return operation
     return None
-
-
-def find_zero_divisors(divisor: npt.NDArray[np.generic] | np.generic) -> npt.NDArray[np.bool_] | None:
-    """Find lanes that divide an integer by zero.
-
-    Args:
-        divisor: second source of an operation that says ``can_divide_by_zero``; integers.
-
-    Returns:
-        bool[n] (bool[] for a scalar), True where it is zero; None when it is zero nowhere.
-    """
-    zero = np.asarray(divisor == 0)
-    return zero if zero.any() else None

@@ -1,4 +1,4 @@
-"""``mma`` and ``wmma.mma`` as operations of the core: :func:`lower_product`.
+"""Products of matrices of a warp, ``mma`` and ``wmma.mma``: :func:`describe_product`.
 
 Source: PTX ISA 9.0, section 9.7.14; of ``mma.m8n8k4`` of halves section 9.7.14.5.1. Sparse and block-scaled forms are not supported.
 """
@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from gpa_lsp.code.ptx.model import PtxInstruction, Vector
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.compiled.lane_operations import LaneFunction
-from gpa_lsp.execution.emulator.compiled.lowering import Lowering, NotLowered
-from gpa_lsp.execution.emulator.compiled.matrices import MOST_NUMBERS
-from gpa_lsp.execution.emulator.engine.binder import flatten
-from gpa_lsp.execution.emulator.operations.matrix_layouts import (
+from gpa_lsp.execution.emulator.semantics.matrix_layouts import (
+    BITS,
     Fragment,
     MatrixProduct,
     Types,
@@ -22,40 +20,27 @@ from gpa_lsp.execution.emulator.operations.matrix_layouts import (
     find_shape,
     find_types,
 )
-from gpa_lsp.execution.emulator.operations.matrix_numbers import BITS
 
 S = ScalarType
 _FACTORS = frozenset({S.U8, S.S8, S.U4, S.S4, S.B1})
-_MOST_ELEMENTS = 4096  # Of one matrix of integers, as the core has room for: bits of A in m16n8k256
+# Of one matrix, what the core has room for: elements of integers (bits of A in m16n8k256); floating-point numbers, each as often as lanes hold it
+MOST_ELEMENTS, MOST_NUMBERS = 4096, 1024
 _FORMATS = {
     S.F16: "F16", S.BF16: "BF16", S.TF32: "TF32", S.F32: "SINGLE", S.F64: "DOUBLE", S.E4M3: "E4M3", S.E5M2: "E5M2",
 }  # fmt: skip
-_INTEGERS = LaneFunction(0, "multiply_matrices(a, view(b, s32), frame, machine.constants, written)", "", True)
-Product = tuple[
-    LaneFunction, list[int], tuple[int, ...]
-]  # What is done, how, and how many registers A, B, C and D have
 
 
-def lower_product(lowering: Lowering) -> None:
-    """``mma`` and ``wmma.mma``.
+class Product(Struct, frozen=True, kw_only=True):
+    """A dense product, as the core does it."""
 
-    Raises:
-        NotLowered: the core does not know its form.
-    """
-    instruction = lowering.instruction
-    product = describe_product(instruction)
-    if product is None:
-        raise NotLowered
-    function, numbers, (a, b, c, d) = product
-    operands = [flatten((operand,)) for operand in (*instruction.destinations, *instruction.sources)]
-    if [len(operand) for operand in operands] != [d, a, b, c]:
-        raise NotLowered
-    size = 8 if "u64" in function.value else 4
-    places = [lowering.place_exactly(element, size) for operand in operands for element in operand]
-    if min(places[:d]) < 0:
-        raise NotLowered
-    frames = lowering.frames
-    lowering.emit(function, a=frames.table(numbers), b=frames.table(places), result=-1)
+    numbers: list[int]  # the shape, and where elements lie: see :mod:`~gpa_lsp.execution.emulator.compiled.matrices`
+    registers: tuple[int, ...]  # how many A, B, C and D have
+    formats: tuple[str, ...] = ()  # of D, A, B and C; none of integers
+
+    @property
+    def register_bytes(self) -> int:
+        """Bytes of each register."""
+        return 8 if "DOUBLE" in self.formats else 4
 
 
 def describe_product(instruction: PtxInstruction) -> Product | None:
@@ -68,8 +53,8 @@ def describe_product(instruction: PtxInstruction) -> Product | None:
         return None
     if product.types[0] is S.S32:
         sizes = [one.rows * one.columns for one in product.fragments]
-        is_known = product.types[3] is S.S32 and set(product.types[1:3]) <= _FACTORS and max(sizes) <= _MOST_ELEMENTS
-        return (_INTEGERS, _describe_integers(product), product.registers) if is_known else None
+        is_known = product.types[3] is S.S32 and set(product.types[1:3]) <= _FACTORS and max(sizes) <= MOST_ELEMENTS
+        return Product(numbers=_describe_integers(product), registers=product.registers) if is_known else None
     if not set(product.types) <= _FORMATS.keys() or (S.F64 in product.types and len(set(product.types)) > 1):
         return None
     a, b, c = product.fragments
@@ -78,20 +63,15 @@ def describe_product(instruction: PtxInstruction) -> Product | None:
     holders = [_list_holders(one) for one in (a, b, c)]
     places = c.places.reshape(32, c.elements).T.reshape(-1)
     shape = (a.rows, b.columns, a.columns, a.rows)
-    return _name_floats(product.types), _join(shape, product.registers, *holders, places), product.registers
+    return _describe_floats(product.types, product.registers, shape, *holders, places)
 
 
-def _name_floats(types: Types) -> LaneFunction:
-    word = "u64" if types[0] is S.F64 else "u32"
-    formats = ", ".join(_FORMATS[one] for one in types)
-    return LaneFunction(
-        0, f"multiply_floats(a, view(b, s32), frame, machine.constants, written, {word}, {formats})", "", True
-    )
-
-
-def _join(shape: tuple[int, ...], registers: tuple[int, ...], *parts: "npt.NDArray[Any]") -> list[int]:
+def _describe_floats(
+    types: Types, registers: tuple[int, ...], shape: tuple[int, ...], *parts: "npt.NDArray[Any]"
+) -> Product:
     """The product as :class:`~gpa_lsp.execution.emulator.compiled.matrices.FloatLayout` has it."""
-    return [*shape, *registers, *(number for part in parts for number in part.reshape(-1).tolist())]
+    numbers = [*shape, *registers, *(number for part in parts for number in part.reshape(-1).tolist())]
+    return Product(numbers=numbers, registers=registers, formats=tuple(_FORMATS[one] for one in types))
 
 
 def _list_holders(fragment: Fragment) -> "npt.NDArray[np.int64]":
@@ -169,5 +149,5 @@ def _describe_quads(instruction: PtxInstruction, types: Types) -> Product | None
     by_columns = _turn(_place_factor(along_lane=layouts[1] == "col"))
     by_rows = by_columns.reshape(4, 8, 4).transpose(0, 2, 1)
     registers = (2, 2, sums[addend], sums[result])
-    numbers = _join((32, 8, 4, 8), registers, left, by_rows, _turn(_place_sum(addend)), _place_sum(result).T)
-    return _name_floats(types), numbers, registers
+    sums_of = _turn(_place_sum(addend)), _place_sum(result).T
+    return _describe_floats(types, registers, (32, 8, 4, 8), left, by_rows, *sums_of)

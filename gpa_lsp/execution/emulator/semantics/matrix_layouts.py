@@ -15,12 +15,33 @@ from msgspec import Struct
 
 from gpa_lsp.code.ptx.model import PtxInstruction, Vector
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.operations.matrix_numbers import BITS, register_type
 from gpa_lsp.foundation.records import ColumnRecord
 
+S = ScalarType
 Indexes = npt.NDArray[np.int64]
+# Width of an element
+BITS = {
+    S.F16: 16,
+    S.BF16: 16,
+    S.TF32: 32,
+    S.F32: 32,
+    S.F64: 64,
+    S.S32: 32,
+    S.U8: 8,
+    S.S8: 8,
+    S.U4: 4,
+    S.S4: 4,
+    S.B1: 1,
+    S.E4M3: 8,
+    S.E5M2: 8,
+}
 _LANES = np.arange(32)
 _GROUP, _WITHIN = _LANES // 4, _LANES % 4
+
+
+def register_type(kind: ScalarType) -> ScalarType:
+    """Type of the registers that elements of a type arrive in."""
+    return kind if kind in (S.F32, S.F64) else S.U32
 
 
 class Fragment(ColumnRecord, frozen=True, kw_only=True, dict=True):
@@ -111,7 +132,6 @@ def plain_fragment(rows: int, columns: int, elements: int) -> Fragment:
 #
 # Source: PTX ISA 9.0, section 9.7.14.4.1 (matrix fragments for WMMA).
 
-S = ScalarType
 Shape = tuple[int, int, int]
 
 _COMMON: frozenset[Shape] = frozenset({(16, 16, 16), (32, 8, 16), (8, 32, 16)})

@@ -10,22 +10,15 @@ import numpy as np
 
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.operations.integers import (
+from gpa_lsp.execution.emulator.semantics.modifiers import INTEGERS, SIGNED, as_unsigned, as_wide, find_type
+from tests.emulator.oracle.integers import (
     add_saturated,
     add_saturated_unsigned,
     multiply_high,
     subtract_saturated,
     subtract_saturated_unsigned,
 )
-from gpa_lsp.execution.emulator.operations.model import Family, LaneOperation
-from gpa_lsp.execution.emulator.operations.modifiers import (
-    INTEGERS,
-    SIGNED,
-    as_unsigned,
-    as_wide,
-    find_type,
-    same_types,
-)
+from tests.emulator.oracle.model import Family, LaneOperation, same_types
 
 Function = Callable[..., Any]
 

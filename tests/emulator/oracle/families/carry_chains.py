@@ -10,9 +10,9 @@ import numpy as np
 
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.operations.integers import multiply_high
-from gpa_lsp.execution.emulator.operations.model import Family, LaneOperation
-from gpa_lsp.execution.emulator.operations.modifiers import as_unsigned, find_type
+from gpa_lsp.execution.emulator.semantics.modifiers import as_unsigned, find_type
+from tests.emulator.oracle.integers import multiply_high
+from tests.emulator.oracle.model import Family, LaneOperation
 
 Function = Callable[..., Any]
 _KINDS = frozenset({ScalarType.U32, ScalarType.S32, ScalarType.U64, ScalarType.S64})

@@ -20,8 +20,9 @@ from gpa_lsp.execution.emulator.operations.halves import (
     round_to_format,
     widen,
 )
-from gpa_lsp.execution.emulator.operations.model import Family, LaneOperation
-from gpa_lsp.execution.emulator.operations.modifiers import ROUNDINGS, over_lanes
+from gpa_lsp.execution.emulator.operations.lanes import over_lanes
+from gpa_lsp.execution.emulator.semantics.modifiers import ROUNDINGS
+from tests.emulator.oracle.model import Family, LaneOperation
 
 Function = Callable[..., Any]
 S = ScalarType

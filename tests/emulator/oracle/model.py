@@ -30,8 +30,6 @@ class LaneOperation(Struct, frozen=True, kw_only=True):
     result_types: tuple[ScalarType, ...]  # one per destination, flattened
     reads_carry: bool = False  # the carry flag CC.CF (bool) comes as one more source, the last
     writes_carry: bool = False  # the new carry flag is given as one more result, the last
-    # an integer division; its second source says where (:func:`.find.find_zero_divisors`)
-    can_divide_by_zero: bool = False
 
 
 class WarpOperation(Struct, frozen=True, kw_only=True):
@@ -55,3 +53,8 @@ class Family(Struct, frozen=True, kw_only=True):
     opcodes: tuple[str, ...]  # first words of the instructions it may know; several families can name the same one
     # gives the operation, with all its choices made, or None for a form it does not know. Called once per static instruction.
     bind: Callable[[PtxInstruction], Operation | None]
+
+
+def same_types(evaluate: Callable[..., Any], kind: ScalarType, sources: int) -> LaneOperation:
+    """An operation whose sources and single result are of one type."""
+    return LaneOperation(evaluate=evaluate, source_types=(kind,) * sources, result_types=(kind,))

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from gpa_lsp.execution.emulator.operations import directed
 from gpa_lsp.execution.emulator.operations.directed import fuse_exactly, round_to_odd, two_sum
-from gpa_lsp.execution.emulator.operations.modifiers import over_lanes
+from gpa_lsp.execution.emulator.operations.lanes import over_lanes
 
 # Fused multiply-add with rounding to nearest, fast: :func:`fuse_single`, :func:`fuse_double`.
 #

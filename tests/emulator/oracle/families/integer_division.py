@@ -5,14 +5,14 @@ unspecified value, here all ones, as the code that NVIDIA's compiler makes of it
 """
 
 from gpa_lsp.code.ptx.model import PtxInstruction
-from gpa_lsp.execution.emulator.operations.integers import (
+from gpa_lsp.execution.emulator.semantics.modifiers import INTEGERS, SIGNED, find_type
+from tests.emulator.oracle.integers import (
     divide_signed,
     divide_unsigned,
     remainder_signed,
     remainder_unsigned,
 )
-from gpa_lsp.execution.emulator.operations.model import Family, LaneOperation
-from gpa_lsp.execution.emulator.operations.modifiers import INTEGERS, SIGNED, find_type
+from tests.emulator.oracle.model import Family, LaneOperation
 
 
 def bind(instruction: PtxInstruction) -> LaneOperation | None:
@@ -24,7 +24,7 @@ def bind(instruction: PtxInstruction) -> LaneOperation | None:
         function = divide_signed if kind in SIGNED else divide_unsigned
     else:
         function = remainder_signed if kind in SIGNED else remainder_unsigned
-    return LaneOperation(evaluate=function, source_types=(kind, kind), result_types=(kind,), can_divide_by_zero=True)
+    return LaneOperation(evaluate=function, source_types=(kind, kind), result_types=(kind,))
 
 
 FAMILY = Family(opcodes=("div", "rem"), bind=bind)

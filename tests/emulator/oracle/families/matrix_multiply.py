@@ -16,17 +16,16 @@ import numpy.typing as npt
 
 from gpa_lsp.code.ptx.model import PtxInstruction, Vector
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.operations.matrix_layouts import MatrixProduct, find_product, find_shape, find_types
-from gpa_lsp.execution.emulator.operations.matrix_numbers import (
-    multiply_bits,
-    multiply_doubles,
-    multiply_floats,
-    multiply_integers,
-    pack,
+from gpa_lsp.execution.emulator.operations.matrix_numbers import multiply_floats, multiply_integers, pack, unpack
+from gpa_lsp.execution.emulator.semantics.matrix_layouts import (
+    MatrixProduct,
+    find_product,
+    find_shape,
+    find_types,
     register_type,
-    unpack,
 )
-from gpa_lsp.execution.emulator.operations.model import Family, WarpOperation
+from tests.emulator.oracle.exact_arithmetic import fuse_double
+from tests.emulator.oracle.model import Family, WarpOperation
 
 # ``mma.m8n8k4`` of halves: four products by the four quad pairs of a warp.
 #
@@ -77,6 +76,23 @@ def _find_combination(product: MatrixProduct) -> Callable[[Any, Any, Any], Any]:
     if result is S.S32:
         return lambda a, b, c: multiply_integers(a, b, c, clamps=product.is_clamped)
     return multiply_doubles if result is S.F64 else multiply_floats
+
+
+def multiply_doubles(a: Any, b: Any, c: Any) -> Any:
+    """The same with fused multiply-adds."""
+    shape = c.shape
+    total = np.ascontiguousarray(c).reshape(-1)
+    for place in range(a.shape[2]):
+        left = np.broadcast_to(a[:, :, place, None], shape).reshape(-1)
+        right = np.broadcast_to(b[:, None, place, :], shape).reshape(-1)
+        total = fuse_double(left, right, total)
+    return total.reshape(shape)
+
+
+def multiply_bits(a: Any, b: Any, c: Any, joins: Any) -> Any:
+    """Counts of ones in the rows of A joined with the columns of B."""
+    joined = joins(a[:, :, None, :], b.transpose(0, 2, 1)[:, None, :, :])
+    return c + joined.sum(axis=-1, dtype=np.int64)
 
 
 _LANES = np.arange(32)

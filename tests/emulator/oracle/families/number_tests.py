@@ -10,8 +10,8 @@ import numpy as np
 
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.operations.model import Family, LaneOperation
-from gpa_lsp.execution.emulator.operations.modifiers import find_type, same_types
+from gpa_lsp.execution.emulator.semantics.modifiers import find_type
+from tests.emulator.oracle.model import Family, LaneOperation, same_types
 
 S = ScalarType
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from gpa_lsp.code.ptx.model import Operand, PtxInstruction, SpecialRegister, Vector
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.operations.model import Family, LaneOperation
-from gpa_lsp.execution.emulator.operations.modifiers import as_unsigned, find_type, same_types
+from gpa_lsp.execution.emulator.semantics.modifiers import as_unsigned, find_type
+from tests.emulator.oracle.model import Family, LaneOperation, same_types
 
 S = ScalarType
 _VECTORS = ("v2", "v4")

@@ -1,1 +1,0 @@
-"""The catalogue of instruction families: every module defines ``FAMILY``, a :class:`~gpa_lsp.execution.emulator.operations.model.Family`."""
