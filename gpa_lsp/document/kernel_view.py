@@ -32,7 +32,7 @@ from gpa_lsp.foundation.numbers import (
     format_share,
 )
 from gpa_lsp.foundation.prose import begin_lower
-from gpa_lsp.kernel.names import demangle, shorten_name
+from gpa_lsp.kernel.names import demangle, explain_number, shorten_name
 from gpa_lsp.profile.launch_configuration import LaunchConfiguration
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.report.changes import ReasonCounts
@@ -241,7 +241,8 @@ def build_advice_table(kernel: KernelReport, _: PlaceNames) -> Table:
 
 def build_heading(kernel: KernelReport, name: str, places: PlaceNames) -> Part:
     """Its name, the GPU, launches, samples, and the profile."""
-    blocks = [Paragraph(text=_abridge(kernel.name), style=Style.DIM)] if kernel.name != name else []
+    names = [_abridge(kernel.name) if kernel.name != name else "", explain_number(name)]
+    blocks = [Paragraph(text=text, style=Style.DIM) for text in names if text]
     facts = (describe_device(kernel.device), _describe_launches(kernel), describe_samples(kernel))
     blocks += [Paragraph(text=fact) for fact in facts]
     if kernel.profile_path is not None:

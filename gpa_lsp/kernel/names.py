@@ -35,6 +35,7 @@ SHORT_NAME_CHARS = 60  # Longest name that is shown with its template arguments
 _LONGEST_NAME = 50_000  # No compiler makes longer ones; the rest of one that was made by hand is not looked at
 
 _ABI_TAG = re.compile(r"\[abi:[^\]]*\]")
+_NUMBER = re.compile(r"#(\d+)\b")  # behind names that are alike, see shorten_distinctly
 _ANONYMOUS = re.compile(r"(?:\(anonymous namespace\)|<unnamed>|\{anonymous\})::")
 _OPERATOR = re.compile(r"operator(?:\(\)|<=>|<<=|>>=|->\*|<<|>>|<=|>=|->|<|>)")
 _OPERATOR_END = re.compile(r"operator\W{0,3}$")
@@ -105,6 +106,16 @@ def shorten_distinctly(names: Iterable[str], max_chars: int = SHORT_NAME_CHARS) 
             seen[alike] += 1
             short[name] = f"{alike}#{seen[alike]}"
     return short
+
+
+def explain_number(short: str) -> str:
+    """What the number behind a short name is; empty for a name without one.
+
+    >>> explain_number("f<…>#2"), explain_number("f")
+    ('#2 is to tell it from others that are called f<…>', '')
+    """
+    found = _NUMBER.search(short)
+    return f"#{found[1]} is to tell it from others that are called {short[: found.start()]}" if found else ""
 
 
 def list_named(text: str, among: Iterable[Named], list_names: Callable[[Named], Iterable[str]]) -> list[Named]:

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from gpa_lsp.diagnosis.advice.model import Advice
 from gpa_lsp.foundation.locations import InlineChain
+from gpa_lsp.foundation.ownership import is_library_file
 from gpa_lsp.kernel.scopes import ScopeKind
 from gpa_lsp.report.model import InstructionColumns, KernelReport
 from gpa_lsp.report.pairs import LineBlame, LinePair, build_pair_index
@@ -131,7 +132,10 @@ def find_hottest(instructions: InstructionColumns) -> dict[tuple[str, int], tupl
 
 
 def find_body(kernel: KernelReport) -> tuple[str, tuple[int, ...]] | None:
-    """The lines of the kernel's own body: of the outermost frames of its instructions, in the file most of them are in."""
+    """The lines of the kernel's own body: of the outermost frames of its instructions, in the file most of them are in.
+
+    Files of libraries count where there are no others: Julia names no caller of what it compiles into a kernel, most of which is its Base.
+    """
     columns = kernel.instructions
     if kernel.mangled_name not in columns.functions:
         return None
@@ -141,5 +145,6 @@ def find_body(kernel: KernelReport) -> tuple[str, tuple[int, ...]] | None:
     places = [(frame.file, frame.line) for frame in outermost if frame.line > 0]
     if not places:
         return None
-    ((file, _),) = Counter(file for file, _ in places).most_common(1)
+    own_files = [file for file, _ in places if not is_library_file(file)]
+    ((file, _),) = Counter(own_files or [file for file, _ in places]).most_common(1)
     return file, tuple(sorted({line for place_file, line in places if place_file == file}))

@@ -105,6 +105,13 @@ def test_the_hottest_instructions_of_every_frame_are_kept() -> None:
     assert find_body(SAXPY) == ("saxpy.cu", (4, 5, 6, 7))
 
 
+def test_a_kernel_is_at_home_in_its_own_source_though_libraries_have_most_of_it() -> None:
+    base = "/home/me/.julia/packages/LLVM/WjSQG/src/interop/base.jl"
+    listing = "".join(f"{base}:{line}  X  ; wait=5\n" for line in range(1, 9)) + "bb.jl:7  X  ; wait=1"
+    assert find_body(build_kernel(listing)) == ("bb.jl", (7,))
+    assert find_body(build_kernel(f"{base}:40  X  ; wait=5")) == (base, (40,))
+
+
 def test_a_kernel_without_lines_has_no_place() -> None:
     kernel = build_kernel("-  ; wait=5", name="bare")
     assert (find_hottest(kernel.instructions), find_body(kernel)) == ({}, None)

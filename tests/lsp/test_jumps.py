@@ -7,6 +7,7 @@ import pytest
 from gpa_lsp.editor.jumps import find_causes, find_victims
 from gpa_lsp.editor.protocol import commands
 from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.editor.protocol.plain_json import ArgumentsError
 from gpa_lsp.editor.snapshot import LoadedProfile
 from gpa_lsp.foundation.catalogue import load_catalogue
 from tests.editor.sessions import Session
@@ -185,9 +186,12 @@ def test_a_chain_is_asked_for_by_direction() -> None:
 
 
 @pytest.mark.parametrize("arguments", [(), (URI,), (URI, "5"), (None, 5), (URI, -1), (URI, 5, "sideways"), ([], {})])
-def test_senseless_arguments_find_nothing(arguments: tuple[Any, ...]) -> None:
+def test_senseless_arguments_are_refused(arguments: tuple[Any, ...]) -> None:
     session = open_all()
-    assert run("find_chain", session, *arguments) == []
-    if arguments[2:] == ():
-        assert run("find_causes", session, *arguments) == run("find_victims", session, *arguments) == []
-        assert run("go_to_cause", session, *arguments) is None
+    names = [
+        "find_chain",
+        *(["find_causes", "find_victims", "find_linked", "go_to_cause"] if arguments[2:] == () else []),
+    ]
+    for name in names:
+        with pytest.raises(ArgumentsError):
+            run(name, session, *arguments)

@@ -382,6 +382,11 @@ def test_commands_do_something_in_every_client(start_client: StartClient, worksp
     client.request("workspace/executeCommand", {"command": "gpaLsp.reload"})
     client.wait_for_diagnostics(uri, lambda items: 6 in {item["range"]["start"]["line"] for item in items})
     assert "error" in client.request_whole("workspace/executeCommand", {"command": "gpaLsp.nothing"})
+    wrong = {"command": "gpaLsp.findCauses", "arguments": ["file:///k.cu", "5"]}
+    assert client.request_whole("workspace/executeCommand", wrong)["error"] == {
+        "code": -32602,
+        "message": "gpaLsp.findCauses: it takes the URI of a document and the number of a line from 0",
+    }
     assert client.shut_down() == 0
     assert not Path(shown["uri"].removeprefix("file://")).exists()
 

@@ -101,10 +101,32 @@ def read_place(arguments: Sequence[Any]) -> tuple[str, int] | None:
     return arguments[0], line + 1
 
 
+class ArgumentsError(ValueError):
+    """A command was sent arguments that it does not take."""
+
+
+def need_place(arguments: Sequence[Any]) -> tuple[str, int]:
+    """The same for a command that is about a place.
+
+    Raises:
+        ArgumentsError: something else was sent.
+    """
+    place = read_place(arguments)
+    if place is None:
+        raise ArgumentsError("it takes the URI of a document and the number of a line from 0")
+    return place
+
+
 def read_text(arguments: Sequence[Any], index: int = 0) -> str | None:
-    """The argument at a place if it is a text, else None."""
+    """The argument at a place; None where there is none.
+
+    Raises:
+        ArgumentsError: it is no text.
+    """
     value = arguments[index] if len(arguments) > index else None
-    return value if isinstance(value, str) else None
+    if value is not None and not isinstance(value, str):
+        raise ArgumentsError(f"argument {index + 1} is no text")
+    return value
 
 
 def choose_kernels(snapshot: Snapshot, arguments: Sequence[Any]) -> tuple[VisibleKernel, ...]:

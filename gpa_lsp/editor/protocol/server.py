@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from lsprotocol import types
+from pygls.exceptions import JsonRpcInvalidParams
 
 import gpa_lsp.editor.protocol.commands
 import gpa_lsp.editor.protocol.features
@@ -21,6 +22,7 @@ from gpa_lsp.editor.protocol.client import Wire
 from gpa_lsp.editor.protocol.commands import Command, SessionActions
 from gpa_lsp.editor.protocol.features import Feature, RequestFeature, SessionFeature
 from gpa_lsp.editor.protocol.greeting import Greeting
+from gpa_lsp.editor.protocol.plain_json import ArgumentsError
 from gpa_lsp.editor.protocol.safe_markdown import make_shown
 from gpa_lsp.editor.protocol.session import Session
 from gpa_lsp.editor.protocol.wire import IncomingPipe, Protocol, PyglsServer, claim_stdout, make_converter
@@ -100,9 +102,11 @@ class Dispatcher:
         """What runs a command."""
 
         async def run(*arguments: Any) -> Any:
-            result = self.guard(command.name, lambda: command.run(self._find_session(), arguments), None)
             try:
+                result = command.run(self._find_session(), arguments)
                 return make_shown(await result if inspect.isawaitable(result) else result)
+            except ArgumentsError as error:
+                raise JsonRpcInvalidParams(f"{command.name}: {error}") from error
             except Exception:
                 return self._tell_broken(command.name)
 

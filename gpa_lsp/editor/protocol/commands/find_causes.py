@@ -4,15 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpa_lsp.editor.protocol.commands import Command, SessionActions
-from gpa_lsp.editor.protocol.plain_json import encode_jump, read_place
+from gpa_lsp.editor.protocol.plain_json import encode_jump, need_place
 
 
 def answer(session: SessionActions, arguments: Sequence[Any]) -> list[dict[str, Any]]:
-    """The jumps from the place in the arguments; none when it is no place."""
+    """The jumps from the place in the arguments."""
     from gpa_lsp.editor.jumps import find_causes
 
-    place = read_place(arguments)
-    return [] if place is None else [encode_jump(jump) for jump in find_causes(session, *place)]
+    return [encode_jump(jump) for jump in find_causes(session, *need_place(arguments))]
 
 
 COMMAND = Command(name="gpaLsp.findCauses", run=answer)

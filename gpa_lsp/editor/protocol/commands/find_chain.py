@@ -7,19 +7,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpa_lsp.editor.protocol.commands import Command, SessionActions
-from gpa_lsp.editor.protocol.plain_json import encode_item, read_place, read_text
-
-_DIRECTIONS = {"incoming": True, "outgoing": False}
+from gpa_lsp.editor.protocol.plain_json import ArgumentsError, encode_item, need_place, read_text
 
 
 def find_chain(session: SessionActions, arguments: Sequence[Any]) -> list[dict[str, Any]]:
-    """The lines one step from a place, most samples first; none when the arguments are no place and direction."""
+    """The lines one step from a place, most samples first."""
     from gpa_lsp.editor.jumps import list_chain
 
-    place, direction = read_place(arguments), read_text(arguments, 2)
-    if place is None or direction not in _DIRECTIONS:
-        return []
-    steps = list_chain(session, *place, is_incoming=_DIRECTIONS[direction])
+    place, direction = need_place(arguments), read_text(arguments, 2)
+    if direction not in ("incoming", "outgoing"):
+        raise ArgumentsError("argument 3 is neither incoming nor outgoing")
+    steps = list_chain(session, *place, is_incoming=direction == "incoming")
     return [{"item": encode_item(step.item), "text": step.text, "ratio": step.ratio} for step in steps]
 
 

@@ -4,15 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpa_lsp.editor.protocol.commands import Command, SessionActions
-from gpa_lsp.editor.protocol.plain_json import encode_link, read_place
+from gpa_lsp.editor.protocol.plain_json import encode_link, need_place
 
 
 def find_linked(session: SessionActions, arguments: Sequence[Any]) -> list[dict[str, Any]]:
-    """The links from the place in the arguments; none when it is no place."""
+    """The links from the place in the arguments."""
     from gpa_lsp.editor.sass.links import find_links
 
-    place = read_place(arguments)
-    return [] if place is None else [encode_link(link) for link in find_links(session, *place)]
+    return [encode_link(link) for link in find_links(session, *need_place(arguments))]
 
 
 COMMAND = Command(name="gpaLsp.findLinked", run=find_linked)

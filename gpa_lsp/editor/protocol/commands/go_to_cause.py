@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpa_lsp.editor.protocol.commands import Command, SessionActions
-from gpa_lsp.editor.protocol.plain_json import encode_jump, read_place
+from gpa_lsp.editor.protocol.plain_json import encode_jump, need_place
 
 
 def go_to_cause(session: SessionActions, arguments: Sequence[Any]) -> dict[str, Any] | None:
@@ -15,9 +15,9 @@ def go_to_cause(session: SessionActions, arguments: Sequence[Any]) -> dict[str, 
     """
     from gpa_lsp.editor.jumps import find_causes
 
-    place = read_place(arguments)
-    jumps = [] if place is None else find_causes(session, *place)
-    if place is None or not jumps:
+    place = need_place(arguments)
+    jumps = find_causes(session, *place)
+    if not jumps:
         session.show_message("this line is not known to wait for another one")
         return None
     jump = jumps[0]

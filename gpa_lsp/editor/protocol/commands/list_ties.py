@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpa_lsp.editor.protocol.commands import Command, SessionActions
-from gpa_lsp.editor.protocol.plain_json import read_text
+from gpa_lsp.editor.protocol.plain_json import ArgumentsError, read_text
 
 
 def list_ties(session: SessionActions, arguments: Sequence[Any]) -> list[dict[str, Any]]:
@@ -13,7 +13,7 @@ def list_ties(session: SessionActions, arguments: Sequence[Any]) -> list[dict[st
 
     sass_uri, source_uri = read_text(arguments), read_text(arguments, 1)
     if sass_uri is None or source_uri is None:
-        return []
+        raise ArgumentsError("it takes the URIs of a SASS document and of a source")
     return [
         {
             "line": tie.line - 1,

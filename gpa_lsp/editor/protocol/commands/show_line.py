@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpa_lsp.editor.protocol.commands import Command, SessionActions
-from gpa_lsp.editor.protocol.plain_json import read_place
+from gpa_lsp.editor.protocol.plain_json import need_place
 from gpa_lsp.editor.protocol.safe_markdown import defuse
 from gpa_lsp.editor.sass.library import is_sass_uri
 
@@ -15,9 +15,9 @@ def show_line(session: SessionActions, arguments: Sequence[Any]) -> str | None:
     Returns:
         The page's Markdown, for clients that would rather show it themselves; None where nothing is known.
     """
-    place = read_place(arguments)
-    page = None if place is None else _describe(session, *place)
-    if page is None or place is None:
+    place = need_place(arguments)
+    page = _describe(session, *place)
+    if page is None:
         session.show_message("nothing is known of this line")
         return None
     page = defuse(f"# Line {place[1]}\n\n{page}")
