@@ -461,6 +461,7 @@ def mark_single_address_atomics(kernel: KernelRows) -> npt.NDArray[np.bool_]:
             found[first + row] = bool(written) and all(
                 instructions.mnemonics[int(instructions.mnemonic_index[one])].split(".")[0] in _TAKES_ARGUMENTS
                 and _ARGUMENT in instructions.texts[one]
+                and not any(read >> 8 == ResourceKind.REGISTER for read in instructions.reads.of(one))
                 for one in written
             )
     return found

@@ -1,7 +1,7 @@
 """Accesses at addresses that were loaded, as of ``x[column[i]]``: :func:`mark_gathered`, and how many addresses those can be."""
 
 import re
-from math import prod
+from math import exp, factorial, fsum, prod
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +9,7 @@ import numpy.typing as npt
 from gpa_lsp.code.binary.model import ResourceKind
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace
 from gpa_lsp.code.binary.uses import parse_operand
-from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, MOVES, mark_accesses
+from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, MOVES, WARP_THREADS, mark_accesses
 from gpa_lsp.kernel.dataflow.value_flow import FunctionFlow, build_flow
 from gpa_lsp.kernel.model import KernelRows
 
@@ -88,6 +88,22 @@ def count_addresses(kernel: KernelRows, row: int) -> int | None:
             return None
         waiting |= more
     return None
+
+
+def count_passes(threads: float, addresses: int) -> float:
+    """Mean passes of a shared atomic whose threads pick addresses at random: as many as the bank or address that most of them share has.
+
+    Mean of the maximum of Poisson counts (threads over banks each), a fair approximation from two threads on.
+
+    >>> round(count_passes(32, 256), 1), count_passes(1, 256), count_passes(32, 1)
+    (3.5, 1.0, 32.0)
+    """
+    places = min(addresses, WARP_THREADS)
+    if places == 1 or threads <= 1:
+        return max(1.0, threads)
+    mean = threads / places
+    least = [fsum(exp(-mean) * mean**one / factorial(one) for one in range(most + 1)) for most in range(WARP_THREADS)]
+    return max(1.0, fsum(1 - part**places for part in least))
 
 
 _VARYING = frozenset({"S2R", "CS2R", "SHFL", "VOTE", "MATCH"})  # What they give depends on the thread

@@ -128,6 +128,26 @@ def test_atomics_of_one_address_fill_one_slice_of_l2() -> None:
     assert even.kind is LimiterKind.LATENCY
 
 
+@pytest.mark.parametrize(
+    ("mask", "unit"), [("0xf", "l2_slice"), ("0xffff", "grid")], ids=["sixteen words: a line", "many lines"]
+)
+def test_so_do_those_of_one_line_where_nobody_counted(mask: str, unit: str) -> None:
+    code = f"""
+B-:R-:W2:-:S02  LDG.E R2, [R8.64]                        # k.cu:4 | selected=5 | x=100
+B2:R-:W-:-:S04  LOP3.LUT R2, R2, {mask}, RZ, 0xc0, !PT   # k.cu:5 | long_scoreboard=9 selected=5 | x=100
+B-:R-:W-:-:S04  MOV R3, 0x4                              # k.cu:5 | selected=5 | x=100
+B-:R-:W-:-:S04  IMAD.WIDE.U32 R4, R2, R3, c[0x0][0x168]  # k.cu:5 | selected=5 | x=100
+B-:R-:W-:-:S04  RED.E.ADD.F32.FTZ.RN.STRONG.GPU [R4.64], R7  # k.cu:5 | lg_throttle=90 selected=5 | x=100
+B-:R-:W-:-:S05  EXIT
+"""
+    metrics = {"sm__cycles_active.avg": 500.0, "sm__cycles_elapsed.max": 1000.0}
+    metrics |= {
+        f"dram__cycles_active{SHARE}": 1.0,
+        f"breakdown:gpu__compute_memory_throughput{SHARE}": f"dram__cycles_active{SHARE}",
+    }
+    assert judge(write_kernel(code, grid=(1, 1, 1), metrics=metrics)).unit == unit
+
+
 def test_a_debug_build_is_said_before_everything_else() -> None:
     kernel = write(dram__cycles_active=95.0)
     limiter = judge(replace(kernel, cubin=replace(make_cubin([]), debug_functions=frozenset({kernel.mangled_name}))))

@@ -1,7 +1,7 @@
 """Atomics that many threads make on few addresses."""
 
 from collections.abc import Sequence
-from math import exp, factorial, fsum, prod
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -22,14 +22,13 @@ from gpa_lsp.gpu.arch.hazards import ProducerGroup
 from gpa_lsp.gpu.arch.lookup import load_opcode_classes
 from gpa_lsp.kernel.dataflow.accesses import (
     SECTOR_BYTES,
-    WARP_THREADS,
     count_access_bytes,
     count_innermost_turns,
     count_per_request,
     measure_excess,
     read_modifiers,
 )
-from gpa_lsp.kernel.dataflow.gathered_accesses import count_addresses
+from gpa_lsp.kernel.dataflow.gathered_accesses import count_addresses, count_passes
 from gpa_lsp.kernel.scopes import Scope
 
 _SHARED = (ProducerGroup.SHARED_ATOMIC,)
@@ -43,6 +42,7 @@ _LEAST_SECTORS = 2
 _LEAST_TURNS = 1.1
 _FLOATS = ("F16", "F32", "F64", "BF16")
 _ATOMICS_LEFT = 1 / 32  # Of the requests, when a warp adds up first; fewer are not reckoned with
+_SHUFFLES = 5  # With which a warp adds up: log2 of its threads
 _RESERVE_PLACES = say(
     "The old value is used, so reserve for the whole warp: one thread adds the number of active threads ({mask}, {count}), shuffles the old "
     "value to them, and each adds its rank ({group}). A block-wide scan leaves one atomic per block.",
@@ -65,17 +65,16 @@ def match(subject: Subject) -> Found:
 
     Matched: all stalls blamed on an atomic (for its result, for room in the queue, for its end) times the part of atomics that adding up
     first would save: 1 − sectors / threads where a warp's threads share sectors, 1 − 1 / warps of a block that make it where one thread a warp
-    is left, everything where nobody counted; of shared memory the share of passes beyond the least; of compare-and-swap loops at least
-    1 − 1 / turns. Atomics whose threads have sectors or neighbouring words of their own do not match, nor do those that one thread of each block
-    makes. Approximation: threads in one sector are taken for threads at one address.
+    is left, everything where nobody counted; of shared memory the share of passes beyond the least; of all instructions of a compare-and-swap
+    loop at least 1 − 1 / turns. Atomics whose threads have sectors or neighbouring words of their own do not match, nor do those that one thread
+    of each block makes. Approximation: threads in one sector are taken for threads at one address.
 
     Source: published practice (aggregation in warps and blocks); counters as in Nsight Compute's source view.
     """
     finding = _Finding(subject)
-    atomics = finding.is_global | finding.is_shared
-    if not atomics.any():
+    if not (finding.is_global | finding.is_shared).any():
         return say("the kernel has no atomics")
-    edges = find_edges(subject, atomics)
+    edges = find_edges(subject, finding.is_global | finding.is_shared | (finding.saved > 0))
     edges = edges[~_is_issue(subject, edges)]
     waiting = count_samples(subject, edges, np.ones(len(edges)))
     if waiting == 0:
@@ -133,20 +132,6 @@ class _PrivateCopy(Struct, frozen=True, kw_only=True):
     sectors_left: float  # of the sectors of its atomics in global memory, the part that adding up the copies touches
 
 
-def count_passes(threads: float, addresses: int) -> float:
-    """Mean passes of a shared atomic whose threads pick addresses at random: as many as the bank or address that most of them share has.
-
-    Mean of the maximum of Poisson counts (threads over banks each), a fair approximation from two threads on.
-
-    >>> round(count_passes(32, 256), 1), count_passes(1, 256)
-    (3.5, 1.0)
-    """
-    places = min(addresses, WARP_THREADS)
-    mean = threads / places
-    least = [fsum(exp(-mean) * mean**one / factorial(one) for one in range(most + 1)) for most in range(WARP_THREADS)]
-    return max(1.0, fsum(1 - part**places for part in least)) if threads > 1 else 1.0
-
-
 class _Finding:
     """What is known of a kernel's atomics.
 
@@ -162,6 +147,7 @@ class _Finding:
         self.is_shared = subject.rows.mark_by_opcode(_is_shared_atomic)
         self._sectors, self._threads = count_per_request(subject.rows)
         self._turns: dict[int, float] = {}
+        self._tries: set[int] = set()  # Of _turns, those of loops around atomics of shared memory
         self._private: dict[int, _PrivateCopy] = {}
         self.saved = np.zeros(len(subject.rows))
         launch = subject.launch
@@ -174,7 +160,8 @@ class _Finding:
                 saved = 1.0 if excess is None else float(excess[row])
             else:
                 saved = self._find_saved_global(row)
-            self.saved[row] = max(saved, self._find_saved_turns(row))
+            self.saved[row] = max(float(self.saved[row]), saved)
+            self._count_turns(row)
 
     def _find_saved_global(self, row: int) -> float:
         if np.isnan(self._sectors[row]):
@@ -207,22 +194,32 @@ class _Finding:
     def count_work_left(self) -> dict[str, float]:
         """Unit → the part of its work that stays."""
         rows = self._subject.rows
-        asked = np.where(self.is_global, np.maximum(rows.executions, 0) * self._threads, 0.0)
-        stays = float((asked * (1 - self.saved)).sum()) / max(1.0, float(asked.sum()))
-        left = {"l2_slice": max(stays, _ATOMICS_LEFT)}
-        if not self._private:
-            return left
-        gone, passes = np.zeros(len(rows)), np.zeros(len(rows))
-        for row, private in self._private.items():
-            gone[row] = 1 - private.sectors_left
-            passes[row] = count_passes(min(float(self._threads[row]), private.addresses), private.addresses)
         executed = np.maximum(rows.executions, 0)
+        gone, passes, added = (
+            np.zeros(len(rows)),
+            np.where(self.is_shared, self.saved, 0.0),
+            dict.fromkeys(("shared", "lsu", "fma"), 0.0),
+        )
+        for row, turns in self._turns.items():
+            gone[row] = 1 - 1 / turns
+            passes[row] = 1 - (1 - passes[row]) / turns
+            if self.is_shared[row]:  # A warp adds up by shuffles
+                added["lsu"] += _SHUFFLES * float(executed[row]) / turns
+                added["fma"] += _SHUFFLES * float(executed[row]) / turns
+        asked = np.where(self.is_global, executed * self._threads, 0.0)
+        stays = np.maximum(1 - self.saved, _ATOMICS_LEFT)
+        for row, private in self._private.items():
+            now = count_passes(min(float(self._threads[row]), private.addresses), private.addresses)
+            stays[row], gone[row] = max(private.sectors_left / now, _ATOMICS_LEFT), 1 - private.sectors_left
+            added["shared"] += now * float(executed[row])
+            added["lsu"] += float(executed[row])
+        left = {"l2_slice": float((asked * stays).sum()) / float(asked.sum())} if asked.any() else {}
         sectors = self._subject.metric("lts__t_sectors_srcunit_tex.sum")
         launches = max(1, sum(one.failure is None for one in self._subject.kernel.launches))
-        if sectors:
-            left["l2"] = max(0.0, 1 - float(np.nansum(gone * self._sectors * executed)) / launches / sectors)
-        added = {"shared": float((passes * executed).sum()), "lsu": float(executed[passes > 0].sum())}
-        return {**left, **count_work_left(self._subject, executions=gone, added=added)}
+        if sectors and self._private:
+            fewer = float(np.nansum(np.where(self.is_global, gone * self._sectors * executed, 0.0)))
+            left["l2"] = max(0.0, 1 - fewer / launches / sectors)
+        return {**left, **count_work_left(self._subject, executions=gone, wavefronts=passes, added=added)}
 
     def _find_saved_in_block(self, row: int) -> float:
         """Of the warps of a block that make an atomic with one thread each, all but one."""
@@ -231,15 +228,18 @@ class _Finding:
         making = min(float(self._warps), float(self._subject.rows.executions[row]) / self._blocks)
         return 1.0 - 1.0 / max(making, 1.0)
 
-    def _find_saved_turns(self, row: int) -> float:
-        """Of a compare-and-swap that is tried until it succeeds, the tries after the first; 0 for other atomics."""
+    def _count_turns(self, row: int) -> None:
+        """A compare-and-swap that is tried until it succeeds saves all tries after the first, with the loop around it."""
         if not _COMPARE_AND_SWAP & read_modifiers(self._subject.rows.mnemonic(row)):
-            return 0.0
+            return
         turns = count_innermost_turns(self._subject.rows, row)
         if turns < _LEAST_TURNS:
-            return 0.0
-        self._turns[row] = turns
-        return 1.0 - 1.0 / turns
+            return
+        for one in self._subject.scopes.rows_of(self._subject.scopes.loop_of(row)).tolist():
+            self._turns[one] = max(turns, self._turns.get(one, 1.0))
+            if self.is_shared[row]:
+                self._tries.add(one)
+            self.saved[one] = max(float(self.saved[one]), 1.0 - 1.0 / turns)
 
     def write_note(self, def_row: int, _use_row: int) -> Sentence:
         """Threads and sectors of one atomic."""
@@ -282,6 +282,12 @@ class _Finding:
 
     def write_remedy(self, row: int) -> Sentence:
         """What to do about the atomic that most samples are stalled on."""
+        if row in self._tries:
+            return say(
+                "Add up in registers, then in the warp ({shuffle}), and let one thread of each warp do the atomic: each repeats it until no other "
+                "thread comes in between.",
+                shuffle=Code(text="__shfl_down_sync"),
+            )
         if row in self._turns:
             return say(
                 "Use a hardware atomic for this operation and type instead of a compare-and-swap loop, or aggregate in the warp or block first."

@@ -11,6 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from gpa_lsp.code.binary.opcodes import Access
 from gpa_lsp.diagnosis.analyses.decomposition.unit_use import list_queue_use
 from gpa_lsp.diagnosis.analyses.limiter.model import REQUESTS, WAVEFRONTS, Confidence, Limit, Limiter, LimiterKind
 from gpa_lsp.diagnosis.analyses.occupancy.launch import Waves, find_unit, find_waves, measure_units
@@ -18,7 +19,14 @@ from gpa_lsp.diagnosis.analyses.roofline.counts import read_busy_units
 from gpa_lsp.diagnosis.analyses.subject import ELAPSED_METRICS, Subject
 from gpa_lsp.foundation.prose import NOTHING, Sentence, begin_lower, count, duration, percent, say
 from gpa_lsp.gpu.device.model import L1_CEILING, L2_CEILING, MemoryLevel, OperationKind, find_dram_ceiling
-from gpa_lsp.kernel.dataflow.accesses import WARP_THREADS, mark_single_address_atomics
+from gpa_lsp.kernel.dataflow.accesses import (
+    GLOBAL_SPACES,
+    count_access_bytes,
+    count_per_request,
+    mark_accesses,
+    mark_single_address_atomics,
+)
+from gpa_lsp.kernel.dataflow.gathered_accesses import count_addresses, count_passes
 from gpa_lsp.profile.model import Launch
 
 # Pattern of the profiler's names, short name, label. The first that fits counts.
@@ -100,6 +108,8 @@ _SERIAL_ATOMIC_RATIO = 0.25
 
 _FLOAT_CYCLES = 3.0  # Of a slice for an addition of floats to one address, by the same launch
 
+_LINE_BYTES = 128  # In one slice of L2
+
 _FLOATS = frozenset({"F16", "F32", "F64", "BF16", "F16x2", "F32x2"})
 
 _ATOMIC_CYCLES = "lts__d_atomic_input_cycles_active.max.pct_of_peak_sustained_elapsed"
@@ -123,17 +133,20 @@ def find_serial_slice(subject: Subject) -> float | None:
 
 
 def _derive_serial_slice(subject: Subject) -> float | None:
-    """The same by code and executions where it was not counted: atomics of the whole grid on one address, which a slice does one after the other."""
-    elapsed = subject.metric("sm__cycles_elapsed.max", "gpc__cycles_elapsed.max")
-    marked = mark_single_address_atomics(subject.rows) if elapsed else np.zeros(0, dtype=np.bool_)
-    if not elapsed or not marked.any() or subject.kernel.has_mixed_launches:
+    """The same by code and executions where it was not counted: atomics of the whole grid on one address, which a slice does one after the other, or
+    on the few of one line."""
+    elapsed, rows = subject.metric("sm__cycles_elapsed.max", "gpc__cycles_elapsed.max"), subject.rows
+    if not elapsed or subject.kernel.has_mixed_launches:
         return None
-    lanes, executed = subject.read_counter("thread_executions_true"), np.maximum(subject.rows.executions, 0)
-    is_float = subject.rows.spread_by_mnemonic(lambda name: int(not _FLOATS.isdisjoint(name.split("."))), unknown=0) > 0
-    # The GPU adds up integers of a warp before they reach L2, and floats one by one.
-    each = np.where(is_float, executed * WARP_THREADS if lanes is None else lanes, executed)
-    cycles = float((each * np.where(is_float, _FLOAT_CYCLES, 1.0))[marked].sum()) / max(1, len(subject.kernel.launches))
-    ratio = cycles / elapsed
+    cycles, is_single, (_, threads) = 0.0, mark_single_address_atomics(rows), count_per_request(rows)
+    for row in np.flatnonzero(mark_accesses(rows, GLOBAL_SPACES, (Access.ATOMIC, Access.REDUCTION))).tolist():
+        addresses = 1 if is_single[row] else count_addresses(rows, row)
+        if addresses is None or addresses * count_access_bytes(rows.mnemonic(row)) > _LINE_BYTES:
+            continue
+        passes = count_passes(float(threads[row]), addresses)
+        is_float = not _FLOATS.isdisjoint(rows.mnemonic(row).split("."))
+        cycles += max(0, int(rows.executions[row])) * passes * (_FLOAT_CYCLES if is_float else 1.0)
+    ratio = cycles / max(1, len(subject.kernel.launches)) / elapsed
     return min(1.0, ratio) if ratio >= _SERIAL_ATOMIC_RATIO else None
 
 
