@@ -124,14 +124,6 @@ def test_a_file_holds_what_a_pipe_gets(
     assert target.read_text(encoding="utf-8") == expected
 
 
-@pytest.mark.parametrize("form", ["text", "json"])
-def test_a_file_that_cannot_be_written(
-    form: str, saved: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["advise", saved, "--format", form, "-o", str(tmp_path / "no" / "folder")]) == 2
-    assert "there is no such folder; create it, or choose another place" in capsys.readouterr().err
-
-
 def test_json_is_the_report_and_can_be_advised_on(
     saved: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -281,12 +281,6 @@ def test_report_into_a_file(
     assert target.read_text(encoding="utf-8").startswith(start)
 
 
-def test_a_file_that_cannot_be_written(smooth: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for form in ("text", "json"):
-        assert main(["report", smooth, "--format", form, "-o", str(tmp_path / "no" / "folder")]) == 2
-        assert "there is no such folder; create it, or choose another place" in capsys.readouterr().err
-
-
 def test_mappings_show_the_files_here(smooth: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "smooth.cu").write_text("")

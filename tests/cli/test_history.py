@@ -306,11 +306,6 @@ def test_pages_are_of_the_list_alone(capsys: pytest.CaptureFixture[str], argumen
     assert len(read_history(capsys)) == 1
 
 
-def test_a_page_that_cannot_be_written(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["history", "--html", "-o", "nowhere/page.html"]) == 2
-    assert "choose another place" in capsys.readouterr().err
-
-
 def test_json_tells_the_commit(capsys: pytest.CaptureFixture[str]) -> None:
     log = Path(".git/logs/HEAD")
     log.parent.mkdir(parents=True)

@@ -168,6 +168,14 @@ def test_a_full_disk_leaves_the_history(
 
 
 @pytest.mark.parametrize("name", WRITING)
+def test_a_folder_that_is_not_there_is_said(name: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words, option, target = WRITING[name]
+    assert main([*words, option, f"nowhere/{target}"]) == 2
+    assert "there is no such folder; create it, or choose another place" in capsys.readouterr().err
+    assert not (folder / "nowhere").exists()
+
+
+@pytest.mark.parametrize("name", WRITING)
 @pytest.mark.parametrize("link", ["same", "symlink", "hard link"])
 def test_no_input_is_replaced(name: str, link: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words, option, target = WRITING[name]

@@ -11,7 +11,7 @@ import pytest
 
 from gpa_lsp.cli.main import main
 from gpa_lsp.profile.collect.recipe import Recipe, build_command
-from tests.collect.processes import hear_interrupts
+from tests.collect.processes import hear_interrupts, is_alive
 from tests.collect.scripts import write_program
 from tests.conftest import ROOT
 from tests.patience import LIMIT_S, wait_until
@@ -110,14 +110,6 @@ def test_the_application_reads_our_standard_input(folder: Path) -> None:
     assert "read what was sent" in done.stdout
 
 
-def is_there(process_id: int) -> bool:
-    try:
-        os.kill(process_id, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_who_ends_us_ends_the_profiler(folder: Path, number: int) -> None:
     ncu = write_program(folder / "ncu", FAKE + "open('started', 'w').write(str(os.getpid())); time.sleep(3600)")
@@ -140,7 +132,7 @@ def test_who_ends_us_ends_the_profiler(folder: Path, number: int) -> None:
     assert process.returncode == (130 if number == signal.SIGINT else 1)
     assert ("ended by SIGTERM" in error) == (number == signal.SIGTERM)
     profiler = int((folder / "started").read_text())
-    wait_until(lambda: not is_there(profiler), "the end of the profiler")
+    wait_until(lambda: not is_alive(profiler), "the end of the profiler")
 
 
 def test_the_command_can_be_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -79,10 +79,3 @@ def test_two_profiles_are_compared(tmp_path: Path) -> None:
 def test_an_earlier_profile_is_for_pages_only(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(saved), "--before", str(saved)]) == 2
     assert "add --html" in capsys.readouterr().err
-
-
-def test_a_file_that_cannot_be_written_is_said_to_be(
-    saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["report", str(saved), "--html", "-o", str(tmp_path / "no" / "page.html")]) == 2
-    assert "there is no such folder" in capsys.readouterr().err

@@ -52,12 +52,6 @@ def test_several_launches_are_refused_before_any_is_run(project: Path, capsys: p
     assert not Path("kernels.trace").exists()
 
 
-def test_a_folder_with_other_things_is_left_alone(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = run(capsys, "kernels.cu", "--kernel", "transpose", "-o", ".")
-    assert code == 2 and "the folder holds other things" in err
-    assert project.exists()
-
-
 def test_a_template_can_be_read_back(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("kernels.launch.toml").unlink()
     code, out, _ = run(capsys, "kernels.cu", "--template", "--kernel", "saxpy")

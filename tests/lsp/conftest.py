@@ -45,6 +45,14 @@ def start_client() -> Iterator[StartClient]:
 
 
 @pytest.fixture
+def client() -> Iterator[RawClient]:
+    """A server that reads profiles as users' servers do."""
+    made = RawClient()
+    yield made
+    made.kill()
+
+
+@pytest.fixture
 def workspace(tmp_path: Path) -> Path:
     return make_workspace(tmp_path)
 
@@ -91,4 +99,4 @@ def let_look_twice(client: RawClient, folder: Path) -> None:
 
 def list_kernels(client: RawClient) -> set[str]:
     """Names of the kernels that were read."""
-    return {kernel["name"] for kernel in client.request("workspace/executeCommand", {"command": "gpaLsp.listKernels"})}
+    return {kernel["name"] for kernel in client.execute("gpaLsp.listKernels")}

@@ -142,6 +142,39 @@ class RawClient:
             {"textDocument": {"uri": uri, "version": version}, "contentChanges": [{"text": text}]},
         )
 
+    def save(self, uri: str) -> None:
+        self.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
+
+    def execute(self, command: str, *arguments: Any) -> Any:
+        """The result of a command of ours; ``gpaLsp.`` may be left out."""
+        name = command if command.startswith("gpaLsp.") else f"gpaLsp.{command}"
+        return self.request("workspace/executeCommand", {"command": name, "arguments": list(arguments)})
+
+    def hover(self, uri: str, line: int, character: int = 2) -> Any:
+        """What is said of a place; lines are counted from 1."""
+        position = {"line": line - 1, "character": character}
+        return self.request("textDocument/hover", {"textDocument": {"uri": uri}, "position": position})
+
+    def hints(self, uri: str) -> dict[int, Any]:
+        """Line, counted from 1 → label."""
+        span = {"start": {"line": 0, "character": 0}, "end": {"line": 10_000, "character": 0}}
+        found = self.request("textDocument/inlayHint", {"textDocument": {"uri": uri}, "range": span})
+        return {hint["position"]["line"] + 1: hint["label"] for hint in found or ()}
+
+    def lenses(self, uri: str) -> list[tuple[int, str]]:
+        """Line, counted from 1, and title."""
+        found = self.request("textDocument/codeLens", {"textDocument": {"uri": uri}})
+        return [(lens["range"]["start"]["line"] + 1, lens["command"]["title"]) for lens in found or ()]
+
+    def titles(self, uri: str) -> list[str]:
+        """What the lenses say."""
+        return [title for _, title in self.lenses(uri)]
+
+    def questions(self) -> list[str]:
+        """What the user was asked."""
+        asked = [one for one in self.requests if one["method"] == "window/showMessageRequest"]
+        return [one["params"]["message"] for one in asked]
+
     def wait_for(self, method: str, accept: Any = lambda params: True) -> Any:
         """Params of the first notification of a method, already here or to come, that is accepted."""
 

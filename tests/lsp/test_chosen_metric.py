@@ -1,15 +1,10 @@
 """What lines show, through the whole server: switched at once, in every answer, and there again next time in this workspace alone."""
 
 from pathlib import Path
-from typing import Any
 
 from tests.editor.views import LISTING
 from tests.lsp.conftest import StartClient, make_ancient, write_profile
 from tests.lsp.raw_client import RawClient
-
-
-def run(client: RawClient, command: str, *arguments: Any) -> Any:
-    return client.request("workspace/executeCommand", {"command": f"gpaLsp.{command}", "arguments": list(arguments)})
 
 
 def open_source(start_client: StartClient, workspace: Path, data: Path) -> tuple[RawClient, str]:
@@ -35,17 +30,17 @@ def test_a_choice_is_shown_everywhere_and_kept_for_the_workspace(
     client, uri = open_source(start_client, workspace, tmp_path / "data")
     usual = read_hints(client, uri)
     client.forget()
-    assert run(client, "chooseMetric", "wait", uri) == {"name": "wait", "title": "wait", "lack": ""}
+    assert client.execute("chooseMetric", "wait", uri) == {"name": "wait", "title": "wait", "lack": ""}
     heat = client.wait_for("gpaLsp/heat", lambda params: params["uri"] == uri)
     assert heat["marks"] and all(mark["text"].endswith(" % wait") for mark in heat["marks"])
     shown = read_hints(client, uri)
     assert shown != usual and all(label.endswith(" % wait") for label in shown)
     client.wait_for("gpaLsp/status", lambda params: params["metric"] == {"name": "wait", "title": "wait"})
-    assert run(client, "chooseMetric", "nonsense") is None
+    assert client.execute("chooseMetric", "nonsense") is None
     client.shut_down()
 
     again, uri = open_source(start_client, workspace, tmp_path / "data")
     assert read_hints(again, uri) == shown
-    assert [one["name"] for one in run(again, "listMetrics", uri) if one["isShown"]] == ["wait"]
-    assert run(again, "chooseMetric")["name"] == "usual"
+    assert [one["name"] for one in again.execute("listMetrics", uri) if one["isShown"]] == ["wait"]
+    assert again.execute("chooseMetric")["name"] == "usual"
     assert read_hints(again, uri) == usual

@@ -6,12 +6,12 @@ Python's bindings of CUDA, NVRTC, the processes and the collector are the real o
 import os
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.collect.processes import find_children
 from tests.collector.built import build, make_variables
 from tests.lsp.raw_client import ALL_CAPABILITIES, RawClient
 from tests.patience import wait_until
@@ -71,7 +71,8 @@ class Editor:
         self.client.initialize(self.source.parent, ALL_CAPABILITIES, initializationOptions=options)
         self.uri = self.client.open(self.source)
         wait_until(
-            lambda: self.list_lenses() or not settings.get("client", {}).get("trusted", True), "what its code says"
+            lambda: self.client.titles(self.uri) or not settings.get("client", {}).get("trusted", True),
+            "what its code says",
         )
 
     def save(self, text: str | None = None) -> None:
@@ -79,15 +80,11 @@ class Editor:
             self.version += 1
             self.client.change(self.uri, self.version, text)
             self.source.write_text(text)
-        self.client.notify("textDocument/didSave", {"textDocument": {"uri": self.uri}})
-
-    def list_lenses(self) -> list[str]:
-        found = self.client.request("textDocument/codeLens", {"textDocument": {"uri": self.uri}}) or []
-        return [one["command"]["title"] for one in found]
+        self.client.save(self.uri)
 
     def wait_for_lens(self, words: str) -> str:
         def find() -> str | None:
-            return next((title for title in self.list_lenses() if words in title), None)
+            return next((title for title in self.client.titles(self.uri) if words in title), None)
 
         wait_until(lambda: find() is not None, f"a lens with {words!r}")
         return find() or ""
@@ -103,9 +100,6 @@ class Editor:
         found = self.client.wait_for("gpaLsp/status", lambda status: words in status[field])
         return str(found[field])
 
-    def list_questions(self) -> list[str]:
-        return [one["params"]["message"] for one in self.client.requests if one["method"] == ASKED]
-
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -119,18 +113,8 @@ def editor(folder: Path) -> Iterator[Editor]:
     made.client.kill()
 
 
-def list_children(process: int) -> set[int]:
-    """Processes that a process and its own started."""
-    found: set[int] = set()
-    for task in Path(f"/proc/{process}/task").glob("*/children"):
-        with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended meanwhile
-            for child in map(int, task.read_text().split()):
-                found |= {child, *list_children(child)}
-    return found
-
-
 def find_workers(process: int, module: str) -> set[int]:
-    return {one for one in list_children(process) if module in read_command(one)}
+    return {one for one in find_children(process) if module in read_command(one)}
 
 
 def read_command(process: int) -> str:
@@ -145,7 +129,7 @@ def test_a_save_is_timed_and_compared_with_before_the_edit(editor: Editor) -> No
     editor.answer = "Always in this workspace"
     editor.save()
     assert editor.wait_for_lens("measured 41.2 µs").startswith("measured 41.2 µs ± 0.0")
-    assert editor.list_questions() == [
+    assert editor.client.questions() == [
         f"gpa-lsp: Timing runs kernels on Made-up GPU whenever their source is saved: "
         f"the launches described in *.launch.toml, in {editor.source.parent}"
     ]
@@ -166,8 +150,8 @@ def test_a_save_is_timed_and_compared_with_before_the_edit(editor: Editor) -> No
     hover = editor.client.request("textDocument/hover", asked)["contents"]["value"]
     assert "faster than before your edit" in hover
     assert "median of 30 launches on Made-up GPU, L2 overwritten before each; before 41.2 µs" in hover
-    assert len([one for one in editor.list_questions() if "Timing runs" in one]) == 1, "always is always"
-    page = editor.client.request("workspace/executeCommand", {"command": "gpaLsp.showTimes", "arguments": [editor.uri]})
+    assert len([one for one in editor.client.questions() if "Timing runs" in one]) == 1, "always is always"
+    page = editor.client.execute("gpaLsp.showTimes", editor.uri)
     assert page.startswith("## `scale`") and "12 % faster" in page
     assert editor.client.shut_down() == 0
     wait_until(lambda: not any(map(read_command, workers)), "the end of the process with the context")
@@ -206,13 +190,13 @@ def test_nothing_runs_without_consent(editor: Editor) -> None:
     editor.answer = "Never"
     editor.start()
     editor.save()
-    wait_until(editor.list_questions, "the question")
+    wait_until(editor.client.questions, "the question")
     editor.wait_for_status("state", "idle")
     editor.save()
-    editor.list_lenses()
+    editor.client.titles(editor.uri)
     assert not find_workers(editor.client.process.pid, "gpa_lsp.execution.local_gpu.sampled_launches")
-    assert not [one for one in editor.list_lenses() if one.startswith("measured")]
-    assert len([one for one in editor.list_questions() if "Timing runs" in one]) == 1
+    assert not [one for one in editor.client.titles(editor.uri) if one.startswith("measured")]
+    assert len([one for one in editor.client.questions() if "Timing runs" in one]) == 1
 
 
 def test_a_client_that_cannot_ask_says_how_it_is_confirmed(editor: Editor) -> None:
@@ -220,7 +204,7 @@ def test_a_client_that_cannot_ask_says_how_it_is_confirmed(editor: Editor) -> No
     editor.start(client={"status": False})
     editor.save()
     wait_until(lambda: any("gpa-lsp serve allow" in one for one in editor.client.messages()), "how it is confirmed")
-    assert not [one for one in editor.list_lenses() if one.startswith("measured")]
+    assert not [one for one in editor.client.titles(editor.uri) if one.startswith("measured")]
 
 
 @pytest.mark.parametrize("settings", [
@@ -232,8 +216,8 @@ def test_nobody_is_asked_where_nothing_is_to_be_timed(editor: Editor, settings: 
     editor.answer = "Never"
     editor.start(**settings)
     editor.save()
-    editor.list_lenses()
-    assert not [one for one in editor.list_questions() if "Timing" in one]
+    editor.client.titles(editor.uri)
+    assert not [one for one in editor.client.questions() if "Timing" in one]
     assert not find_workers(editor.client.process.pid, "gpa_lsp.editor.timed.worker")
 
 
@@ -246,7 +230,7 @@ def test_without_a_driver_nothing_appears_but_a_detail(folder: Path) -> None:
         editor.save()
         said = editor.wait_for_status("detail", "not timed here")
         assert said == "launches are not timed here: no NVIDIA driver is installed"
-        assert editor.list_questions() == []
+        assert editor.client.questions() == []
         assert editor.client.messages() == []
         assert not find_workers(editor.client.process.pid, "gpa_lsp.editor.timed.worker")
     finally:
@@ -259,7 +243,7 @@ def test_a_driver_without_a_gpu_is_the_same(folder: Path) -> None:
         editor.start()
         editor.save()
         assert "GPU number 0 is not installed" in editor.wait_for_status("detail", "not timed here")
-        assert editor.list_questions() == []
+        assert editor.client.questions() == []
     finally:
         editor.client.kill()
 
@@ -283,11 +267,11 @@ def test_it_is_cancelled_by_command(editor: Editor) -> None:
     editor.start()
     editor.save()
     wait_until((editor.folder / "complaints").exists, "the launch")
-    assert editor.client.request("workspace/executeCommand", {"command": "gpaLsp.cancelMeasuring", "arguments": []})
+    assert editor.client.execute("gpaLsp.cancelMeasuring")
     editor.client.forget()
     module = "gpa_lsp.execution.local_gpu.timing_worker"
     wait_until(lambda: not find_workers(editor.client.process.pid, module), "the end of the launch")
-    assert editor.list_lenses() is not None, "the server answers"
+    assert editor.client.titles(editor.uri), "the server answers"
 
 
 def test_a_launch_that_fails_says_so_and_the_next_one_is_timed(editor: Editor) -> None:

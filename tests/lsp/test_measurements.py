@@ -1,7 +1,6 @@
 """Which measurement of a kernel is shown where several reports have one."""
 
 from pathlib import Path
-from typing import Any
 
 from tests.editor.views import LISTING
 from tests.lsp.conftest import StartClient, write_profile
@@ -14,10 +13,6 @@ NAME = "name saxpy(float*, float*)"
 def list_titles(client: RawClient, uri: str) -> list[str]:
     lenses = client.request("textDocument/codeLens", {"textDocument": {"uri": uri}})
     return [str(lens["command"]["title"]) for lens in lenses]
-
-
-def run(client: RawClient, command: str, *arguments: Any) -> Any:
-    return client.request("workspace/executeCommand", {"command": f"gpaLsp.{command}", "arguments": list(arguments)})
 
 
 def wait_for_title(client: RawClient, uri: str, words: str) -> list[str]:
@@ -43,49 +38,49 @@ def start(start_client: StartClient, workspace: Path) -> tuple[RawClient, str]:
 
 def test_the_newest_is_shown_until_another_one_is_chosen(start_client: StartClient, workspace: Path) -> None:
     client, uri = start(start_client, workspace)
-    found = run(client, "listMeasurements", uri, 3)
+    found = client.execute("listMeasurements", uri, 3)
     assert [(Path(one["profile"]).name, one["isShown"]) for one in found] == [
         ("second.ncu-rep", True),
         ("first.ncu-rep", False),
     ]
     assert found[1]["text"] == "first.ncu-rep · 1970-01-01 · 400 µs"
     mangled, path = found[1]["mangled"], found[1]["profile"]
-    assert run(client, "chooseMeasurement", mangled, path) == path
+    assert client.execute("chooseMeasurement", mangled, path) == path
     titles = wait_for_title(client, uri, "shown: first · 1970-01-01 ▾")
     assert any("400 µs" in title for title in titles)
-    assert "Shown: first.ncu-rep of 1970-01-01, one of 2 measurements" in run(client, "showKernel", mangled)
-    assert [one["isShown"] for one in run(client, "listMeasurements", mangled)] == [False, True]
+    assert "Shown: first.ncu-rep of 1970-01-01, one of 2 measurements" in client.execute("showKernel", mangled)
+    assert [one["isShown"] for one in client.execute("listMeasurements", mangled)] == [False, True]
 
     write_profile(workspace / "third.ncu-rep", LISTING, NAME, "time 100000", "measured 4000", fresh=True)
     wait_for_title(client, uri, "shown: third · 1970-01-01 ▾")
-    assert len(run(client, "listMeasurements", mangled)) == 3
+    assert len(client.execute("listMeasurements", mangled)) == 3
 
 
 def test_an_editor_without_a_list_is_asked(start_client: StartClient, workspace: Path) -> None:
     client, uri = start(start_client, workspace)
-    mangled = run(client, "listMeasurements", uri, 3)[0]["mangled"]
+    mangled = client.execute("listMeasurements", uri, 3)[0]["mangled"]
     client.replies["window/showMessageRequest"] = lambda params: {"title": "first.ncu-rep · 1970-01-01 · 400 µs"}
-    assert Path(run(client, "chooseMeasurement", mangled)).name == "first.ncu-rep"
+    assert Path(client.execute("chooseMeasurement", mangled)).name == "first.ncu-rep"
     wait_for_title(client, uri, "shown: first")
     client.replies["window/showMessageRequest"] = lambda params: None
-    assert run(client, "chooseMeasurement", mangled) is None
+    assert client.execute("chooseMeasurement", mangled) is None
     wait_for_title(client, uri, "shown: first")
 
 
 def test_what_makes_no_sense_changes_nothing(start_client: StartClient, workspace: Path) -> None:
     client, uri = start(start_client, workspace)
-    mangled = run(client, "listMeasurements", uri, 3)[0]["mangled"]
-    assert run(client, "listMeasurements", "no such kernel") == []
-    assert run(client, "chooseMeasurement", "no such kernel") is None
-    assert run(client, "chooseMeasurement", mangled, "/no/such/profile") is None
-    assert run(client, "pinBaseline", mangled, "/no/such/profile") == 0
+    mangled = client.execute("listMeasurements", uri, 3)[0]["mangled"]
+    assert client.execute("listMeasurements", "no such kernel") == []
+    assert client.execute("chooseMeasurement", "no such kernel") is None
+    assert client.execute("chooseMeasurement", mangled, "/no/such/profile") is None
+    assert client.execute("pinBaseline", mangled, "/no/such/profile") == 0
     wait_for_title(client, uri, "shown: second")
 
 
 def test_any_measurement_can_be_the_baseline(start_client: StartClient, workspace: Path) -> None:
     client, uri = start(start_client, workspace)
-    first = run(client, "listMeasurements", uri, 3)[1]
-    assert run(client, "pinBaseline", first["mangled"], first["profile"]) == 1
+    first = client.execute("listMeasurements", uri, 3)[1]
+    assert client.execute("pinBaseline", first["mangled"], first["profile"]) == 1
     wait_for_title(client, uri, "since baseline")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.collect.processes import MARK, find_marked, wait_until_gone
 from tests.editor.views import LISTING
 from tests.lsp.conftest import LISTINGS, StartClient, make_ancient, write_profile
 from tests.lsp.raw_client import RawClient
@@ -39,7 +40,7 @@ class Session:
             environment={
                 **LISTINGS,
                 "GPA_LSP_CACHE_DIR": str(workspace.parent / "cache"),
-                "GPA_LSP_MARK": str(workspace),
+                MARK: str(workspace),
             },
             settings={"profile": profile},
         )
@@ -51,19 +52,6 @@ class Session:
         self.uri = self.client.open(workspace / "saxpy.cu")
         self.client.wait_for_diagnostics(self.uri)
 
-    def save(self) -> None:
-        self.client.notify("textDocument/didSave", {"textDocument": {"uri": self.uri}})
-
-    def execute(self, command: str, *arguments: Any) -> Any:
-        return self.client.request("workspace/executeCommand", {"command": command, "arguments": list(arguments)})
-
-    def questions(self) -> list[str]:
-        return [
-            request["params"]["message"]
-            for request in self.client.requests
-            if request["method"] == "window/showMessageRequest"
-        ]
-
     def lens(self) -> str:
         (lens, *_) = self.client.request("textDocument/codeLens", {"textDocument": {"uri": self.uri}})
         return str(lens["command"]["title"])
@@ -73,20 +61,6 @@ class Session:
 
     def output(self) -> str:
         return "".join(n["params"]["text"] for n in self.client.notifications if n["method"] == "gpaLsp/output")
-
-
-def find_marked(workspace: Path) -> set[int]:
-    """Processes of a session, by a mark in their environment that they inherit."""
-    mark = f"GPA_LSP_MARK={workspace}".encode()
-    found = set()
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                if mark in (folder / "environ").read_bytes().split(b"\0"):
-                    found.add(int(folder.name))
-            except OSError:
-                continue
-    return found
 
 
 @pytest.fixture
@@ -100,15 +74,15 @@ def test_a_save_measures_and_says_what_changed(project: Path) -> None:
     text = report(FASTER, 3000, 100_000)
     session = Session(project, write_profiler(project, f"print('measuring')\nopen(output, 'w').write({text!r})"))
     try:
-        session.save()
+        session.client.save(session.uri)
         wait_until(lambda: "−50 % since" in session.lens(), "the new measurement is shown")
-        (question,) = session.questions()
+        (question,) = session.client.questions()
         assert "profile.py" in question and str(project) in question
         assert "measuring" in session.output()
         session.client.forget()
-        session.save()
+        session.client.save(session.uri)
         wait_until(lambda: "measuring" in session.output(), "the second save measures")
-        assert len(session.questions()) == 2  # once is once
+        assert len(session.client.questions()) == 2  # once is once
     finally:
         session.client.kill()
 
@@ -118,9 +92,9 @@ def test_after_always_nobody_is_asked_again(project: Path) -> None:
     try:
         for _ in range(2):
             session.client.forget()
-            session.save()
+            session.client.save(session.uri)
             wait_until(lambda: "measuring" in session.output(), "it is measured")
-        assert len(session.questions()) == 1
+        assert len(session.client.questions()) == 1
     finally:
         session.client.kill()
 
@@ -128,19 +102,19 @@ def test_after_always_nobody_is_asked_again(project: Path) -> None:
 def test_a_question_that_was_closed_waits_in_the_status_line(project: Path) -> None:
     session = Session(project, write_profiler(project, f"open({str(project / 'ran')!r}, 'w')"), answer=None)
     try:
-        assert session.execute("gpaLsp.answerMeasuring", "once") == "nothing"
-        session.save()
+        assert session.client.execute("gpaLsp.answerMeasuring", "once") == "nothing"
+        session.client.save(session.uri)
         status = session.client.wait_for("gpaLsp/status", lambda params: params["state"] == "asking")
         assert "a save waits" in status["text"] and "profile.py" in status["question"]
-        wait_until(session.questions, "the user is asked")
-        wait_until(lambda: session.execute("gpaLsp.answerMeasuring") == "asked", "it can be asked again")
+        wait_until(session.client.questions, "the user is asked")
+        wait_until(lambda: session.client.execute("gpaLsp.answerMeasuring") == "asked", "it can be asked again")
         session.client.forget()
-        asked = len(session.questions())
-        session.save()  # it takes the place of the one before, and nobody is asked twice
-        assert session.execute("gpaLsp.listKernels") and not (project / "ran").exists()
-        assert session.execute("gpaLsp.answerMeasuring", "once") == "answered"
+        asked = len(session.client.questions())
+        session.client.save(session.uri)  # it takes the place of the one before, and nobody is asked twice
+        assert session.client.execute("gpaLsp.listKernels") and not (project / "ran").exists()
+        assert session.client.execute("gpaLsp.answerMeasuring", "once") == "answered"
         session.wait_for_state("failed")  # it writes no report
-        assert (project / "ran").exists() and len(session.questions()) == asked
+        assert (project / "ran").exists() and len(session.client.questions()) == asked
     finally:
         session.client.kill()
 
@@ -149,20 +123,22 @@ def test_where_questions_are_in_the_way_a_save_only_says_that_it_waits(project: 
     command = write_profiler(project, f"open({str(project / 'ran')!r}, 'w')")
     session = Session(project, command, questions=False)
     try:
-        session.save()
+        session.client.save(session.uri)
         message = session.client.wait_for("window/showMessage")["message"]
         assert "a save waits for your answer (gpaLsp.answerMeasuring)" in message and "profile.py" in message
         session.wait_for_state("asking")
-        assert session.questions() == []
-        assert session.execute("gpaLsp.answerMeasuring") == "asked"  # who wants to see it is asked, and says "once"
+        assert session.client.questions() == []
+        assert (
+            session.client.execute("gpaLsp.answerMeasuring") == "asked"
+        )  # who wants to see it is asked, and says "once"
         session.wait_for_state("failed")
-        assert (project / "ran").exists() and len(session.questions()) == 1
+        assert (project / "ran").exists() and len(session.client.questions()) == 1
         session.client.forget()
-        session.save()
+        session.client.save(session.uri)
         session.wait_for_state("asking")
-        assert session.execute("gpaLsp.cancelMeasuring") is True
+        assert session.client.execute("gpaLsp.cancelMeasuring") is True
         session.client.wait_for("gpaLsp/status", lambda params: params["question"] == "")
-        assert session.execute("gpaLsp.answerMeasuring", "once") == "nothing"
+        assert session.client.execute("gpaLsp.answerMeasuring", "once") == "nothing"
     finally:
         session.client.kill()
 
@@ -172,12 +148,12 @@ def test_nothing_runs_that_the_user_did_not_confirm(project: Path, answer: str |
     command = write_profiler(project, f"open({str(project / 'ran')!r}, 'w')")
     session = Session(project, command, answer=answer, status=False)
     try:
-        session.save()
-        wait_until(session.questions, "the user is asked")
-        session.execute(
+        session.client.save(session.uri)
+        wait_until(session.client.questions, "the user is asked")
+        session.client.execute(
             "gpaLsp.measure", session.uri
         )  # who asks for it is asked again, once the first answer was heard
-        wait_until(lambda: len(session.questions()) == 2, "the user is asked again")
+        wait_until(lambda: len(session.client.questions()) == 2, "the user is asked again")
         assert not (project / "ran").exists()
         assert "gpaLsp" not in session.output()
     finally:
@@ -188,15 +164,15 @@ def test_nothing_runs_in_a_workspace_that_is_not_trusted(project: Path) -> None:
     command = write_profiler(project, f"open({str(project / 'ran')!r}, 'a').write('once ')")
     session = Session(project, command, trusted=False)
     try:
-        session.save()
-        assert session.execute("gpaLsp.measure", session.uri) is False
+        session.client.save(session.uri)
+        assert session.client.execute("gpaLsp.measure", session.uri) is False
         message = session.client.wait_for("window/showMessage")["message"]
         assert "not trusted" in message
-        assert session.questions() == [] and not (project / "ran").exists()
-        session.execute("gpaLsp.setTrust", True)
-        session.save()
+        assert session.client.questions() == [] and not (project / "ran").exists()
+        session.client.execute("gpaLsp.setTrust", True)
+        session.client.save(session.uri)
         session.wait_for_state("failed")  # it runs when trust was given, and writes no report
-        assert (project / "ran").read_text() == "once " and len(session.questions()) == 1
+        assert (project / "ran").read_text() == "once " and len(session.client.questions()) == 1
     finally:
         session.client.kill()
 
@@ -211,34 +187,31 @@ def test_cancelling_ends_everything_that_was_started(project: Path) -> None:
     """
     session = Session(project, write_profiler(project, body))
     try:
-        server_alone = find_marked(project)
-        assert session.execute("gpaLsp.measure", session.uri) is True
+        server_alone = find_marked(str(project)).keys()
+        assert session.client.execute("gpaLsp.measure", session.uri) is True
         wait_until(lambda: "hanging" in session.output() and "child" in session.output(), "the run goes on")
-        assert find_marked(project) - server_alone
-        assert session.execute("gpaLsp.cancelMeasuring") is True
-        wait_until(lambda: find_marked(project) <= server_alone, "no process is left")
-        wait_until(lambda: session.execute("gpaLsp.cancelMeasuring") is False, "there is nothing left to cancel")
+        assert find_marked(str(project)).keys() - server_alone
+        assert session.client.execute("gpaLsp.cancelMeasuring") is True
+        wait_until(lambda: find_marked(str(project)).keys() <= server_alone, "no process is left")
+        wait_until(lambda: session.client.execute("gpaLsp.cancelMeasuring") is False, "there is nothing left to cancel")
     finally:
         session.client.kill()
 
 
-@pytest.mark.parametrize("ending", ["shutdown", "kill"])
-def test_no_process_outlives_the_server(project: Path, ending: str) -> None:
+def test_no_process_outlives_a_server_that_is_killed(project: Path) -> None:
     body = "print('hanging', flush=True)\ntime.sleep(3600)"
     session = Session(project, write_profiler(project, body))
-    session.execute("gpaLsp.measure", session.uri)
+    session.client.execute("gpaLsp.measure", session.uri)
     wait_until(lambda: "hanging" in session.output(), "the run goes on")
-    if ending == "shutdown":
-        assert session.client.shut_down() == 0
     session.client.kill()
-    wait_until(lambda: not find_marked(project), "no process is left")
+    wait_until_gone(str(project))
 
 
 def test_a_failure_is_explained(project: Path) -> None:
     body = "print('==ERROR== ERR_NVGPUCTRPERM - The user does not have permission')\nsys.exit(1)"
     session = Session(project, write_profiler(project, body))
     try:
-        session.save()
+        session.client.save(session.uri)
         message = session.client.wait_for("window/showMessage")["message"]
         assert "performance counters" in message
         assert "NVreg_RestrictProfilingToAdminUsers" in message + session.output()
@@ -260,7 +233,7 @@ def test_settings_of_the_workspace_start_nothing_by_themselves(start_client: Sta
     client.initialize(project, initializationOptions={"client": {"status": False}})
     uri = client.open(project / "saxpy.cu")
     client.wait_for_diagnostics(uri)
-    client.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
+    client.save(uri)
     client.wait_for_request("window/showMessageRequest")
     client.wait_for("window/showMessage", lambda params: "nothing was run" in params["message"])
     assert not (project / "ran").exists()

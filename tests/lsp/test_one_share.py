@@ -1,7 +1,6 @@
 """A cause has one share, whichever view tells of it: hint, heat, problem, hover, and what the page lists by line."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,6 @@ from tests.lsp.raw_client import ALL_CAPABILITIES, RawClient
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
     return make_workspace(tmp_path / "relax")
-
-
-@pytest.fixture
-def client() -> Iterator[RawClient]:
-    made = RawClient()
-    yield made
-    made.kill()
 
 
 def find_share(text: str, words: str) -> str:

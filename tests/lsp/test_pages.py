@@ -15,10 +15,6 @@ from tests.lsp.conftest import StartClient, make_workspace, start_clients
 from tests.lsp.raw_client import ALL_CAPABILITIES, RawClient
 
 
-def run(client: RawClient, command: str, *arguments: object) -> object:
-    return client.request("workspace/executeCommand", {"command": command, "arguments": list(arguments)})
-
-
 def ready(client: RawClient, workspace: Path, **more: object) -> str:
     client.initialize(workspace, **more)
     uri = client.open(workspace / "saxpy.cu")
@@ -36,7 +32,7 @@ def lent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RawClient]:
 
 
 def list_kernels(client: RawClient) -> list[dict[str, object]]:
-    found = run(client, "gpaLsp.listKernels")
+    found = client.execute("gpaLsp.listKernels")
     assert isinstance(found, list)
     return found
 
@@ -52,7 +48,7 @@ def test_a_client_that_shows_pages_gets_the_file_and_nothing_is_opened(
     client = start_client()
     ready(client, workspace, initializationOptions={"client": {"pages": True}})
     (kernel,) = list_kernels(client)
-    answer = run(client, "gpaLsp.showPage", kernel["mangled"])
+    answer = client.execute("gpaLsp.showPage", kernel["mangled"])
     page = read_page(answer)
     assert "saxpy" in page
     assert re.search(r"<html[^>]* lang=", page)
@@ -66,7 +62,7 @@ def test_a_client_that_shows_pages_gets_the_file_and_nothing_is_opened(
 def test_other_clients_are_asked_to_open_a_browser(start_client: StartClient, workspace: Path) -> None:
     client = start_client()
     ready(client, workspace)
-    answer = run(client, "gpaLsp.showPage")
+    answer = client.execute("gpaLsp.showPage")
     shown = client.wait_for_request("window/showDocument")
     assert isinstance(answer, dict)
     assert (shown["uri"], shown["external"]) == (answer["uri"], True)
@@ -76,7 +72,7 @@ def test_other_clients_are_asked_to_open_a_browser(start_client: StartClient, wo
 def test_a_client_that_opens_nothing_is_told_the_file(start_client: StartClient, workspace: Path) -> None:
     client = start_client()
     ready(client, workspace, capabilities={**ALL_CAPABILITIES, "window": {}})
-    answer = run(client, "gpaLsp.showPage")
+    answer = client.execute("gpaLsp.showPage")
     assert isinstance(answer, dict)
     client.wait_for("window/showMessage", lambda params: "the report is in" in params["message"])
 
@@ -84,7 +80,7 @@ def test_a_client_that_opens_nothing_is_told_the_file(start_client: StartClient,
 def test_the_page_opens_at_the_kernel_of_a_line(start_client: StartClient, workspace: Path) -> None:
     client = start_client()
     uri = ready(client, workspace, initializationOptions={"client": {"pages": True}})
-    answer = run(client, "gpaLsp.showPage", uri, 4)
+    answer = client.execute("gpaLsp.showPage", uri, 4)
     assert isinstance(answer, dict)
     assert answer["place"] == "#k0"
 
@@ -93,29 +89,29 @@ def test_a_profile_is_opened_as_its_page(start_client: StartClient, workspace: P
     client = start_client()
     uri = ready(client, workspace, initializationOptions={"client": {"pages": True}})
     profile = workspace / "saxpy.ncu-rep"
-    answer = run(client, "gpaLsp.openReport", profile.as_uri(), uri, 4)
+    answer = client.execute("gpaLsp.openReport", profile.as_uri(), uri, 4)
     assert "saxpy" in read_page(answer)
     assert isinstance(answer, dict)
     assert answer["place"] == "#k0"
     broken = workspace / "broken.ncu-rep"
     broken.write_bytes(b"no report")
-    failed = run(client, "gpaLsp.openReport", broken.as_uri())
+    failed = client.execute("gpaLsp.openReport", broken.as_uri())
     assert isinstance(failed, dict)
     assert "broken.ncu-rep" in failed["failure"]
-    assert run(client, "gpaLsp.openReport", "untitled:x") is None
+    assert client.execute("gpaLsp.openReport", "untitled:x") is None
 
 
 def test_without_a_profile_it_says_so(start_client: StartClient, tmp_path: Path) -> None:
     client = start_client()
     client.initialize(tmp_path)
-    assert run(client, "gpaLsp.showPage") is None
+    assert client.execute("gpaLsp.showPage") is None
     client.wait_for("window/showMessage", lambda params: "nothing to show" in params["message"])
 
 
 def test_a_place_of_the_page_leads_to_the_line(start_client: StartClient, workspace: Path) -> None:
     client = start_client()
     uri = ready(client, workspace)
-    location = run(client, "gpaLsp.openPlace", "saxpy.cu", 5)
+    location = client.execute("gpaLsp.openPlace", "saxpy.cu", 5)
     assert isinstance(location, dict)
     assert (location["uri"], location["range"]["start"]["line"]) == (uri, 4)
     shown = client.wait_for_request("window/showDocument")
@@ -124,17 +120,19 @@ def test_a_place_of_the_page_leads_to_the_line(start_client: StartClient, worksp
 
 @pytest.mark.parametrize(
     "arguments",
-    [(), ("saxpy.cu",), ("saxpy.cu", "5"), ("saxpy.cu", True), ("saxpy.cu", 0), (5, 5), ("saxpy.cu", 1 << 40)],
+    [(), ("saxpy.cu",), ("saxpy.cu", "5"), ("saxpy.cu", True), ("saxpy.cu", 0), ("saxpy.cu", 1 << 40)],
 )
 def test_what_is_no_place_is_nothing(lent: RawClient, arguments: tuple[object, ...]) -> None:
-    assert run(lent, "gpaLsp.openPlace", *arguments) is None
+    assert lent.execute("gpaLsp.openPlace", *arguments) is None
     assert [request for request in lent.requests if request["method"] == "window/showDocument"] == []
+    params = {"command": "gpaLsp.openPlace", "arguments": [5, 5]}
+    assert "argument 1 is no text" in lent.request_whole("workspace/executeCommand", params)["error"]["message"]
 
 
 @pytest.mark.parametrize("file", ["/etc/passwd", "../../etc/passwd", "other.cu"])
 def test_only_files_of_profiles_are_opened(lent: RawClient, file: str) -> None:
     lent.forget()
-    assert run(lent, "gpaLsp.openPlace", file, 1) is None
+    assert lent.execute("gpaLsp.openPlace", file, 1) is None
     lent.wait_for("window/showMessage", lambda params: "not on this machine" in params["message"])
 
 
@@ -142,7 +140,7 @@ def test_the_page_holds_the_source_that_was_measured(start_client: StartClient, 
     """It is packed into the page; what is unpacked has its lines."""
     client = start_client()
     ready(client, workspace, initializationOptions={"client": {"pages": True}})
-    page = read_page(run(client, "gpaLsp.showPage"))
+    page = read_page(client.execute("gpaLsp.showPage"))
     packed = re.findall(r'<script type="text/plain" id="packed\d+">([^<]+)</script>', page)
     texts = [gzip.decompress(base64.b64decode(one)).decode() for one in packed]
     line = SOURCE.splitlines()[4].strip()

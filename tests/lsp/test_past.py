@@ -55,7 +55,7 @@ def test_a_new_measurement_is_compared_with_the_last_one(start_client: StartClie
     assert "−50 % since" in title
     assert "this line: " in read_hover(client, uri, 5) and "since the last run" in read_hover(client, uri, 5)
     said = "200 µs → 100 µs over 2 runs; no regression"
-    page = client.request("workspace/executeCommand", {"command": "gpaLsp.showLine", "arguments": [uri, 4]})
+    page = client.execute("gpaLsp.showLine", uri, 4)
     assert f"**history** █▁ {said}" in page
     for command, *arguments in (("showPage",), ("openReport", (workspace / "saxpy.ncu-rep").as_uri())):
         answer = client.request("workspace/executeCommand", {"command": f"gpaLsp.{command}", "arguments": arguments})
@@ -79,11 +79,11 @@ def test_an_older_measurement_read_later_is_the_past_too(start_client: StartClie
 def test_a_baseline_can_be_pinned_and_taken_away(start_client: StartClient, workspace: Path) -> None:
     write_profile(workspace / "saxpy.ncu-rep", LISTING, NAME, "time 200000", "measured 2000")
     client, uri = start(start_client, workspace)
-    assert client.request("workspace/executeCommand", {"command": "gpaLsp.pinBaseline"}) == 1
+    assert client.execute("gpaLsp.pinBaseline") == 1
     wait_for_lens(client, uri, "this is the baseline")
-    assert client.request("workspace/executeCommand", {"command": "gpaLsp.unpinBaseline"}) == 1
+    assert client.execute("gpaLsp.unpinBaseline") == 1
     assert "baseline" not in read_lens(client, uri)
-    assert client.request("workspace/executeCommand", {"command": "gpaLsp.unpinBaseline"}) == 0
+    assert client.execute("gpaLsp.unpinBaseline") == 0
 
 
 def test_the_saved_copy_of_a_source_maps_its_lines(start_client: StartClient, workspace: Path, tmp_path: Path) -> None:

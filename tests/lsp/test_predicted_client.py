@@ -73,10 +73,6 @@ def is_emulated(diagnostic: Any) -> bool:
     return str(diagnostic["code"]).startswith("emulated")
 
 
-def run(client: RawClient, command: str, *arguments: Any) -> Any:
-    return client.request("workspace/executeCommand", {"command": command, "arguments": list(arguments)})
-
-
 def test_a_described_source_from_opening_to_a_broken_description(client: RawClient, source: Path) -> None:
     uri = start(client, source)
     found = client.wait_for_diagnostics(uri, lambda found: any(is_emulated(one) for one in found))
@@ -94,9 +90,9 @@ def test_a_described_source_from_opening_to_a_broken_description(client: RawClie
     assert "**Emulated** · `gather`" in hover["contents"]["value"]
     assert "loads of `x`: **32 sectors per request**" in hover["contents"]["value"]
 
-    text = run(client, "gpaLsp.showPrediction", uri, 0)
+    text = client.execute("gpaLsp.showPrediction", uri, 0)
     assert text.startswith("# Predictions for k.cu")
-    page = run(client, "gpaLsp.showPrediction", uri, 0, "page")
+    page = client.execute("gpaLsp.showPrediction", uri, 0, "page")
     assert page["uri"].endswith(".html") and page["place"] == "#k0"
 
     description = source.with_name("k.launch.toml")
@@ -126,7 +122,7 @@ def test_a_launch_is_described_where_there_is_none(client: RawClient, source: Pa
     assert action["title"] == "Describe a launch of lone"
     assert client.request("codeAction/resolve", action) == action, "some clients run what this answers"
     client.replies["workspace/applyEdit"] = lambda params: {"applied": True}
-    text = run(client, action["command"]["command"], *action["command"]["arguments"])
+    text = client.execute(action["command"]["command"], *action["command"]["arguments"])
     assert 'kernel = "lone"' in text
     changes = client.wait_for_request("workspace/applyEdit")["edit"]["changes"]
     ((changed, (insertion,)),) = changes.items()
@@ -172,16 +168,16 @@ def test_a_launch_that_is_described_runs_within_the_budget_on_the_gpu_of_the_wor
     }
     (source.parent / "run.gpa-profile.json").write_text(json.dumps(report))
     uri = start(client, source)
-    wait_until(lambda: list_lenses(client, uri), client.messages)
+    wait_until(lambda: client.titles(uri), client.messages)
     client.replies["workspace/applyEdit"] = lambda params: {"applied": True}
-    text = run(client, "gpaLsp.describeLaunch", uri, "_Z6forcesPKfPfi")
+    text = client.execute("gpaLsp.describeLaunch", uri, "_Z6forcesPKfPfi")
     assert text is not None, (client.messages(), client.errors[-1500:])
     source.with_name("k.launch.toml").write_text(text)
-    client.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
+    client.save(uri)
     wait_until(lambda: find_predicted(client, uri), client.messages)
     (title,) = find_predicted(client, uri)
     assert title.startswith("predicted: ") and "emulated" not in title, (title, text)
-    page = run(client, "gpaLsp.showPrediction", uri, 0)
+    page = client.execute("gpaLsp.showPrediction", uri, 0)
     assert "RTX 5090" in page and "A100" not in page, page
 
 
@@ -193,30 +189,25 @@ def test_sizes_that_nothing_says_are_asked_for(client: RawClient, source: Path) 
     answers: list[str | None] = [None, "threads = 96", "rows = 3"]
     client.replies["gpaLsp/askForText"] = lambda params: asked.append(params) or answers.pop(0)
     client.replies["workspace/applyEdit"] = lambda params: {"applied": True}
-    assert run(client, "gpaLsp.describeLaunch", uri, "_Z4lonePf") is None
+    assert client.execute("gpaLsp.describeLaunch", uri, "_Z4lonePf") is None
     assert asked[0]["value"].startswith("threads = ") and "How large is a launch of lone?" in asked[0]["text"]
-    assert "threads = 96  # as told" in run(client, "gpaLsp.describeLaunch", uri, "_Z4lonePf")
-    assert run(client, "gpaLsp.describeLaunch", uri, "_Z4lonePf") is None
+    assert "threads = 96  # as told" in client.execute("gpaLsp.describeLaunch", uri, "_Z4lonePf")
+    assert client.execute("gpaLsp.describeLaunch", uri, "_Z4lonePf") is None
     assert any("no size is called rows; there are threads" in text for text in client.messages()), client.messages()
     assert len(asked) == 3
 
 
-def list_lenses(client: RawClient, uri: str) -> list[str]:
-    lenses = client.request("textDocument/codeLens", {"textDocument": {"uri": uri}}) or []
-    return [one["command"]["title"] for one in lenses]
-
-
 def find_predicted(client: RawClient, uri: str) -> list[str]:
-    return [one for one in list_lenses(client, uri) if one.startswith("predicted: ")]
+    return [one for one in client.titles(uri) if one.startswith("predicted: ")]
 
 
 def test_nothing_is_emulated_without_trust(client: RawClient, source: Path) -> None:
     uri = start(client, source, trusted=False)
     assert client.request("textDocument/codeLens", {"textDocument": {"uri": uri}}) is None
-    assert run(client, "gpaLsp.showPrediction", uri, 0) is None
-    assert run(client, "gpaLsp.describeLaunch", uri, "_Z4lonePf") is None
-    run(client, "gpaLsp.setTrust", True)
+    assert client.execute("gpaLsp.showPrediction", uri, 0) is None
+    assert client.execute("gpaLsp.describeLaunch", uri, "_Z4lonePf") is None
+    client.execute("gpaLsp.setTrust", True)
     wait_for(client, uri, is_emulated)
     client.forget()
-    run(client, "gpaLsp.setTrust", False)
+    client.execute("gpaLsp.setTrust", False)
     client.wait_for_diagnostics(uri, lambda found: found == [])

@@ -38,20 +38,11 @@ class Editor:
         self.uri = self.client.open(folder / "symbols.cu")
 
     def record(self, *arguments: Any) -> Any:
-        params = {"command": "gpaLsp.recordLaunches", "arguments": list(arguments)}
-        return self.client.request("workspace/executeCommand", params)
-
-    def questions(self) -> list[str]:
-        asked = [one for one in self.client.requests if one["method"] == "window/showMessageRequest"]
-        return [str(one["params"]["message"]) for one in asked]
+        return self.client.execute("gpaLsp.recordLaunches", *arguments)
 
     def said(self) -> str:
         shown = [one for one in self.client.notifications if one["method"] == "window/showMessage"]
         return "\n".join(str(one["params"]["message"]) for one in shown)
-
-    def lenses(self) -> list[str]:
-        found = self.client.request("textDocument/codeLens", {"textDocument": {"uri": self.uri}})
-        return [str(lens["command"]["title"]) for lens in found or ()]
 
     def ran(self) -> bool:
         return (self.folder / "ran").exists()
@@ -80,22 +71,24 @@ def start(tmp_path: Path) -> Iterator[Start]:
 def test_allowed_it_is_described_emulated_and_shown_with_every_save(start: Start) -> None:
     require_compiler()
     editor = start(recordCommand=PROGRAM, recordBuildCommand=BUILD)
-    assert not any("predicted" in title for title in editor.lenses())
+    assert not any("predicted" in title for title in editor.client.titles(editor.uri))
     assert editor.record(editor.uri) is True
     editor.wait_for_words("recorded launches of 1 kernel: filter")
-    (question,) = editor.questions()
+    (question,) = editor.client.questions()
     assert "Recording launches runs a program in " in question and "touch ran" in question and "nvcc" in question
     assert editor.ran() and "recording" in {
         one["params"]["state"] for one in editor.client.notifications if one["method"] == "gpaLsp/status"
     }
     assert list((editor.folder / "symbols.launches").glob("*.bin"))
-    wait_until(lambda: any("predicted" in title for title in editor.lenses()), "the launch is emulated")
+    wait_until(
+        lambda: any("predicted" in title for title in editor.client.titles(editor.uri)), "the launch is emulated"
+    )
     text = (editor.folder / "symbols.cu").read_text()
     broken = text.replace("out[i] = ", "out[i + 1000000] = ")
     assert broken != text
     (editor.folder / "symbols.cu").write_text(broken)
     editor.client.change(editor.uri, 2, broken)
-    editor.client.notify("textDocument/didSave", {"textDocument": {"uri": editor.uri}})
+    editor.client.save(editor.uri)
     editor.client.wait_for_diagnostics(
         editor.uri, lambda found: any(one["code"] == "emulated out-of-bounds-access" for one in found)
     )
@@ -106,7 +99,7 @@ def test_nothing_runs_before_the_answer_or_against_it(answer: str, start: Start)
     editor = start(answer=answer)
     line = "/bin/sh -c 'touch ran'"
     assert editor.record(None, line) is True
-    wait_until(editor.questions, "the user is asked")
+    wait_until(editor.client.questions, "the user is asked")
     if answer == "Never":
         assert editor.record(None, "") is False  # no command in the settings either
         editor.wait_for_words("set gpaLsp.emulation.recordCommand")
@@ -117,9 +110,9 @@ def test_nothing_runs_before_the_answer_or_against_it(answer: str, start: Start)
     (editor.folder / "ran").unlink()
     assert editor.record(None, line) is True
     wait_until(editor.ran, "it runs again, unasked")
-    assert len(editor.questions()) == 1
+    assert len(editor.client.questions()) == 1
     assert editor.record(None, "/bin/sh -c 'touch other'") is True
-    wait_until(lambda: len(editor.questions()) == 2, "another command is another question")
+    wait_until(lambda: len(editor.client.questions()) == 2, "another command is another question")
 
 
 def test_a_workspace_without_trust_runs_nothing_and_asks_nothing(start: Start) -> None:
@@ -127,7 +120,7 @@ def test_a_workspace_without_trust_runs_nothing_and_asks_nothing(start: Start) -
     assert editor.record(editor.uri) is False
     assert editor.record(None, ["/bin/sh", "-c", "touch ran"]) is False
     editor.wait_for_words("nothing is run in a workspace that is not trusted")
-    assert not editor.questions() and not editor.ran()
+    assert not editor.client.questions() and not editor.ran()
 
 
 def test_a_running_program_is_cancelled(start: Start) -> None:

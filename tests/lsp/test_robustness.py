@@ -251,7 +251,7 @@ def test_strange_notifications_do_no_harm(session: Session) -> None:
         document = {"uri": uri, "version": 2}
         client.notify("textDocument/didOpen", {"textDocument": item})
         client.notify("textDocument/didChange", {"textDocument": document, "contentChanges": [edit]})
-        client.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
+        client.save(uri)
         client.post("textDocument/hover", {"textDocument": {"uri": uri}, "position": {"line": 0, "character": 0}})
         client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
     for data in (*DATA, *WORTHLESS, nest(200)):

@@ -69,9 +69,8 @@ def met(shared: Met) -> Iterator[Met]:
     assert shared.client._responses == {}
 
 
-def hover(client: RawClient, uri: str, line: int = 5) -> str:
-    params = {"textDocument": {"uri": uri}, "position": {"line": line - 1, "character": 0}}
-    return str(client.request("textDocument/hover", params)["contents"]["value"])
+def hover(client: RawClient, uri: str) -> str:
+    return str(client.hover(uri, 5)["contents"]["value"])
 
 
 def fail(client: RawClient, method: str, params: Any) -> int:

@@ -11,12 +11,11 @@ from typing import Any
 
 import pytest
 
+from tests.collect.processes import MARK, find_children, find_marked, is_alive, measure_peak_bytes, wait_until_gone
 from tests.editor.views import LISTING, SOURCE
 from tests.lsp.conftest import LISTINGS, make_ancient, write_profile
 from tests.lsp.raw_client import RawClient
-from tests.lsp.test_measuring import NAME, find_marked, write_profiler
-from tests.lsp.test_security import measure_peak_bytes
-from tests.lsp.test_server import find_children, is_alive
+from tests.lsp.test_measuring import NAME, write_profiler
 from tests.patience import LIMIT_S, wait_until
 
 
@@ -53,7 +52,7 @@ def start(project: Path) -> Iterator[Callable[..., StallingClient]]:
     clients: list[StallingClient] = []
 
     def begin(**settings: Any) -> StallingClient:
-        mark = {"GPA_LSP_MARK": str(project), "GPA_LSP_CACHE_DIR": str(project.parent / "cache")}
+        mark = {MARK: str(project), "GPA_LSP_CACHE_DIR": str(project.parent / "cache")}
         clients.append(StallingClient(environment={**LISTINGS, **mark}, settings=settings))
         clients[-1].initialize(project, initializationOptions={"client": {"status": True, "output": True}})
         return clients[-1]
@@ -81,7 +80,7 @@ def open_large_document(client: RawClient, project: Path) -> dict[str, Any]:
         NAME[1:],
     )
     client.wait_for("gpaLsp/status", lambda status: status["kernels"] == 1)
-    (kernel,) = client.request("workspace/executeCommand", {"command": "gpaLsp.listKernels"})
+    (kernel,) = client.execute("gpaLsp.listKernels")
     text = client.request("workspace/textDocumentContent", {"uri": kernel["sassUri"]})["text"]
     assert len(text) > 100_000
     return {"method": "workspace/textDocumentContent", "params": {"uri": kernel["sassUri"]}}
@@ -103,7 +102,7 @@ def test_a_client_that_never_reads_again_is_left(start: Callable[..., StallingCl
     client.process.wait(LIMIT_S)
     print(f"left after {sent} requests, at {peak >> 20} MB")
     assert peak < 400 << 20
-    wait_until(lambda: not find_marked(project), "no process is left")
+    wait_until_gone(str(project))
 
 
 def test_the_end_of_stdin_is_heard_behind_a_full_pipe(start: Callable[..., StallingClient], project: Path) -> None:
@@ -120,7 +119,7 @@ def test_the_end_of_stdin_is_heard_behind_a_full_pipe(start: Callable[..., Stall
     assert client.process.poll() is None and client.process.stdin is not None
     client.process.stdin.close()
     client.process.wait(LIMIT_S)
-    wait_until(lambda: not find_marked(project), "no process is left")
+    wait_until_gone(str(project))
 
 
 def wait_for_tools(client: RawClient, count: int) -> None:
@@ -185,4 +184,4 @@ def test_leaving_in_the_middle_of_work(
         assert client.process.stdin is not None
         client.process.stdin.close()
         assert client.process.wait(LIMIT_S) == 1
-    wait_until(lambda: not any(map(is_alive, processes)) and not find_marked(project), "no process is left")
+    wait_until(lambda: not any(map(is_alive, processes)) and not find_marked(str(project)), "no process is left")

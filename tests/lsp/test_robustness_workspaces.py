@@ -24,10 +24,10 @@ from gpa_lsp.editor.protocol.profile_messages import (
 )
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.snapshot import Snapshot
+from tests.collect.processes import measure_peak_bytes
 from tests.editor.views import LISTING, SOURCE, make_profile
 from tests.lsp.conftest import LISTINGS, let_look_twice, list_kernels, make_ancient, write_profile
 from tests.lsp.raw_client import RawClient
-from tests.lsp.test_security import measure_peak_bytes
 from tests.patience import wait_until, wait_until_so
 from tests.report_builder import build_kernel
 
@@ -198,10 +198,20 @@ async def test_the_newest_of_too_many_profiles_are_read(profiles: Path, monkeypa
 
 
 async def test_profiles_that_need_too_much_memory_are_left_out(profiles: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest of them."""
     monkeypatch.setattr(loader_module, "MOST_KEPT_BYTES", 1000)
+    now = time.time()
+    for number in range(60):
+        os.utime(profiles / f"{number:02}.ncu-rep", (now - 1000 + number, now - 1000 + number))
     audience = Audience()
     await load(profiles, audience, lambda: any("MiB" in text for text in audience.warnings) and count(audience) == 10)
     assert max(len(snapshot.profiles) for snapshot in audience.snapshots) == 10
+    assert (
+        sorted(path.name for path in audience.snapshots[-1].profiles)
+        == [f"{number:02}.ncu-rep" for number in range(60) if number % 3][-10:]
+    )
+    (warning,) = (text for text in audience.warnings if "MiB" in text)
+    assert "first" in warning and "gpaLsp.profileGlobs" in warning
 
 
 def test_a_look_at_everything(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import socket
 import sys
 import zipfile
@@ -12,13 +11,13 @@ from typing import Any
 
 import pytest
 
+from tests.collect.processes import find_children, measure_peak_bytes
 from tests.editor.views import LISTING, SOURCE
 from tests.lsp.conftest import LISTINGS, make_ancient, make_old, write_profile
 from tests.lsp.raw_client import RawClient
 from tests.lsp.recorder import Recorder, find_strace, list_foreign
 from tests.lsp.test_robustness import make_project, wait_until
 from tests.lsp.test_safe_markdown import list_dangers
-from tests.lsp.test_server import find_children
 from tests.zstandard import zstd
 
 EVIL_NAME = "saxpy`[x](command:evil) ![i](https://e/x.png) <img src=x> \u202e\x1b[2J " + "A<" * 50_000
@@ -156,7 +155,7 @@ def ask_everything(client: RawClient, uris: list[str]) -> list[Any]:
     found.append(client.request("workspace/symbol", {"query": ""}))
     commands = ("listKernels", "listHotSpots", "showReport", "showHistory", "pinBaseline")
     found += [client.request("workspace/executeCommand", {"command": f"gpaLsp.{command}"}) for command in commands]
-    for kernel in client.request("workspace/executeCommand", {"command": "gpaLsp.listKernels"}):
+    for kernel in client.execute("gpaLsp.listKernels"):
         arguments = {"command": "gpaLsp.showKernel", "arguments": [kernel["mangled"]]}
         found.append(client.request("workspace/executeCommand", arguments))
     return found
@@ -185,9 +184,7 @@ def ask_about(client: RawClient, uri: str) -> Iterator[Any]:
 
 def open_sass(client: RawClient) -> list[str]:
     """Open every SASS document."""
-    uris = [
-        kernel["sassUri"] for kernel in client.request("workspace/executeCommand", {"command": "gpaLsp.listKernels"})
-    ]
+    uris = [kernel["sassUri"] for kernel in client.execute("gpaLsp.listKernels")]
     for uri in uris:
         text = client.request("workspace/textDocumentContent", {"uri": uri})["text"]
         item = {"uri": uri, "languageId": "nvsass", "version": 1, "text": text}
@@ -272,16 +269,6 @@ def write_bombs(folder: Path, outside: Path) -> list[str]:
     for bomb in bombs:
         make_old(bomb)
     return [bomb.name for bomb in bombs]
-
-
-def measure_peak_bytes(process_id: int) -> int:
-    """The most memory a process has had; 0 when it is gone."""
-    try:
-        status = Path(f"/proc/{process_id}/status").read_text()
-    except OSError:
-        return 0
-    found = re.search(r"VmHWM:\s*(\d+) kB", status)
-    return 1024 * int(found[1]) if found else 0
 
 
 def test_profiles_that_mean_harm_cost_little_and_are_named(tmp_path: Path) -> None:

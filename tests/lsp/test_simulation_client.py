@@ -1,7 +1,6 @@
 """The real server over the wire: a described launch is simulated on save and when asked for, marked, and gives way to what was measured."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
@@ -41,13 +40,6 @@ LINE = 2
 
 
 @pytest.fixture
-def client() -> Iterator[RawClient]:
-    made = RawClient()
-    yield made
-    made.kill()
-
-
-@pytest.fixture
 def source(tmp_path: Path) -> Path:
     path = tmp_path / "wörk" / "k.cu"
     path.parent.mkdir()
@@ -70,10 +62,6 @@ def describe(source: Path) -> None:
     source.with_name("k.launch.toml").write_text(DESCRIPTION)
 
 
-def save(client: RawClient, uri: str) -> None:
-    client.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
-
-
 def wait_for_heat(client: RawClient, uri: str) -> Any:
     return client.wait_for("gpaLsp/heat", lambda heat: heat["uri"] == uri and heat["marks"])
 
@@ -84,10 +72,6 @@ def list_actions(client: RawClient, uri: str, line: int = 0) -> list[Any]:
     return [one for one in client.request("textDocument/codeAction", asked) or [] if "Simulate" in one["title"]]
 
 
-def run(client: RawClient, command: str, *arguments: Any) -> Any:
-    return client.request("workspace/executeCommand", {"command": command, "arguments": list(arguments)})
-
-
 def wait_for_static(client: RawClient, uri: str) -> None:
     client.wait_for_diagnostics(uri, lambda found: any(str(one["code"]).startswith("emulated") for one in found))
 
@@ -96,11 +80,11 @@ def test_a_save_simulates_and_every_view_says_so(client: RawClient, source: Path
     describe(source)
     uri = start(client, source)
     wait_for_static(client, uri)
-    save(client, uri)
+    client.save(uri)
     heat = wait_for_heat(client, uri)
     assert LINE in heat["simulated"] and heat["unverified"] == []
     document = {"textDocument": {"uri": uri}}
-    titles = [one["command"]["title"] for one in client.request("textDocument/codeLens", document)]
+    titles = client.titles(uri)
     assert any("gather · " in one and "s simulated" in one for one in titles), titles
     whole = {"start": {"line": 0, "character": 0}, "end": {"line": 9, "character": 0}}
     hints = client.request("textDocument/inlayHint", {**document, "range": whole})
@@ -112,7 +96,7 @@ def test_a_save_simulates_and_every_view_says_so(client: RawClient, source: Path
     assert labels and all(one.endswith(" simulated") and len(one) <= 43 for one in labels), labels
     hover = client.request("textDocument/hover", {**document, "position": {"line": LINE, "character": 4}})
     assert "simulated, not measured" in hover["contents"]["value"]
-    assert "sectors per access" in run(client, "gpaLsp.showLine", uri, LINE)
+    assert "sectors per access" in client.execute("gpaLsp.showLine", uri, LINE)
     listed = client.request("textDocument/documentSymbol", document)
     assert "simulated" in listed[0]["detail"]
     assert client.shut_down() == 0
@@ -122,10 +106,10 @@ def test_where_saves_do_not_simulate_the_action_does(client: RawClient, source: 
     describe(source)
     uri = start(client, source, on_save=False)
     wait_for_static(client, uri)
-    save(client, uri)
+    client.save(uri)
     (action,) = list_actions(client, uri)
     assert action["title"] == "Simulate the described launches of gather"
-    assert run(client, action["command"]["command"], *action["command"]["arguments"]) is True
+    assert client.execute(action["command"]["command"], *action["command"]["arguments"]) is True
     said = client.wait_for("window/showMessage", lambda one: "gather on" in one["message"])
     assert "simulated gather on" in said["message"] and "(simulated)" in said["message"]
     assert LINE in wait_for_heat(client, uri)["simulated"]
@@ -135,19 +119,19 @@ def test_a_launch_that_host_code_says_needs_no_description(client: RawClient, so
     source.write_text(SOURCE + HOST)
     uri = start(client, source)
     client.wait_for_diagnostics(uri)
-    save(client, uri)
+    client.save(uri)
     (action,) = list_actions(client, uri)
     assert action["title"] == "Simulate a launch of gather"
-    assert run(client, action["command"]["command"], *action["command"]["arguments"]) is True
+    assert client.execute(action["command"]["command"], *action["command"]["arguments"]) is True
     assert LINE in wait_for_heat(client, uri)["simulated"]
 
 
 def test_nothing_is_simulated_without_trust(client: RawClient, source: Path) -> None:
     describe(source)
     uri = start(client, source, trusted=False)
-    save(client, uri)
+    client.save(uri)
     assert list_actions(client, uri) == []
-    assert run(client, "gpaLsp.simulate", uri) is False
+    assert client.execute("gpaLsp.simulate", uri) is False
     assert client.wait_for("window/showMessage", lambda one: "nothing is simulated" in one["message"])
 
 
@@ -167,7 +151,7 @@ def test_a_measured_kernel_is_put_beside_its_simulation(client: RawClient, sourc
     measure(source)
     uri = start(client, source, pages=True)
     wait_for_heat(client, uri)
-    page = run(client, "gpaLsp.compareSimulated", uri, LINE)
+    page = client.execute("gpaLsp.compareSimulated", uri, LINE)
     assert page is not None, client.messages()
     text = Path(unquote(urlparse(page["uri"]).path)).read_text("utf-8")
     assert "gather: measured and simulated" in text and "k.cu:3 on both sides" in text
@@ -179,9 +163,9 @@ def test_what_cannot_be_compared_says_why(client: RawClient, source: Path) -> No
     source.with_name("k.launch.toml").unlink()
     uri = start(client, source, pages=True)
     wait_for_heat(client, uri)
-    assert run(client, "gpaLsp.compareSimulated") is None
+    assert client.execute("gpaLsp.compareSimulated") is None
     assert client.wait_for("window/showMessage", lambda one: "put the cursor into a measured kernel" in one["message"])
-    assert run(client, "gpaLsp.compareSimulated", uri, LINE) is None
+    assert client.execute("gpaLsp.compareSimulated", uri, LINE) is None
     said = client.wait_for("window/showMessage", lambda one: "not compared" in one["message"])
     assert "No launch description of gather. Create one: use the code action" in said["message"]
 
@@ -190,7 +174,7 @@ def test_nothing_is_compared_without_trust(client: RawClient, source: Path) -> N
     measure(source)
     uri = start(client, source, trusted=False)
     wait_for_heat(client, uri)
-    assert run(client, "gpaLsp.compareSimulated", uri, LINE) is None
+    assert client.execute("gpaLsp.compareSimulated", uri, LINE) is None
     said = client.wait_for("window/showMessage", lambda one: "not compared" in one["message"])
     assert said["message"].endswith("not compared: the workspace is not trusted, or gpaLsp.emulation.enable is off")
 
@@ -200,11 +184,9 @@ def test_what_was_measured_stays(client: RawClient, source: Path) -> None:
     uri = start(client, source)
     assert wait_for_heat(client, uri)["simulated"] == []
     client.forget()
-    save(client, uri)
-    assert run(client, "gpaLsp.simulate", uri) is True
+    client.save(uri)
+    assert client.execute("gpaLsp.simulate", uri) is True
     said = client.wait_for("window/showMessage", lambda one: "gather on" in one["message"])
     assert said["message"].endswith("; measured numbers stay on the lines")
-    titles = [
-        one["command"]["title"] for one in client.request("textDocument/codeLens", {"textDocument": {"uri": uri}})
-    ]
+    titles = client.titles(uri)
     assert not any("simulated" in one for one in titles), titles

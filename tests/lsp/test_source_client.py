@@ -44,10 +44,6 @@ def start(start_client: StartClient, project: Path, **abilities: bool) -> tuple[
     return client, uri
 
 
-def execute(client: RawClient, name: str, *arguments: Any) -> Any:
-    return client.request("workspace/executeCommand", {"command": f"gpaLsp.{name}", "arguments": list(arguments)})
-
-
 def wait_for_heat(client: RawClient, accept: Any) -> Any:
     return client.wait_for("gpaLsp/heat", accept)
 
@@ -89,17 +85,17 @@ def test_a_hint_carries_its_link_over_the_wire(lent: tuple[RawClient, str]) -> N
 
 def test_the_way_to_the_cause_and_back(lent: tuple[RawClient, str]) -> None:
     client, uri = lent
-    (cause,) = execute(client, "findCauses", uri, 5)
+    (cause,) = client.execute("findCauses", uri, 5)
     assert (cause["uri"], cause["range"]["start"]["line"], cause["samples"]) == (uri, 4, 80)
-    (victim,) = execute(client, "findVictims", uri, 4)
+    (victim,) = client.execute("findVictims", uri, 4)
     assert victim["range"]["start"]["line"] == 5
-    document = execute(client, "readDocument", cause["sass"]["uri"])["text"].split("\n")
+    document = client.execute("readDocument", cause["sass"]["uri"])["text"].split("\n")
     assert document[cause["sass"]["range"]["start"]["line"]].partition("LDG.E R2, [R4.64]")[1]
-    assert execute(client, "goToCause", uri, 5) == cause
+    assert client.execute("goToCause", uri, 5) == cause
     shown = client.wait_for_request("window/showDocument")
     assert (shown["uri"], shown["selection"]["start"]["line"]) == (uri, 4)
-    assert [spot["kind"] for spot in execute(client, "listHotSpots", uri)] == ["suffers", "causes", "suffers"]
-    assert execute(client, "listHotSpots") == execute(client, "listHotSpots", uri)
+    assert [spot["kind"] for spot in client.execute("listHotSpots", uri)] == ["suffers", "causes", "suffers"]
+    assert client.execute("listHotSpots") == client.execute("listHotSpots", uri)
 
 
 def test_a_chain_is_opened_item_by_item(lent: tuple[RawClient, str]) -> None:
@@ -113,7 +109,7 @@ def test_a_chain_is_opened_item_by_item(lent: tuple[RawClient, str]) -> None:
     (back,) = client.request("callHierarchy/outgoingCalls", {"item": call["from"]})
     assert (back["to"]["name"], back["to"]["data"]) == (item["name"], item["data"])
     assert back["fromRanges"] == [call["from"]["range"]]
-    (step,) = execute(client, "findChain", uri, 5, "incoming")
+    (step,) = client.execute("findChain", uri, 5, "incoming")
     assert step["item"] == call["from"]
     (deeper,) = client.request("callHierarchy/outgoingCalls", {"item": step["item"]})
     assert deeper["to"]["name"] == item["name"]
@@ -125,7 +121,7 @@ def test_a_client_with_a_tree_of_its_own_leaves_the_call_hierarchy_of_sources_to
     client, uri = start(start_client, project, callHierarchyTree=True)
     params = {"textDocument": {"uri": uri}, "position": {"line": 5, "character": 8}}
     assert client.request("textDocument/prepareCallHierarchy", params) is None
-    assert len(execute(client, "findChain", uri, 5, "incoming")) == 1
+    assert len(client.execute("findChain", uri, 5, "incoming")) == 1
 
 
 def test_kernels_are_symbols(lent: tuple[RawClient, str]) -> None:
@@ -140,7 +136,7 @@ def test_kernels_are_symbols(lent: tuple[RawClient, str]) -> None:
 def test_pictures_are_sent_where_they_are_drawn(start_client: StartClient, project: Path) -> None:
     for images in (True, False):
         client, uri = start(start_client, project, images=images)
-        assert ("](data:image/svg+xml;base64," in execute(client, "showLine", uri, 5)) == images
+        assert ("](data:image/svg+xml;base64," in client.execute("showLine", uri, 5)) == images
 
 
 def test_columns_are_counted_as_agreed_in_files_that_are_not_open(start_client: StartClient, project: Path) -> None:
@@ -150,5 +146,5 @@ def test_columns_are_counted_as_agreed_in_files_that_are_not_open(start_client: 
     client: RawClient = start_client()
     client.initialize(project, {**ALL_CAPABILITIES, "general": {"positionEncodings": ["utf-8"]}})
     client.wait_until_read()
-    ranges = {spot["range"]["start"]["line"]: spot["range"] for spot in execute(client, "listHotSpots")}
+    ranges = {spot["range"]["start"]["line"]: spot["range"] for spot in client.execute("listHotSpots")}
     assert ranges[4]["end"]["character"] == len(source.read_text().splitlines()[4].encode())

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from gpa_lsp.editor.jobs.static import StaticFindings
 from gpa_lsp.editor.static.results import StaticJob, StaticResult
 from gpa_lsp.foundation.processes.async_worker import AsyncWorker
+from tests.collect.processes import find_children
 from tests.lsp.raw_client import RawClient
 from tests.patience import LIMIT_S, wait_until
 
@@ -35,13 +35,6 @@ STATIC = {"static": {"enable": True}}
 
 
 @pytest.fixture
-def client() -> Iterator[RawClient]:
-    made = RawClient()
-    yield made
-    made.kill()
-
-
-@pytest.fixture
 def source(tmp_path: Path) -> Path:
     path = tmp_path / "wörk" / "scale.cu"
     path.parent.mkdir()
@@ -61,16 +54,12 @@ def find_line(client: RawClient, uri: str, line: int) -> Any:
     )
 
 
-def lenses(client: RawClient, uri: str) -> Any:
-    return client.request("textDocument/codeLens", {"textDocument": {"uri": uri}})
-
-
 def test_a_source_without_any_profile_from_opening_to_errors(client: RawClient, source: Path) -> None:
     uri = start(client, source)
     (finding,) = find_line(client, uri, 4)
     assert (finding["source"], finding["code"], finding["severity"]) == ("gpa-lsp", "static double-constants", 3)
     assert "`0.7f`, `0.1f`" in finding["message"] and finding["message"].endswith("(static)")
-    (lens,) = lenses(client, uri)
+    (lens,) = client.request("textDocument/codeLens", {"textDocument": {"uri": uri}})
     assert lens["range"]["start"]["line"] == 0
     title = lens["command"]["title"]
     assert "registers" in title and "occupancy 100 %" in title and title.endswith("· static")
@@ -84,17 +73,17 @@ def test_a_source_without_any_profile_from_opening_to_errors(client: RawClient, 
     assert [one["range"]["start"]["line"] for one in find_line(client, uri, 6)] == [5]
     client.forget()
     client.change(uri, 3, "\n\n" + SOURCE.replace("0.7", "0.7f").replace("0.1", "0.1f"))
-    client.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
+    client.save(uri)
     client.wait_for_diagnostics(uri, lambda found: found == [])
 
     client.forget()
     client.change(uri, 4, SOURCE.replace("x[i] * 0.7", "y[i] * 0.7"))
-    client.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
+    client.save(uri)
     (error,) = [one for one in find_line(client, uri, 4) if one["severity"] == 1]
     assert error["message"] == 'identifier "y" is undefined'
     assert error["code"].startswith("NVRTC")
     assert error["range"]["start"]["character"] == SOURCE.split("\n")[3].index("x[i] *")
-    assert [lens["command"]["title"].endswith("before your edits") for lens in lenses(client, uri)] == [True]
+    assert [title.endswith("before your edits") for title in client.titles(uri)] == [True]
 
     client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
     client.wait_for("textDocument/publishDiagnostics", lambda params: params["diagnostics"] == [])
@@ -103,52 +92,15 @@ def test_a_source_without_any_profile_from_opening_to_errors(client: RawClient, 
 
 def test_nothing_is_compiled_until_the_user_trusts_the_workspace(client: RawClient, source: Path) -> None:
     uri = start(client, source, {**STATIC, "client": {"trusted": False}})
-    client.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
-    assert lenses(client, uri) is None
+    client.save(uri)
+    assert client.titles(uri) == []
     assert [one for one in client.notifications if one["method"] == "textDocument/publishDiagnostics"] == []
-    assert count_children(client.process.pid) == 0
-    client.request("workspace/executeCommand", {"command": "gpaLsp.setTrust", "arguments": [True]})
+    assert find_children(client.process.pid) == set()
+    client.execute("gpaLsp.setTrust", True)
     find_line(client, uri, 4)
-    client.request("workspace/executeCommand", {"command": "gpaLsp.setTrust", "arguments": [False]})
+    client.execute("gpaLsp.setTrust", False)
     client.wait_for_diagnostics(uri, lambda found: found == [])
-    assert lenses(client, uri) is None
-
-
-def test_processes_end_with_the_server_even_when_it_is_killed(client: RawClient, source: Path) -> None:
-    uri = start(client, source)
-    find_line(client, uri, 4)
-    children = list_children(client.process.pid)
-    assert children
-    client.process.kill()
-    client.process.wait()
-    wait_until(lambda: not any(map(is_running, children)), "no process is left")
-
-
-def list_children(process_id: int) -> list[int]:
-    """All processes below one, as far as the system says."""
-    parents: dict[int, int] = {}
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-    found, new = [], [process_id]
-    while new:
-        new = [child for child, parent in parents.items() if parent in new]
-        found.extend(new)
-    return found
-
-
-def count_children(process_id: int) -> int:
-    return len(list_children(process_id))
-
-
-def is_running(process_id: int) -> bool:
-    try:
-        state = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
+    assert client.titles(uri) == []
 
 
 def test_a_naive_transpose_is_found_on_save(client: RawClient, source: Path) -> None:
@@ -158,7 +110,7 @@ def test_a_naive_transpose_is_found_on_save(client: RawClient, source: Path) -> 
     client.notify(
         "textDocument/didChange", {"textDocument": {"uri": uri, "version": 2}, "contentChanges": [{"text": TRANSPOSE}]}
     )
-    client.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
+    client.save(uri)
     (finding,) = find_line(client, uri, 5)
     assert (finding["code"], finding["severity"]) == ("static uncoalesced-accesses", 3)
     assert "32 sectors per request for `n` ≥ 8" in finding["message"] and "(static" in finding["message"]

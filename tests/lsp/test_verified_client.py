@@ -36,13 +36,6 @@ COMPILER = "gpa_lsp.editor.jobs.fix_worker"
 
 
 @pytest.fixture
-def client() -> Iterator[RawClient]:
-    made = RawClient()
-    yield made
-    made.kill()
-
-
-@pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
     return make_workspace(tmp_path / "wörk")
 

@@ -17,10 +17,6 @@ LISTING = """
 """
 
 
-def execute(client: RawClient, name: str, *arguments: Any) -> Any:
-    return client.request("workspace/executeCommand", {"command": f"gpaLsp.{name}", "arguments": list(arguments)})
-
-
 def ask(client: RawClient, method: str, uri: str, **more: Any) -> Any:
     return client.request(f"textDocument/{method}", {"textDocument": {"uri": uri}, **more})
 
@@ -35,8 +31,8 @@ def lent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RawClient, 
         client.initialize(workspace)
         source = client.open(workspace / "saxpy.cu")
         client.wait_for_diagnostics(source)
-        (kernel,) = execute(client, "listKernels")
-        document = execute(client, "readDocument", kernel["sassUri"])
+        (kernel,) = client.execute("listKernels")
+        document = client.execute("readDocument", kernel["sassUri"])
         item = {"uri": kernel["sassUri"], "languageId": document["languageId"], "version": 1, "text": document["text"]}
         client.notify("textDocument/didOpen", {"textDocument": item})
         assert kernel["location"]["uri"] == source
@@ -47,7 +43,7 @@ def lent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RawClient, 
 def opened(lent: tuple[RawClient, str, str, str]) -> Iterator[tuple[RawClient, str, str, str]]:
     """The same for one test, with the usual columns again after it."""
     yield lent
-    execute(lent[0], "chooseColumns")
+    lent[0].execute("chooseColumns")
 
 
 def test_everything_about_a_document_is_answered(opened: tuple[RawClient, str, str, str]) -> None:
@@ -65,13 +61,13 @@ def test_everything_about_a_document_is_answered(opened: tuple[RawClient, str, s
 
 def test_source_and_instructions_lead_to_each_other(opened: tuple[RawClient, str, str, str]) -> None:
     client, source, uri, text = opened
-    (link,) = execute(client, "findLinked", source, 4)
+    (link,) = client.execute("findLinked", source, 4)
     assert (link["uri"], link["kernel"]) == (uri, "saxpy")
     line = link["primary"]["start"]["line"]
     assert "LDG.E R2" in text.split("\n")[line]
-    (back,) = execute(client, "findLinked", uri, line)
+    (back,) = client.execute("findLinked", uri, line)
     assert (back["uri"], back["primary"]["start"]["line"]) == (source, 4)
-    assert execute(client, "openSass", source, 4) == {"uri": uri, "range": link["primary"]}
+    assert client.execute("openSass", source, 4) == {"uri": uri, "range": link["primary"]}
     (shown,) = (one["params"] for one in client.requests if one["method"] == "window/showDocument")
     assert (shown["uri"], shown["selection"], shown["takeFocus"]) == (uri, link["primary"], True)
 
@@ -104,7 +100,7 @@ def start_drawing(start_client: StartClient, workspace: Path, **environment: str
     client = start_client(environment)
     client.initialize(workspace, initializationOptions={"client": {"heat": True}})
     client.wait_for_diagnostics(client.open(workspace / "saxpy.cu"))
-    (kernel,) = execute(client, "listKernels")
+    (kernel,) = client.execute("listKernels")
     return client, kernel["sassUri"]
 
 
@@ -136,16 +132,16 @@ def test_columns_that_were_chosen_are_shown_and_kept_for_the_workspace(
     home = {"GPA_LSP_DATA_DIR": str(tmp_path / "data")}
     client, uri = start_drawing(start_client, drawn, **home)
     before = open_document(client, uri)
-    usual = [column["name"] for column in execute(client, "listColumns", uri) if column["isShown"]]
+    usual = [column["name"] for column in client.execute("listColumns", uri) if column["isShown"]]
     assert usual == ["share", "line", "reason"]
     wait_for_heat(client, uri, 1)
 
-    assert execute(client, "chooseColumns", ["samples", "line", "wait"]) == ["samples", "line", "wait"]
+    assert client.execute("chooseColumns", ["samples", "line", "wait"]) == ["samples", "line", "wait"]
     assert client.wait_for("gpaLsp/documentChanged", bool) == {"uri": uri}
     text = open_document(client, uri, version=2)
     assert "samples" in text and "stalled by" not in text and text != before
     assert len(wait_for_heat(client, uri, 2)) == 4, "what was drawn on the old text is drawn on the new one"
-    offered = execute(client, "listColumns", uri)
+    offered = client.execute("listColumns", uri)
     assert [column["name"] for column in offered if column["isShown"]] == ["samples", "line", "wait"]
     assert [column["isShown"] for column in offered] == sorted((one["isShown"] for one in offered), reverse=True)
     client.shut_down()
@@ -157,39 +153,39 @@ def test_columns_that_were_chosen_are_shown_and_kept_for_the_workspace(
     again.shut_down()
     other, other_uri = start_drawing(start_client, elsewhere, **home)
     assert "stalled by" in open_document(other, other_uri), "another workspace has its own choice"
-    assert execute(other, "chooseColumns") == usual
+    assert other.execute("chooseColumns") == usual
 
 
 @pytest.mark.parametrize("names", [[], [3, None], ["no such column"], [["share"]], ["x" * 5000]])
 def test_any_choice_leaves_a_sound_document(opened: tuple[RawClient, str, str, str], names: list[Any]) -> None:
     client, _, uri, _ = opened
-    execute(client, "chooseColumns", names)
+    client.execute("chooseColumns", names)
     text = client.request("workspace/textDocumentContent", {"uri": uri})["text"]
     assert "LDG.E R2, [R4.64]" in text
-    assert all(column["title"] for column in execute(client, "listColumns", uri))
+    assert all(column["title"] for column in client.execute("listColumns", uri))
 
 
 def test_instructions_are_listed_by_a_column(opened: tuple[RawClient, str, str, str]) -> None:
     client, _, uri, text = opened
-    found = execute(client, "listInstructions", uri)
+    found = client.execute("listInstructions", uri)
     assert [(one["value"], one["name"]) for one in found] == [
         ("56 %", "LDG.E R2, [R4.64]"), ("26 %", "FMUL R2, R2, R3"), ("17 %", "S2R R0, SR_TID.X"), ("0.9 %", "EXIT"),
     ]  # fmt: skip
     assert found[0]["detail"] == "line 5 · long_scoreboard"
     assert "LDG.E R2" in text.split("\n")[found[0]["range"]["start"]["line"]]
-    assert [one["name"].split()[0] for one in execute(client, "listInstructions", uri, "selected")] == [
+    assert [one["name"].split()[0] for one in client.execute("listInstructions", uri, "selected")] == [
         "S2R",
         "LDG.E",
         "EXIT",
     ]
-    assert execute(client, "listInstructions", "gpa-sass:///none.nvsass") == execute(client, "listInstructions") == []
+    assert client.execute("listInstructions", "gpa-sass:///none.nvsass") == client.execute("listInstructions") == []
 
 
 def test_source_and_sass_are_tied_line_by_line(opened: tuple[RawClient, str, str, str]) -> None:
     client, source, uri, text = opened
-    ties = execute(client, "listTies", uri, source)
+    ties = client.execute("listTies", uri, source)
     assert [(tie["line"], tie["colour"]) for tie in ties] == [(3, 0), (4, 1), (6, 2)]
     (stretch,) = ties[1]["ranges"]
     shown = text.split("\n")[stretch["first"] : stretch["last"] + 1]
     assert [read_opcode(line) for line in shown] == ["LDG.E", "FMUL"]
-    assert execute(client, "listTies", source, uri) == execute(client, "listTies", uri) == []
+    assert client.execute("listTies", source, uri) == []

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from gpa_lsp.execution.prediction.exploration.explore import DaskWorkers, LocalWorkers, evaluate_space
+from gpa_lsp.execution.prediction.exploration.explore import LocalWorkers, evaluate_space
 from gpa_lsp.execution.prediction.exploration.journal import Journal, Subject
 from gpa_lsp.execution.prediction.exploration.model import Configuration, RankedConfiguration
-from gpa_lsp.foundation.errors import InputError, ToolError
+from gpa_lsp.foundation.errors import ToolError
 from tests.conftest import ROOT
 
 SPACE = tuple(Configuration(block=(x, y, 1)) for x in range(1, 11) for y in range(1, 9))
@@ -80,23 +80,6 @@ def test_what_the_journal_has_beyond_the_space_is_left_out(tmp_path):
     with Journal(tmp_path / "j", SUBJECT) as journal:
         ranked, _ = evaluate_space(SPACE[:3], refuse, LocalWorkers(1), journal=journal)
     assert sorted(one.configuration for one in ranked) == sorted(SPACE[:3])
-
-
-def test_a_dask_cluster_ranks_as_one_process_does():
-    distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=False, protocol="tcp://", host="127.0.0.1", dashboard_address=None
-    ) as cluster:
-        there, _ = evaluate_space(SPACE, evaluate, DaskWorkers(cluster.scheduler_address))
-    here, _ = evaluate_space(SPACE, evaluate, LocalWorkers(1))
-    assert [one.configuration for one in here] == [one.configuration for one in there]
-
-
-def test_a_scheduler_that_is_not_there_is_told(monkeypatch):
-    pytest.importorskip("distributed")
-    monkeypatch.setattr("gpa_lsp.execution.prediction.exploration.explore._CONNECT_TIMEOUT_S", 0.5)
-    with pytest.raises(InputError, match=r"tcp://127\.0\.0\.1:1: no Dask scheduler answers"):
-        evaluate_space(SPACE, evaluate, DaskWorkers("tcp://127.0.0.1:1"))
 
 
 def test_what_is_quick_starts_no_process(monkeypatch):

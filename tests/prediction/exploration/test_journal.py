@@ -58,13 +58,35 @@ def test_a_journal_about_something_else_is_left_alone(tmp_path, change, words):
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("text", [b"thesis", b"{}\n", b'{"format": 7}\n', b"\0" * 10, b"[" * 70_000, b'{"format": "x"'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"thesis",
+        b"{}\n",
+        b"null\n",
+        b'{"format": 7}\n',
+        b'{"format": "gpa-lsp/exploration/1"}\n',
+        b"\0" * 10,
+        b"[" * 70_000,
+        b'{"format": "x"',
+    ],
+)
 def test_another_file_is_left_alone(tmp_path, text):
     path = tmp_path / "j"
     path.write_bytes(text)
     with pytest.raises(InputError):
         Journal(path, SUBJECT)
     assert path.read_bytes() == text
+
+
+def test_a_line_that_is_wrong_is_named(tmp_path):
+    path = tmp_path / "j"
+    with Journal(path, SUBJECT) as journal:
+        journal.add([make(1)])
+    first, *_ = path.read_text().splitlines()
+    path.write_text(f'{first}\n{{"configuration": {{"block": [1e999, 1, 1], "fold": [1, 1, 1]}}}}\n')
+    with pytest.raises(InputError, match="line 2"):
+        Journal(path, SUBJECT)
 
 
 def test_a_folder_is_no_journal(tmp_path):
