@@ -121,3 +121,16 @@ def test_roofline_takes_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "odd (hypothetical)" in capsys.readouterr().out
     assert main(["roofline", str(report), "--machine", write(tmp_path, BASE + "sm_count = 0\n")]) != 0
     assert "line 2: sm_count is 0" in capsys.readouterr().err
+
+
+def test_the_gpus_of_a_paper_have_their_caches() -> None:
+    """Table 1 of CUDAAdvisor's paper: the smaller L1, the more of it misses in any model that knows a size."""
+    kepler, pascal = (find_product(str(ROOT / f"fixtures/machines/tesla_{name}.toml")) for name in ("k40c", "p100"))
+    volta = find_product("V100 SXM2")
+    sizes = [
+        build_trace_context((7, 0), block_threads=(256, 1, 1), product=one).l1_bytes for one in (kepler, pascal, volta)
+    ]
+    assert sizes[:2] == [16 << 10, 24 << 10] and sizes[2] > sizes[1]
+    assert [one.sm_count for one in (kepler, pascal)] == [15, 56]
+    assert [build_device(one).l2_bytes for one in (kepler, pascal)] == [1536 << 10, 4096 << 10]
+    assert all("hypothetical" in one.name for one in (kepler, pascal))

@@ -149,7 +149,7 @@ export class Connection implements Disposable {
     client.onNotification(HEAT, (heat: Heat) => this.#heat.fire(heat));
     client.onNotification(STATUS, (status: Status) => this.#status.fire(status));
     client.onNotification(OUTPUT, (output: Output) => this.#output.fire(output));
-    client.onRequest(ASK_FOR_TEXT, ({ text, value }: TextQuestion) => window.showInputBox({ prompt: text, value, ignoreFocusOut: true }));
+    client.onRequest(ASK_FOR_TEXT, async ({ text, value }: TextQuestion) => (await window.showInputBox({ prompt: text, value, ignoreFocusOut: true })) ?? null);
     client.onDidChangeState(({ newState }) => this.#follow(client, newState));
     this.#client = client;
     await client.start();

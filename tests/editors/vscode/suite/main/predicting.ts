@@ -62,4 +62,20 @@ export const predicting: readonly Test[] = [
     await vscode.window.showTextDocument(description);
     await vscode.commands.executeCommand("workbench.action.files.revert");
   }],
+  ["sizes that nothing in the source says are asked for, in a line that begins with guesses", async () => {
+    await startOver();
+    const kernel = place("asked.cu");
+    await vscode.workspace.fs.writeFile(kernel, Buffer.from("__global__ void lone(float *out) { out[threadIdx.x] = 1; }\n"));
+    await vscode.window.showTextDocument(kernel, { viewColumn: vscode.ViewColumn.One, preview: false });
+    const ask = (): Thenable<vscode.CodeAction[]> => vscode.commands.executeCommand("vscode.executeCodeActionProvider", kernel, new vscode.Range(0, 0, 0, 0));
+    const actions = await until("the action", ask, (all) => all.some(({ title }) => title === "Describe a launch of lone"));
+    const command = actions.find(({ title }) => title === "Describe a launch of lone")?.command;
+    assert.ok(command !== undefined);
+    const described = vscode.commands.executeCommand<string>(command.command, ...(command.arguments ?? []));
+    await waitFor(".quick-input-widget", "How large is a launch of lone?");
+    await screenshot("sizes-asked-dark");
+    await vscode.commands.executeCommand("workbench.action.acceptSelectedQuickOpenItem");
+    assert.match(await described, /threads = \d+/);
+    await vscode.commands.executeCommand("workbench.action.files.revert");
+  }],
 ];
