@@ -94,6 +94,11 @@ def mark_multiply_adds(rows: KernelRows) -> npt.NDArray[np.bool_]:
     return _mark(rows, _MULTIPLY_ADDS | _PRODUCTS | _SUMS)
 
 
+def mark_products(rows: KernelRows) -> npt.NDArray[np.bool_]:
+    """bool[n]: the multiply-adds and products among :func:`mark_multiply_adds`."""
+    return _mark(rows, _MULTIPLY_ADDS | _PRODUCTS)
+
+
 def _mark(rows: KernelRows, names: frozenset[str]) -> npt.NDArray[np.bool_]:
     every = (rows.mnemonic(row).split(".")[0] in names for row in range(len(rows)))
     return np.fromiter(every, dtype=np.bool_, count=len(rows))

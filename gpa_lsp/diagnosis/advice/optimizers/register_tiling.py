@@ -7,8 +7,15 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Synchronisation
+from gpa_lsp.code.binary.uses import parse_operand
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
-from gpa_lsp.diagnosis.advice.loop_work import LoopWork, count_results, list_loop_work, mark_multiply_adds
+from gpa_lsp.diagnosis.advice.loop_work import (
+    LoopWork,
+    count_results,
+    list_loop_work,
+    mark_multiply_adds,
+    mark_products,
+)
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.model import Category, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_scope
@@ -167,18 +174,24 @@ def _count_waits_left(subject: Subject, work: LoopWork, tile: _Tile) -> float:
 
 
 def _is_product(subject: Subject, work: LoopWork) -> bool:
-    """Whether most multiply-adds of a loop have two factors from shared memory, and a sum that they add to."""
-    is_fma, loads = mark_multiply_adds(subject.rows), mark_accesses(subject.rows, (MemorySpace.SHARED,), (Access.LOAD,))
-    rows = work.rows[is_fma[work.rows]][:_MOST_LOOKED_AT].tolist()
+    """Whether most multiply-adds of a loop have two factors from shared memory, or square the sum or difference of two, and add to a sum."""
+    is_product, loads = mark_products(subject.rows), mark_accesses(subject.rows, (MemorySpace.SHARED,), (Access.LOAD,))
+    rows = work.rows[is_product[work.rows]][:_MOST_LOOKED_AT].tolist()
     return 2 * sum(_count_factors(subject, row, loads) >= 2 for row in rows) > len(rows)
 
 
 def _count_factors(subject: Subject, row: int, loads: npt.NDArray[np.bool_]) -> int:
-    """Registers that an instruction reads and that loads before it wrote."""
+    """Registers that loads before an instruction wrote and that it reads, itself or through what it squares."""
     flow = build_flow(subject.rows, int(subject.rows.function_index[row]))
     if flow is None:
         return 0
-    return sum(bool(loads[flow.first_row + one]) for one in flow.find_defs(row - flow.first_row))
+    own = row - flow.first_row
+    operands = flow.operands(own)
+    makers = flow.find_defs(own)
+    if operands[1:2] == operands[2:3]:
+        made = [one for one in makers if parse_operand(operands[1]).expand(1)[0] in flow.writes(one)]
+        makers = [*makers, *(other for one in made for other in flow.find_defs(one))]
+    return sum(bool(loads[flow.first_row + one]) for one in makers)
 
 
 def _choose_tile(subject: Subject, present_edge: float) -> _Tile | None:

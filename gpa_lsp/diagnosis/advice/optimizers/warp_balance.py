@@ -1,6 +1,8 @@
 """Warps that wait for each other at barriers, and for their memory accesses at fences."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby, pairwise
+from operator import itemgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -106,16 +108,18 @@ def find_trees(subject: Subject, barriers: Iterable[int]) -> tuple[npt.NDArray[n
     found = []
     for scope, ends in by_scope.items():
         is_loop = subject.scopes.loop_of(ends[0]) == scope
-        steps = subject.scopes.rows_of(scope) if is_loop else np.arange(ends[0], ends[-1] + 1)
-        has_steps = len(steps) <= _LARGEST_TREE_STEP * (1 if is_loop else len(ends)) and (
-            is_loop or len(ends) >= _FEWEST_STEPS
-        )
-        is_nested = is_loop and any(subject.scopes.loop_of(row) != scope for row in steps.tolist())
-        if not has_steps or is_nested or not _is_reduction(subject, steps[stores[steps]].tolist(), loads):
+        parts = [subject.scopes.rows_of(scope)] if is_loop else [np.arange(*one) + 1 for one in pairwise(ends)]
+        is_nested = is_loop and any(subject.scopes.loop_of(row) != scope for row in parts[0].tolist())
+        if is_nested or not executed[ends].any():
             continue
-        turns = count_innermost_turns(subject.rows, ends[0]) if is_loop else 1.0
-        if turns * len(ends) >= _FEWEST_STEPS and executed[steps].any():
-            found.append(np.asarray(steps))
+        is_step = [
+            len(one) <= _LARGEST_TREE_STEP and _is_reduction(subject, one[stores[one]].tolist(), loads) for one in parts
+        ]
+        turns = count_innermost_turns(subject.rows, ends[0]) * len(ends) if is_loop else 1.0
+        for is_tree, run in groupby(zip(is_step, parts, strict=True), key=itemgetter(0)):
+            steps = [one for _, one in run]
+            if is_tree and turns * len(steps) >= _FEWEST_STEPS - (not is_loop):
+                found.append(np.concatenate(steps))
     return tuple(found)
 
 
