@@ -143,13 +143,7 @@ def read_uri(request: Request) -> tuple[str, dict[str, Any]]:
 
 
 class RefusedError(Exception):
-    """A request that gets an error for an answer; never more than one line.
-
-    Args:
-        code: of JSON-RPC, or of the protocol over it.
-        message: what is wrong.
-        data: more of it, as the protocol defines for the code.
-    """
+    """A request that gets an error for an answer, of one line, with a code of JSON-RPC or of the protocol over it and the data defined for that."""
 
     def __init__(self, code: int, message: str, data: object = None) -> None:
         super().__init__(message)

@@ -2,12 +2,13 @@
 
 import os
 import queue
+import re
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gpa_lsp.agents import protocol
 from gpa_lsp.agents.protocol import (
@@ -25,18 +26,69 @@ from gpa_lsp.agents.protocol import (
     read_request,
     write,
 )
-from gpa_lsp.agents.questions import NoAnswerError, Questions
+from gpa_lsp.agents.tools import read_call as read_arguments
+from gpa_lsp.foundation.errors import GpaError, InputError
+from gpa_lsp.foundation.visible_text import make_one_line
+
+if TYPE_CHECKING:
+    from gpa_lsp.agents.answers import Answers
+
+_MOST_ERROR_BYTES = 1000
+
+
+class NoAnswerError(Exception):
+    """Why there is no answer, in one line for the agent: what was asked for is not there (*is_absent*), or something failed."""
+
+    def __init__(self, message: str, *, is_absent: bool) -> None:
+        super().__init__(message)
+        self.is_absent = is_absent
+
+
+class Questions:
+    """Asks :class:`~gpa_lsp.agents.answers.Answers` about reports and sources below a folder; not to be used by two threads at once.
+
+    What answers is imported with the first question: a client asks for the list of tools at each start.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._answers: Answers | None = None
+        # Paths as the agent names them: where its folder lies is nobody's business. What an answer loses by it makes it shorter.
+        names = {str(folder), os.path.realpath(folder)} - {os.sep}
+        named = rf"(?<![\w.-])(?:{'|'.join(map(re.escape, sorted(names)))})"
+        self._starts = re.compile(rf"{named}{re.escape(os.sep)}" if names else "(?!)")
+        self._ends = re.compile(rf"{named}(?![\w.-])" if names else "(?!)")
+
+    def ask(self, tool: str, arguments: Mapping[str, Any]) -> str:
+        """The answer to a call.
+
+        Raises:
+            NoAnswerError: the call is wrong, or there is nothing to say.
+        """
+        try:
+            read = read_arguments(tool, arguments)
+            if self._answers is None:
+                from gpa_lsp.agents.answers import Answers
+
+                self._answers = Answers(self._folder)
+            answer = getattr(self._answers, tool)(**read)
+        except GpaError as error:
+            told = self._ends.sub("this folder", self._starts.sub("", str(error)))
+            raise NoAnswerError(_cut_error(told), is_absent=isinstance(error, InputError)) from error
+        assert isinstance(answer, str)
+        return self._starts.sub("", answer)
+
+
+def _cut_error(text: str) -> str:
+    shown = make_one_line(text).encode("utf-8", "replace")[:_MOST_ERROR_BYTES]
+    return shown.decode("utf-8", "ignore")
+
 
 MOST_LINE_BYTES = 4 << 20  # Of a message to the server. Questions are short; what is longer is thrown away as it comes.
 
 
 class Pipes:
-    """Both ways to a client.
-
-    Args:
-        reading: its lines.
-        writing: ours.
-    """
+    """Both ways to a client."""
 
     def __init__(self, reading: BinaryIO, writing: BinaryIO) -> None:
         self._reading = reading
@@ -219,11 +271,7 @@ class Server:
 
 
 class _Question:
-    """A request whose answer comes later.
-
-    Args:
-        request: the call of a tool, or a resource.
-        send: where its answer goes.
+    """A call of a tool, or a resource, whose answer comes later.
 
     Raises:
         RefusedError: it calls nothing, or names a resource that there is not.
@@ -239,12 +287,7 @@ class _Question:
 
 
 class _Batch:
-    """The answers to a line of several messages, which go out together.
-
-    Args:
-        count: of messages.
-        pipes: to the client.
-    """
+    """The answers to a line of several messages, which go out together."""
 
     def __init__(self, count: int, pipes: Pipes) -> None:
         self._left = count

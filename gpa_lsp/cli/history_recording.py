@@ -24,10 +24,7 @@ from gpa_lsp.report.model import KernelReport, Report
 def record_profiles(
     history: History, arguments: argparse.Namespace, terminal: Terminal
 ) -> tuple[tuple[KernelHistory, ...], tuple[Problem, ...]]:
-    """Remember what some profiles hold.
-
-    Args:
-        arguments: with ``record`` (the paths), ``kernel`` and ``map``.
+    """Remember what the profiles of ``--record`` hold.
 
     Raises:
         InputError: ``--kernel`` names no kernel there is, or the history cannot be written.
@@ -84,10 +81,7 @@ def _read_modified(path: Path | None) -> int | None:
 
 
 def draw_history(history: History, wanted: RunFilter, most_runs: int | None, folder: Path) -> str:
-    """The page of the kernels that match.
-
-    Args:
-        most_runs: of each kernel; None for all.
+    """The page of the kernels that match, with at most so many runs of each; None for all.
 
     Raises:
         InputError: the history cannot be read.

@@ -252,12 +252,7 @@ def add_mode_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def add_limit_argument(parser: argparse.ArgumentParser, what: str, default: int | None = None) -> None:
-    """``--limit``, also known as ``--top``, of the commands that print the first rows of something.
-
-    Args:
-        what: what is limited, for the help.
-        default: the limit without the option; None where the command chooses one.
-    """
+    """``--limit``, also known as ``--top``, of the commands that print the first rows of something; without a default the command chooses."""
     words = f"{what} ({'0' if default is None else f'default: {default}; 0'} for all)"
     kind: dict[str, Any] = {"dest": "limit", "metavar": "N", "type": parse_limit}
     parser.add_argument("--limit", "--top", default=default, help=words, **kind)
@@ -287,11 +282,7 @@ def add_output_argument(
     suffixes: Sequence[str] = (),
     is_measurement: bool = False,
 ) -> None:
-    """``-o FILE``, or another option that names a file to write.
-
-    Args:
-        option: its long name; None for ``-o`` and ``--output``.
-    """
+    """``-o FILE``, or another option that names a file to write."""
 
     def parse(text: str) -> Path:
         path = Path(text)

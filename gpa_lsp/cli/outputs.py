@@ -97,9 +97,6 @@ def _is_measurement(path: Path) -> bool:
 def write_output(text: str, output: Path | None, terminal: Terminal, *, is_page: bool = False) -> None:
     """Write what a command made to the file that was asked for, whole or not at all, or to standard output.
 
-    Args:
-        output: as the option gives it; None where it was not given.
-
     Raises:
         InputError: the file cannot be written; what was there is still there.
     """
@@ -148,13 +145,9 @@ def write_blocks(
     folds: bool = False,
     is_listing: bool = False,
 ) -> None:
-    """Write a document to the file that was asked for, or to standard output.
+    """Write a document as ``text`` or ``markdown`` to the file that was asked for, or to standard output.
 
     Args:
-        blocks: what to write.
-        output: as the option gives it; None where it was not given.
-        form: ``text`` or ``markdown``.
-        max_rows: longest table; None for no limit.
         folds: of Markdown: fold away what can be, as GitHub does.
         is_listing: of text: lines as compilers print them, of any length.
 
@@ -221,13 +214,7 @@ def write_report_json(report: "Report", output: Path | None, terminal: Terminal,
 
 
 def write_notices(notices: "Sequence[Notice]", places: "PlaceNames", form: str) -> str:
-    """Notices as text for programs.
-
-    Args:
-        notices: what to say.
-        places: how sources are shown.
-        form: ``sarif`` or ``github``.
-    """
+    """Notices as text for programs, as ``sarif`` or ``github``."""
     if form == "github":
         from gpa_lsp.document.github import write_github
 

@@ -134,13 +134,7 @@ class Terminal:
     def write_blocks(
         self, blocks: "Sequence[Block]", *, max_rows: int | None = None, indent: int = 0, is_listing: bool = False
     ) -> None:
-        """Print blocks on standard output, in lines of the screen's width.
-
-        Args:
-            blocks: what to print.
-            max_rows: longest table; None for no limit.
-            indent: spaces in front of what stands in no part.
-            is_listing: where the output goes elsewhere, each paragraph is one line, for editors and scripts to read.
+        """Print blocks on standard output, in lines of the screen's width; a listing that goes elsewhere has a line for each paragraph.
 
         Raises:
             InputError: as of :meth:`print_safely`.

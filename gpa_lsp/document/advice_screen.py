@@ -85,13 +85,7 @@ def build_screens(report: Report, places: PlaceNames, *, max_kernels: int | None
 
 
 def build_screen(kernel: KernelReport, name: str, places: PlaceNames) -> Part:
-    """A kernel in at most :data:`MOST_LINES` lines and about as many words as one reads at once.
-
-    Args:
-        kernel: to show.
-        name: its short name.
-        places: how sources are shown.
-    """
+    """A kernel in at most :data:`MOST_LINES` lines and about as many words as one reads at once."""
     return Part(title=name, style=Style.TITLE, facts=list_run_facts(kernel), blocks=[build_rows(kernel, places)])
 
 

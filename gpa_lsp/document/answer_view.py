@@ -256,15 +256,10 @@ Locate = Callable[[int], str]  # The place of a row of the kernel, for people
 
 
 def pair_with_advice(answer: Answer, advice: KernelAdvice | None, locate: Locate) -> answers.Table | None:
-    """The table of suggestions, with what our optimizers for the same change say in place of their names.
+    """The table of suggestions of the analysis ``starlight``, with what our optimizers for the same change say in place of their names.
 
-    Args:
-        answer: of the analysis ``starlight``.
-        advice: of the same kernel; None where no optimizer was asked, and the names stay.
-        locate: says where the hottest instruction that advice is about stands.
-
-    Returns:
-        None where the answer has no such table.
+    None where the answer has no such table; where no optimizer was asked, the names stay. *locate* says where the hottest instruction that advice
+    is about stands.
     """
     table = next((one for one in answer.tables if one.title == SUGGESTIONS_TITLE), None)
     if table is None or advice is None:

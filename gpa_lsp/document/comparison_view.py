@@ -175,8 +175,7 @@ def _is_alike(found: KernelComparison) -> bool:
 def build_changes(found: KernelComparison, show: Callable[[PartChange, int | None], str]) -> list[Block]:
     """What changed, what became of the advice given before, and the stalls by reason and by line; all of it may be empty.
 
-    Args:
-        show: writes the place of a line of the file that a change is named after.
+    *show* writes the place of a line of the file that a change is named after.
     """
     taken = (AdviceFate.TAKEN, AdviceFate.PARTLY_TAKEN)
     signs = [
@@ -334,13 +333,7 @@ def name_changed_line(part: PartChange, show: Callable[[int | None], str]) -> st
 
 
 def build_part_table(title: str, changes: Sequence[PartChange], name: Callable[[PartChange], str]) -> Table:
-    """Parts of a kernel that changed notably.
-
-    Args:
-        title: above it.
-        changes: largest first.
-        name: what a part is called.
-    """
+    """Parts of a kernel that changed notably, largest first."""
     shown = [change for change in changes if _is_notable_part(change, changes)][:_MOST_PARTS]
     return tabulate(
         shown,

@@ -158,11 +158,7 @@ def describe_execution(execution: Execution) -> str:
 
 
 def build_access_table(facts: Sequence[AccessLineFact], folder: Path | None = None) -> Table:
-    """What lines do to memory, those with most sectors or wavefronts first; lines that only call what does it are left out.
-
-    Args:
-        folder: paths below it are shown relative to it.
-    """
+    """What lines do to memory, those with most sectors or wavefronts first; lines that only call what does it are left out."""
     own = [fact for fact in facts if not fact.is_nested]
     own.sort(key=lambda one: (-_count_traffic(one), one.file, one.line))
 

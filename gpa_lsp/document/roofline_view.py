@@ -252,12 +252,7 @@ def list_movements(kernel: KernelReport) -> list[Movement]:
 
 
 def build_roof_table(machine: Machine, kinds: Collection[OperationKind] | None = None) -> Table:
-    """Peaks and bandwidths of a machine, with their sources.
-
-    Args:
-        machine: whose.
-        kinds: types whose peaks are listed; None for all.
-    """
+    """Peaks, of all types or of some, and bandwidths of a machine, with their sources."""
     found = [
         (peak.kind.value, format_per_s(peak.ops_per_s, peak.kind.operation), peak.citation)
         for peak in machine.peaks

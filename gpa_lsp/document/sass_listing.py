@@ -58,12 +58,7 @@ class _Widths(Struct, kw_only=True):
 
 
 class SassColumns:
-    """Lays out one kernel's instructions, all functions alike.
-
-    Args:
-        kernel: with at least one instruction.
-        width: characters per line; None for as many as it takes.
-    """
+    """Lays out the instructions of a kernel that has some, all functions alike, in lines of so many characters; None for as many as it takes."""
 
     def __init__(self, kernel: KernelReport, width: int | None) -> None:
         self._kernel = kernel

@@ -66,11 +66,7 @@ def _choose_block(ratio: float) -> str:
 
 
 def choose_named_ticks(course: TimeCourse, gap: float) -> set[int]:
-    """The positions of the runs whose commit is named in a picture, so that no two names touch: those of regressions first.
-
-    Args:
-        gap: runs between two names at least.
-    """
+    """The positions of the runs whose commit is named in a picture, at least *gap* runs from one to the next: those of regressions first."""
     ticks = [position for position in range(len(course.runs)) if course.begins_commit(position)]
     chosen: set[int] = set()
     for position in sorted(ticks, key=lambda position: not course.runs[position].is_regression):
@@ -187,11 +183,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def format_moment(unix_ns: int, zone: tzinfo | None = None) -> str:
-    """Day and minute.
-
-    Args:
-        unix_ns: since 1970.
-        zone: None for the user's.
+    """Day and minute, in the user's zone without another.
 
     >>> format_moment(1_763_733_720_000_000_000, UTC)
     '2025-11-21 14:02'

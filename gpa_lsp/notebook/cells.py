@@ -103,10 +103,7 @@ def list_functions(text: CellText) -> Iterator[tuple[str, int, int]]:
 def choose_needed(cell: Cell, earlier: Sequence[Cell]) -> tuple[Cell, ...]:
     """The earlier cells that a cell needs in order to run by itself: those that gave its names their values, and what these need in turn.
 
-    A cell that changes an object and names none is not found.
-
-    Returns:
-        Cells in that order, without ``cell``.
+    They stand in that order, without ``cell``. A cell that changes an object and names none is not found.
     """
     wanted = set(_list_names(cell, ast.Load))
     chosen: list[Cell] = []

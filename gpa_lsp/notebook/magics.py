@@ -36,12 +36,7 @@ class FailedCellError(Exception):
 
 
 class NotebookMagics:
-    """Both magics.
-
-    Args:
-        shell: IPython's, of any version with ``run_cell`` and ``history_manager``.
-        show: puts an output below the cell.
-    """
+    """Both magics, for a shell of IPython's, of any version with ``run_cell`` and ``history_manager``."""
 
     def __init__(self, shell: Any, show: Show) -> None:
         self._shell = shell
@@ -96,8 +91,7 @@ class NotebookMagics:
 
     def _show_report(self, path: Path, kernel: str | None, cells: Sequence[Cell]) -> None:
         from gpa_lsp.document.html_report.page import render_html_report
-        from gpa_lsp.notebook.marks import mark_cells
-        from gpa_lsp.notebook.reports import list_findings, read_report_file
+        from gpa_lsp.notebook.marks import list_findings, mark_cells, read_report_file
 
         report = read_report_file(path, kernel)
         marked = mark_cells(report, self._list_texts(cells))

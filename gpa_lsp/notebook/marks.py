@@ -1,21 +1,28 @@
-"""A report → the lines of a notebook's cells that it is about: :func:`mark_cells`."""
+"""A report from a path, and the lines of a notebook's cells that it is about: :func:`mark_cells`."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 
 from gpa_lsp.code.sources.cuda_functions import find_kernels
 from gpa_lsp.code.sources.trees import read_tree
 from gpa_lsp.document.advice_words import summarise_advice
-from gpa_lsp.document.check_view import describe_finding
+from gpa_lsp.document.check_view import build_check, describe_finding
 from gpa_lsp.document.findings import DEFAULT_MIN_SHARE_RATIO, Finding, find_findings
+from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.document.terminal import write_plain
+from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.prose import percent, say
-from gpa_lsp.kernel.names import find_plain_name
+from gpa_lsp.gpu.device.roofs_file import KeptRoofs
+from gpa_lsp.kernel.names import find_plain_name, list_named
 from gpa_lsp.notebook.cells import Cell, CellText, list_functions
 from gpa_lsp.report.kernel_lines import LineCauses, Place, find_causes, find_remedies
 from gpa_lsp.report.model import KernelReport, Report
+from gpa_lsp.report.pipeline import analyse
+from gpa_lsp.report.saved import is_saved_report
+from gpa_lsp.report.saved.store import read_report
 
 _CELL_FILE = re.compile(r"/ipykernel_\d+/\d+\.py\Z|<ipython-input-[^/]*>\Z")  # What IPython calls the files of cells
 
@@ -158,3 +165,26 @@ def _name_stalled(causes: LineCauses, place: Place, shift: int) -> str:
         return ""
     shown = ", ".join(str(one + shift) for one in lines[:_HOTTEST])
     return f"line {shown} is stalled on it" if len(lines) == 1 else f"lines {shown} are stalled on it"
+
+
+def read_report_file(path: Path, kernel: str | None) -> Report:
+    """A profile, analysed, or a saved report, as the command line reads it; only kernels whose name contains *kernel*, where it is given.
+
+    Raises:
+        InputError: there is no such file, or a saved report cannot be read.
+    """
+    if not path.exists():
+        raise InputError("there is no such file", path=path, remedy="give a report or a profile")
+    if not (path.is_file() and is_saved_report(path)):
+        return analyse([path], kernel_filter=kernel, roofs=KeptRoofs())
+    report = read_report(path)
+    kernels = report.kernels
+    if kernel is not None:
+        kernels = tuple(list_named(kernel, kernels, lambda one: (one.mangled_name, one.name)))
+    return Report(problems=report.problems, kernels=kernels)
+
+
+def list_findings(report: Report) -> str:
+    """What there is to say where no page is drawn, as ``gpa-lsp check`` does."""
+    places = PlaceNames(folder=Path.cwd())
+    return write_plain(build_check(report, find_findings(report), places, DEFAULT_MIN_SHARE_RATIO))

@@ -20,10 +20,7 @@ from gpa_lsp.notebook.output import Shown
 
 
 def examine_strings(texts: Sequence[CellText], launches: Path | None) -> Iterator[Shown]:
-    """One output for each string of a cell that holds kernels. Nothing of it is run on a GPU.
-
-    Args:
-        launches: a description to emulate; None looks at the code alone.
+    """One output for each string of a cell that holds kernels: its code alone, or a description of launches emulated. Nothing runs on a GPU.
 
     Raises:
         GpaError: no compiler is installed, or the description cannot be used.

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.agents.answers import MOST_BYTES, Answers
-from gpa_lsp.agents.questions import NoAnswerError, Questions
+from gpa_lsp.agents.server import NoAnswerError, Questions
 from gpa_lsp.foundation.errors import GpaError, InputError
 from tests.conftest import ROOT
 from tests.editors.workspace import make_workspace, write_profile

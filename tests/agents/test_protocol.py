@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 from gpa_lsp.agents import server as server_module
 from gpa_lsp.agents.answers import Answers
 from gpa_lsp.agents.protocol import STATELESS_VERSION, VERSIONS
-from gpa_lsp.agents.questions import NoAnswerError, Questions
-from gpa_lsp.agents.server import MOST_LINE_BYTES, Pipes, Server
+from gpa_lsp.agents.server import MOST_LINE_BYTES, NoAnswerError, Pipes, Questions, Server
 from gpa_lsp.agents.tools import TOOLS
 from gpa_lsp.foundation.errors import InputError
 from tests.patience import LIMIT_S

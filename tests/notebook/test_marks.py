@@ -7,9 +7,8 @@ import msgspec.structs
 import pytest
 
 from gpa_lsp.notebook.cells import CellText, list_texts, read_cell
-from gpa_lsp.notebook.marks import MarkedCell, mark_cells
+from gpa_lsp.notebook.marks import MarkedCell, mark_cells, read_report_file
 from gpa_lsp.notebook.output import Shown, render_html, render_text
-from gpa_lsp.notebook.reports import read_report_file
 from gpa_lsp.report.model import Report
 from tests.conftest import ROOT
 

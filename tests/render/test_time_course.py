@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.document.blocks import Figure, Paragraph, Table
 from gpa_lsp.document.charts.pictures import draw_svg
-from gpa_lsp.document.charts.time_course_chart import build_course_chart
-from gpa_lsp.document.html_report.changes_section import build_history_section
+from gpa_lsp.document.html_report.changes_section import build_course_chart, build_history_section
 from gpa_lsp.document.stall_picture import draw_course_picture
 from gpa_lsp.document.time_course_words import describe_course, describe_step, draw_blocks
 from gpa_lsp.foundation.prose import say

@@ -140,9 +140,6 @@ HISTORY = "history"  # In place of a path: what was measured before, on this com
 def load_side(paths: Sequence[Path], arguments: argparse.Namespace, terminal: Terminal) -> GateSide:
     """The kernels of some paths.
 
-    Args:
-        arguments: with ``kernel``, ``map`` and ``arch``.
-
     Raises:
         InputError: ``--kernel`` names no kernel there is.
     """

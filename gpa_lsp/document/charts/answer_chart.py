@@ -2,13 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from gpa_lsp.diagnosis.analyses.answers import Chart, ChartKind
 from gpa_lsp.document.answer_view import describe_chart
 from gpa_lsp.document.charts.chart_frame import label_axis
-from gpa_lsp.document.charts.roofline_chart import SCHEMA
 from gpa_lsp.document.charts.themes import SERIES_COLOURS
+from gpa_lsp.document.charts.vega_lite import SCHEMA, Spec, nominal, quantitative, tell
 from gpa_lsp.foundation.numbers import Quantity, format_quantity
 
 _HEIGHT = 200
@@ -16,7 +15,7 @@ _LOGARITHMIC = {"type": "log", "nice": False, "padding": 12}
 _MOST_DOTS = 100  # Points beyond which the line alone is drawn
 
 
-def build_answer_chart(chart: Chart, *, width: int | None = 420, height: int = _HEIGHT) -> dict[str, Any]:
+def build_answer_chart(chart: Chart, *, width: int | None = 420, height: int = _HEIGHT) -> Spec:
     """A small chart: steps, lines, bars or points, with a dashed line at the kernel as it is.
 
     Args:
@@ -25,7 +24,7 @@ def build_answer_chart(chart: Chart, *, width: int | None = 420, height: int = _
         height: pixels between the axes.
     """
     labels = [series.label for series in chart.series]
-    values: list[dict[str, Any]] = [
+    values: list[Spec] = [
         {
             "series": series.label,
             "x": x,
@@ -37,22 +36,14 @@ def build_answer_chart(chart: Chart, *, width: int | None = 420, height: int = _
         for x, y in zip(series.xs, series.ys, strict=True)
         if math.isfinite(x) and math.isfinite(y) and (chart.kind is not ChartKind.SCATTER or min(x, y) > 0)
     ]
-    layers: list[dict[str, Any]] = [
-        {"mark": _choose_mark(chart.kind, len(values)), "encoding": _encode(chart, labels)},
-    ]
+    is_bars = chart.kind is ChartKind.BARS
+    layers: list[Spec] = [{"mark": _choose_mark(chart.kind, len(values)), "encoding": _encode(chart, labels)}]
     if chart.kind is ChartKind.SCATTER and values:
         layers.insert(0, _draw_diagonal([value for point in values for value in (point["x"], point["y"])]))
     if chart.current_x is not None and math.isfinite(chart.current_x):
-        layers.append(
-            {
-                "data": {"values": [{"x": chart.current_x, "words": "as measured"}]},
-                "mark": {"type": "rule", "style": "now"},
-                "encoding": {
-                    "x": {"field": "x", "type": "ordinal" if chart.kind is ChartKind.BARS else "quantitative"},
-                    "tooltip": {"field": "words", "type": "nominal", "title": "the kernel"},
-                },
-            }
-        )
+        now = nominal("words", title="the kernel")
+        x = {"field": "x", "type": "ordinal" if is_bars else "quantitative"}
+        layers.append(_draw_now("rule", [{"x": chart.current_x, "words": "as measured"}], {"x": x, "tooltip": now}))
     return {
         "$schema": SCHEMA,
         "description": describe_chart(chart),
@@ -64,58 +55,37 @@ def build_answer_chart(chart: Chart, *, width: int | None = 420, height: int = _
     }
 
 
-def _draw_diagonal(ends: Sequence[float]) -> dict[str, Any]:
-    return {
-        "data": {"values": [{"x": end, "y": end} for end in (min(ends), max(ends))]},
-        "mark": {"type": "line", "style": "now"},
-        "encoding": {axis: {"field": axis, "type": "quantitative", "scale": _LOGARITHMIC} for axis in ("x", "y")},
-    }
+def _draw_now(mark: str, values: Sequence[Spec], encoding: Spec) -> Spec:
+    """What the points are compared with."""
+    return {"data": {"values": values}, "mark": {"type": mark, "style": "now"}, "encoding": encoding}
 
 
-def _choose_mark(kind: ChartKind, points: int) -> dict[str, Any]:
+def _draw_diagonal(ends: Sequence[float]) -> Spec:
+    axes = {axis: quantitative(axis, scale=_LOGARITHMIC) for axis in ("x", "y")}
+    return _draw_now("line", [{"x": end, "y": end} for end in (min(ends), max(ends))], axes)
+
+
+def _choose_mark(kind: ChartKind, points: int) -> Spec:
     if kind is ChartKind.BARS:
         return {"type": "bar"}
     if kind is ChartKind.SCATTER:
         return {"type": "point", "filled": True, "size": 40, "opacity": 0.8}
-    mark: dict[str, Any] = {"type": "line", "strokeWidth": 2, "point": {"size": 18} if points <= _MOST_DOTS else False}
+    mark: Spec = {"type": "line", "strokeWidth": 2, "point": {"size": 18} if points <= _MOST_DOTS else False}
     return {**mark, "interpolate": "step-after"} if kind is ChartKind.STEPS else mark
 
 
-def _encode(chart: Chart, labels: Sequence[str]) -> dict[str, Any]:
-    is_bars = chart.kind is ChartKind.BARS
-    encoding: dict[str, Any] = {
-        "x": {
-            "field": "x",
-            "type": "ordinal" if is_bars else "quantitative",
-            "title": chart.x_label,
-            "axis": {"labelAngle": 0, "labelOverlap": True, "labelSeparation": 6},
-        },
-        "y": {
-            "field": "y",
-            "type": "quantitative",
-            "title": chart.y_label,
-            "axis": label_axis(chart.y_quantity),
-            "scale": {"zero": True},
-        },
-        "color": {
-            "field": "series",
-            "type": "nominal",
-            "title": None,
-            "scale": {
-                "domain": list(labels),
-                "range": [SERIES_COLOURS[i % len(SERIES_COLOURS)] for i in range(len(labels))],
-            },
-            "legend": {"orient": "bottom"} if len(labels) > 1 else None,
-        },
-        "tooltip": [
-            {"field": "at", "type": "nominal", "title": chart.x_label},
-            {"field": "words", "type": "nominal", "title": chart.y_label},
-            {"field": "series", "type": "nominal", "title": "of"},
-        ],
+def _encode(chart: Chart, labels: Sequence[str]) -> Spec:
+    is_bars, is_scatter = chart.kind is ChartKind.BARS, chart.kind is ChartKind.SCATTER
+    y_axis = label_axis(chart.y_quantity)
+    x_axis = y_axis if is_scatter else {"labelAngle": 0, "labelOverlap": True, "labelSeparation": 6}
+    x = quantitative("x", title=chart.x_label, axis=x_axis, **({"scale": _LOGARITHMIC} if is_scatter else {}))
+    scale = _LOGARITHMIC if is_scatter else {"zero": True}
+    colours = {"domain": list(labels), "range": [SERIES_COLOURS[i % len(SERIES_COLOURS)] for i in range(len(labels))]}
+    legend = {"orient": "bottom"} if len(labels) > 1 else None
+    encoding: Spec = {
+        "x": {**x, "type": "ordinal"} if is_bars else x,
+        "y": quantitative("y", title=chart.y_label, axis=y_axis, scale=scale),
+        "color": nominal("series", title=None, scale=colours, legend=legend),
+        "tooltip": tell(("at", chart.x_label), ("words", chart.y_label), ("series", "of")),
     }
-    if chart.kind is ChartKind.SCATTER:
-        for axis in ("x", "y"):
-            encoding[axis] |= {"axis": label_axis(chart.y_quantity), "scale": _LOGARITHMIC}
-    if is_bars and len(labels) > 1:
-        encoding["xOffset"] = {"field": "series", "type": "nominal"}
-    return encoding
+    return {**encoding, "xOffset": nominal("series")} if is_bars and len(labels) > 1 else encoding

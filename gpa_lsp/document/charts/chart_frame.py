@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence, Set
-from typing import Any
 
 from msgspec import Struct
 
 from gpa_lsp.document.charts.roofline_rows import PlacedRow, Row
+from gpa_lsp.document.charts.vega_lite import Spec, quantitative
 from gpa_lsp.foundation.numbers import Quantity
 
 # Points that lie deeper below the highest roof are in the tables, but not on the chart: one such point would flatten all the others
@@ -103,8 +103,7 @@ def choose_frame(points: Sequence[Row], roofs: Sequence[Row], kinds: Sequence[st
 def ring_points(points: Sequence[Row], frame: ChartFrame, *, scale: float = 1.0) -> list[Row]:
     """The points with ``ring`` and ``pad``: how many marks of its row and type each surrounds, which it would hide, and pixels of its rings.
 
-    Args:
-        scale: of the drawn plane to one of the usual size.
+    *scale* is that of the drawn plane to one of the usual size.
     """
     groups: dict[tuple[str, str], list[int]] = {}
     for index, point in enumerate(points):
@@ -223,8 +222,6 @@ def _round_half_up(number: float) -> float:
 # The numbers beside an axis are the only ones that a chart writes itself: what a tooltip shows comes written, by
 # :mod:`gpa_lsp.foundation.numbers`.
 
-Layer = dict[str, Any]  # A part of a Vega-Lite specification
-
 _PREFIXED = "format(datum.value, '~s')"  # 10k, 1.5M: as :func:`gpa_lsp.foundation.numbers.format_decade` writes them
 
 _PERCENT = "format(100 * datum.value, ',~r') + ' %'"
@@ -239,7 +236,7 @@ _PREFIXED_QUANTITIES = (
 )
 
 
-def label_axis(quantity: Quantity) -> Layer:
+def label_axis(quantity: Quantity) -> Spec:
     """How the ticks of a quantity are written; empty where Vega's own way, all digits with separators, is ours."""
     if quantity is Quantity.RATIO:
         return {"labelExpr": _PERCENT}
@@ -256,36 +253,29 @@ class ChartAxes:
         )
         self._y_title = "warp instructions per second" if counts_instructions else "operations per second"
 
-    def x(self, field: str) -> Layer:
-        """Intensity."""
-        return {
-            "field": field,
-            "type": "quantitative",
-            "scale": {"type": "log", "domain": [self.frame.left, self.frame.right], "nice": False},
-            "title": self._x_title,
-            "axis": {
-                "values": _list_decades(self.frame.left, self.frame.right),
-                "labelExpr": f"datum.value >= 1000 ? {_PREFIXED} : format(datum.value, '~r')",
-                "labelFlush": False,
-            },
-        }
+        self.run = f"log({frame.right!r} / {frame.left!r})"  # of the axis of x, as an expression
+        self.rise = f"log((all_peaks ? {frame.highest!r} : {frame.top!r}) / {frame.bottom!r})"
 
-    def y(self, field: str) -> Layer:
+    def x(self, field: str) -> Spec:
+        """Intensity."""
+        frame = self.frame
+        axis = {
+            "values": _list_decades(frame.left, frame.right),
+            "labelExpr": f"datum.value >= 1000 ? {_PREFIXED} : format(datum.value, '~r')",
+            "labelFlush": False,
+        }
+        scale = {"type": "log", "domain": [frame.left, frame.right], "nice": False}
+        return quantitative(field, scale=scale, title=self._x_title, axis=axis)
+
+    def y(self, field: str) -> Spec:
         """Rate; with all peaks drawn the axis reaches further up."""
         frame = self.frame
-        return {
-            "field": field,
-            "type": "quantitative",
-            "scale": {
-                "type": "log",
-                "domain": [frame.bottom, {"expr": f"all_peaks ? {frame.highest!r} : {frame.top!r}"}],
-                "nice": False,
-            },
-            "title": self._y_title,
-            "axis": {"values": _list_decades(frame.bottom, frame.highest), "labelExpr": _PREFIXED},
-        }
+        top = {"expr": f"all_peaks ? {frame.highest!r} : {frame.top!r}"}
+        scale = {"type": "log", "domain": [frame.bottom, top], "nice": False}
+        axis = {"values": _list_decades(frame.bottom, frame.highest), "labelExpr": _PREFIXED}
+        return quantitative(field, scale=scale, title=self._y_title, axis=axis)
 
-    def both(self, x: str, y: str) -> Layer:
+    def both(self, x: str, y: str) -> Spec:
         """Both encodings, of two fields."""
         return {"x": self.x(x), "y": self.y(y)}
 

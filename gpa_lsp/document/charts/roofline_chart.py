@@ -19,6 +19,7 @@ Source: Williams, Waterman and Patterson, "Roofline", CACM 52(4), 2009; for the 
 GPUs", PMBS 2019; a memory level each, as in Starlight, Equation 1.
 """
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -26,14 +27,20 @@ from typing import Any
 
 from msgspec import Struct
 
-from gpa_lsp.document.charts.chart_frame import RING_PIXELS, choose_frame, place_names, ring_points
-from gpa_lsp.document.charts.roofline_layers import build_layers
+from gpa_lsp.document.charts.chart_frame import (
+    CLOSE_PEAKS,
+    PEAK_NAME_PIXELS,
+    RING_PIXELS,
+    ChartAxes,
+    ChartFrame,
+    choose_frame,
+    place_names,
+    ring_points,
+)
 from gpa_lsp.document.charts.roofline_rows import (
     ISSUE,
     PlacedRow,
     Row,
-    build_arrow,
-    build_instruction_point,
     build_instruction_roofs,
     build_point,
     build_roofs,
@@ -46,12 +53,21 @@ from gpa_lsp.document.charts.roofline_rows import (
     place_kernels,
 )
 from gpa_lsp.document.charts.themes import KIND_SHAPES, LEVEL_COLOURS
+from gpa_lsp.document.charts.vega_lite import (
+    SCHEMA,
+    Spec,
+    calculate,
+    either,
+    layer,
+    nominal,
+    quantitative,
+    reduce,
+    tell,
+)
 from gpa_lsp.document.roofline_text import CLOCK_WORDS
 from gpa_lsp.foundation.numbers import format_count_of, format_duration_ns, format_hz
 from gpa_lsp.gpu.device.model import Machine, MemoryLevel, OperationKind
 from gpa_lsp.report.model import KernelReport
-
-SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"  # The name of the language, which nothing loads
 
 
 class RooflineView(StrEnum):
@@ -114,7 +130,7 @@ def build_chart_of_rows(rows: Sequence[PlacedRow], *, view: RooflineView, look: 
         "points": place_names(held, rows, set(shown), roofs, frame),
         "roofs": roofs,
         "ridges": list(find_ridges(roofs)),
-        "arrows": [built for built in map(build_arrow, arrows) if built is not None],
+        "arrows": arrows,
     }
     spec: dict[str, Any] = {
         "$schema": SCHEMA,
@@ -151,12 +167,12 @@ def build_chart_of_rows(rows: Sequence[PlacedRow], *, view: RooflineView, look: 
 
 def build_points(rows: Sequence[PlacedRow], view: RooflineView) -> list[Row]:
     """Every point of some rows that logarithmic axes can show."""
-    found: list[Row] = []
-    for row in rows:
-        if view is RooflineView.TIME:
-            found.extend(build_point(row.row_id, point) for point in row.roofline.points)
-        else:
-            found.extend(build_instruction_point(row.row_id, point) for point in row.roofline.instruction_points)
+    is_time = view is RooflineView.TIME
+    found = [
+        build_point(row.row_id, point)
+        for row in rows
+        for point in (row.roofline.points if is_time else row.roofline.instruction_points)
+    ]
     return [point for point in found if is_drawable(point["x"], point["y"])]
 
 
@@ -258,25 +274,307 @@ def _build_marks(
     longest_s = max(times_s, default=1.0)
     shapes = {**{kind.value: shape for kind, shape in KIND_SHAPES.items()}, ISSUE: KIND_SHAPES[OperationKind.FP32]}
     colours = {level.value: colour for level, colour in LEVEL_COLOURS.items()}
-    legend: dict[str, Any] | None = {"orient": "bottom", "direction": "horizontal", "columns": 6}
-    if not look.has_legend:
-        legend = None
+    legend = {"orient": "bottom", "direction": "horizontal", "columns": 6} if look.has_legend else None
+    level_scale = {"domain": list(colours), "range": list(colours.values())}
+    kind_scale = {"domain": list(kinds), "range": [shapes[kind] for kind in kinds]}
+    level_legend = legend and {**legend, "values": list(levels), "symbolType": "stroke"}
+    kind_legend = None if list(kinds) == [ISSUE] else legend
     return {
-        "color": {
-            "field": "level",
-            "type": "nominal",
-            "title": "bytes of",
-            "scale": {"domain": list(colours), "range": list(colours.values())},
-            "legend": legend and {**legend, "values": list(levels), "symbolType": "stroke"},
-        },
-        "shape": {
-            "field": "kind",
-            "type": "nominal",
-            "title": "operations",
-            "scale": {"domain": list(kinds), "range": [shapes[kind] for kind in kinds]},
-            "legend": None if list(kinds) == [ISSUE] else legend,
-        },
-        "size": {"field": "area", "type": "quantitative", "scale": None, "legend": None},
+        "color": nominal("level", title="bytes of", scale=level_scale, legend=level_legend),
+        "shape": nominal("kind", title="operations", scale=kind_scale, legend=kind_legend),
+        "size": quantitative("area", scale=None, legend=None),
         # An expression: from 45 to 420 square pixels by the root of the time, and each ring further out
         "area": f"pow(sqrt(45 + 375 * sqrt(datum.seconds / {longest_s!r})) + {2 * RING_PIXELS} * datum.ring, 2)",
     }
+
+
+def build_layers(frame: ChartFrame, counts_instructions: bool, marks: Spec) -> list[Spec]:
+    """All of them, from back to front; *counts_instructions* in the second view."""
+    axes = ChartAxes(frame, counts_instructions)
+    colour = {**marks["color"], "field": "name"}
+    return [
+        *draw_zones(axes),
+        draw_diagonals(axes, colour),
+        draw_peaks(axes),
+        name_diagonals(axes, colour),
+        name_peaks(axes),
+        draw_ridges(axes),
+        _draw_spans(axes),
+        _draw_headroom(axes),
+        _draw_arrows(axes),
+        _draw_points(axes, marks),
+        _draw_arrow_heads(axes),
+        _draw_names(axes),
+        _draw_focused_names(axes),
+    ]
+
+
+def _select_roofs(frame: ChartFrame, column: str) -> list[Spec]:
+    """The roofs drawn that have a ``slope``, or a ``limit``, each with its two ends."""
+    left, right = repr(frame.left), repr(frame.right)
+    slope = f"max({left}, {frame.bottom!r} / datum.slope)"
+    limit = f"datum.fastest > 0 ? max({left}, datum.limit / datum.fastest) : {left}"
+    is_drawn = "isValid(datum.slope) ? indexof(drawn_levels, datum.name) >= 0 : all_peaks || indexof(drawn_kinds, datum.name) >= 0"
+    return [
+        {"filter": "datum.machine === shown_machine"},
+        {"filter": is_drawn},
+        {"joinaggregate": [reduce("max", "limit", "highest_limit"), reduce("max", "slope", "fastest")]},
+        calculate("ceiling", f"datum.highest_limit > 0 ? datum.highest_limit : {frame.top!r}"),
+        calculate("x1", f"isValid(datum.slope) ? {slope} : {limit}"),
+        calculate("x2", f"isValid(datum.slope) ? min({right}, datum.ceiling / datum.slope) : {right}"),
+        calculate("y1", "isValid(datum.slope) ? datum.x1 * datum.slope : datum.limit"),
+        calculate("y2", "isValid(datum.slope) ? datum.x2 * datum.slope : datum.limit"),
+        {"filter": "datum.x2 > datum.x1"},
+        {"filter": f"isValid(datum.{column})"},
+    ]
+
+
+def draw_zones(axes: ChartAxes) -> list[Spec]:
+    """The zones of the slowest level that is drawn: left of all its ridge points a kernel is memory-bound, right of them compute-bound.
+
+    Between the ridge points of two types it depends on the type, and nothing is shaded.
+
+    Source: Starlight, section 3 and Fig. 1.
+    """
+    left, right = repr(axes.frame.left), repr(axes.frame.right)
+    layers: list[Spec] = []
+    for style, start, end, align, words in (
+        ("memory-zone", left, "datum.first", "right", "memory-bound"),
+        ("compute-zone", "datum.last", right, "left", "compute-bound"),
+    ):
+        zone = [
+            *_find_zones(),
+            calculate("start", start),
+            calculate("end", end),
+            calculate("words", f"'{words} (' + datum.level + ')'"),
+        ]
+        looks = {
+            "style": "zone-label",
+            "align": align,
+            "baseline": "bottom",
+            "dy": -4,
+            "dx": 6 if align == "left" else -6,
+        }
+        at = {"x": axes.x("start" if align == "left" else "end"), "y": {"value": "height"}, "text": nominal("words")}
+        ends = {"x": axes.x("start"), "x2": {"field": "end"}}
+        layers += [
+            layer("ridges", "rect", {"style": style, "clip": True}, ends, *zone),
+            layer("ridges", "text", looks, at, *zone),
+        ]
+    return layers
+
+
+def _find_zones() -> list[Spec]:
+    """One row: the slowest level that is drawn, with the first and the last of its ridge points; special functions count where they are all."""
+    is_special = f"datum.kind === '{OperationKind.SPECIAL.value}'"
+    return [
+        {"filter": f"{_IS_RIDGE_SHOWN} && (length(drawn_kinds) === 1 || !({is_special}))"},
+        {"joinaggregate": [reduce("min", "slope", "slowest")]},
+        {"filter": "datum.slope === datum.slowest"},
+        {"aggregate": [reduce("min", "x", "first"), reduce("max", "x", "last")], "groupby": ["level"]},
+    ]
+
+
+_IS_RIDGE_SHOWN = "datum.machine === shown_machine && indexof(drawn_levels, datum.level) >= 0 && indexof(drawn_kinds, datum.kind) >= 0"
+
+_ENDS: Spec = {"x2": {"field": "x2"}, "y2": {"field": "y2"}}
+_ROOF_TOOLTIP = tell(("words", "ceiling"), "source")
+
+
+def draw_diagonals(axes: ChartAxes, colour: Spec) -> Spec:
+    """A line of each level that is drawn, from the edge of the plane to the highest peak."""
+    encoding = {**axes.both("x1", "y1"), **_ENDS, "color": colour, "tooltip": _ROOF_TOOLTIP}
+    return layer("roofs", "rule", {"strokeWidth": 2, "clip": True}, encoding, *_select_roofs(axes.frame, "slope"))
+
+
+def draw_peaks(axes: ChartAxes) -> Spec:
+    """A line of each type that is drawn, from the fastest memory to the edge; types that are not in play are faint."""
+    opacity = either("indexof(drawn_kinds, datum.name) >= 0", 1, 0.45)
+    encoding = {**axes.both("x1", "y1"), **_ENDS, "opacity": opacity, "tooltip": _ROOF_TOOLTIP}
+    return layer("roofs", "rule", {"style": "peak", "clip": True}, encoding, *_select_roofs(axes.frame, "limit"))
+
+
+def _rank(column: str, lower: str) -> Spec:
+    """Rows by a column, each with its ``rank`` and the value of the one before."""
+    figures = [{"op": "row_number", "as": "rank"}, reduce("lag", column, lower)]
+    return {"window": figures, "sort": [{"field": column, "order": "ascending"}]}
+
+
+def name_diagonals(axes: ChartAxes, colour: Spec) -> Spec:
+    """Along the line, above it, from its left end; the slowest below it; a line close above another one further along."""
+    angle = f"-atan2(height / ({axes.rise} / LN10), width / ({axes.run} / LN10)) * 180 / PI"
+    looks = {
+        "align": "left",
+        "baseline": "bottom",
+        "dx": 5,
+        "dy": -3,
+        "angle": {"expr": angle},
+        "fontSize": 11,
+        "clip": True,
+    }
+    return layer(
+        "roofs",
+        "text",
+        looks,
+        {**axes.both("label_x", "label_y"), "text": nominal("words"), "color": colour},
+        *_select_roofs(axes.frame, "slope"),
+        _rank("slope", "slower"),
+        calculate("step", "datum.slower > 0 && datum.slope < 1.8 * datum.slower ? datum.rank - 1 : 0"),
+        calculate("label_x", "datum.x1 * pow(datum.x2 / datum.x1, 0.03 + 0.33 * min(datum.step, 2))"),
+        calculate("label_y", "datum.label_x * datum.slope"),
+    )
+
+
+def name_peaks(axes: ChartAxes) -> Spec:
+    """Above the line, at its right end; of peaks that stand close, one beside the other."""
+    is_close = f"datum.lower > 0 && datum.limit < {CLOSE_PEAKS} * datum.lower"
+    beside = {"expr": f"-2 - {PEAK_NAME_PIXELS} * datum.step"}
+    return layer(
+        "roofs",
+        "text",
+        {"style": "peak-label", "align": "right", "baseline": "bottom", "dx": beside, "dy": -3, "clip": True},
+        {**axes.both("x2", "y2"), "text": nominal("words")},
+        *_select_roofs(axes.frame, "limit"),
+        _rank("limit", "lower"),
+        calculate("step", f"{is_close} ? 1 + datum.rank % 2 : 0"),
+    )
+
+
+def draw_ridges(axes: ChartAxes) -> Spec:
+    """Where bandwidths and peaks that are drawn meet."""
+    looks = {"style": "ridge", "shape": "circle", "size": 22, "filled": True, "clip": True}
+    return layer(
+        "ridges", "point", looks, {**axes.both("x", "y"), "tooltip": nominal("words")}, {"filter": _IS_RIDGE_SHOWN}
+    )
+
+
+_IS_SHOWN = "indexof(shown_rows, datum.row) >= 0 && indexof(drawn_levels, datum.level) >= 0 && indexof(drawn_kinds, datum.kind) >= 0"
+_IS_ARROW_SHOWN = (
+    f"{_IS_SHOWN} && (datum.measured || show_movements && (!isValid(focused_row) || focused_row === datum.row))"
+)
+_IS_QUIET = "isValid(focused_row) && focused_row !== datum.row && indexof(related_rows, datum.row) < 0"
+_ARROW_HEAD = "M0,0L0.7,2L0,1.5L-0.7,2Z"  # Upright, its tip where the arrow ends
+_LEAST_WIDTH = 500  # Pixels of the plane below which names would cover one another
+
+
+def _look_up(*fields: str) -> Spec:
+    """Columns of the row that a point belongs to."""
+    return {"lookup": "row", "from": {"data": {"name": "rows"}, "key": "id", "fields": list(fields)}}
+
+
+def _draw_spans(axes: ChartAxes) -> Spec:
+    """A faint line through the points of one kernel and type, which differ in the level only."""
+    figures = [reduce("min", "x", "x1"), reduce("max", "x", "x2"), reduce("mean", "y", "y1")]
+    return layer(
+        "points",
+        "rule",
+        {"style": "peak", "strokeWidth": 1, "clip": True},
+        {**axes.both("x1", "y1"), "x2": {"field": "x2"}, "opacity": either(_IS_QUIET, 0.12, 0.55)},
+        {"filter": _IS_SHOWN},
+        {"aggregate": figures, "groupby": ["row", "kind"]},
+        {"filter": "datum.x2 > datum.x1"},
+    )
+
+
+def _draw_headroom(axes: ChartAxes) -> Spec:
+    """From the points of the row in focus up to what is attainable."""
+    chosen = {"filter": f"datum.row === focused_row && datum.a > datum.y && {_IS_SHOWN}"}
+    encoding = {**axes.both("x", "y"), "y2": {"field": "a"}}
+    return layer("points", "rule", {"style": "headroom", "clip": True}, encoding, chosen)
+
+
+def _draw_arrows(axes: ChartAxes) -> Spec:
+    encoding = {
+        **axes.both("x", "y"),
+        **_ENDS,
+        "strokeDash": either("datum.measured", [1, 0], [4, 3]),
+        "opacity": either(_IS_QUIET, 0.2, 0.9),
+        "tooltip": nominal("label"),
+    }
+    return layer("arrows", "rule", {"style": "arrow", "clip": True}, encoding, {"filter": _IS_ARROW_SHOWN})
+
+
+def _draw_arrow_heads(axes: ChartAxes) -> Spec:
+    """A triangle at the end of each arrow, turned as the arrow is on the screen."""
+    across = f"log(datum.x2 / datum.x) * width / {axes.run}"
+    up = f"log(datum.y2 / datum.y) * height / {axes.rise}"
+    encoding = {
+        **axes.both("x2", "y2"),
+        "angle": quantitative("angle", scale=None),
+        "opacity": either(_IS_QUIET, 0.2, 0.9),
+        "tooltip": nominal("label"),
+    }
+    looks = {"style": "arrow-head", "shape": _ARROW_HEAD, "size": 60, "filled": True, "clip": True}
+    angle = calculate("angle", f"atan2({across}, {up}) * 180 / PI")
+    return layer("arrows", "point", looks, encoding, {"filter": _IS_ARROW_SHOWN}, angle)
+
+
+def _draw_points(axes: ChartAxes, marks: Spec) -> Spec:
+    encoding = {
+        **axes.both("x", "y"),
+        **{channel: marks[channel] for channel in ("color", "shape", "size")},
+        "fill": {**marks["color"], "legend": None},
+        "fillOpacity": either("datum.before || datum.ring > 0", 0, 0.55),
+        "opacity": either(_IS_QUIET, 0.25, 1),
+        "order": {"field": "seconds", "sort": "descending"},
+        "tooltip": tell(
+            "kernel",
+            "launch",
+            "time",
+            ("kind", "operations"),
+            ("level", "bytes of"),
+            "intensity",
+            "achieved",
+            "attainable",
+        ),
+    }
+    looks = {"strokeWidth": 1.5, "clip": True, "cursor": "pointer"}
+    row = _look_up("kernel", "launch", "seconds", "time", "before", "whole")
+    drawn = layer("points", "point", looks, encoding, {"filter": _IS_SHOWN}, row, calculate("area", marks["area"]))
+    return {"name": "points", **drawn}
+
+
+# The side of a point that its name stands on: how the name is aligned, and how far away it is
+_SIDES = {
+    "right": ("'left'", "13 + datum.pad", "0"),
+    "left": ("'right'", "-13 - datum.pad", "0"),
+    "above": ("'center'", "0", "-19 - datum.pad"),
+    "below": ("'center'", "0", "19 + datum.pad"),
+}
+
+
+def _write_names(axes: ChartAxes, placed: Spec, *transforms: Spec) -> Spec:
+    looks = {"style": "name", **placed, "baseline": "middle", "aria": False}
+    return layer("points", "text", looks, {**axes.both("x", "y"), "text": nominal("name")}, *transforms)
+
+
+def _draw_names(axes: ChartAxes) -> Spec:
+    """Names where there is room, and always that of the kernel of most time."""
+
+    def choose(position: int) -> Spec:
+        *others, last = (values[position] for values in _SIDES.values())
+        tests = (f"datum.side === '{side}' ? {value} : " for side, value in zip(_SIDES, others, strict=False))
+        return {"expr": "".join(tests) + last}
+
+    is_named = f"isValid(datum.name) && !isValid(focused_row) && (datum.first || width > {_LEAST_WIDTH})"
+    placed = {"align": choose(0), "dx": choose(1), "dy": choose(2)}
+    return _write_names(axes, placed, {"filter": f"{is_named} && {_IS_SHOWN}"})
+
+
+def _draw_focused_names(axes: ChartAxes) -> Spec:
+    """The name of the row in focus, right of its rightmost point of each type, or above a point in the right half, where a long name has no room."""
+    is_right = f"datum.x > {math.sqrt(axes.frame.left * axes.frame.right)!r}"
+    rank = {"window": [{"op": "row_number", "as": "rank"}], "sort": [{"field": "x", "order": "descending"}]}
+    return _write_names(
+        axes,
+        {
+            "align": {"expr": f"{is_right} ? 'right' : 'left'"},
+            "dx": {"expr": f"{is_right} ? 0 : 13 + datum.pad"},
+            "dy": {"expr": f"{is_right} ? -17 - datum.pad : 0"},
+        },
+        {"filter": f"datum.row === focused_row && {_IS_SHOWN}"},
+        {**rank, "groupby": ["kind"]},
+        {"filter": "datum.rank === 1"},
+        _look_up("kernel"),
+        calculate("name", "truncate(datum.kernel, 40)"),
+    )

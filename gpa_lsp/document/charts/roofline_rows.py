@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from gpa_lsp.diagnosis.analyses.answers import Movement
 from gpa_lsp.diagnosis.analyses.roofline_model import InstructionPoint, Point, Roofline
 from gpa_lsp.document.context_words import count_contexts, list_context_lines
 from gpa_lsp.document.findings import name_kernels
@@ -16,7 +17,7 @@ from gpa_lsp.foundation.numbers import (
     format_per_s,
     format_percent,
 )
-from gpa_lsp.gpu.device.model import Machine, MemoryLevel, OperationKind
+from gpa_lsp.gpu.device.model import Bandwidth, Machine, MemoryLevel, OperationKind, Peak
 from gpa_lsp.report.model import KernelReport
 
 Row = dict[str, Any]  # One row of a data set: JSON values only
@@ -57,18 +58,6 @@ class PlacedRow(Struct, frozen=True, kw_only=True):
         return self.launch_index is None
 
 
-class Arrow(Struct, frozen=True, kw_only=True):
-    """How a point moves, or would move."""
-
-    row_id: str  # of the :class:`PlacedRow` it belongs to
-    label: str  # what moves it, e.g. ``measured change`` or the name of a suggestion.
-    kind: OperationKind  # type of operation
-    level: MemoryLevel  # of the memory
-    start: tuple[float, float]  # intensity and rate where it begins
-    end: tuple[float, float]  # where it ends
-    is_measured: bool  # both ends were measured; False for a prediction
-
-
 def place_kernels(
     kernels: Sequence[KernelReport], before: Sequence[KernelReport] = (), *, max_launches: int = 20
 ) -> tuple[PlacedRow, ...]:
@@ -85,12 +74,8 @@ def _place(kernel: KernelReport, name: str, row_id: str, max_launches: int) -> I
     roofline = None if kernel.analyses is None else kernel.analyses.roofline
     if roofline is None:
         return
-    common: dict[str, Any] = {
-        "kernel": kernel,
-        "name": name,
-        "machine": roofline.machine,
-        "is_before": row_id.startswith("b"),
-    }
+    is_before = row_id.startswith("b")
+    common: dict[str, Any] = {"kernel": kernel, "name": name, "machine": roofline.machine, "is_before": is_before}
     if roofline.whole is not None:
         yield PlacedRow(row_id=row_id, launch_index=None, roofline=roofline.whole, **common)
     if len(roofline.launches) < 2 and roofline.whole is not None:
@@ -137,40 +122,35 @@ def is_drawable(*numbers: float | None) -> bool:
     return all(number is not None and 1 / _LARGEST < number < _LARGEST for number in numbers)
 
 
-def build_point(row_id: str, point: Point) -> Row:
-    """A point as a row: id, type, level, x, y and attainable rate (``a``, None where unknown), and the same as they are written."""
-    operation = point.kind.operation
+def build_point(row_id: str, point: Point | InstructionPoint) -> Row:
+    """A point as a row: id, type, level, x, y and attainable rate (``a``, None where unknown), and the same as they are written.
+
+    One of the second view has the same columns.
+    """
+    if isinstance(point, Point):
+        kind, unit = point.kind.value, point.kind.operation
+        rate, attainable = point.achieved_ops_per_s, point.attainable_ops_per_s
+        intensity = format_intensity(point.intensity, f"{unit}/B")
+    else:
+        kind, unit = ISSUE, "inst"
+        rate, attainable = point.achieved_per_s, point.attainable_per_s
+        intensity = describe_transactions(point)
+    drawn, reached = None, "unknown"
+    if attainable is not None and is_drawable(attainable):
+        drawn, reached = (
+            _shorten(attainable),
+            f"{format_per_s(attainable, unit)}, {format_percent(rate / attainable)} reached",
+        )
     return {
         "row": row_id,
-        "kind": point.kind.value,
+        "kind": kind,
         "level": point.level.value,
         "x": _shorten(point.intensity),
-        "y": _shorten(point.achieved_ops_per_s),
-        "a": None if not is_drawable(point.attainable_ops_per_s) else _shorten(point.attainable_ops_per_s or 0.0),
-        "intensity": format_intensity(point.intensity, f"{operation}/B"),
-        "achieved": format_per_s(point.achieved_ops_per_s, operation),
-        "attainable": _write_attainable(
-            format_per_s(point.attainable_ops_per_s, operation),
-            point.achieved_ops_per_s,
-            point.attainable_ops_per_s,
-        ),
-    }
-
-
-def build_instruction_point(row_id: str, point: InstructionPoint) -> Row:
-    """A point of the second view, with the same columns."""
-    return {
-        "row": row_id,
-        "kind": ISSUE,
-        "level": point.level.value,
-        "x": _shorten(point.intensity),
-        "y": _shorten(point.achieved_per_s),
-        "a": None if not is_drawable(point.attainable_per_s) else _shorten(point.attainable_per_s or 0.0),
-        "intensity": describe_transactions(point),
-        "achieved": format_per_s(point.achieved_per_s, "inst"),
-        "attainable": _write_attainable(
-            format_per_s(point.attainable_per_s, "inst"), point.achieved_per_s, point.attainable_per_s
-        ),
+        "y": _shorten(rate),
+        "a": drawn,
+        "intensity": intensity,
+        "achieved": format_per_s(rate, unit),
+        "attainable": reached,
     }
 
 
@@ -179,65 +159,37 @@ def describe_transactions(point: InstructionPoint) -> str:
     return f"{format_number(point.intensity)} per {format_bytes(point.transaction_bytes)}"
 
 
-def _write_attainable(rate: str, achieved_per_s: float, attainable_per_s: float | None) -> str:
-    if not attainable_per_s or not is_drawable(attainable_per_s):
-        return "unknown"
-    return f"{rate}, {format_percent(achieved_per_s / attainable_per_s)} reached"
-
-
 def build_roofs(machine: Machine, position: int) -> Iterator[Row]:
     """Diagonals (``slope``, bytes per second) and horizontals (``limit``, operations per second) of a machine whose clocks are known."""
     for bandwidth in machine.bandwidths:
-        if is_drawable(bandwidth.bytes_per_s):
-            yield {
-                "machine": position,
-                "name": bandwidth.level.value,
-                "slope": bandwidth.bytes_per_s,
-                "words": _name_roof(
-                    bandwidth.level.value, format_bytes_per_s(bandwidth.bytes_per_s), bandwidth.is_certain
-                ),
-                "source": bandwidth.source,
-            }
+        per_s, rate = bandwidth.bytes_per_s, format_bytes_per_s(bandwidth.bytes_per_s)
+        yield from _build_roof(position, bandwidth.level.value, {"slope": per_s}, rate, bandwidth)
     for peak in machine.peaks:
-        if is_drawable(peak.ops_per_s):
-            yield {
-                "machine": position,
-                "name": peak.kind.value,
-                "limit": peak.ops_per_s,
-                "words": _name_roof(
-                    peak.kind.value, format_per_s(peak.ops_per_s, peak.kind.operation), peak.is_certain
-                ),
-                "source": peak.source,
-            }
+        rate = format_per_s(peak.ops_per_s, peak.kind.operation)
+        yield from _build_roof(position, peak.kind.value, {"limit": peak.ops_per_s}, rate, peak)
 
 
 def build_instruction_roofs(
     machine: Machine, position: int, transaction_bytes: dict[MemoryLevel, int]
 ) -> Iterator[Row]:
-    """The same of the second view: transactions per second of a level, and instructions per second.
-
-    Args:
-        transaction_bytes: bytes of one transaction by level, for the levels that have points.
-    """
+    """The same of the second view: transactions per second of the levels whose *transaction_bytes* are given, and instructions per second."""
     for level, size in transaction_bytes.items():
         bandwidth = machine.find_bandwidth(level)
         if bandwidth is not None and size > 0 and is_drawable(bandwidth.bytes_per_s):
-            rate = (bandwidth.bytes_per_s or 0.0) / size
-            yield {
-                "machine": position,
-                "name": level.value,
-                "slope": rate,
-                "words": _name_roof(level.value, format_per_s(rate, "txn"), bandwidth.is_certain),
-                "source": bandwidth.source,
-            }
-    if is_drawable(machine.issue_per_s):
-        yield {
-            "machine": position,
-            "name": ISSUE,
-            "limit": machine.issue_per_s,
-            "words": _name_roof(ISSUE, format_per_s(machine.issue_per_s, "inst"), True),
-            "source": "warp instructions the schedulers can issue",
-        }
+            per_s = (bandwidth.bytes_per_s or 0.0) / size
+            yield from _build_roof(position, level.value, {"slope": per_s}, format_per_s(per_s, "txn"), bandwidth)
+    rate = format_per_s(machine.issue_per_s, "inst")
+    yield from _build_roof(position, ISSUE, {"limit": machine.issue_per_s}, rate, None)
+
+
+def _build_roof(
+    position: int, name: str, per_s: dict[str, float | None], rate: str, roof: Bandwidth | Peak | None
+) -> Iterator[Row]:
+    """A roof where it can be drawn, by its ``slope`` or ``limit``; without one of a table it is that of the schedulers."""
+    if is_drawable(*per_s.values()):
+        doubt = "" if roof is None or roof.is_certain else " (assumed)"
+        source = "warp instructions the schedulers can issue" if roof is None else roof.source
+        yield {"machine": position, "name": name, **per_s, "words": f"{name}: {rate}{doubt}", "source": source}
 
 
 def find_ridges(roofs: Sequence[Row]) -> Iterator[Row]:
@@ -262,7 +214,7 @@ def _describe_ridge(slope: Row, limit: Row) -> str:
     )
 
 
-def find_changes(rows: Sequence[PlacedRow]) -> Iterator[Arrow]:
+def find_changes(rows: Sequence[PlacedRow]) -> Iterator[Row]:
     """From where a kernel stood before to where it stands now: kernels of the same linkage name, for every type and level both have."""
     earlier = {row.kernel.mangled_name: row for row in rows if row.is_before and row.is_whole}
     for row in rows:
@@ -273,59 +225,44 @@ def find_changes(rows: Sequence[PlacedRow]) -> Iterator[Arrow]:
         for point in row.roofline.points:
             start = starts.get((point.kind, point.level))
             if start is not None:
-                yield Arrow(
-                    row_id=row.row_id,
-                    label="measured change",
-                    kind=point.kind,
-                    level=point.level,
-                    start=(start.intensity, start.achieved_ops_per_s),
-                    end=(point.intensity, point.achieved_ops_per_s),
-                    is_measured=True,
-                )
+                ends = (start.intensity, start.achieved_ops_per_s), (point.intensity, point.achieved_ops_per_s)
+                yield from _build_arrow(row, "measured change", point, *ends, is_measured=True)
 
 
-def find_movements(rows: Iterable[PlacedRow]) -> Iterator[Arrow]:
+def find_movements(rows: Iterable[PlacedRow]) -> Iterator[Row]:
     """Where the suggestions of the analyses would take the points of each kernel."""
     for row in rows:
         if row.is_before or not row.is_whole or row.kernel.analyses is None:
             continue
-        for movement in (one for answer in row.kernel.analyses.answers for one in answer.movements):
-            yield Arrow(
-                row_id=row.row_id,
-                label=movement.label,
-                kind=movement.kind,
-                level=movement.level,
-                start=(movement.from_intensity, movement.from_ops_per_s),
-                end=(movement.to_intensity, movement.to_ops_per_s),
-                is_measured=False,
-            )
+        for one in (movement for answer in row.kernel.analyses.answers for movement in answer.movements):
+            ends = (one.from_intensity, one.from_ops_per_s), (one.to_intensity, one.to_ops_per_s)
+            yield from _build_arrow(row, one.label, one, *ends, is_measured=False)
 
 
-def build_arrow(arrow: Arrow) -> Row | None:
-    """An arrow as a row; None where its ends cannot be drawn or are the same."""
-    (x, y), (x2, y2) = arrow.start, arrow.end
-    if not is_drawable(x, y, x2, y2) or (x, y) == (x2, y2):
-        return None
-    return {
-        "row": arrow.row_id,
-        "label": arrow.label,
-        "kind": arrow.kind.value,
-        "level": arrow.level.value,
-        "x": _shorten(x),
-        "y": _shorten(y),
-        "x2": _shorten(x2),
-        "y2": _shorten(y2),
-        "measured": arrow.is_measured,
-    }
+def _build_arrow(
+    row: PlacedRow,
+    label: str,
+    at: Point | Movement,
+    start: tuple[float, float],
+    end: tuple[float, float],
+    *,
+    is_measured: bool,
+) -> Iterator[Row]:
+    """How a point moves, or would move, from one intensity and rate to others; none where these cannot be drawn or are the same."""
+    if is_drawable(*start, *end) and start != end:
+        yield {
+            "row": row.row_id,
+            "label": label,
+            "kind": at.kind.value,
+            "level": at.level.value,
+            **dict(zip(("x", "y", "x2", "y2"), map(_shorten, (*start, *end)), strict=True)),
+            "measured": is_measured,
+        }
 
 
 def list_transaction_bytes(rows: Iterable[PlacedRow]) -> dict[MemoryLevel, int]:
     """Bytes of one transaction of each level that has a point of the second view."""
     return {point.level: point.transaction_bytes for row in rows for point in row.roofline.instruction_points}
-
-
-def _name_roof(name: str, rate: str, is_certain: bool) -> str:
-    return f"{name}: {rate}" + ("" if is_certain else " (assumed)")
 
 
 def _shorten(number: float) -> float:

@@ -1,12 +1,12 @@
-"""What became of a kernel since an earlier profile, for a page."""
+"""What became of a kernel since an earlier profile, and over its runs, for a page."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import tzinfo
 
 from msgspec import Struct
 
 from gpa_lsp.document.blocks import Block, Figure, Paragraph, Part, Table, tabulate
-from gpa_lsp.document.charts.time_course_chart import build_course_chart
+from gpa_lsp.document.charts.vega_lite import SCHEMA, Spec, nominal, quantitative, tell
 from gpa_lsp.document.comparison_view import (
     VERDICT_WORDS,
     build_changes,
@@ -14,7 +14,10 @@ from gpa_lsp.document.comparison_view import (
     list_remarks,
 )
 from gpa_lsp.document.layout import Span, Style, left, right
+from gpa_lsp.document.stall_picture import COLOURS
 from gpa_lsp.document.time_course_words import (
+    choose_named_ticks,
+    choose_span,
     describe_course,
     describe_step,
     format_moment,
@@ -25,6 +28,7 @@ from gpa_lsp.document.time_course_words import (
 from gpa_lsp.foundation.locations import shorten_paths, write_place
 from gpa_lsp.foundation.numbers import UNKNOWN, format_count, format_count_of, format_speedup
 from gpa_lsp.foundation.prose import say
+from gpa_lsp.profile.stall_reasons import ISSUED, MEMORY, THROTTLE
 from gpa_lsp.report.changes import Verdict
 from gpa_lsp.report.compare import KernelComparison
 from gpa_lsp.report.history.model import TimeCourse, TimedRun
@@ -95,3 +99,115 @@ def _tabulate_runs(course: TimeCourse, zone: tzinfo | None) -> Table:
         ],
         "Runs",
     )
+
+
+_HEIGHT = 190
+_UNITS_NS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+_LINE = COLOURS[MEMORY]
+# What became of a time: how its mark looks
+_KINDS = {
+    "as before": ("circle", _LINE),
+    "slower": ("triangle-up", COLOURS[THROTTLE]),
+    "faster": ("triangle-down", COLOURS[ISSUED]),
+}
+_NARROW_PIXELS = 230
+_LABEL_PIXELS = 62  # A commit's name and a gap: names are left out where they would touch in the narrowest window
+_NOTCH_PIXELS = 10  # Of a commit without a name: lines as high as the chart would hide the times
+
+
+def build_course_chart(course: TimeCourse, description: str, zone: tzinfo | None = None) -> Spec:
+    """Times of a kernel with their ranges, regressions by shape and colour, commits as ticks; at least one of its runs has a time."""
+    low, high = choose_span(course)
+    size, unit = _choose_unit(course, high)
+    rows = [_describe_run(course, run, size, zone) for run in course.timed]
+    # every range lies between the ends of the axis
+    ends = [min([low / size, *(row["low"] for row in rows)]), max([high / size, *(row["high"] for row in rows)])]
+    x = {
+        "field": "run",
+        "type": "ordinal",
+        "title": "run",
+        "scale": {"domain": [str(run.number) for run in course.runs]},
+        "axis": {"labelAngle": 0, "labelOverlap": True, "grid": False},
+    }
+    y = quantitative("time", title=f"time per launch, {unit}", scale={"domain": ends, "zero": False, "nice": True})
+    return {
+        "$schema": SCHEMA,
+        "description": description,
+        "width": "container",
+        "height": _HEIGHT,
+        "data": {"values": rows},
+        "layer": [*_draw_ticks(course, x), *_draw_times(x, y), _draw_runs(x, y)],
+    }
+
+
+def _choose_unit(course: TimeCourse, high: float) -> tuple[float, str]:
+    """What the times of the axis are divided by, and what they are in then."""
+    if course.unit == "cycles":
+        return 1.0, "cycles"
+    return next(((size, unit) for size, unit in _UNITS_NS if high >= size), _UNITS_NS[-1])
+
+
+def _describe_run(course: TimeCourse, run: TimedRun, size: float, zone: tzinfo | None) -> Spec:
+    assert run.time is not None
+    return {
+        "time": run.time / size,
+        "low": (run.time if run.low is None else run.low) / size,
+        "high": (run.time if run.high is None else run.high) / size,
+        "run": str(run.number),
+        "kind": "slower" if run.is_regression else "faster" if run.is_gain else "as before",
+        "at": format_moment(run.measured_ns, zone),
+        "words": write_time(course, run.time),
+        "range": write_range(course, run),
+        "step": describe_step(run),
+        "commit": name_commit(run.commit),
+    }
+
+
+def _draw_ticks(course: TimeCourse, x: Spec) -> Iterator[Spec]:
+    """A line with its name where another commit begins; a notch where there is no room for the name."""
+    named = choose_named_ticks(course, _LABEL_PIXELS * len(course.runs) / _NARROW_PIXELS)
+    ticks = [
+        {
+            "run": str(run.number),
+            "commit": name_commit(run.commit),
+            "label": run.commit.short if position in named else "",
+        }
+        for position, run in enumerate(course.runs)
+        if run.commit is not None and course.begins_commit(position)
+    ]
+    if not ticks:
+        return
+    at = {"x": x, "tooltip": nominal("commit", title="commit")}
+    rule = {"type": "rule", "style": "now", "opacity": 0.5}
+    long = {"values": [tick for tick in ticks if tick["label"]]}
+    short = {"values": [tick for tick in ticks if not tick["label"]]}
+    yield {"data": long, "mark": rule, "encoding": at}
+    if short["values"]:
+        notch = {"y": {"value": 0}, "y2": {"value": _NOTCH_PIXELS}}
+        yield {"data": short, "mark": rule, "encoding": {**at, **notch}}
+    label = {"type": "text", "style": "peak-label", "align": "left", "baseline": "bottom", "dx": -3, "dy": -2, "y": 0}
+    yield {"data": long, "mark": label, "encoding": {**at, "text": nominal("label")}}
+
+
+def _draw_times(x: Spec, y: Spec) -> Iterator[Spec]:
+    """The line from run to run, and the range each time lies in."""
+    looks = {"strokeWidth": 2, "color": _LINE}
+    yield {"mark": {"type": "line", **looks}, "encoding": {"x": x, "y": y}}
+    ends = {"y": {**y, "field": "low"}, "y2": {"field": "high"}}
+    yield {"mark": {"type": "rule", **looks, "opacity": 0.55}, "encoding": {"x": x, **ends}}
+
+
+def _draw_runs(x: Spec, y: Spec) -> Spec:
+    shapes, colours = ([look[part] for look in _KINDS.values()] for part in (0, 1))
+    shape = {"scale": {"domain": list(_KINDS), "range": shapes}, "legend": {"orient": "bottom"}}
+    tooltip = ("run", ("at", "measured"), ("words", "time"), "range", ("step", "since the run before"), "commit")
+    return {
+        "mark": {"type": "point", "filled": True, "opacity": 1, "size": 90},
+        "encoding": {
+            "x": x,
+            "y": y,
+            "shape": nominal("kind", title=None, **shape),
+            "color": nominal("kind", title=None, scale={"domain": list(_KINDS), "range": colours}),
+            "tooltip": tell(*tooltip),
+        },
+    }

@@ -90,11 +90,7 @@ class TextPool:
 
 
 def build_code(kernel: KernelReport, addresses: KernelAddresses, pool: TextPool, most_rows: int) -> dict[str, Any]:
-    """Rows, the headings between them, and the chains that tie them to lines.
-
-    Args:
-        most_rows: instructions to show at most.
-    """
+    """Rows, the headings between them, and the chains that tie them to lines."""
     columns = kernel.instructions
     samples = columns.all_samples.sum(axis=1)
     rows = choose_rows(samples, most_rows)
@@ -224,14 +220,9 @@ MOST_ROWS_OF_PAGE = 200_000  # Of all kernels: about 5 MB
 
 
 def choose_rows(samples: npt.NDArray[np.int64], most: int) -> npt.NDArray[np.int64]:
-    """The rows to show, ascending: all of them, or the blocks with most samples; of blocks with equally many the first.
+    """The rows to show of *samples*, int64[n]: all of them, or the blocks with most samples; of blocks with equally many the first.
 
-    Args:
-        samples: int64[n], per row.
-        most: rows to keep at most, rounded up to a whole block.
-
-    Returns:
-        int64[m], m at most ``most`` rounded up to blocks.
+    int64[m], ascending, m at most *most* rounded up to whole blocks.
 
     >>> choose_rows(np.array([0] * 64 + [9] + [0] * 63 + [1] * 64), 128).tolist() == list(range(64, 192))
     True
@@ -247,10 +238,7 @@ def choose_rows(samples: npt.NDArray[np.int64], most: int) -> npt.NDArray[np.int
 
 
 def share_rows(counts: list[int], most: int = MOST_ROWS_OF_PAGE) -> list[int]:
-    """How many rows each kernel may show, so that all together keep within a page: small kernels whole, the large ones equally many.
-
-    Args:
-        most: of all kernels together; a kernel gets at least one block.
+    """How many rows each kernel may show, so that all together keep within a page: small ones whole, large ones equally many.
 
     >>> share_rows([100, 5000, 9000], most=6100)
     [100, 3000, 3000]

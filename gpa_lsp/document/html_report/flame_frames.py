@@ -3,18 +3,29 @@ the functions they call, and the stall reasons there.
 
 Samples carry no call stack. Those in a function that was called are shared among its call sites by how often each executed, as gprof does, and
 what is called from nowhere we see stands beside the kernel's own lines.
+
+Vega's own ``partition`` lays the graph out, so that pages need no library beside the one that draws their other charts. Which frame is in focus,
+which one fills the width and what is searched for are signals, which a page sets (``view.signal(name, value)``):
+
+* ``chosen``: id of the frame that stands out; -1 for none;
+* ``left``, ``right``: the part of all samples that fills the width, 0 to 1;
+* ``wanted``: a text in lower case; frames without it are drawn pale. Empty for none.
+
+Source: B. Gregg, "The Flame Graph", CACM 59(6), 2016; upside down (icicles), so that the kernel stands at the top.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct, field
+from msgspec.structs import asdict
 
-from gpa_lsp.document.charts.flame_chart import FlameFrame
+from gpa_lsp.document.charts.vega_lite import Spec
 from gpa_lsp.document.html_report.code_columns import KernelAddresses
 from gpa_lsp.document.html_report.source_texts import SourceTexts
+from gpa_lsp.document.stall_picture import COLOURS
 from gpa_lsp.foundation.locations import Frame, shorten_paths, write_place
 from gpa_lsp.foundation.numbers import format_count_of, format_percent
 from gpa_lsp.kernel.names import demangle, shorten_name
@@ -37,6 +48,10 @@ _CALLED = "call of "
 # A call in a listing: of a name, or of a place in the same section
 _CALL = re.compile(r"\bCALL\b.*?(?:`\((?P<name>[^)]+)\)|0x(?P<offset>[0-9a-f]+)\s*$)")
 
+_ROW_PIXELS = 21
+_INK = "#0d1117"  # Of a label: legible on every colour of a stall reason, and so on light and on dark ground
+_LEAST_LABEL_PIXELS = 26
+
 _Key = Frame | str  # A line of an inline chain, or the mangled name of a function that was called
 
 _Vector = npt.NDArray[np.float64]
@@ -56,6 +71,17 @@ class _Node(Struct, kw_only=True):
         """With what is below."""
         total: _Vector = self.own + sum((node.sum_all() for node in self.below.values()), np.zeros_like(self.own))
         return total
+
+
+class FlameFrame(Struct, frozen=True, kw_only=True):
+    """A frame."""
+
+    parent: int | None  # position of the frame above; None for the topmost
+    label: str  # what is written on it
+    words: str  # what is said when it is chosen
+    samples: float  # that are in no frame below
+    group: str  # of stall reasons, which decides the colour
+    link: str = ""  # fragment of its line; may be empty
 
 
 def build_flame_frames(
@@ -109,11 +135,7 @@ def _list_callers(kernel: KernelReport, procedures: "_Procedures") -> _Caller:
 
 
 class _Procedures:
-    """The functions of a kernel: which rows are theirs, and who calls them.
-
-    Args:
-        kernel: with instructions.
-    """
+    """The functions of a kernel with instructions: which rows are theirs, and who calls them."""
 
     def __init__(self, kernel: KernelReport) -> None:
         columns = kernel.instructions
@@ -138,11 +160,7 @@ class _Procedures:
         self._placed: dict[str, float]
 
     def gather(self, samples: npt.NDArray[np.int64]) -> _Node:
-        """Samples from the kernel down.
-
-        Args:
-            samples: int64[n, k], by instruction and reason: all there are, or those of one place that launches.
-        """
+        """Samples, int64[n, k] by instruction and reason, from the kernel down: all there are, or those of one place that launches."""
         self._samples, self._placed = samples.astype(np.float64), {}
         root = _Node(own=np.zeros(samples.shape[1]))
         entry = self._kernel.mangled_name if self._kernel.mangled_name in self._rows else next(iter(self._owners))
@@ -211,13 +229,7 @@ class _Place(Struct, frozen=True, kw_only=True):
 
 
 class _Frames:
-    """Turns places into frames.
-
-    Args:
-        kernel: whose samples.
-        addresses: of its lines.
-        texts: reads sources.
-    """
+    """Turns places into frames."""
 
     def __init__(self, kernel: KernelReport, addresses: KernelAddresses, texts: SourceTexts) -> None:
         self._kernel = kernel
@@ -329,3 +341,131 @@ class _Frames:
         for reason, count in zip(self._reasons, samples.tolist(), strict=True):
             sums[reason.group] = sums.get(reason.group, 0.0) + count
         return max(sums, key=lambda group: sums[group])
+
+
+def build_flame_chart(frames: Sequence[FlameFrame], description: str) -> Spec:
+    """The graph."""
+    rows = [{"id": number, **asdict(frame)} for number, frame in enumerate(frames)]
+    groups = [group for group in COLOURS if any(frame.group == group for frame in frames)]
+    return {
+        "description": description,
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "padding": 0,
+        "height": _ROW_PIXELS * _count_levels(frames),
+        "signals": _list_signals(),
+        "data": [
+            {"name": "frames", "values": rows, "transform": _lay_out()},
+            {
+                "name": "shown",
+                "source": "frames",
+                "transform": [{"type": "filter", "expr": "datum.x1 > left && datum.x0 < right"}],
+            },
+        ],
+        "scales": [
+            {
+                "name": "across",
+                "type": "linear",
+                "domain": [{"signal": "left"}, {"signal": "right"}],
+                "range": [0, {"signal": "width"}],
+            },
+            {"name": "reason", "type": "ordinal", "domain": groups, "range": [COLOURS[group] for group in groups]},
+        ],
+        "legends": [
+            {"fill": "reason", "orient": "bottom", "direction": "horizontal", "columns": 7, "symbolType": "square"}
+        ],
+        "marks": [
+            {
+                "type": "group",
+                "clip": True,
+                "encode": {"update": {"width": {"signal": "width"}, "height": {"signal": "height"}}},
+                "marks": [_draw_frames(), _write_labels()],
+            }
+        ],
+    }
+
+
+def _list_signals() -> list[Spec]:
+    """The width of the page, and what the reader chose, zoomed to and searched for."""
+    return [
+        {
+            "name": "width",
+            "init": "isFinite(containerSize()[0]) ? containerSize()[0] : 800",
+            "on": [
+                {
+                    "events": "window:resize",
+                    "update": "isFinite(containerSize()[0]) && containerSize()[0] > 0 ? containerSize()[0] : width",
+                }
+            ],
+        },
+        {"name": "chosen", "value": -1},
+        {"name": "left", "value": 0},
+        {"name": "right", "value": 1},
+        {"name": "wanted", "value": ""},
+    ]
+
+
+def _count_levels(frames: Sequence[FlameFrame]) -> int:
+    depths: list[int] = []
+    for frame in frames:
+        depths.append(0 if frame.parent is None else depths[frame.parent] + 1)
+    return 1 + max(depths, default=0)
+
+
+def _lay_out() -> list[Spec]:
+    return [
+        {"type": "stratify", "key": "id", "parentKey": "parent"},
+        {
+            "type": "partition",
+            "field": "samples",
+            "sort": {"field": "value", "order": "descending"},
+            "size": [1, 1],
+            "as": ["x0", "y0", "x1", "y1", "depth", "children"],
+        },
+    ]
+
+
+_IS_PALE = "wanted !== '' && indexof(lower(datum.words), wanted) < 0"
+_PIXELS = "(scale('across', min(datum.x1, right)) - scale('across', max(datum.x0, left)))"
+
+
+def _draw_frames() -> Spec:
+    return {
+        "name": "frames",
+        "type": "rect",
+        "from": {"data": "shown"},
+        "encode": {
+            "update": {
+                "x": {"signal": "scale('across', max(datum.x0, left))"},
+                "x2": {"signal": "scale('across', min(datum.x1, right))"},
+                "y": {"signal": f"datum.depth * {_ROW_PIXELS}"},
+                "height": {"value": _ROW_PIXELS - 1},
+                "fill": {"scale": "reason", "field": "group"},
+                "fillOpacity": [{"test": _IS_PALE, "value": 0.22}, {"value": 1}],
+                "stroke": [{"test": "datum.id === chosen", "value": _INK}, {"value": "transparent"}],
+                "strokeWidth": [{"test": "datum.id === chosen", "value": 3}, {"value": 0}],
+                "cursor": {"value": "pointer"},
+                "tooltip": {"field": "words"},
+            }
+        },
+    }
+
+
+def _write_labels() -> Spec:
+    return {
+        "type": "text",
+        "from": {"data": "shown"},
+        "interactive": False,
+        "encode": {
+            "update": {
+                "x": {"signal": "scale('across', max(datum.x0, left)) + 4"},
+                "y": {"signal": f"datum.depth * {_ROW_PIXELS} + {_ROW_PIXELS / 2}"},
+                "baseline": {"value": "middle"},
+                "fontSize": {"value": 12},
+                "fontWeight": [{"test": "datum.id === chosen", "value": "bold"}, {"value": "normal"}],
+                "fill": {"value": _INK},
+                "opacity": [{"test": f"{_PIXELS} < {_LEAST_LABEL_PIXELS} || {_IS_PALE}", "value": 0}, {"value": 1}],
+                "text": {"field": "label"},
+                "limit": {"signal": f"max(1, {_PIXELS} - 8)"},
+            }
+        },
+    }

@@ -17,12 +17,11 @@ from gpa_lsp.document.advice_words import count_silences, describe_cause
 from gpa_lsp.document.answer_view import build_answers, build_bars, describe_mark, list_missing
 from gpa_lsp.document.blame_words import describe_stalls
 from gpa_lsp.document.blocks import Block, Figure, Items, Paragraph, Part
-from gpa_lsp.document.charts.flame_chart import build_flame_chart
 from gpa_lsp.document.charts.roofline_chart import ChartLook, RooflineView, build_roofline_chart
 from gpa_lsp.document.context_words import build_context_table, count_contexts, list_context_lines, name_shape
 from gpa_lsp.document.html_report.changes_section import ChangeSection, build_history_section
 from gpa_lsp.document.html_report.code_columns import KernelAddresses, TextPool, build_code
-from gpa_lsp.document.html_report.flame_frames import build_flame_frames
+from gpa_lsp.document.html_report.flame_frames import build_flame_chart, build_flame_frames
 from gpa_lsp.document.html_report.source_texts import SourceTexts
 from gpa_lsp.document.kernel_view import (
     build_cause_table,
@@ -265,11 +264,7 @@ class KernelPlace(Struct, frozen=True, kw_only=True):
 
 
 def build_kernel_data(kernel: KernelReport, place: KernelPlace, texts: SourceTexts) -> dict[str, Any]:
-    """Everything the page shows of a kernel when it is chosen.
-
-    Returns:
-        ``html`` (escaped), ``charts`` (number → Vega-Lite), and the columns of code and sources.
-    """
+    """What the page shows of a kernel when it is chosen: ``html`` (escaped), ``charts`` (number → Vega-Lite), columns of code and sources."""
     chains = kernel.instructions.chains
     coded_files = frozenset(frame.file for chain in chains for frame in chain)
     addresses = KernelAddresses(kernel=place.number, coded_files=coded_files)

@@ -19,12 +19,7 @@ UNREADABLE = "The file could not be read."
 
 
 class SourceTexts:
-    """Reads sources: those a profile carries first, then files of this machine that are what was compiled, or may be.
-
-    Args:
-        locator: finds files here; None reads embedded sources only.
-        is_wanted: False leaves all texts out.
-    """
+    """Reads sources: those a profile carries first, then files of this machine that are what was compiled, or may be, where there is a locator."""
 
     def __init__(self, locator: SourceLocator | None, *, is_wanted: bool = True) -> None:
         self._locator = locator
@@ -33,11 +28,7 @@ class SourceTexts:
         self._read: dict[Path, Sequence[str]] = {}
 
     def read(self, kernel: KernelReport, file: str) -> tuple[Sequence[str] | None, str]:
-        """The lines of a file, and why there are none, or why they may be others.
-
-        Returns:
-            The lines and an empty string, or one sentence where they are unverified; None and one sentence where there are none.
-        """
+        """The lines of a file, or None, and one sentence why there are none, or why they may be others; empty where they are verified."""
         if not self._is_wanted:
             return None, UNWANTED
         embedded = kernel.embedded_sources.get(file)
