@@ -134,8 +134,7 @@ class RecordCodec(Codec):
     def __init__(self, kind: Any, layout: Layout, properties: Sequence[Property | InnerObject]) -> None:
         self.kind, self.layout = kind, layout
         self.properties = tuple(properties)
-        self._ways: dict[str, tuple[str, ...]] = {}
-        """Field → keys that lead to its property, innermost first."""
+        self._ways: dict[str, tuple[str, ...]] = {}  # Field → keys that lead to its property, innermost first
         for one in properties:
             parts = one.parts if isinstance(one, InnerObject) else ()
             self._ways.update({part.name: (part.key, one.key) for part in parts})

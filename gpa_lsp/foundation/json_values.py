@@ -31,8 +31,7 @@ class MisfitError(Exception):
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.message = message
-        self.way: list[str | int] = []
-        """Properties and positions that lead to it, innermost first."""
+        self.way: list[str | int] = []  # Properties and positions that lead to it, innermost first
 
     def within(self, *keys: str | int) -> "MisfitError":
         """The same, seen from further outside."""
@@ -54,10 +53,8 @@ class Writing:
 
     def __init__(self, *, is_expanded: bool = True) -> None:
         self.is_expanded = is_expanded
-        self.tables: dict[str, list[Any]] = {}
-        """Shared values as JSON, by table."""
-        self.kernel: Any = None
-        """What derived properties are derived from, beside their own object."""
+        self.tables: dict[str, list[Any]] = {}  # Shared values as JSON, by table
+        self.kernel: Any = None  # What derived properties are derived from, beside their own object
         self._positions: dict[str, dict[Any, int]] = {}
 
         self._sentences: dict[str, Sentence | None] = {}

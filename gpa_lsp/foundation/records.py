@@ -1,9 +1,8 @@
 """Records with fields that are compared otherwise than by ``==``, or not at all. All other records are plain :class:`msgspec.Struct`."""
 
 from collections.abc import Callable, Mapping
-from functools import update_wrapper
-from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, Self, TypeVar, cast
-from weakref import WeakKeyDictionary
+from functools import wraps
+from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar, cast
 
 from msgspec import Struct
 
@@ -52,7 +51,6 @@ def _is_same(one: Any, other: Any) -> bool:
 
 
 Found = TypeVar("Found")
-Owner = TypeVar("Owner")
 Details = ParamSpec("Details")
 
 _FOUND = "found"
@@ -81,22 +79,19 @@ class SharedFacts:
         self.__dict__.pop(_FOUND, None)
 
 
-class Remembered(Generic[Owner, Details, Found]):
-    """Decorates what finds something of a function or module, and perhaps of further arguments, which are given by place.
+Owner = TypeVar("Owner", bound=SharedFacts)
 
-    A launch is explored with hundreds of blocks: what does not depend on the launch is found once. Results belong to the very
-    object they were found of, whatever another one's content, and go with it. They are shared, and must not be written to.
+
+def remembered(find: Callable[Concatenate[Owner, Details], Found]) -> Callable[Concatenate[Owner, Details], Found]:
+    """Decorates what finds something of an owner, and perhaps of further arguments, which are given by place, so that it is found once.
+
+    What was found belongs to the very owner it was found of, whatever another one's content, and goes with it. It is shared, and must not be
+    written to.
     """
 
-    def __init__(self, find: Callable[Concatenate[Owner, Details], Found]) -> None:
-        self._find = find
-        self._known: WeakKeyDictionary[Owner, dict[tuple[object, ...], Found]] = WeakKeyDictionary()
-        update_wrapper(self, find)
+    @wraps(find)
+    def find_once(owner: Owner, /, *details: Details.args, **named: Details.kwargs) -> Found:
+        assert not named
+        return owner.once(find, *details, **named)
 
-    def __call__(self, owner: Owner, /, *details: Details.args, **named: Details.kwargs) -> Found:
-        """The result, found the first time it is asked for."""
-        known = self._known.setdefault(owner, {})
-        key = (details, tuple(named.items()))
-        if key not in known:
-            known[key] = self._find(owner, *details, **named)
-        return known[key]
+    return find_once

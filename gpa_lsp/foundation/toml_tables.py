@@ -300,10 +300,9 @@ class _Scanner:
         self._table: Place = ()
         self._key: list[str] = []
         self._key_line = 0
+        # Open brackets in values: (bracket, where its content belongs, index of the next element)
         self._open: list[tuple[str, Place, int]] = []
-        """Open brackets in values: (bracket, where its content belongs, index of the next element)."""
-        self._header = 0
-        """Opening brackets of a table's header that were met."""
+        self._header = 0  # Opening brackets of a table's header that were met
         self._is_value = False
 
     def take(self, kind: str, token: str, line: int) -> None:

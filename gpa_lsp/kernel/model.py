@@ -84,19 +84,16 @@ class KernelRows(SharedFacts):
     """The n rows of a kernel: the instructions of its f functions, one after the other, in address order within each.
 
     Columns are joined when they are first asked for, and then kept; nobody writes to them.
-
-    Attributes:
-        kernel_name: mangled name of the kernel.
-        functions: the kernel first.
-        reasons: the k stall reasons.
-        first_rows: int64[f + 1], first row of each function, and n.
-        function_index: int32[n] into ``functions``.
     """
 
     def __init__(self, kernel_name: str, functions: tuple[FunctionSamples, ...], reasons: tuple[str, ...]) -> None:
-        self.kernel_name, self.functions, self.reasons = kernel_name, functions, reasons
+        self.kernel_name = kernel_name  # mangled
+        self.functions = functions  # the kernel first
+        self.reasons = reasons  # the k stall reasons
         sizes = [len(function.pc_offsets) for function in functions]
+        # int64[f + 1], first row of each function, and n
         self.first_rows: npt.NDArray[np.int64] = np.cumsum([0, *sizes]).astype(np.int64)
+        # int32[n] into ``functions``
         self.function_index: npt.NDArray[np.int32] = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
 
     def __len__(self) -> int:

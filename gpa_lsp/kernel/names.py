@@ -222,6 +222,7 @@ def find_plain_name(readable_name: str) -> str:
     return whole.partition("<")[0].rpartition("::")[2]
 
 
+# Names that hold the line of a directive. Source of the last one: LLVM, ``TargetRegionEntryInfo::getTargetRegionEntryFnName``.
 _LINE_NAMES = (
     re.compile(
         r"(?P<stem>.+)_(?P<line>\d+)_gpu(?P<rest>\w*)"
@@ -229,7 +230,6 @@ _LINE_NAMES = (
     re.compile(r"nvkernel_(?P<stem>.+)_F\d+L(?P<line>\d+)_(?P<rest>\d+_?)"),  # their OpenMP
     re.compile(r"__omp_offloading_[0-9a-f]+_[0-9a-f]+_(?P<stem>.+)_l(?P<line>\d+)(?P<rest>(?:_\d+)?)"),  # LLVM's
 )
-"""Names that hold the line of a directive. Source of the last one: LLVM, ``TargetRegionEntryInfo::getTargetRegionEntryFnName``."""
 
 # Names that end in a counter of the compiler's session: Julia's, and Numba's of old
 _COUNTED_NAMES = (re.compile(r"julia_(?P<stem>.+)_\d+"), re.compile(r"(?P<stem>.+)\$\d+"))

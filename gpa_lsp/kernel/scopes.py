@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES
 from gpa_lsp.foundation.locations import InlineChain
-from gpa_lsp.foundation.records import ColumnRecord
+from gpa_lsp.foundation.records import ColumnRecord, remembered
 from gpa_lsp.kernel.model import FunctionSamples, KernelRows
 
 
@@ -86,12 +86,9 @@ class ScopeTree(ColumnRecord, frozen=True, kw_only=True):
         return np.flatnonzero(inside[self.innermost])
 
 
+@remembered
 def find_scopes(kernel: KernelRows) -> ScopeTree:
     """The scopes of a kernel, with their samples."""
-    return kernel.once(_build_scopes)
-
-
-def _build_scopes(kernel: KernelRows) -> ScopeTree:
     sizes = [len(function.pc_offsets) for function in kernel.functions]
     scopes = [_kernel_scope(kernel)]
     parent = [-1]

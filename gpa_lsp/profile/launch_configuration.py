@@ -32,6 +32,11 @@ class LaunchConfiguration(Struct, frozen=True, kw_only=True):
         return prod(self.threads)
 
     @property
+    def all_threads(self) -> int:
+        """Threads of all blocks; 0 when unknown."""
+        return self.blocks * self.threads_per_block
+
+    @property
     def warps_per_block(self) -> int:
         """Warps of one block; the last one may be partly filled."""
         return -(-self.threads_per_block // 32)

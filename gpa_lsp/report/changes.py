@@ -91,13 +91,6 @@ class MeasuredWork(Struct, frozen=True, kw_only=True):
     is_simulated: bool = False  # the times come from a model
 
     @property
-    def threads(self) -> int | None:
-        """Threads of the longest launch; None when unknown."""
-        if self.launch.grid is None or self.launch.block is None:
-            return None
-        return math.prod(self.launch.grid) * math.prod(self.launch.block) or None
-
-    @property
     def clock_hz(self) -> float | None:
         """The mean clock of the SMs; None where it is unknown or the launches are too short to tell."""
         cycles, ns = self.times.cycles, self.times.ns
@@ -333,7 +326,8 @@ def _judge_work(before: MeasuredWork, after: MeasuredWork) -> tuple[bool | None,
         return False, say("one of the two is simulated")
     old, new = before.executed_instructions, after.executed_instructions
     executed = new / old if old and new else None
-    threads = new_threads / old_threads if (old_threads := before.threads) and (new_threads := after.threads) else None
+    old_threads, new_threads = before.launch.all_threads, after.launch.all_threads
+    threads = new_threads / old_threads if old_threads and new_threads else None
     differences = join(_list_work_differences(before, after, executed), ", ")
     if before.code_digest and after.code_digest and before.code_digest[:CODE_DIGITS] == after.code_digest[:CODE_DIGITS]:
         shapes = [(side.launch.grid, side.launch.block) for side in (before, after)]

@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +10,7 @@ import numpy.typing as npt
 from gpa_lsp.code.binary.model import Flow, ResourceLists
 from gpa_lsp.code.control_flow.graph import DominatorTree, RootedGraph
 from gpa_lsp.foundation.distinct import find_distinct_rows
+from gpa_lsp.foundation.records import remembered
 from gpa_lsp.report.model import KernelCode
 
 _NOTHING: tuple[int, ...] = ()
@@ -180,15 +180,10 @@ class CodeIndex:
         return leads_to
 
 
-_indexes: WeakKeyDictionary[KernelCode, CodeIndex] = WeakKeyDictionary()
-
-
+@remembered
 def index_code(code: KernelCode) -> CodeIndex:
     """The index of some code, made when first asked for and kept as long as the code."""
-    found = _indexes.get(code)
-    if found is None:
-        found = _indexes[code] = CodeIndex(code)
-    return found
+    return CodeIndex(code)
 
 
 def _find_leaks(code: KernelCode) -> frozenset[int]:

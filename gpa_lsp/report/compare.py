@@ -8,7 +8,6 @@ import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
-from math import prod
 from pathlib import PurePosixPath
 
 import msgspec.structs
@@ -33,8 +32,8 @@ from gpa_lsp.report.changes import (
     order_changes,
 )
 from gpa_lsp.report.differences import Difference, Trait, compare_traits, count_opcodes
-from gpa_lsp.report.line_map import map_edited_lines, split_lines
-from gpa_lsp.report.model import KernelReport, LineRow, Report, measure_launch_spread
+from gpa_lsp.report.line_map import map_edited_texts
+from gpa_lsp.report.model import KernelReport, Report, measure_launch_spread
 from gpa_lsp.report.taken import LOCAL_OPTIMIZERS, AdviceFate, judge_advice, judge_local_advice
 
 Pair = tuple[KernelReport, KernelReport]
@@ -210,15 +209,14 @@ def _compare_lines(
 ) -> tuple[PartChange, ...]:
     """Lines by their inclusive samples and what they call; a line that moved is followed where both reports have the source."""
     old, new = (
-        {(row.file, row.line): _cost(row) for row in kernel.lines if row.file is not None and row.line is not None}
+        {
+            (row.file, row.line): row.inclusive_samples + row.called_samples
+            for row in kernel.lines
+            if row.file is not None and row.line is not None
+        }
         for kernel in (before, after)
     )
     return order_changes(compare_lines(*works, old, new, pair_lines(before, after, list(old))))
-
-
-def _cost(row: LineRow) -> float:
-    """Samples of a line with everything inlined into it and called from it."""
-    return row.inclusive_samples + row.called_samples
 
 
 def _list_advice(kernel: KernelReport) -> tuple[Advice, ...]:
@@ -277,17 +275,11 @@ def pair_lines(before: KernelReport, after: KernelReport, wanted: Sequence[Place
     found: dict[Place, int | None] = {}
     for file, line in wanted:
         if file not in maps:
-            maps[file] = _map_texts(before.embedded_sources.get(file), after.embedded_sources.get(file))
+            old, new = before.embedded_sources.get(file), after.embedded_sources.get(file)
+            maps[file] = None if old is None or new is None or old == new else map_edited_texts(old, new)
         table = maps[file]
         found[(file, line)] = line if table is None or not 0 < line <= len(table) else table[line - 1] or None
     return found
-
-
-def _map_texts(before: str | None, after: str | None) -> tuple[int, ...] | None:
-    """None where both are the same or cannot be compared."""
-    if before is None or after is None or before == after:
-        return None
-    return map_edited_lines(split_lines(before), split_lines(after))
 
 
 def pair_by_name(
@@ -296,23 +288,18 @@ def pair_by_name(
     """Kernels of the same linkage name and GPU, then those whose short name is unique on both sides; and what is left over of each side."""
     pairs: list[Pair] = []
     old, new = list(before), list(after)
-    for name in (_full_name, _short_name):
+    names: tuple[Callable[[KernelReport], object], ...] = (
+        lambda kernel: (kernel.mangled_name, kernel.device.name),
+        lambda kernel: find_family(kernel.name, None).name,
+    )
+    for name in names:
         for kernel in list(old):
             alike = [other for other in new if name(other) == name(kernel)]
-            rivals = [other for other in old if name(other) == name(kernel)]
-            if len(alike) == 1 and len(rivals) == 1:
+            if len(alike) == 1 and sum(name(other) == name(kernel) for other in old) == 1:
                 pairs.append((kernel, alike[0]))
                 old.remove(kernel)
                 new.remove(alike[0])
     return pairs, old, new
-
-
-def _full_name(kernel: KernelReport) -> tuple[str, str | None]:
-    return kernel.mangled_name, kernel.device.name
-
-
-def _short_name(kernel: KernelReport) -> tuple[str, str | None]:
-    return find_family(kernel.name, None).name, None
 
 
 def find_named(report: Report, text: str, side: str) -> KernelReport:
@@ -364,7 +351,7 @@ class _Likeness(Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, before: KernelReport, after: KernelReport, code: float | None) -> "_Likeness":
         """Likeness of two kernels whose code is as alike as said."""
-        threads = [_count_threads(kernel) for kernel in (before, after)]
+        threads = [kernel.configuration.all_threads for kernel in (before, after)]
         files = [_find_file(kernel) for kernel in (before, after)]
         names = [shorten_name(kernel.name).partition("<")[0] for kernel in (before, after)]
         return cls(
@@ -396,11 +383,6 @@ class _Likeness(Struct, frozen=True, kw_only=True):
             yield say("source files of the same name")
         if self.name >= 0.5 or (self.work != 1 and (self.code or 0.0) < _ALIKE and not self.file):
             yield say("similar names")
-
-
-def _count_threads(kernel: KernelReport) -> int:
-    launch = kernel.configuration
-    return 0 if launch.grid is None or launch.block is None else prod(launch.grid) * prod(launch.block)
 
 
 def _find_file(kernel: KernelReport) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -315,28 +316,24 @@ def _sum_by_block(samples: npt.NDArray[np.int64], graph: FlowGraph) -> npt.NDArr
 
 def _sum_over_loops(graph: FlowGraph, by_block: npt.NDArray[np.int64]) -> list[int]:
     """Per loop, inner loops included; loops come before the loops inside them, so one pass from the end adds each to its parent."""
+    return _join_over_loops(graph, by_block, np.add, 0)
+
+
+def _join_over_loops(graph: FlowGraph, by_block: npt.NDArray[Any], join: np.ufunc, nothing: int) -> list[int]:
     inside = graph.innermost_loop >= 0
-    sums = np.zeros(len(graph.loops), dtype=np.int64)
-    np.add.at(sums, graph.innermost_loop[inside], by_block[inside])
-    totals: list[int] = sums.tolist()
-    for number in range(len(totals) - 1, -1, -1):
+    own = np.full(len(graph.loops), nothing, dtype=np.int64)
+    join.at(own, graph.innermost_loop[inside], by_block[inside])
+    found: list[int] = own.tolist()
+    for number in range(len(found) - 1, -1, -1):
         parent = graph.loops[number].parent
         if parent is not None:
-            totals[parent] += totals[number]
-    return totals
+            found[parent] = int(join(found[parent], found[number]))
+    return found
 
 
 def _find_last_instructions(graph: FlowGraph) -> list[int]:
     """Highest instruction index of each loop, inner loops included."""
-    inside = graph.innermost_loop >= 0
-    highest = np.full(len(graph.loops), -1, dtype=np.int64)
-    np.maximum.at(highest, graph.innermost_loop[inside], graph.last_instruction[inside])
-    last: list[int] = highest.tolist()
-    for number in range(len(last) - 1, -1, -1):
-        parent = graph.loops[number].parent
-        if parent is not None:
-            last[parent] = max(last[parent], last[number])
-    return last
+    return _join_over_loops(graph, graph.last_instruction, np.maximum, -1)
 
 
 _Numbers = npt.NDArray[np.int32]

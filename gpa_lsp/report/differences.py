@@ -5,10 +5,9 @@ Everything is read from the report, so that saved reports are compared as well a
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
-from functools import lru_cache
-from math import prod
+from functools import lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -154,26 +153,24 @@ class Difference(Struct, frozen=True, kw_only=True):
 
 def compare_traits(before: KernelReport, after: KernelReport) -> Mapping[Trait, Difference]:
     """Every trait that is known of both, also those that stayed, in the order of :class:`Trait`."""
-    weights = (_read_executions(before), _read_executions(after))
-    is_static = weights[0] is None or weights[1] is None
-    old, new = (
-        _measure(kernel, None if is_static else weight) for kernel, weight in zip((before, after), weights, strict=True)
-    )
-    return {
-        trait: Difference(trait=trait, before=old[trait], after=new[trait], is_static=is_static and trait in _COUNTED)
-        for trait in Trait
-        if old.get(trait) is not None and new.get(trait) is not None
-    }
+    return _compare((before, partial(_measure, before)), (after, partial(_measure, after)))
 
 
 def compare_traits_at(before: Place, after: Place, opcodes: frozenset[str]) -> Mapping[Trait, Difference]:
     """Compare the code of some instructions only, such as those of a few lines."""
+    old, new = ((place[0], partial(_measure_code_at, place, opcodes)) for place in (before, after))
+    return _compare(old, new)
+
+
+_Side = tuple[
+    KernelReport, Callable[[npt.NDArray[np.float64] | None], _Values]
+]  # A kernel, and its traits by its executions
+
+
+def _compare(before: _Side, after: _Side) -> Mapping[Trait, Difference]:
     weights = [_read_executions(kernel) for kernel, _ in (before, after)]
     is_static = any(one is None for one in weights)
-    old, new = (
-        _measure_code_at(place, None if is_static else weight, opcodes)
-        for place, weight in zip((before, after), weights, strict=True)
-    )
+    old, new = (measure(None if is_static else one) for (_, measure), one in zip((before, after), weights, strict=True))
     return {
         trait: Difference(trait=trait, before=old[trait], after=new[trait], is_static=is_static and trait in _COUNTED)
         for trait in Trait
@@ -181,7 +178,7 @@ def compare_traits_at(before: Place, after: Place, opcodes: frozenset[str]) -> M
     }
 
 
-def _measure_code_at(place: Place, executions: npt.NDArray[np.float64] | None, opcodes: frozenset[str]) -> _Values:
+def _measure_code_at(place: Place, opcodes: frozenset[str], executions: npt.NDArray[np.float64] | None) -> _Values:
     kernel, rows = place
     weights = rows * (np.ones(len(rows)) if executions is None else executions)
     found = _measure_code(kernel, weights)
@@ -208,11 +205,6 @@ def count_opcodes(kernel: KernelReport) -> Counter[str]:
     return Counter(read_opcode(text) for text in kernel.instructions.texts if text)
 
 
-def count_blocks(kernel: KernelReport) -> int | None:
-    """Blocks of the longest launch; None when unknown."""
-    return prod(kernel.configuration.grid) or None if kernel.configuration.grid is not None else None
-
-
 def _measure(kernel: KernelReport, executions: npt.NDArray[np.float64] | None) -> _Values:
     return {
         **_measure_launch(kernel),
@@ -223,7 +215,7 @@ def _measure(kernel: KernelReport, executions: npt.NDArray[np.float64] | None) -
 
 def _measure_launch(kernel: KernelReport) -> _Values:
     launch = kernel.configuration
-    is_launched = count_blocks(kernel) is not None
+    is_launched = launch.blocks > 0
     shared = (launch.shared_static_bytes, launch.shared_dynamic_bytes)
     bars = _read_bars(kernel, "occupancy")
     is_known = kernel.limiter is not None and kernel.limiter.kind is not LimiterKind.UNKNOWN
@@ -231,7 +223,7 @@ def _measure_launch(kernel: KernelReport) -> _Values:
     return {
         Trait.GRID: format_dim3(launch.grid) if is_launched else None,
         Trait.BLOCK: format_dim3(launch.block) if is_launched and launch.block is not None else None,
-        Trait.BLOCKS: count_blocks(kernel),
+        Trait.BLOCKS: launch.blocks or None,
         Trait.REGISTERS: launch.registers_per_thread,
         Trait.SHARED_BYTES: None if shared[0] is None or shared[1] is None else shared[0] + shared[1],
         Trait.OCCUPANCY: bars.get("theoretical"),

@@ -92,6 +92,11 @@ def map_edited_lines(before: Sequence[str], after: Sequence[str]) -> tuple[int, 
     return tuple(found)
 
 
+def map_edited_texts(before: str, after: str) -> tuple[int, ...]:
+    """:func:`map_edited_lines` of two texts."""
+    return map_edited_lines(split_lines(before), split_lines(after))
+
+
 _Gap = tuple[int, int, int, int]  # Half-open: first and last old line, first and last new line
 
 

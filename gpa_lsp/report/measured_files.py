@@ -64,23 +64,16 @@ class MeasuredFile(Struct, frozen=True, kw_only=True):
         return "" if self.is_verified else (self.doubt or Doubt.SAVED_SINCE).value
 
 
-def find_nothing(path: Path, measured_ns: int) -> str | None:
-    """For who asks no repository."""
-    del path, measured_ns
-    return None
-
-
-def forget_copies(local_path: str, measured_ns: int) -> None:
-    """For who keeps no texts."""
-    del local_path, measured_ns
+def know_nothing(_path: Path | str, _measured_ns: int) -> None:
+    """For who keeps no texts, and asks no repository."""
 
 
 def find_files(
     report: "Report",
     locator: SourceLocator,
     profile_modified_ns: int,
-    find_copy: FindCopy = forget_copies,
-    find_committed: FindText = find_nothing,
+    find_copy: FindCopy = know_nothing,
+    find_committed: FindText = know_nothing,
 ) -> tuple[MeasuredFile, ...]:
     """The sources of a report that this machine has, by path as compiled.
 
@@ -258,13 +251,11 @@ class ProfiledSources:
 
     Args:
         locator: finds files on this machine; None reads embedded sources only.
-
-    Attributes:
-        answers: every question about files of this machine so far, with a digest of the text that was the answer; None where there was none.
-            What was concluded from the answers holds as long as :meth:`ask` gives the same ones.
     """
 
     def __init__(self, locator: SourceLocator | None = None) -> None:
+        # every question about files of this machine so far, with a digest of the text that was the answer; None where there was none. What was
+        # concluded from the answers holds as long as :meth:`ask` gives the same ones.
         self.answers: dict[SourceQuestion, str | None] = {}
         self._locator = locator
         self._texts: dict[tuple[Path, int | None], str | None] = {}

@@ -7,7 +7,6 @@ left there.
 
 from collections.abc import Mapping, Sequence
 from enum import Enum, StrEnum
-from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +18,7 @@ from gpa_lsp.foundation.locations import SourceLine
 from gpa_lsp.foundation.numbers import Quantity
 from gpa_lsp.kernel.scopes import ScopeKind
 from gpa_lsp.report.differences import Difference, Trait, compare_traits_at, read_opcode
-from gpa_lsp.report.line_map import map_edited_lines, split_lines
+from gpa_lsp.report.line_map import map_edited_texts
 from gpa_lsp.report.model import KernelReport
 
 
@@ -243,11 +242,9 @@ def _judge_there(
 
 def _scale(found: Mapping[Trait, Difference], before: KernelReport, after: KernelReport) -> Mapping[Trait, Difference]:
     """Barriers and turns of loops as often as each thread comes to them: fewer threads come to fewer."""
-    launches = [one.configuration for one in (before, after)]
-    threads = [prod(one.grid) * prod(one.block) if one.grid and one.block else 0 for one in launches]
-    if not all(threads):
+    old, new = (one.configuration.all_threads for one in (before, after))
+    if not old or not new:
         return found
-    old, new = threads
     scaled: dict[Trait, Difference] = {
         trait: replace(one, after=one.after * old / new)
         for trait, one in found.items()
@@ -290,7 +287,7 @@ def _follow_lines(before: KernelReport, after: KernelReport, lines: set[SourceLi
                 return set()
             partners = wanted
         else:
-            table = map_edited_lines(split_lines(old), split_lines(new))
+            table = map_edited_texts(old, new)
             partners = [table[line - 1] if line <= len(table) else 0 for line in wanted]
         if not all(partners):
             return set()

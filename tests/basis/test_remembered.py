@@ -14,7 +14,7 @@ from gpa_lsp.execution.emulator.emulate import emulate
 from gpa_lsp.execution.emulator.engine.layout import find_lives
 from gpa_lsp.execution.emulator.model import TraceSettings
 from gpa_lsp.execution.launches.launch import ArrayArgument, LaunchDescription, ScalarArgument
-from gpa_lsp.foundation.records import Remembered
+from gpa_lsp.foundation.records import remembered
 from tests.emulator.engine.running import GLOBAL_THREAD, build_module
 
 BODY = f"""{GLOBAL_THREAD}
@@ -32,7 +32,7 @@ def build() -> PtxModule:
 def test_what_is_known_is_not_found_again():
     calls = []
 
-    @Remembered
+    @remembered
     def count(module: PtxModule, step: int) -> int:
         calls.append(step)
         return step * len(module.functions)
@@ -43,7 +43,7 @@ def test_what_is_known_is_not_found_again():
 
 
 def test_what_fails_is_tried_again():
-    @Remembered
+    @remembered
     def fail(module: PtxModule) -> int:
         raise KeyError(module.name)
 

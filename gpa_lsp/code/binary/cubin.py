@@ -245,12 +245,7 @@ def read_architecture(elf: ElfImage) -> int:
 
 
 class _FunctionReader:
-    """Gathers what the tables of one image say about each ``.text.`` section.
-
-    Attributes:
-        names: section index → unique function name, in section order.
-        own_symbols: section index → index of the function's own symbol, where there is one.
-    """
+    """Gathers what the tables of one image say about each ``.text.`` section."""
 
     def __init__(self, elf: ElfImage, image: bytes) -> None:
         self.elf = elf
@@ -273,7 +268,8 @@ class _FunctionReader:
                 self.shared_of[self.infos[index]] = self.sizes[index]
             elif name.startswith((".rel.text.", ".rela.text.")) and self.sizes[index]:
                 self.relocations_of[self.infos[index]].append(index)
-        self.names = _name_functions(elf)
+        self.names = _name_functions(elf)  # section index → unique function name, in section order
+        # section index → index of the function's own symbol, where there is one
         self.own_symbols = {index: own for index in self.names if (own := self._find_own_symbol(index)) is not None}
         self.name_of_own = {own: self.names[index] for index, own in self.own_symbols.items()}
 

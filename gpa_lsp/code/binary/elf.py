@@ -264,11 +264,9 @@ class Attribute(IntEnum):
     REGISTER_COUNT = 0x2F
     INDIRECT_BRANCH_TARGETS = 0x34
     BARRIER_COUNT = 0x4C
+    # Pairs of u32: a kind, and the pc offset of an instruction. Kind 1 marks stores and reloads of spilled registers. Source: of 480 accesses to
+    # local memory of the fixtures' spills, sm_75 to sm_120 of CUDA 13.5, all are listed, and of 120 accesses to arrays and saved registers none is.
     ANNOTATIONS = 0x55
-    """Pairs of u32: a kind, and the pc offset of an instruction. Kind 1 marks stores and reloads of spilled registers.
-
-    Source: of 480 accesses to local memory of the fixtures' spills, sm_75 to sm_120 of CUDA 13.5, all are listed, and of 120 accesses to arrays
-    and saved registers none is."""
 
 
 PER_SYMBOL = (Attribute.FRAME_SIZE, Attribute.MIN_STACK_SIZE, Attribute.REGISTER_COUNT)

@@ -7,11 +7,9 @@ A name is taken for a mangled one only where it begins as such names do. The dem
 import functools
 import re
 
+# Itanium, with the underscores that Mach-O and blocks put in front, Rust, and Microsoft. Source: Itanium C++ ABI 5.1.2; LLVM, ``llvm::demangle``;
+# Rust RFC 2603.
 _MANGLED = ("_Z", "__Z", "___Z", "____Z", "_R", "?")
-"""Itanium, with the underscores that Mach-O and blocks put in front, Rust, and Microsoft.
-
-Source: Itanium C++ ABI 5.1.2; LLVM, ``llvm::demangle``; Rust RFC 2603.
-"""
 
 _LENGTH = re.compile(r"\d{1,5}")
 

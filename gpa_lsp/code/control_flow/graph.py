@@ -92,8 +92,8 @@ class RootedGraph:
             else:
                 stack.pop()
         self.is_reached = [rank >= 0 for rank in self._rank_of_node[:-1]]
+        # For each rank the ranks with an edge to it
         self._predecessors: list[list[int]] = [[] for _ in self._node_of_rank]
-        """For each rank the ranks with an edge to it."""
         for rank, node in enumerate(self._node_of_rank):
             for following in rooted[node]:
                 self._predecessors[self._rank_of_node[following]].append(rank)
@@ -171,18 +171,17 @@ class RootedGraph:
         Headers are tried from the last rank down, so inner loops are complete, and collapsed into their header, before the loops around them.
         """
         count = len(self._parent)
+        # Highest rank in the subtree of each rank; u is v or an ancestor of v exactly when ``u <= v <= last[u]``
         last = list(range(count))
-        """Highest rank in the subtree of each rank; u is v or an ancestor of v exactly when ``u <= v <= last[u]``."""
         for rank in range(count - 1, 0, -1):
             last[self._parent[rank]] = max(last[self._parent[rank]], last[rank])
         header_above = [0] * count
         sources: dict[int, list[int]] = {}
-        collapsed = list(range(count))
-        """Union-find: the header of the outermost loop found so far around each rank."""
+        collapsed = list(range(count))  # Union-find: the header of the outermost loop found so far around each rank
+        # Union-find: each rank's nearest ancestor whose turn is still to come, which for the ends of an edge is their common one
         finished = list(range(count))
-        """Union-find: each rank's nearest ancestor whose turn is still to come, which for the ends of an edge is their common one."""
+        # Ranks from which each collapsed loop is entered, as far as that matters to the header whose turn it is
         entering = [[parent] for parent in self._parent]
-        """Ranks from which each collapsed loop is entered, as far as that matters to the header whose turn it is."""
         waiting: list[list[tuple[int, int]]] = [[] for _ in range(count)]
         for rank in range(count - 1, 0, -1):
             for source, target in waiting[rank]:
@@ -218,8 +217,8 @@ class RootedGraph:
         """Which loops an edge enters elsewhere than at the header."""
         count = len(headers)
         marked = [False] * count
+        # Union-find: the innermost unmarked loop among each loop and those around it; the last item stands for "none"
         unmarked = list(range(count + 1))
-        """Union-find: the innermost unmarked loop among each loop and those around it; the last item stands for "none"."""
         for rank in range(1, len(self._node_of_rank)):
             loop = innermost[self._node_of_rank[rank]]
             if loop >= 0 and headers[loop] == rank:
@@ -322,8 +321,7 @@ class DominatorTree:
 
     def __init__(self, parent: Sequence[int]) -> None:
         self.parent = parent
-        self.number = [0] * len(parent)
-        """Place of each node, before all that are below it."""
+        self.number = [0] * len(parent)  # Place of each node, before all that are below it
         self._jump = list(range(len(parent)))
         self._last = self._number_nodes()
         self._nearest: dict[int, dict[int, int]] = {}

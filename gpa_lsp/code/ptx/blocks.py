@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from gpa_lsp.code.control_flow.graph import RootedGraph, UnsolvedError, solve_backwards
 from gpa_lsp.code.ptx.model import PtxFunction, PtxInstruction, list_reads, list_writes
-from gpa_lsp.foundation.records import Remembered
+from gpa_lsp.foundation.records import remembered
 
 # 64-bit words of all sets, before all registers count as alive everywhere; and a hundredth of those that are looked at
 _MOST_WORDS = 16_000_000
@@ -131,8 +131,8 @@ class _Orderer:
             above = self._chains[-1 if loop.parent is None else loop.parent]
             self._chains[number] = (*above, number) if len(above) < _DEEPEST else above
         self._innermost = forest.innermost
+        # Level (loop's number, -1 for none) → node → following nodes of that level
         self._edges: dict[int, dict[int, list[int]]] = {}
-        """Level (loop's number, -1 for none) → node → following nodes of that level."""
         for block, is_reached in enumerate(graph.is_reached):
             for other in successors[block] if is_reached else ():
                 self._add_edge(block, other)
@@ -214,7 +214,7 @@ class PtxBlocks(Struct, frozen=True, kw_only=True):
     block_of: tuple[int, ...]  # instruction → block
 
 
-@Remembered
+@remembered
 def find_blocks(function: PtxFunction) -> PtxBlocks:
     """The basic blocks of a function; none for one without instructions.
 

@@ -72,14 +72,10 @@ def _read_byte(text: str) -> int:
 
 
 class LineReader:
-    """Follows the ``.loc`` directives of one function, by the paths of the module's files and the names of inlined functions.
-
-    Attributes:
-        column: 1-based, of the innermost place that was read last; 0 where it has none.
-    """
+    """Follows the ``.loc`` directives of one function, by the paths of the module's files and the names of inlined functions."""
 
     def __init__(self, function: str, files: Mapping[int, str], names: DebugNames) -> None:
-        self.column = 0
+        self.column = 0  # 1-based, of the innermost place that was read last; 0 where it has none
         self._function = function
         self._files = files
         self._names = names

@@ -87,8 +87,7 @@ def _flatten(text: str, dimensions: tuple[int, ...]) -> tuple[list[str], list[in
         strides[level] = strides[level + 1] * max(dimensions[level + 1], 1)
     items: list[str] = []
     places: list[int] = []
-    starts: list[int] = []
-    """Element at which each open list began."""
+    starts: list[int] = []  # Element at which each open list began
     element = 0
     marks = _list_marks(text)
     for number, mark in enumerate(marks):

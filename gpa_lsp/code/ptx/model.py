@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.foundation.locations import InlineChain
+from gpa_lsp.foundation.records import SharedFacts
 
 
 class Space(IntEnum):
@@ -151,8 +152,8 @@ class PtxVariable(Struct, frozen=True, kw_only=True):
         return self.type.bytes * self.count
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
-class PtxFunction:
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class PtxFunction(SharedFacts):
     """A kernel or device function, told from others by identity."""
 
     name: str  # as written, mangled
@@ -177,7 +178,7 @@ class PtxFunction:
     line: InlineChain | None = None  # where the function begins in its source; None when unknown
 
 
-class PtxModule(Struct, frozen=True, kw_only=True, eq=False, weakref=True):
+class PtxModule(Struct, SharedFacts, frozen=True, kw_only=True, eq=False, dict=True, weakref=True):
     """One PTX text, told from others by identity."""
 
     name: str  # for messages: the source's or the file's name

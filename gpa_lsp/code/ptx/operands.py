@@ -351,16 +351,11 @@ _VECTOR_REGISTERS = frozenset(
 
 
 class OperandReader:
-    """Reads operands of one function.
-
-    Attributes:
-        registers: of the function; grows.
-        module_names: names of the module's variables and functions.
-    """
+    """Reads operands of one function."""
 
     def __init__(self, registers: Registers, module_names: Container[str]) -> None:
-        self.registers = registers
-        self.module_names = module_names
+        self.registers = registers  # of the function; grows
+        self.module_names = module_names  # names of the module's variables and functions
 
     def read(self, text: str, scope: Scope) -> Operand | None:
         """The operand; None for ``_``."""

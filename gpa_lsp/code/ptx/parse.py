@@ -92,15 +92,11 @@ _Span = tuple[int, int, int]
 
 
 class ModuleReader:
-    """Reads the outermost level of a module, and its functions when they are first looked at.
-
-    Attributes:
-        text: the same with comments blanked.
-        bodies: where the functions' bodies are, once it was read; an alias has that of its function.
-    """
+    """Reads the outermost level of a module, and its functions when they are first looked at."""
 
     def __init__(self, name: str, original: str) -> None:
-        self.text = blank_comments(original)
+        self.text = blank_comments(original)  # the same with comments blanked
+        # where the functions' bodies are, once it was read; an alias has that of its function
         self.bodies: dict[str, _Span] = {}
         self._name = name
         self._original = original

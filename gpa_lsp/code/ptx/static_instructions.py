@@ -17,10 +17,10 @@ from gpa_lsp.code.ptx.model import (
     Vector,
 )
 from gpa_lsp.foundation.locations import InlineChain
-from gpa_lsp.foundation.records import Remembered
+from gpa_lsp.foundation.records import remembered
 
 
-@Remembered
+@remembered
 def list_reachable(module: PtxModule, kernel: str) -> tuple[PtxFunction, ...]:
     """The kernel, then the functions with a body that it can call, directly or not, in order of the text.
 
@@ -127,7 +127,7 @@ _FRAGMENT_REGISTER_BYTES = 4
 _MOST_BYTES = 255  # What a trace's column holds
 
 
-@Remembered
+@remembered
 def list_static_instructions(module: PtxModule, kernel: str) -> tuple[StaticInstruction, ...]:
     """The instructions of a kernel, then those of the device functions it can reach, numbered through.
 

@@ -32,7 +32,7 @@ from gpa_lsp.code.sources.host_values import (
     read_literal,
     read_name,
 )
-from gpa_lsp.code.sources.trees import read_text
+from gpa_lsp.code.sources.trees import list_parts, part, read_text
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -73,13 +73,13 @@ class Evaluation(ABC):
         self._expanding: set[str] = set()
         self._expressions: dict[str, Node | None] = {}
         self._rules: dict[str, Callable[[Node, Scope, int], Value]] = {
-            "number_literal": self._read_literal,
-            "true": self._read_literal,
-            "false": self._read_literal,
-            "identifier": self._read_variable,
-            "qualified_identifier": self._read_variable,
-            "parenthesized_expression": self._read_inner,
-            "condition_clause": self._read_inner,
+            "number_literal": lambda node, *_: read_literal(read_text(node)),
+            "true": lambda *_: 1,
+            "false": lambda *_: 0,
+            "identifier": self._look_up,
+            "qualified_identifier": self._look_up,
+            "parenthesized_expression": lambda node, *rest: self.value(unwrap(node), *rest),
+            "condition_clause": lambda node, *rest: self.value(unwrap(node), *rest),
             "comma_expression": self._read_last,
             "binary_expression": self._calculate,
             "call_expression": self._call,
@@ -150,15 +150,6 @@ class Evaluation(ABC):
                 self.value(child, scope, depth + 1)
         return None
 
-    def _read_literal(self, node: "Node", scope: Scope, depth: int) -> Value:
-        return {"true": 1, "false": 0}.get(node.type, read_literal(read_text(node)))
-
-    def _read_variable(self, node: "Node", scope: Scope, depth: int) -> Value:
-        return self._look_up(read_name(node), scope, depth)
-
-    def _read_inner(self, node: "Node", scope: Scope, depth: int) -> Value:
-        return self.value(unwrap(node), scope, depth)
-
     def _read_last(self, node: "Node", scope: Scope, depth: int) -> Value:
         found: Value = None
         for child in node.named_children:
@@ -166,33 +157,33 @@ class Evaluation(ABC):
         return found
 
     def _calculate(self, node: "Node", scope: Scope, depth: int) -> Value:
-        operator, second = read_text(node.child_by_field_name("operator")), node.child_by_field_name("right")
-        left = self.value(node.child_by_field_name("left"), scope, depth)
+        operator, second = read_text(part(node, "operator")), part(node, "right")
+        left = self.value(part(node, "left"), scope, depth)
         if operator == ">>" and is_stream(node, scope):
             self.store(second, None if self._inputs is None else self._inputs.scan(second, scope), scope)
             return None
         return combine(operator, left, self.value(second, scope, depth))
 
     def _cast(self, node: "Node", scope: Scope, depth: int) -> Value:
-        value = self.value(node.child_by_field_name("value"), scope, depth)
+        value = self.value(part(node, "value"), scope, depth)
         if isinstance(value, Array) and value.offset:  # counted in elements of another type from here on
             return replace(value, offset=None)
-        return cast(value, read_text(node.child_by_field_name("type")))
+        return cast(value, read_text(part(node, "type")))
 
     def _negate(self, node: "Node", scope: Scope, depth: int) -> Value:
-        value = self.value(node.child_by_field_name("argument"), scope, depth)
+        value = self.value(part(node, "argument"), scope, depth)
         if not isinstance(value, (int, float)):
             return None
-        return {"-": -value, "+": value, "!": int(not value)}.get(read_text(node.child_by_field_name("operator")))
+        return {"-": -value, "+": value, "!": int(not value)}.get(read_text(part(node, "operator")))
 
     def _choose(self, node: "Node", scope: Scope, depth: int) -> Value:
-        value = self.value(node.child_by_field_name("condition"), scope, depth)
+        value = self.value(part(node, "condition"), scope, depth)
         if not isinstance(value, (int, float)):
             return None
-        return self.value(node.child_by_field_name("consequence" if value else "alternative"), scope, depth)
+        return self.value(part(node, "consequence" if value else "alternative"), scope, depth)
 
     def _update(self, node: "Node", scope: Scope, depth: int) -> Value:
-        target = node.child_by_field_name("argument")
+        target = part(node, "argument")
         value = self.value(target, scope, depth)
         changed = combine("+" if "++" in read_text(node) else "-", value, 1)
         self.store(target, changed, scope)
@@ -200,11 +191,11 @@ class Evaluation(ABC):
 
     def _follow(self, node: "Node", scope: Scope, depth: int) -> Value:
         text = read_text(node)
-        target = strip_casts(node.child_by_field_name("argument"))
+        target = strip_casts(part(node, "argument"))
         if text.startswith("*"):
             return scope.read(read_name(node))
         if target is not None and target.type == "subscript_expression":
-            held = self.value(target.child_by_field_name("argument"), scope, depth)
+            held = self.value(part(target, "argument"), scope, depth)
             index = self._find_index(target, scope, depth)
             return held if index == "0" else combine("+", held, None if index is None else int(index))
         held = scope.read(read_name(target))
@@ -216,18 +207,19 @@ class Evaluation(ABC):
         return None
 
     def _new(self, node: "Node", scope: Scope, depth: int) -> Value:
-        count, given = node.child_by_field_name("declarator"), node.child_by_field_name("arguments")
+        count, given = part(node, "declarator"), part(node, "arguments")
         if count is None:
-            passed = [] if given is None else [child for child in given.named_children if child.type != "comment"]
-            made = self.construct(read_text(node.child_by_field_name("type")), passed, scope)
+            passed = list_parts(given)
+            made = self.construct(read_text(part(node, "type")), passed, scope)
             if made is not None:
                 return made
-        kind = self.measure(read_text(node.child_by_field_name("type")))
+        kind = self.measure(read_text(part(node, "type")))
         number = None if count is None or not count.named_children else self.value(count.named_children[0], scope)
         size = combine("*", kind, number)
         return Array(size if isinstance(size, int) else None, node.start_point[0] + 1, "")
 
-    def _look_up(self, name: str, scope: Scope, depth: int) -> Value:
+    def _look_up(self, node: "Node", scope: Scope, depth: int) -> Value:
+        name = read_name(node)
         macro = self._host.macros.get(name)
         if macro is None:
             held = scope.read(name)
@@ -259,19 +251,19 @@ class Evaluation(ABC):
 
     def _read_member(self, node: "Node", scope: Scope, depth: int) -> Value:
         holder = self._find_record(node, scope, depth)
-        member = read_text(node.child_by_field_name("field"))
+        member = read_text(part(node, "field"))
         if isinstance(holder, Size) and member in ("x", "y", "z"):
             return getattr(holder, member)  # type: ignore[no-any-return]
         if isinstance(holder, Record):
             return holder.elements.get(member)
-        held, base = scope.read(read_name(node)), read_name(node.child_by_field_name("argument"))
+        held, base = scope.read(read_name(node)), read_name(part(node, "argument"))
         if held is None and (scope.read_type(base) or "").rstrip("*&") in ("cudaDeviceProp", "struct cudaDeviceProp"):
             return find_property(member, self._inputs)
         return held
 
     def _find_record(self, node: "Node", scope: Scope, depth: int) -> Value:
         """What the member of an expression is a member of."""
-        base = strip_casts(node.child_by_field_name("argument"))
+        base = strip_casts(part(node, "argument"))
         if base is None or depth > _DEEPEST:
             return None
         if "->" in read_text(node)[len(read_text(base)) :]:
@@ -284,12 +276,12 @@ class Evaluation(ABC):
         )
 
     def _read_element(self, node: "Node", scope: Scope, depth: int) -> Value:
-        held = self.value(node.child_by_field_name("argument"), scope, depth)
+        held = self.value(part(node, "argument"), scope, depth)
         index = self._find_index(node, scope, depth)
         return held.elements.get(index) if isinstance(held, Array) and index is not None else None
 
     def _find_index(self, node: "Node", scope: Scope, depth: int) -> str | None:
-        indices = node.child_by_field_name("indices") or node.child_by_field_name("index")
+        indices = part(node, "indices") or part(node, "index")
         if indices is not None and indices.type == "subscript_argument_list":
             indices = indices.named_children[0] if len(indices.named_children) == 1 else None
         value = self.value(indices, scope, depth)
@@ -301,17 +293,17 @@ class Evaluation(ABC):
         if target is None:
             return
         if target.type == "field_expression":
-            holder, member = self._find_record(target, scope, 0), read_text(target.child_by_field_name("field"))
+            holder, member = self._find_record(target, scope, 0), read_text(part(target, "field"))
             if isinstance(holder, Record):
                 holder.elements[member] = value
                 return
             if isinstance(holder, Size) and member in ("x", "y", "z"):
                 parts = {"x": holder.x, "y": holder.y, "z": holder.z, member: value if isinstance(value, int) else None}
-                base = target.child_by_field_name("argument")
+                base = part(target, "argument")
                 self.store(base, Size(**parts), scope)
                 return
         elif target.type == "subscript_expression":
-            held = self.value(target.child_by_field_name("argument"), scope)
+            held = self.value(part(target, "argument"), scope)
             index = self._find_index(target, scope, 0)
             if isinstance(held, Array):
                 if index is None or len(held.elements) > _MOST_ELEMENTS:
@@ -322,14 +314,14 @@ class Evaluation(ABC):
         scope.write(read_name(target), value)
 
     def _size_of(self, node: "Node", scope: Scope, depth: int) -> Value:
-        kind = node.child_by_field_name("type")
+        kind = part(node, "type")
         if kind is not None:
             name = " ".join(read_text(kind).split())
             declared = scope.read_type(name)
             if declared is None:
                 return self.measure(name)
             return find_value_bytes(scope.read(name), declared, self._types)
-        inner = strip_casts(node.child_by_field_name("value"))
+        inner = strip_casts(part(node, "value"))
         text = read_name(inner)
         declared = scope.read_type(text.lstrip("*")) if inner is not None else None
         if declared is None:  # a type's name in parentheses looks like a variable's
@@ -339,9 +331,9 @@ class Evaluation(ABC):
         return find_value_bytes(scope.read(text), declared, self._types)
 
     def _assign(self, node: "Node", scope: Scope, depth: int) -> Value:
-        left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
+        left, right = part(node, "left"), part(node, "right")
         value = self.value(right, scope, depth + 1)
-        operator = read_text(node.child_by_field_name("operator"))
+        operator = read_text(part(node, "operator"))
         if operator != "=":
             value = combine(operator[:-1], self.value(left, scope, depth), value)
         kind = scope.read_type(read_name(left))
@@ -354,8 +346,8 @@ class Evaluation(ABC):
         return value
 
     def _call(self, node: "Node", scope: Scope, depth: int) -> Value:
-        callee, given = node.child_by_field_name("function"), node.child_by_field_name("arguments")
-        nodes = [] if given is None else [child for child in given.named_children if child.type != "comment"]
+        callee, given = part(node, "function"), part(node, "arguments")
+        nodes = list_parts(given)
         name = read_last_name(callee)
         if self.launch(node, scope):
             return 0
@@ -390,7 +382,7 @@ class Evaluation(ABC):
     def _find_passed(self, node: "Node", scope: Scope, depth: int) -> Value:
         """What a function of the text is given; what it writes through an address is followed by the name."""
         target = strip_casts(node)
-        inner = None if target is None or not _is_address(node) else target.child_by_field_name("argument")
+        inner = None if target is None or not _is_address(node) else part(target, "argument")
         return self.value(node, scope, depth) if inner is None or read_name(inner) in self._kernels else None
 
     def _find_rule(self, node: "Node", name: str, nodes: "list[Node]") -> "Callable[[list[Node], Scope], Value] | None":
@@ -420,7 +412,7 @@ class Evaluation(ABC):
             target = strip_casts(child)
             if target is not None and _is_address(child):
                 if is_written:
-                    inner = target.child_by_field_name("argument")
+                    inner = part(target, "argument")
                     is_scanned = self._inputs is not None and name in SCANNING
                     self.store(inner, self._inputs.scan(inner, scope) if self._inputs and is_scanned else None, scope)
                 arguments.append(None)
@@ -453,7 +445,7 @@ class Evaluation(ABC):
     def _store_through(self, target: "Node | None", value: Value, scope: Scope) -> str:
         """Let what an argument points to hold something; its name."""
         if target is not None and _is_address(target):
-            inner = target.child_by_field_name("argument")
+            inner = part(target, "argument")
             self.store(inner, value, scope)
             return read_name(strip_casts(inner))
         name = f"*{read_name(target)}"
@@ -462,7 +454,7 @@ class Evaluation(ABC):
 
     def _call_member(self, callee: "Node", nodes: "list[Node]", scope: Scope) -> Value:
         """What a method returns, or a vector says of itself; one that may change a vector leaves nothing known of its size."""
-        node, member = callee.child_by_field_name("argument"), read_text(callee.child_by_field_name("field"))
+        node, member = part(callee, "argument"), read_text(part(callee, "field"))
         this = self.find_method(self._find_record(callee, scope, 0), member)
         if this is not None:
             return self._enter_method(this, member, nodes, scope)

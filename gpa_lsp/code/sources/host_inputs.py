@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from gpa_lsp.code.sources.host_syntax import find_identifier
 from gpa_lsp.code.sources.host_values import Number, Scope, read_name
-from gpa_lsp.code.sources.trees import read_text
+from gpa_lsp.code.sources.trees import part, read_text
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -122,16 +122,16 @@ class AssumedInputs(Struct):
 
     def convert(self, node: "Node", name: str) -> Number | None:
         """What a call returns that makes a number of a text."""
-        arguments = node.child_by_field_name("arguments")
+        arguments = part(node, "arguments")
         source = None if arguments is None or not arguments.named_children else read_name(arguments.named_children[0])
         is_float = name in ("atof", "stof", "stod", "strtof", "strtod")
         return self.read(source, _find_target(node), is_float=is_float) if source else None
 
     def take(self, parameter: "Node") -> Number | None:
         """What a function is given for a parameter; None for what is no number."""
-        name = find_identifier(parameter.child_by_field_name("declarator"))
-        kind = read_text(parameter.child_by_field_name("type"))
-        is_plain = name and name == read_text(parameter.child_by_field_name("declarator"))
+        name = find_identifier(part(parameter, "declarator"))
+        kind = read_text(part(parameter, "type"))
+        is_plain = name and name == read_text(part(parameter, "declarator"))
         return self.read(name, name, is_float=kind in _FLOATS) if is_plain and _NUMBERS.fullmatch(kind) else None
 
     def find(self, name: str, kind: str, node: "Node | None") -> Number | None:
@@ -153,7 +153,7 @@ class AssumedInputs(Struct):
 def is_stream(node: "Node | None", scope: Scope) -> bool:
     """Whether ``>>`` reads from a stream: what stands leftmost is one."""
     while node is not None and node.type == "binary_expression":
-        node = node.child_by_field_name("left")
+        node = part(node, "left")
     name = read_name(node)
     return name in ("cin", "std::cin") or (scope.read_type(name) or "").removesuffix("&").endswith("stream")
 
@@ -165,8 +165,8 @@ def _find_target(node: "Node") -> str:
         if around is None or around.type.endswith("statement"):
             return ""
         if around.type == "init_declarator":
-            return find_identifier(around.child_by_field_name("declarator"))
+            return find_identifier(part(around, "declarator"))
         if around.type == "assignment_expression":
-            return read_text(around.child_by_field_name("left")).rpartition(".")[2].rpartition("->")[2]
+            return read_text(part(around, "left")).rpartition(".")[2].rpartition("->")[2]
         around = around.parent
     return ""

@@ -9,16 +9,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from gpa_lsp.code.sources.cuda_functions import find_function_declarator, list_file_nodes
+from gpa_lsp.code.sources.cuda_functions import list_file_nodes
 from gpa_lsp.code.sources.host_evaluation import copy_record
 from gpa_lsp.code.sources.host_inputs import AssumedInputs
 from gpa_lsp.code.sources.host_noting import WHOLE, Ended, Passage, is_launch, is_pointer
 from gpa_lsp.code.sources.host_statements import Left, NeedsArguments, Returned, Statements
-from gpa_lsp.code.sources.host_syntax import find_functions, find_identifier, read_last_name, strip_casts
+from gpa_lsp.code.sources.host_syntax import (
+    find_functions,
+    find_identifier,
+    list_parameters,
+    read_last_name,
+    strip_casts,
+)
 from gpa_lsp.code.sources.host_text import HostText, join_texts
 from gpa_lsp.code.sources.host_values import Array, HostLaunch, Record, Scope, Snapshot, Value, combine, read_name
 from gpa_lsp.code.sources.template_arguments import list_given
-from gpa_lsp.code.sources.trees import SourceTree, read_text, read_tree, walk
+from gpa_lsp.code.sources.trees import SourceTree, list_parts, part, read_text, read_tree, walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -92,7 +98,10 @@ class _Reading(Statements):
                     self._enter_function("main", [], self._globals, ())
             before = Snapshot(self._scopes)
             for name in self._order_roots():
-                if any(is_launch(node) and node.start_byte not in self._found for node in self._walk_calls(name)):
+                if any(
+                    is_launch(node) and node.start_byte not in self._found
+                    for node in self.walk_nodes(self._functions[name])
+                ):
                     before.go_back()  # whatever was called before it, is not known
                     self._forget_written()
                     self._enter_root(name)
@@ -111,13 +120,13 @@ class _Reading(Statements):
                 self._read_enumerators(node)
 
     def _read_enumerators(self, node: "Node") -> None:
-        body, kind = node.child_by_field_name("body"), read_text(node.child_by_field_name("name"))
+        body, kind = part(node, "body"), read_text(part(node, "name"))
         following: Value = 0
-        for one in body.named_children if body is not None else ():
+        for one in list_parts(body):
             if one.type == "enumerator":
-                given = one.child_by_field_name("value")
+                given = part(one, "value")
                 value = following if given is None else self.value(given, self._globals)
-                name = read_text(one.child_by_field_name("name"))
+                name = read_text(part(one, "name"))
                 for spelled in (name, f"{kind}::{name}"):
                     self._globals.values.setdefault(spelled, value)
                 following = combine("+", value, 1)
@@ -142,9 +151,9 @@ class _Reading(Statements):
 
     def _list_called(self, call: "Node") -> list[str]:
         """The functions of the text that may be called; of methods those of all classes that have one of that name."""
-        callee = call.child_by_field_name("function")
+        callee = part(call, "function")
         if callee is not None and callee.type == "field_expression":
-            callee = callee.child_by_field_name("field")
+            callee = part(callee, "field")
         return self._named.get(read_last_name(callee), [])
 
     def _enter_root(self, name: str) -> None:
@@ -168,14 +177,7 @@ class _Reading(Statements):
         """What a function is given that nothing in the text calls: numbers that are taken for granted, or nothing that is known."""
         if self._inputs is None or name == "main":
             return []
-        declarator = find_function_declarator(self._functions[name])
-        parameters = None if declarator is None else declarator.child_by_field_name("parameters")
-        listed = [] if parameters is None else [one for one in parameters.named_children if "parameter" in one.type]
-        return [self._inputs.take(one) for one in listed]
-
-    def _walk_calls(self, name: str) -> "Iterator[Node]":
-        """The nodes of a function, and of those it calls."""
-        return self.walk_nodes(self._functions[name])
+        return [self._inputs.take(one) for one in list_parameters(self._functions[name])]
 
     def walk_nodes(self, node: "Node") -> "Iterator[Node]":
         """The nodes within one, and those of functions it calls."""
@@ -196,7 +198,7 @@ class _Reading(Statements):
     ) -> Value:
         before = self._parameters
         function = self._functions[name]
-        bound = self.bind_template(list_given(call.child_by_field_name("function")), function, scope, nodes)
+        bound = self.bind_template(list_given(part(call, "function")), function, scope, nodes)
         self._parameters = {**before, **bound}
         numbers = {key: int(text) for key, text in bound.items() if WHOLE.fullmatch(text)}
         try:
@@ -238,7 +240,7 @@ class _Reading(Statements):
         passage: Passage,
     ) -> Value:
         function = self._functions[name]
-        body = function.child_by_field_name("body")
+        body = part(function, "body")
         if body is None or name in self._calls or len(self._calls) >= _DEEPEST_CALLS:
             return None
         scope = Scope(outer=self._globals if passage.this is None else self.open(passage.this))
@@ -268,15 +270,12 @@ class _Reading(Statements):
     def _bind(
         self, function: "Node", scope: Scope, arguments: Sequence[Value], caller: Scope, nodes: "Sequence[Node]"
     ) -> None:
-        declarator = find_function_declarator(function)
-        parameters = None if declarator is None else declarator.child_by_field_name("parameters")
-        listed = [] if parameters is None else [one for one in parameters.named_children if "parameter" in one.type]
-        for number, parameter in enumerate(listed):
-            inner = parameter.child_by_field_name("declarator")
+        for number, parameter in enumerate(list_parameters(function)):
+            inner = part(parameter, "declarator")
             name = find_identifier(inner)
             if not name:
                 continue
-            scope.types[name] = read_text(parameter.child_by_field_name("type")) + "*" * read_text(inner).count("*")
+            scope.types[name] = read_text(part(parameter, "type")) + "*" * read_text(inner).count("*")
             given = nodes[number] if number < len(nodes) else None
             target = strip_casts(given)
             if target is not None and inner is not None and inner.type == "reference_declarator":
@@ -284,7 +283,7 @@ class _Reading(Statements):
                     scope.aliases[name] = caller, read_text(target)
                     continue
             elif target is not None and target.type == "pointer_expression" and read_text(target).startswith("&"):
-                scope.aliases[f"*{name}"] = caller, read_name(target.child_by_field_name("argument"))
+                scope.aliases[f"*{name}"] = caller, read_name(part(target, "argument"))
             scope.values[name] = copy_record(arguments[number]) if number < len(arguments) else None
 
 
@@ -292,9 +291,9 @@ def _list_written(function: "Node") -> Iterator[str]:
     """Names that a function writes to."""
     for node in walk(function):
         if node.type == "assignment_expression":
-            yield read_name(node.child_by_field_name("left"))
+            yield read_name(part(node, "left"))
         elif node.type == "update_expression" or is_pointer(node):
-            yield read_name(node.child_by_field_name("argument"))
+            yield read_name(part(node, "argument"))
 
 
 _MOST_THREADS = 1024

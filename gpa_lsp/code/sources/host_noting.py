@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from gpa_lsp.code.sources.cuda_functions import find_function_declarator
 from gpa_lsp.code.sources.host_evaluation import VECTOR, Evaluation, copy_record
 from gpa_lsp.code.sources.host_syntax import (
     OWN_ARRAY,
@@ -15,6 +14,7 @@ from gpa_lsp.code.sources.host_syntax import (
     find_bounds,
     lay_out_structures,
     list_kernels,
+    list_parameters,
     list_size_parts,
     parse_expression,
     read_last_name,
@@ -42,7 +42,7 @@ from gpa_lsp.code.sources.template_arguments import (
     list_template_parameters,
     spell_type,
 )
-from gpa_lsp.code.sources.trees import SourceTree, read_text
+from gpa_lsp.code.sources.trees import SourceTree, list_parts, part, read_text
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -90,9 +90,7 @@ class NotedLaunches(Evaluation):
         """What a template's parameters stand for in a call, where they are named or follow from ``T``, ``T *`` or ``vector<T>``."""
         parameters = list_template_parameters(function)
         bound = {one.name: self._resolve(text, scope) for one, text in zip(parameters, given, strict=False)}
-        declarator = find_function_declarator(function) if parameters else None
-        formal = None if declarator is None else declarator.child_by_field_name("parameters")
-        listed = [] if formal is None else [one for one in formal.named_children if "parameter" in one.type]
+        listed = list_parameters(function) if parameters else []
         types = [self._find_passed_type(node, scope) for node in nodes]
         told = bind_types(parameters, [read_text(one) for one in listed], types) or {}
         for name, text in told.items():
@@ -135,7 +133,7 @@ class NotedLaunches(Evaluation):
         inner: Node | None = declarator
         value: Node | None = None
         if declarator.type == "init_declarator":
-            inner, value = declarator.child_by_field_name("declarator"), declarator.child_by_field_name("value")
+            inner, value = part(declarator, "declarator"), part(declarator, "value")
         plain_kind = kind.removeprefix("const ").removeprefix("struct ").strip()
         element = VECTOR.fullmatch("".join(kind.split()))
         if element is not None:
@@ -167,7 +165,7 @@ class NotedLaunches(Evaluation):
         size = None if bounds is None else self._measure_array(bounds, element, scope)
         array = Array(size, 0 if inner is None else inner.start_point[0] + 1, name)
         if value is not None and value.type == "initializer_list":
-            nodes = [child for child in value.named_children if child.type != "comment"]
+            nodes = list_parts(value)
             self._lists[name] = scope, nodes
             for number, child in enumerate(nodes[:_MOST_ELEMENTS]):
                 if not read_text(child).startswith("&"):
@@ -180,7 +178,7 @@ class NotedLaunches(Evaluation):
     def _begin_record(self, kind: str, value: "Node | None", scope: Scope) -> Value:
         members = self._structures[kind].members
         if value is not None and value.type == "initializer_list":
-            nodes = [child for child in value.named_children if child.type != "comment"]
+            nodes = list_parts(value)
             if any(one.type == "initializer_pair" for one in nodes):
                 return Record(kind)
             given = [self.value(one, scope) for one in nodes]
@@ -205,9 +203,9 @@ class NotedLaunches(Evaluation):
         total: Value = self.measure(kind)
         node: Node | None = declarator
         while node is not None and node.type == "array_declarator":
-            size = node.child_by_field_name("size")
+            size = part(node, "size")
             total = None if size is None else combine("*", total, self.value(size, scope))
-            node = node.child_by_field_name("declarator")
+            node = part(node, "declarator")
         return total if isinstance(total, int) else None
 
     # Launches
@@ -231,20 +229,20 @@ class NotedLaunches(Evaluation):
         """Note what a call launches; False where it launches nothing."""
         if not is_launch(node):
             return False
-        callee, given = node.child_by_field_name("function"), node.child_by_field_name("arguments")
-        nodes = [] if given is None else [child for child in given.named_children if child.type != "comment"]
+        callee, given = part(node, "function"), part(node, "arguments")
+        nodes = list_parts(given)
         syntax = next((child for child in node.named_children if child.type == "kernel_call_syntax"), None)
         if syntax is not None:
-            settings = [child for child in syntax.named_children if child.type != "comment"]
+            settings = list_parts(syntax)
             name, passed = read_last_name(callee), [self._pass(child, scope) for child in nodes]
         else:
             if len(nodes) < 4:
                 return True
             target = strip_casts(nodes[0])
-            target = target.child_by_field_name("argument") if target is not None and is_pointer(target) else target
+            target = part(target, "argument") if target is not None and is_pointer(target) else target
             inner, listed = self._lists.get(read_name(strip_casts(nodes[3])), (scope, []))
             name, settings = read_last_name(target), [*nodes[1:3], *nodes[4:5]]
-            passed = [self._pass(one.child_by_field_name("argument"), inner) for one in map(strip_casts, listed) if one]
+            passed = [self._pass(part(one, "argument"), inner) for one in map(strip_casts, listed) if one]
         if len(settings) < 2 or self._is_silent:
             return True
         callee = callee if syntax is not None else target
@@ -333,7 +331,7 @@ def is_launch(node: "Node") -> bool:
         return False
     if any(child.type == "kernel_call_syntax" for child in node.named_children):
         return True
-    return read_last_name(node.child_by_field_name("function")) in _LAUNCHING
+    return read_last_name(part(node, "function")) in _LAUNCHING
 
 
 def is_pointer(node: "Node") -> bool:

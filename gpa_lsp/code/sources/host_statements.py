@@ -27,7 +27,7 @@ from gpa_lsp.code.sources.host_syntax import (
 from gpa_lsp.code.sources.host_text import HostText
 from gpa_lsp.code.sources.host_values import Array, Record, Scope, Size, Snapshot, Value, cast, read_name
 from gpa_lsp.code.sources.template_arguments import list_given
-from gpa_lsp.code.sources.trees import SourceTree, read_text, walk
+from gpa_lsp.code.sources.trees import SourceTree, list_parts, part, read_text, walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -76,7 +76,7 @@ def find_classes(tree: SourceTree) -> dict[str, HostClass]:
     inside = ((name, node) for name, body in bodies.items() for node in body.named_children)
     for name, node in (*inside, *((_find_class(node), node) for node in outside)):
         declarator = find_function_declarator(node) if node.type == "function_definition" else None
-        has_body = node.child_by_field_name("body") is not None
+        has_body = part(node, "body") is not None
         if name in methods and declarator is not None and has_body and is_of_host(tree, node):
             methods[name].setdefault(read_own_name(declarator), []).append(node)
     return {
@@ -89,12 +89,12 @@ def find_classes(tree: SourceTree) -> dict[str, HostClass]:
 
 
 def _read_class(node: "Node") -> "Iterator[tuple[str, Node]]":
-    inner = node.child_by_field_name("type") if node.type == "type_definition" else node
+    inner = part(node, "type") if node.type == "type_definition" else node
     if inner is None or inner.type not in _CLASSES:
         return
     named, body = (
-        node.child_by_field_name("declarator") or node.child_by_field_name("name"),
-        inner.child_by_field_name("body"),
+        part(node, "declarator") or part(node, "name"),
+        part(inner, "body"),
     )
     if named is not None and body is not None and read_text(named).isidentifier():
         yield read_text(named), body
@@ -103,11 +103,11 @@ def _read_class(node: "Node") -> "Iterator[tuple[str, Node]]":
 def _find_class(definition: "Node") -> str:
     """The class that a definition outside of it is of; empty for plain functions."""
     declarator = find_function_declarator(definition)
-    name = None if declarator is None else declarator.child_by_field_name("declarator")
+    name = part(declarator, "declarator")
     found = ""
     while name is not None and name.type == "qualified_identifier":
-        found = read_text(name.child_by_field_name("scope"))
-        name = name.child_by_field_name("name")
+        found = read_text(part(name, "scope"))
+        name = part(name, "name")
     return found
 
 
@@ -115,11 +115,11 @@ def _list_members(body: "Node") -> "Iterator[tuple[str, str, Node | None]]":
     for member in body.named_children:
         if member.type != "field_declaration":
             continue
-        kind = read_text(member.child_by_field_name("type"))
+        kind = read_text(part(member, "type"))
         declared = member.children_by_field_name("declarator")
         for declarator in declared:
             name = read_text(declarator).lstrip("*& \t")
-            default = member.child_by_field_name("default_value") if len(declared) == 1 else None
+            default = part(member, "default_value") if len(declared) == 1 else None
             if name.isidentifier():
                 yield name, kind + "*" * read_text(declarator).count("*"), default
 
@@ -180,7 +180,7 @@ class Statements(NotedLaunches):
     def initialize(self, constructor: "Node", scope: Scope) -> None:
         """What stands between a constructor's parameters and its body."""
         listed = next((one for one in constructor.named_children if one.type == "field_initializer_list"), None)
-        for one in () if listed is None else listed.named_children:
+        for one in list_parts(listed):
             if one.type == "field_initializer" and len(one.named_children) == 2:
                 field, value = one.named_children
                 name = read_text(field)
@@ -269,10 +269,10 @@ class Statements(NotedLaunches):
 
     def _switch(self, node: "Node", scope: Scope) -> None:
         """The case that is chosen. Of the others what they launch is read, too: each with the value it is for, from the beginning of the function."""
-        condition = node.child_by_field_name("condition")
-        asked = read_name(strip_casts(None if condition is None else condition.child_by_field_name("value")))
+        condition = part(node, "condition")
+        asked = read_name(strip_casts(part(condition, "value")))
         cases = list_cases(node)
-        values = [self.value(case.child_by_field_name("value"), scope) for case in cases]
+        values = [self.value(part(case, "value"), scope) for case in cases]
         assumed = self._passage.assumed.get(asked)
         value = self.value(condition, scope) if assumed is None else assumed
         is_known = isinstance(value, (int, float))
@@ -305,12 +305,12 @@ class Statements(NotedLaunches):
 
     def _run_cases(self, cases: "Sequence[Node]", values: Sequence[Value], value: Value, scope: Scope) -> None:
         """From the case of a value up to where one ends."""
-        default = next((n for n, case in enumerate(cases) if case.child_by_field_name("value") is None), len(cases))
+        default = next((n for n, case in enumerate(cases) if part(case, "value") is None), len(cases))
         chosen = next((number for number, one in enumerate(values) if one is not None and one == value), default)
         for case in cases[chosen:]:
             try:
                 for child in case.named_children:
-                    if child != case.child_by_field_name("value"):
+                    if child != part(case, "value"):
                         self.run(child, scope)
             except Left as left:
                 if not left.is_break:
@@ -320,14 +320,14 @@ class Statements(NotedLaunches):
                 return
 
     def _branch(self, node: "Node", scope: Scope) -> None:
-        condition = node.child_by_field_name("condition")
+        condition = part(node, "condition")
         value = None if condition is None else self.value(condition, scope)
-        parts = node.child_by_field_name("consequence"), node.child_by_field_name("alternative")
-        if self._branch_as_assumed(condition, value, parts[0], scope):
+        branches = part(node, "consequence"), part(node, "alternative")
+        if self._branch_as_assumed(condition, value, branches[0], scope):
             return
         if isinstance(value, (int, float)):
-            taken = parts[0] if value else parts[1]
-            self._look_beside(parts[1] if value else parts[0], scope)
+            taken = branches[0] if value else branches[1]
+            self._look_beside(branches[1] if value else branches[0], scope)
             if taken is not None:
                 if self._calls == ["main"] and ends_program(taken) and "argc" in read_text(condition):
                     raise NeedsArguments
@@ -335,15 +335,15 @@ class Statements(NotedLaunches):
             return
         before = Snapshot(self._scopes)
         ways = []
-        for part in parts:
+        for branch in branches:
             before.go_back()
             ends = False
-            if part is not None:
+            if branch is not None:
                 try:
-                    self.run(part, scope)
+                    self.run(branch, scope)
                 except (Returned, Left):
                     ends = True  # the way that goes on is the other one
-            if not ends and not (part is not None and ends_program(part)):
+            if not ends and not (branch is not None and ends_program(branch)):
                 ways.append(Snapshot(self._scopes))
         (ways[-1] if ways else before).go_back()
         for other in ways[:-1]:
@@ -367,12 +367,12 @@ class Statements(NotedLaunches):
 
     def _read_equality(self, condition: "Node | None", scope: Scope) -> tuple[str, Value]:
         """Variable and whole number of ``variable == number``; an empty name for anything else."""
-        inner = None if condition is None else condition.child_by_field_name("value")
+        inner = part(condition, "value")
         if inner is None or inner.type != "binary_expression":
             return "", None
-        left, right = inner.child_by_field_name("left"), inner.child_by_field_name("right")
+        left, right = part(inner, "left"), part(inner, "right")
         wanted = self.value(right, scope)
-        is_equality = read_text(inner.child_by_field_name("operator")) == "==" and isinstance(wanted, int)
+        is_equality = read_text(part(inner, "operator")) == "==" and isinstance(wanted, int)
         if not is_equality or left is None or left.type != "identifier":
             return "", None
         return read_name(left), wanted
@@ -392,10 +392,10 @@ class Statements(NotedLaunches):
     def _loop(self, node: "Node", scope: Scope) -> None:
         """Turn by turn while it can be told that there is another one; else once, and what it writes to is not known behind it."""
         with self._block(scope):
-            begin = node.child_by_field_name("initializer")
+            begin = part(node, "initializer")
             if begin is not None:
                 self.run(begin, scope)
-            body = node.child_by_field_name("body")
+            body = part(node, "body")
             if body is None:
                 return
             before, turns = Snapshot(self._scopes), self._count_turns(node, scope)
@@ -411,7 +411,7 @@ class Statements(NotedLaunches):
 
     def _take_turns(self, node: "Node", body: "Node", scope: Scope, most: int) -> bool:
         """Go through a loop for some turns at most; False where it was not gone through to its end."""
-        condition, update = node.child_by_field_name("condition"), node.child_by_field_name("update")
+        condition, update = part(node, "condition"), part(node, "update")
         is_plain = node.type != "for_range_loop" and not leaves_loop(body)
         for turn in range(most):
             if turn or node.type != "do_statement":
@@ -441,37 +441,37 @@ class Statements(NotedLaunches):
 
     def _count_turns(self, node: "Node", scope: Scope) -> int:
         """Turns of a loop that counts by one up to a bound or down to one; 0 where that is not known."""
-        condition, update = (strip_casts(node.child_by_field_name(one)) for one in ("condition", "update"))
+        condition, update = (strip_casts(part(node, one)) for one in ("condition", "update"))
         if condition is None or update is None or condition.type != "binary_expression":
             return 0
-        first, last = (self.value(condition.child_by_field_name(one), scope) for one in ("left", "right"))
+        first, last = (self.value(part(condition, one), scope) for one in ("left", "right"))
         if update.type != "update_expression" or not isinstance(first, int) or not isinstance(last, int):
             return 0
-        is_included = read_text(condition.child_by_field_name("operator")) in ("<=", ">=")
+        is_included = read_text(part(condition, "operator")) in ("<=", ">=")
         return abs(last - first) + is_included
 
     def _forget(self, node: "Node", scope: Scope) -> None:
         for child in walk(node):
             target = None
-            if child.type == "field_expression" and read_text(child.child_by_field_name("field")) in RESIZING:
-                held = self.value(child.child_by_field_name("argument"), scope)
+            if child.type == "field_expression" and read_text(part(child, "field")) in RESIZING:
+                held = self.value(part(child, "argument"), scope)
                 if isinstance(held, Array):
                     held.size_bytes = None
             elif child.type == "assignment_expression":
-                target = child.child_by_field_name("left")
+                target = part(child, "left")
             elif child.type == "update_expression" or (
                 child.type == "pointer_expression" and read_text(child).startswith("&")
             ):
-                target = child.child_by_field_name("argument")
+                target = part(child, "argument")
             if target is None or target.type == "subscript_expression":
                 continue
             if not isinstance(self.value(target, scope), (Array, Record)):
                 self.store(target, None, scope)
 
     def _declare(self, node: "Node", scope: Scope) -> None:
-        kind = read_text(node.child_by_field_name("type"))
+        kind = read_text(part(node, "type"))
         for declarator in node.children_by_field_name("declarator"):
-            inner = declarator.child_by_field_name("declarator") if declarator.type == "init_declarator" else declarator
+            inner = part(declarator, "declarator") if declarator.type == "init_declarator" else declarator
             name = find_identifier(inner)
             if not name:
                 continue
@@ -479,7 +479,7 @@ class Statements(NotedLaunches):
             stars = "*" * count_stars(inner)
             scope.types[name] = kind + stars + (OWN_ARRAY if stars and find_bounds(inner) is not None else "")
             scope.aliases.pop(name, None)
-            value = declarator.child_by_field_name("value") if declarator.type == "init_declarator" else None
+            value = part(declarator, "value") if declarator.type == "init_declarator" else None
             if inner is not None and inner.type == "reference_declarator":
                 self._declare_reference(name, value, scope)
             else:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from gpa_lsp.code.sources.cuda_functions import find_function_declarator, list_file_nodes, read_own_name
 from gpa_lsp.code.sources.host_values import Array, Value, find_type_bytes
-from gpa_lsp.code.sources.trees import SourceTree, read_text, read_tree, walk
+from gpa_lsp.code.sources.trees import SourceTree, list_parts, part, read_text, read_tree, walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -46,16 +46,15 @@ def find_value_bytes(value: Value, declared: str, types: dict[str, int]) -> int 
 def ends_program(node: "Node") -> bool:
     """A branch that ends the program."""
     return any(
-        child.type == "call_expression"
-        and read_text(child.child_by_field_name("function")) in ("exit", "abort", "std::exit")
+        child.type == "call_expression" and read_text(part(child, "function")) in ("exit", "abort", "std::exit")
         for child in itertools.islice(walk(node), 200)
     )
 
 
 def list_cases(switch: "Node") -> "list[Node]":
     """The cases of a ``switch``, the default among them, in the order of the text."""
-    body = switch.child_by_field_name("body")
-    return [child for child in (() if body is None else body.named_children) if child.type == "case_statement"]
+    body = part(switch, "body")
+    return [child for child in (list_parts(body)) if child.type == "case_statement"]
 
 
 def ends_switch(case: "Node") -> bool:
@@ -100,19 +99,18 @@ def turns_are_alike(loop: "Node", within: "Iterable[Node]") -> bool:
         loop: a ``for`` that counts.
     """
     nodes = list(within)
-    fields = (node.child_by_field_name("field") for node in nodes if node.type == "field_expression")
+    fields = (part(node, "field") for node in nodes if node.type == "field_expression")
     if any(node.type in _DECIDING for node in nodes) or any(read_text(one) in _SHRINKING for one in fields):
         return False
     changed = {
-        find_identifier(node.child_by_field_name(_CHANGING[node.type]))
-        for node in (*nodes, loop.child_by_field_name("update"))
+        find_identifier(part(node, _CHANGING[node.type]))
+        for node in (*nodes, part(loop, "update"))
         if node is not None and node.type in _CHANGING
     }
     for inner in (node for node in nodes if node.type == "for_statement"):
-        begin, condition = inner.child_by_field_name("initializer"), inner.child_by_field_name("condition")
-        asked = [one for part in (begin, condition) if part is not None for one in walk(part)]
+        asked = [*walk(part(inner, "initializer")), *walk(part(inner, "condition"))]
         own = {
-            find_identifier(one.child_by_field_name("declarator" if one.type == "init_declarator" else "left"))
+            find_identifier(part(one, "declarator" if one.type == "init_declarator" else "left"))
             for one in asked
             if one.type in ("init_declarator", "assignment_expression")
         }
@@ -122,10 +120,17 @@ def turns_are_alike(loop: "Node", within: "Iterable[Node]") -> bool:
     return True
 
 
-def unwrap(node: "Node") -> "Node | None":
+def unwrap(node: "Node | None") -> "Node | None":
     """What stands in parentheses."""
-    children = [child for child in node.named_children if child.type != "comment"]
-    return children[0] if len(children) == 1 else (children[-1] if children else None)
+    children = list_parts(node)
+    return children[-1] if children else None
+
+
+def list_parameters(function: "Node") -> "list[Node]":
+    """The parameters of a function's definition."""
+    return [
+        one for one in list_parts(part(find_function_declarator(function), "parameters")) if "parameter" in one.type
+    ]
 
 
 def strip_casts(node: "Node | None") -> "Node | None":
@@ -134,12 +139,11 @@ def strip_casts(node: "Node | None") -> "Node | None":
         if node is None:
             return None
         if node.type == "cast_expression":
-            node = node.child_by_field_name("value")
+            node = part(node, "value")
         elif node.type == "parenthesized_expression":
             node = unwrap(node)
-        elif node.type == "call_expression" and read_last_name(node.child_by_field_name("function")) in CASTS:
-            arguments = node.child_by_field_name("arguments")
-            node = None if arguments is None else unwrap(arguments)
+        elif node.type == "call_expression" and read_last_name(part(node, "function")) in CASTS:
+            node = unwrap(part(node, "arguments"))
         else:
             return node
     return node
@@ -152,7 +156,7 @@ def find_identifier(node: "Node | None") -> str:
             return ""
         if node.type == "identifier":
             return read_text(node)
-        node = node.child_by_field_name("declarator") or next(
+        node = part(node, "declarator") or next(
             (one for one in node.named_children if one.type == "identifier" or one.type.endswith("declarator")), None
         )
     return ""
@@ -161,22 +165,16 @@ def find_identifier(node: "Node | None") -> str:
 def list_size_parts(declarator: "Node", value: "Node | None") -> "list[Node]":
     """What a ``dim3`` is declared with: ``(a, b)``, ``{a, b}``, ``= dim3(a, b)``, or what looks like a function of two types."""
     if value is not None:
-        if value.type in ("argument_list", "initializer_list"):
-            return [child for child in value.named_children if child.type != "comment"]
-        return [value]
-    if declarator.type == "function_declarator":
-        parameters = declarator.child_by_field_name("parameters")
-        listed = [] if parameters is None else parameters.named_children
-        texts = [parse_expression(read_text(one)) for one in listed]
-        return [one for one in texts if one is not None]
-    return []
+        return list_parts(value) if value.type in ("argument_list", "initializer_list") else [value]
+    listed = list_parts(part(declarator, "parameters")) if declarator.type == "function_declarator" else []
+    return [one for one in (parse_expression(read_text(one)) for one in listed) if one is not None]
 
 
 def read_last_name(callee: "Node | None") -> str:
     """The plain name of what is called, without namespaces and template arguments."""
     node = callee
     while node is not None and node.type in ("qualified_identifier", "template_function"):
-        node = node.child_by_field_name("name")
+        node = part(node, "name")
     return read_text(node)
 
 
@@ -186,7 +184,7 @@ def parse_expression(text: str) -> "Node | None":
     tree = read_tree("expression.cu", f"int x = ({text});")
     if tree is None or len(text) > 1000:
         return None
-    return next((node.child_by_field_name("value") for node in walk(tree.root) if node.type == "init_declarator"), None)
+    return next((part(node, "value") for node in walk(tree.root) if node.type == "init_declarator"), None)
 
 
 def list_kernels(tree: SourceTree) -> frozenset[str]:
@@ -201,7 +199,7 @@ def list_kernels(tree: SourceTree) -> frozenset[str]:
 
 def is_of_host(tree: SourceTree, function: "Node") -> bool:
     """Whether a function with a body can be called by host code."""
-    body = function.child_by_field_name("body")
+    body = part(function, "body")
     head = tree.content[function.start_byte : function.end_byte if body is None else body.start_byte]
     return b"__global__" not in head and (b"__device__" not in head or b"__host__" in head)
 
@@ -210,15 +208,9 @@ def find_functions(tree: SourceTree) -> "Iterator[tuple[str, Node]]":
     """Host functions with a body, by plain name; overloads are left out."""
     seen: dict[str, list[Node]] = {}
     for node in list_file_nodes(tree):
-        if node.type != "function_definition":
-            continue
-        declarator = find_function_declarator(node)
-        body = node.child_by_field_name("body")
-        if declarator is None or body is None:
-            continue
-        if not is_of_host(tree, node):
-            continue
-        seen.setdefault(read_own_name(declarator), []).append(node)
+        declarator = find_function_declarator(node) if node.type == "function_definition" else None
+        if declarator is not None and part(node, "body") is not None and is_of_host(tree, node):
+            seen.setdefault(read_own_name(declarator), []).append(node)
     yield from ((name, nodes[0]) for name, nodes in seen.items() if len(nodes) == 1)
 
 
@@ -252,15 +244,15 @@ def lay_out_structures(tree: SourceTree, macros: Mapping[str, str]) -> dict[str,
     for node in walk(tree.root):
         name, inner = "", None
         if node.type in ("type_definition", "alias_declaration"):
-            name = read_text(node.child_by_field_name("declarator") or node.child_by_field_name("name"))
-            inner = node.child_by_field_name("type")
+            name = read_text(part(node, "declarator") or part(node, "name"))
+            inner = part(node, "type")
         elif node.type in ("struct_specifier", "class_specifier"):
-            name, inner = read_text(node.child_by_field_name("name")), node
+            name, inner = read_text(part(node, "name")), node
         if inner is None or not name.isidentifier() or name in found:
             continue
         if inner.type in ("struct_specifier", "class_specifier"):
-            if inner.child_by_field_name("body") is None:
-                known = found.get(read_text(inner.child_by_field_name("name")))
+            if part(inner, "body") is None:
+                known = found.get(read_text(part(inner, "name")))
                 if known is None or node.type != "type_definition":
                     continue
                 found[name] = known
@@ -277,7 +269,7 @@ def lay_out_structures(tree: SourceTree, macros: Mapping[str, str]) -> dict[str,
 
 
 def _lay_out(node: "Node", known: dict[str, int], laid_out: dict[str, Layout]) -> Layout:
-    body = node.child_by_field_name("body")
+    body = part(node, "body")
     end, largest = 0, 1
     members: list[tuple[str, str, int]] = []
     is_plain = body is not None and not any(child.type == "base_class_clause" for child in node.children)
@@ -292,7 +284,7 @@ def _lay_out(node: "Node", known: dict[str, int], laid_out: dict[str, Layout]) -
             continue
         for declarator in member.children_by_field_name("declarator"):
             text = read_text(declarator)
-            kind = read_text(member.child_by_field_name("type")) + "*" * text.count("*")
+            kind = read_text(part(member, "type")) + "*" * text.count("*")
             size = find_type_bytes(kind, known)
             if size is None or "[" in text or declarator.type not in ("field_identifier", "pointer_declarator"):
                 return Layout(size_bytes=None, members=tuple(members))
@@ -318,9 +310,9 @@ def find_bounds(declarator: "Node | None") -> "Node | None":
     """The part of an array's declarator with its bounds; None for what is no array, pointers to one among it."""
     node = declarator
     while node is not None and node.type == "pointer_declarator":
-        node = node.child_by_field_name("declarator")
+        node = part(node, "declarator")
     inner = node
     while inner is not None and inner.type == "array_declarator":
-        inner = inner.child_by_field_name("declarator")
+        inner = part(inner, "declarator")
     is_array = node is not None and node.type == "array_declarator" and inner is not None and inner.type == "identifier"
     return node if is_array else None

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from gpa_lsp.code.sources.host_syntax import parse_expression
 from gpa_lsp.code.sources.host_values import Number, combine, read_literal
-from gpa_lsp.code.sources.trees import read_text
+from gpa_lsp.code.sources.trees import part, read_text
 from gpa_lsp.foundation.locations import is_path_end
 
 if TYPE_CHECKING:
@@ -282,8 +282,8 @@ class _Joining:
             return self._evaluate(node.named_children[0], depth + 1)
         if kind in ("unary_expression", "binary_expression"):
             return self._calculate(node, depth)
-        if kind == "call_expression" and read_text(node.child_by_field_name("function")) == "defined":
-            known = self._is_defined(read_text(node.child_by_field_name("arguments")).strip("() \t"))
+        if kind == "call_expression" and read_text(part(node, "function")) == "defined":
+            known = self._is_defined(read_text(part(node, "arguments")).strip("() \t"))
             return None if known is None else int(known)
         if kind == "identifier":
             text = self.macros.get(read_text(node))
@@ -293,12 +293,12 @@ class _Joining:
         return None
 
     def _calculate(self, node: "Node", depth: int) -> Number | None:
-        operator = read_text(node.child_by_field_name("operator"))
+        operator = read_text(part(node, "operator"))
         if node.type == "unary_expression":
-            value = self._evaluate(node.child_by_field_name("argument"), depth + 1)
+            value = self._evaluate(part(node, "argument"), depth + 1)
             return None if value is None else {"!": int(not value), "-": -value}.get(operator)
-        left = self._evaluate(node.child_by_field_name("left"), depth + 1)
-        right = self._evaluate(node.child_by_field_name("right"), depth + 1)
+        left = self._evaluate(part(node, "left"), depth + 1)
+        right = self._evaluate(part(node, "right"), depth + 1)
         if operator == "||" and (left or right):
             return 1
         found = combine(operator, left, right)

@@ -169,9 +169,19 @@ def read_text(node: "Node | None") -> str:
     return node.text.decode("utf-8", "replace") if node is not None and node.text is not None else ""
 
 
-def walk(root: "Node", most: int = MOST_NODES) -> Iterator["Node"]:
-    """A node and the named nodes below it, outermost first and in the order of the text; at most so many."""
-    stack = [root]
+def part(node: "Node | None", field: str) -> "Node | None":
+    """What stands in a field of a node; None without either."""
+    return None if node is None else node.child_by_field_name(field)
+
+
+def list_parts(node: "Node | None") -> "list[Node]":
+    """The named children of a node but comments; none without one."""
+    return [] if node is None else [child for child in node.named_children if child.type != "comment"]
+
+
+def walk(root: "Node | None", most: int = MOST_NODES) -> Iterator["Node"]:
+    """A node and the named nodes below it, outermost first and in the order of the text; at most so many, and none without it."""
+    stack = [] if root is None else [root]
     for _ in range(most):
         if not stack:
             return

@@ -16,6 +16,7 @@ from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.foundation.distinct import find_distinct, mark_firsts
 from gpa_lsp.foundation.prose import NOTHING, Sentence, join
+from gpa_lsp.foundation.records import remembered
 from gpa_lsp.kernel.scopes import Scope
 
 # Scope of a region and its hotspots, most samples first → what to do there
@@ -199,12 +200,9 @@ def build_hotspots(
     return _build_hotspots(subject, edges, weights, every[edges], write_note=write_note, most=most)
 
 
+@remembered
 def find_separable(subject: Subject) -> npt.NDArray[np.bool_]:
     """bool[e]: the pair's group has one cause only."""
-    return subject.once(_find_separable)
-
-
-def _find_separable(subject: Subject) -> npt.NDArray[np.bool_]:
     edges = subject.edges
     if len(edges) == 0:
         return np.zeros(0, dtype=np.bool_)

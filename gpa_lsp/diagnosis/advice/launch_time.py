@@ -23,6 +23,7 @@ from gpa_lsp.diagnosis.analyses.limiter.find import SHORT_LAUNCH_NS, find_limite
 from gpa_lsp.diagnosis.analyses.limiter.model import REQUESTS, Limit, Limiter
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.categories import LONG_SCOREBOARD
+from gpa_lsp.foundation.records import remembered
 
 # p: how sharply a kernel turns from waiting to a full unit. Fitted on simulated edits of 45 families of kernels (``python -m
 # tests.bench.calibrating``); errors change by less than a hundredth between 2.5 and 6.
@@ -186,12 +187,9 @@ def _rest(*times: float, most: float = 1.0) -> float:
     return float(max(0.0, most**SHARPNESS - sum(one**SHARPNESS for one in times)) ** (1 / SHARPNESS))
 
 
+@remembered
 def measure_launch_time(subject: Subject) -> LaunchTime:
     """The time of a kernel's longest launch."""
-    return subject.once(_measure_launch_time)
-
-
-def _measure_launch_time(subject: Subject) -> LaunchTime:
     ends = _measure_ends(subject)
     between = max(_LEAST_BETWEEN, 1.0 - ends)
     active = max(_LEAST_BETWEEN, min(between, measure_active_part(subject)))

@@ -6,7 +6,7 @@ import numpy.typing as npt
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.distinct import find_distinct
-from gpa_lsp.foundation.records import ColumnRecord
+from gpa_lsp.foundation.records import ColumnRecord, remembered
 from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, WARP_THREADS, count_access_bytes, mark_accesses
 from gpa_lsp.kernel.model import KernelRows
 from gpa_lsp.kernel.scopes import Scope
@@ -36,12 +36,9 @@ class LoopWork(ColumnRecord, frozen=True, kw_only=True):
     samples: int  # of its rows
 
 
+@remembered
 def list_loop_work(subject: Subject) -> tuple[LoopWork, ...]:
     """The innermost scopes with multiply-adds and executions, most multiply-adds first; empty where executions were not collected."""
-    return subject.once(_list_loop_work)
-
-
-def _list_loop_work(subject: Subject) -> tuple[LoopWork, ...]:
     rows = subject.rows
     executions = np.maximum(rows.executions, 0)
     if not rows.has_code or not executions.any():

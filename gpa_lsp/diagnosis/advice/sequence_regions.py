@@ -18,7 +18,7 @@ from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.foundation.figures import sum_known
 from gpa_lsp.foundation.prose import NOTHING, Sentence, say
-from gpa_lsp.foundation.records import ColumnRecord
+from gpa_lsp.foundation.records import ColumnRecord, remembered
 from gpa_lsp.kernel.calls import estimate_called_samples
 from gpa_lsp.kernel.dataflow.arithmetic.sequences import ArithmeticSequence
 from gpa_lsp.kernel.scopes import Scope, ScopeKind
@@ -34,21 +34,15 @@ class CalledShares(ColumnRecord, frozen=True, kw_only=True):
     latency_samples: npt.NDArray[np.float64] | None  # float64[n]; None when unknown
 
 
+@remembered
 def find_removable(subject: Subject) -> npt.NDArray[np.bool_]:
     """bool[e]: blamed pairs that go when the blamed instruction goes. A miss of a kernel argument moves on to whoever reads it next."""
-    return subject.once(_find_removable)
-
-
-def _find_removable(subject: Subject) -> npt.NDArray[np.bool_]:
     return np.not_equal(subject.edges.category, BlameCategory.CONSTANT_MISS)
 
 
+@remembered
 def share_called_samples(subject: Subject) -> CalledShares:
     """The samples blamed on called code, shared among the call sites by how often each executed."""
-    return subject.once(_share_called_samples)
-
-
-def _share_called_samples(subject: Subject) -> CalledShares:
     edges, removable = subject.edges, find_removable(subject)
 
     def share(samples: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace
 from gpa_lsp.diagnosis.advice.work_left import Parts, count_work_left
 from gpa_lsp.diagnosis.analyses.subject import Subject
+from gpa_lsp.foundation.records import remembered
 from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, SECTOR_BYTES, WARP_THREADS, mark_accesses, measure_excess
 from gpa_lsp.kernel.dataflow.gathered_accesses import mark_gathered
 
@@ -27,12 +28,9 @@ class TrafficFloor(Struct, frozen=True, kw_only=True):
     leaves_by_lines: Mapping[str, float]
 
 
+@remembered
 def measure_floor(subject: Subject) -> TrafficFloor | None:
     """The floor of global loads and stores; None where sectors were not counted."""
-    return subject.once(_measure_floor)
-
-
-def _measure_floor(subject: Subject) -> TrafficFloor | None:
     rows = subject.rows
     accesses = mark_accesses(rows, GLOBAL_SPACES, (Access.LOAD, Access.STORE, Access.COPY))
     sectors, ideal, tags = (

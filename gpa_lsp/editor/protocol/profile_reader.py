@@ -139,7 +139,7 @@ class ProfileReader:
         from gpa_lsp.gpu.device.roofs_file import KeptRoofs
         from gpa_lsp.report.committed_texts import CommittedTexts
         from gpa_lsp.report.history.recording import describe_surroundings
-        from gpa_lsp.report.measured_files import find_files, forget_copies
+        from gpa_lsp.report.measured_files import find_files, know_nothing
         from gpa_lsp.report.pipeline import analyse
 
         profile, memory, locator = job.profile, self._find_memory(job), self._find_locator(job)
@@ -148,7 +148,7 @@ class ProfileReader:
             send(Step(words=step, done=done, total=total))
 
         modified_ns = profile.stat().st_mtime_ns
-        find_copy = memory.find_source if memory is not None else forget_copies
+        find_copy = memory.find_source if memory is not None else know_nothing
         committed = CommittedTexts(is_asked=job.may_ask_git)
 
         def find(report: "Report") -> "tuple[MeasuredFile, ...]":

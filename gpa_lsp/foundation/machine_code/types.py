@@ -143,15 +143,10 @@ _C_TYPES: dict[str, Any] = {
 
 
 class Struct:
-    """Fields that lie one behind the other, aligned as C does.
+    """Fields that lie one behind the other, aligned as C does."""
 
-    Attributes:
-        fields: offset in bytes, type and, of arrays, how many, by name.
-        c_type: the same for ctypes.
-    """
-
-    fields: "dict[str, tuple[int, Any, int]]"
-    c_type: "type[ctypes.Structure]"
+    fields: "dict[str, tuple[int, Any, int]]"  # offset in bytes, type and, of arrays, how many, by name
+    c_type: "type[ctypes.Structure]"  # the same for ctypes
 
     def __init_subclass__(cls) -> None:
         """Lay out the fields."""

@@ -21,7 +21,7 @@ from gpa_lsp.code.binary.sass import split_operands
 from gpa_lsp.code.binary.uses import OperandKind, parse_operand
 from gpa_lsp.code.control_flow.model import FlowGraph
 from gpa_lsp.foundation.distinct import find_distinct
-from gpa_lsp.foundation.records import ColumnRecord
+from gpa_lsp.foundation.records import ColumnRecord, remembered
 from gpa_lsp.kernel.model import FunctionSamples, KernelRows
 
 SECTOR_BYTES = 32  # The unit of transfer between caches and memory, on every architecture
@@ -260,6 +260,7 @@ class AccessRun(Struct, frozen=True, kw_only=True):
 _Key = tuple[object, ...]
 
 
+@remembered
 def find_access_runs(kernel: KernelRows) -> tuple[AccessRun, ...]:
     """Global loads and stores that could be merged, by address of their first row.
 
@@ -268,10 +269,6 @@ def find_access_runs(kernel: KernelRows) -> tuple[AccessRun, ...]:
     distance between neighbouring threads too. That distance shows in the multiplier of the address computation, or else in the sectors a request
     asks for: many when threads are far apart, few when they share addresses. Where neither is known, nothing is claimed.
     """
-    return kernel.once(_find_access_runs)
-
-
-def _find_access_runs(kernel: KernelRows) -> tuple[AccessRun, ...]:
     candidates = mark_accesses(kernel, GLOBAL_SPACES, (Access.LOAD, Access.STORE))
     sectors, lanes = count_per_request(kernel)
     runs: list[AccessRun] = []

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from gpa_lsp.code.binary.model import Flow
 from gpa_lsp.code.binary.opcodes import MemorySpace, Opcode, Synchronisation, describe_mnemonic
+from gpa_lsp.foundation.records import remembered
 from gpa_lsp.gpu.arch.hazards import LatencyClass, ProducerGroup
 from gpa_lsp.gpu.arch.lookup import load_opcode_classes
 from gpa_lsp.kernel.model import KernelRows
@@ -223,12 +224,9 @@ QUEUES: dict[str, frozenset[InstructionKind]] = {
 }
 
 
+@remembered
 def list_kinds(rows: KernelRows) -> npt.NDArray[np.int16]:
     """int16[n] into :data:`KINDS`: the kind of every row; ``UNKNOWN`` without a disassembly."""
-    return rows.once(_list_kinds)
-
-
-def _list_kinds(rows: KernelRows) -> npt.NDArray[np.int16]:
     return rows.spread_by_mnemonic(
         lambda name: KINDS.index(find_kind(name)), KINDS.index(InstructionKind.UNKNOWN)
     ).astype(np.int16)
@@ -237,4 +235,5 @@ def _list_kinds(rows: KernelRows) -> npt.NDArray[np.int16]:
 def select_kinds(rows: KernelRows, wanted: frozenset[InstructionKind]) -> npt.NDArray[np.bool_]:
     """bool[n]: rows of one of the kinds."""
     is_wanted = np.array([kind in wanted for kind in KINDS], dtype=bool)
-    return is_wanted[list_kinds(rows)]
+    selected: npt.NDArray[np.bool_] = is_wanted[list_kinds(rows)]
+    return selected

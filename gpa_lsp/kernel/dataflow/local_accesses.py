@@ -15,6 +15,7 @@ from gpa_lsp.code.binary.cubin import CompiledLimits
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace
 from gpa_lsp.code.binary.uses import OperandKind, parse_operand
+from gpa_lsp.foundation.records import remembered
 from gpa_lsp.kernel.dataflow.arithmetic.expansions import Chain, load_patterns
 from gpa_lsp.kernel.dataflow.value_flow import FunctionFlow, build_flow
 from gpa_lsp.kernel.model import KernelRows
@@ -22,10 +23,9 @@ from gpa_lsp.kernel.scopes import find_scopes
 
 _STACK_POINTER = 1  # Resource number of R1, which compiled code uses as the stack pointer
 
+# Modifier of a load that is not repeated: the place may be dropped from the cache. ptxas gives it to reloads of spilled registers only. Source: all
+# spills of the fixtures, sm_75 to sm_120, and none of their arrays and saved registers.
 _LAST_USE = "LU"
-"""Modifier of a load that is not repeated: the place may be dropped from the cache. ptxas gives it to reloads of spilled registers only.
-
-Source: all spills of the fixtures, sm_75 to sm_120, and none of their arrays and saved registers."""
 
 _OFFSET = re.compile(r"([+-]?)(-?)0x([0-9a-f]+)\]$")
 _WORD_BYTES = 4
@@ -53,12 +53,9 @@ class LocalAccess(Struct, frozen=True, kw_only=True):
     value_row: int | None  # of a store, the instruction that computed the value; None when not found close by
 
 
+@remembered
 def find_local_accesses(kernel: KernelRows) -> tuple[LocalAccess, ...]:
     """Every access to local memory in a kernel, by row."""
-    return kernel.once(_find_local_accesses)
-
-
-def _find_local_accesses(kernel: KernelRows) -> tuple[LocalAccess, ...]:
     found: list[LocalAccess] = []
     for index in range(len(kernel.functions)):
         flow = build_flow(kernel, index)

@@ -17,6 +17,7 @@ from gpa_lsp.code.binary.model import PREDICATE_KINDS, Instructions
 from gpa_lsp.code.binary.opcodes import MemorySpace, Opcode, Pipe
 from gpa_lsp.code.binary.sass import take_apart
 from gpa_lsp.code.control_flow.model import FlowGraph, Loop
+from gpa_lsp.foundation.records import remembered
 from gpa_lsp.kernel.dataflow.accesses import find_address
 from gpa_lsp.kernel.dataflow.value_flow import build_flow
 from gpa_lsp.kernel.model import FunctionSamples, KernelRows
@@ -212,6 +213,7 @@ class Unrolling(Struct, frozen=True, kw_only=True):
     instructions: int  # of the loop's own code, inner loops left out
 
 
+@remembered
 def find_unrolling(kernel: KernelRows, scope: int) -> Unrolling:
     """How a loop's body was copied; inner loops are not looked into.
 
@@ -219,17 +221,6 @@ def find_unrolling(kernel: KernelRows, scope: int) -> Unrolling:
         kernel: its rows.
         scope: number of a loop in :func:`~gpa_lsp.kernel.scopes.find_scopes`.
     """
-    known = kernel.once(_find_known_loops)
-    if scope not in known:
-        known[scope] = _find_unrolling(kernel, scope)
-    return known[scope]
-
-
-def _find_known_loops(_kernel: KernelRows) -> dict[int, Unrolling]:
-    return {}
-
-
-def _find_unrolling(kernel: KernelRows, scope: int) -> Unrolling:
     rows = np.flatnonzero(find_scopes(kernel).innermost == scope).tolist()
     step = find_counter_step(kernel, scope)
     repeats = find_common_factor(_count_by_line(kernel, rows, is_work))

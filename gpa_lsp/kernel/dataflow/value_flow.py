@@ -14,6 +14,7 @@ from gpa_lsp.code.binary.opcodes import Opcode, describe_mnemonic
 from gpa_lsp.code.binary.sass import read_operands
 from gpa_lsp.code.binary.uses import parse_operand
 from gpa_lsp.code.control_flow.model import FlowGraph
+from gpa_lsp.foundation.records import remembered
 from gpa_lsp.kernel.model import KernelRows
 
 LONGEST_WINDOW = 400  # Instructions looked at before or after one
@@ -44,35 +45,25 @@ def _make_mask(resources: tuple[int, ...]) -> int:
 
 
 class FunctionFlow:
-    """One function section of a kernel. Rows are instruction numbers of the function; ``first_row + row`` is the kernel's row.
-
-    Attributes:
-        kernel: whose function.
-        index: into ``kernel.functions``.
-        first_row: the kernel's row of instruction 0.
-        graph: its blocks.
-        reads_of, writes_of: resource numbers that each instruction reads, its guard's included, and writes; ascending.
-        guard_of: resource number of each instruction's guard; -1 without.
-        opcodes: facts of each distinct mnemonic.
-        mnemonic_of: index of each instruction's mnemonic.
-        first, last: first and last instruction of each block, inclusive.
-        block_of_row: block of each instruction.
-    """
+    """One function section of a kernel. Rows are instruction numbers of the function; ``first_row + row`` is the kernel's row."""
 
     def __init__(self, kernel: KernelRows, index: int, instructions: Instructions, graph: FlowGraph) -> None:
-        self.kernel = kernel
-        self.index = index
-        self.first_row = int(kernel.first_rows[index])
-        self.graph = graph
+        self.kernel = kernel  # whose function
+        self.index = index  # into ``kernel.functions``
+        self.first_row = int(kernel.first_rows[index])  # the kernel's row of instruction 0
+        self.graph = graph  # its blocks
         self._instructions = instructions
+        # resource numbers that each instruction reads, its guard's included, and writes; ascending
         self.reads_of = instructions.reads.split()
+        # resource numbers that each instruction reads, its guard's included, and writes; ascending
         self.writes_of = instructions.writes.split()
+        # resource number of each instruction's guard; -1 without
         self.guard_of: list[int] = instructions.guard.tolist()
-        self.mnemonic_of: list[int] = instructions.mnemonic_index.tolist()
-        self.opcodes = tuple(map(describe_mnemonic, instructions.mnemonics))
-        self.block_of_row: list[int] = graph.block_of_instruction.tolist()
-        self.first: list[int] = graph.first_instruction.tolist()
-        self.last: list[int] = graph.last_instruction.tolist()
+        self.mnemonic_of: list[int] = instructions.mnemonic_index.tolist()  # index of each instruction's mnemonic
+        self.opcodes = tuple(map(describe_mnemonic, instructions.mnemonics))  # facts of each distinct mnemonic
+        self.block_of_row: list[int] = graph.block_of_instruction.tolist()  # block of each instruction
+        self.first: list[int] = graph.first_instruction.tolist()  # first and last instruction of each block, inclusive
+        self.last: list[int] = graph.last_instruction.tolist()  # first and last instruction of each block, inclusive
         self._procedure_of: list[int] = graph.procedure_of_block.tolist()
         self._is_reachable: list[bool] = graph.is_reachable.tolist()
         self._dominator: list[int] = graph.immediate_dominator.tolist()
@@ -249,19 +240,9 @@ class FunctionFlow:
         return found
 
 
+@remembered
 def build_flow(kernel: KernelRows, index: int) -> FunctionFlow | None:
     """The flow of one function, made once for all who match patterns in it; None where it has no instructions."""
-    flows = kernel.once(_find_known_flows)
-    if index not in flows:
-        flows[index] = _build_flow(kernel, index)
-    return flows[index]
-
-
-def _find_known_flows(_kernel: KernelRows) -> dict[int, FunctionFlow | None]:
-    return {}
-
-
-def _build_flow(kernel: KernelRows, index: int) -> FunctionFlow | None:
     function = kernel.functions[index]
     if function.instructions is None or function.graph is None or not len(function.instructions):
         return None

@@ -240,14 +240,7 @@ def _write_problem(problem: Problem) -> dict[str, Any]:
 
 
 class _LaunchMaker:
-    """Makes the launches of one process.
-
-    Attributes:
-        totals: of its samples.
-        left_out: samples that belong to no instruction of a known module.
-        graph_launches: chosen launches that graphs made.
-        is_serialized: one kernel ran at a time, and samples know their launch.
-    """
+    """Makes the launches of one process."""
 
     def __init__(self, process: CollectedProcess, modules: LoadedModules, selection: Selection) -> None:
         self._process = process
@@ -256,9 +249,10 @@ class _LaunchMaker:
         self._launches = Launches(process)
         self._stacks: dict[int, tuple[HostFrame, ...]] = {}
         self._are_apart = False
-        self.totals: SampleTotals
-        self.left_out = 0
-        self.graph_launches = 0
+        self.totals: SampleTotals  # of its samples
+        self.left_out = 0  # samples that belong to no instruction of a known module
+        self.graph_launches = 0  # chosen launches that graphs made
+        # one kernel ran at a time, and samples know their launch
         self.is_serialized = self._launches.mode is Mode.SERIALIZED
 
     def make(self) -> Iterator[dict[str, Any]]:

@@ -94,15 +94,13 @@ def _read_profile(root: Element, path: Path) -> Profile:
         tool_version=members["tool_version"].read_text() if "tool_version" in members else None,
         modules=built,
         launches=tuple(draft.build(index) for index, draft in enumerate(drafts)),
-        problems=tuple(_read_problem(item, path) for item in problems),
+        problems=tuple(
+            Problem(path=path, **item.read_fields(Problem, without=("path", "is_passing"))) for item in problems
+        ),
         other_files=tuple(draft.image_file for draft in modules.values() if draft.image_file is not None),
         sampling=members["sampling"].read(Sampling) if "sampling" in members else Sampling(),
         samples_truncated="samples_truncated" in members and members["samples_truncated"].read_flag(),
     )
-
-
-def _read_problem(element: Element, path: Path) -> Problem:
-    return Problem(path=path, **element.read_fields(Problem, without=("path", "is_passing")))
 
 
 class FunctionDraft(Struct):
@@ -287,7 +285,10 @@ class _LaunchDraft(Struct, frozen=True):
             raise members["stall_reasons"].fail("is given without 'samples'")
         metrics = _read_metrics(members.get("metrics"), members.get("duration_ns"))
         read = {name: members[name].read(kind) for name, kind in _LAUNCH_FIELDS.items() if name in members}
-        aggregate = _read_aggregate(members["aggregate"]) if "aggregate" in members else None
+        aggregate = None
+        if "aggregate" in members:
+            given = members["aggregate"].read_fields(Aggregate, optional=("launches",))
+            aggregate = Aggregate(**{"launches": None, **given})
         if aggregate is not None and aggregate.launches is None and DURATION_METRIC in metrics:
             message = "lacks 'launches', though a duration is given, which is the mean over them"
             raise members["aggregate"].fail(message)
@@ -311,10 +312,6 @@ class _LaunchDraft(Struct, frozen=True):
         kernel = self.module.by_name.get(self.members["kernel"].read_text())
         drafts = [*named, kernel] if kernel is not None else named
         return tuple(sorted({draft.address for draft in drafts if draft.address is not None}))
-
-
-def _read_aggregate(element: Element) -> Aggregate:
-    return Aggregate(**{"launches": None, **element.read_fields(Aggregate, optional=("launches",))})
 
 
 def _find_module(element: Element, members: dict[str, Element], modules: dict[int, ModuleDraft]) -> ModuleDraft | None:

@@ -57,7 +57,7 @@ def judge_kernels(base: Sequence[GateKernel], head: Sequence[GateKernel], budget
         budgets: what it may cost.
     """
     pairs, gone, new = _pair(base, head)
-    pairs.sort(key=lambda pair: (-_read_time(pair[0]), pair[0].mangled_name))
+    pairs.sort(key=lambda pair: (-(pair[0].report.total_duration_ns if pair[0].report else 0.0), pair[0].mangled_name))
     rows = tuple(row for old, after in pairs for row in _judge_pair(old, after, budgets))
     return GateResult(rows=rows, new=tuple(new), gone=tuple(gone), budgets=budgets)
 
@@ -74,10 +74,6 @@ def _pair(
     left = [new[id(report)] for report in added]
     pairs += [(remembered[one.mangled_name], one) for one in left if one.mangled_name in remembered]
     return pairs, [old[id(one)] for one in lost], [one for one in left if one.mangled_name not in remembered]
-
-
-def _read_time(kernel: GateKernel) -> float:
-    return 0.0 if kernel.report is None else kernel.report.total_duration_ns
 
 
 def find_budget(budgets: Budgets, metric: Metric, kernel: GateKernel) -> Budget | None:

@@ -334,7 +334,8 @@ def parse_limit(value: Any, metric: Metric) -> Limit:
     if unit in _FACTORS and not sign:
         return Limit(kind=LimitKind.FACTOR, amount=amount)
     if sign and (sign == "-") is not metric.is_better_high and amount:
-        raise ValueError(f"has the wrong sign: {metric.words} gets worse the {_name_direction(metric)} it is")
+        direction = "lower" if metric.is_better_high else "higher"
+        raise ValueError(f"has the wrong sign: {metric.words} gets worse the {direction} it is")
     signed = -amount if sign == "-" else amount
     if unit == "%":
         if sign:
@@ -345,10 +346,6 @@ def parse_limit(value: Any, metric: Metric) -> Limit:
     if unit not in units:
         raise ValueError(f"is no limit: write {_show_examples(metric)}")
     return Limit(kind=LimitKind.DIFFERENCE if sign else LimitKind.VALUE, amount=signed * units[unit])
-
-
-def _name_direction(metric: Metric) -> str:
-    return "lower" if metric.is_better_high else "higher"
 
 
 def _show_examples(metric: Metric) -> str:

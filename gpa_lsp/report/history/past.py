@@ -42,7 +42,7 @@ from gpa_lsp.report.history.model import (
     TimedRun,
     find_database,
 )
-from gpa_lsp.report.line_map import map_edited_lines, split_lines
+from gpa_lsp.report.line_map import map_edited_texts
 
 if TYPE_CHECKING:
     from gpa_lsp.report.history.recording import Surroundings
@@ -340,7 +340,7 @@ def _pair_lines(
         return {}  # the kernel had, or has, no samples in that file
     if old.text is None or new.text is None:
         return {place: place[1] for place in wanted} if same_code else None
-    table = map_edited_lines(split_lines(old.text), split_lines(new.text))
+    table = map_edited_texts(old.text, new.text)
     return {(identity, line): partner for line, partner in enumerate(table, 1) if partner}
 
 

@@ -17,7 +17,7 @@ from gpa_lsp.report.history.rows import (
     unpack_text,
     write_capability,
 )
-from gpa_lsp.report.line_map import map_edited_lines, split_lines
+from gpa_lsp.report.line_map import map_edited_texts, split_lines
 
 _LOG = logging.getLogger(__name__)
 
@@ -379,9 +379,8 @@ def _follow_line(connection: sqlite3.Connection, run: Run, line: int, relatives:
 
 
 def _map_sources(connection: sqlite3.Connection, old_source: int, new_source: int) -> tuple[int, ...]:
-    texts = [read_source(connection, source) for source in (old_source, new_source)]
-    old, new = (() if text is None else split_lines(text) for text in texts)
-    return map_edited_lines(old, new)
+    old, new = (read_source(connection, source) for source in (old_source, new_source))
+    return () if old is None or new is None else map_edited_texts(old, new)
 
 
 def _find_current_line(table: Sequence[int], old_line: int | None) -> int | None:

@@ -234,7 +234,7 @@ def _describe(kernel: KernelReport, surroundings: Surroundings) -> Measurement:
     reasons = list(kernel.by_reason.items())[:_MOST_REASONS]
     profile = None if kernel.profile_path is None else make_storable(os.path.abspath(kernel.profile_path))  # noqa: PTH100
     work = measure_work(kernel)
-    device = make_storable(work.device)
+    device, commit = make_storable(work.device), surroundings.commit
     shared = msgspec.structs.asdict(work) | {
         "device": device,
         "by_reason": {make_storable(name): count for name, count in reasons},
@@ -256,7 +256,7 @@ def _describe(kernel: KernelReport, surroundings: Surroundings) -> Measurement:
             RememberedAdvice(optimizer=piece.optimizer, title=piece.title, speedup=piece.speedup.estimate)
             for piece in advice[:_MOST_ADVICE]
         ),
-        commit=_make_storable_commit(surroundings.commit),
+        commit=None if commit is None else replace(commit, subject=make_storable(commit.subject)),
         places=_list_places(kernel),
     )
 
@@ -276,10 +276,6 @@ def _list_places(kernel: KernelReport) -> tuple[RememberedPlace, ...]:
         for place in places[:_MOST_PLACES]
         if place.duration_ns is not None
     )
-
-
-def _make_storable_commit(commit: Commit | None) -> Commit | None:
-    return None if commit is None else replace(commit, subject=make_storable(commit.subject))
 
 
 def _find_home(kernel: KernelReport, surroundings: Surroundings) -> str:

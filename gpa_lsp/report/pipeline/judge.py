@@ -99,7 +99,7 @@ def _judge_in_parts(
 
     Where there are many, other processes judge them; but the longest are judged here meanwhile where somebody waits for those.
     """
-    progress = progress or _tell_nobody
+    progress = progress or (lambda *_: None)
     done, total = 0, len(opened.launches)
     count = min(_MOST_PROCESSES, count_cores())
     is_shared = count > 1 and len({launch.mangled_name for launch in opened.launches}) >= _FEWEST_SHARED
@@ -123,10 +123,6 @@ def _judge_in_parts(
         except ToolError:
             return None  # what is left is judged here
     return judge.report_judged()
-
-
-def _tell_nobody(words: str, done: int, total: int) -> None:
-    del words, done, total
 
 
 def _judge_elsewhere(
@@ -236,13 +232,7 @@ def _divide(launches: Sequence[LaunchOutline], *, shrinks: bool = False) -> list
 
 
 class _Judge:
-    """Judges kernels, each once; what is known lacks analyses alone.
-
-    Attributes:
-        way: how.
-        judged: what was judged, by the kernel's first launch.
-        packed: of these, what other processes judged.
-    """
+    """Judges kernels, each once; what is known lacks analyses alone."""
 
     def __init__(
         self,
@@ -252,13 +242,14 @@ class _Judge:
         take: TakeKernel | None,
         known: Sequence[KernelReport] = (),
     ) -> None:
-        self.way = way
+        self.way = way  # how
         self._sources = sources
         self._roofs = roofs
         self._take = take
         self._known = {one.launches[0].index: one for one in known if one.launches}
+        # what was judged, by the kernel's first launch
         self.judged: dict[int, tuple[KernelReport, tuple[Problem, ...]]] = {}
-        self.packed: list[PackedKernels] = []
+        self.packed: list[PackedKernels] = []  # of these, what other processes judged
 
     @property
     def is_awaited(self) -> bool:

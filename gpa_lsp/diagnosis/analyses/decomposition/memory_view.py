@@ -15,6 +15,7 @@ from gpa_lsp.diagnosis.analyses.decomposition.load_waits import (
 from gpa_lsp.diagnosis.analyses.decomposition.unit_use import MEMORY_UNITS, UnitUse, list_unit_use
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import Sentence, capitalize, say
+from gpa_lsp.foundation.records import remembered
 from gpa_lsp.gpu.arch.sections import MaybeNumber, MemoryHierarchy
 from gpa_lsp.kernel.dataflow.instruction_kinds import KINDS, InstructionKind, list_kinds
 
@@ -341,12 +342,9 @@ class MemoryView(Struct, frozen=True, kw_only=True):
         return self.units[0] if self.units else None
 
 
+@remembered
 def view_memory(subject: Subject) -> MemoryView:
     """Everything about the memory behind a kernel's long-scoreboard stalls."""
-    return subject.once(_view_memory)
-
-
-def _view_memory(subject: Subject) -> MemoryView:
     loads, l2 = list_load_traffic(subject), read_l2_traffic(subject)
     unloaded = _estimate(subject, loads, l2)
     scale = measure_sample_scale(subject)

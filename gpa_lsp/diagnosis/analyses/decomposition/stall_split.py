@@ -13,7 +13,7 @@ from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import BlameCategory, Dependency
 from gpa_lsp.foundation.numbers import Quantity
 from gpa_lsp.foundation.prose import Sentence, count, say
-from gpa_lsp.foundation.records import ColumnRecord
+from gpa_lsp.foundation.records import ColumnRecord, remembered
 from gpa_lsp.kernel.dataflow.instruction_kinds import KINDS, InstructionKind, find_kind, list_kinds
 
 NO_CAUSE = say("no cause found")
@@ -56,15 +56,12 @@ class Causes(ColumnRecord, frozen=True, kw_only=True):
     is_known: npt.NDArray[np.bool_]  # bool[e], False where blame found no cause
 
 
+@remembered
 def list_causes(subject: Subject, reason: str) -> Causes:
     """What causes a reason: from blame, or, without it, each instruction itself.
 
     The samples are those of the profile, no more and no fewer: pairs, and rows without a cause.
     """
-    return subject.once(_list_causes, reason)
-
-
-def _list_causes(subject: Subject, reason: str) -> Causes:
     number = subject.kernel.reasons.index(reason)
     if subject.blame is None:
         counts = subject.rows.all_samples[:, number]
@@ -93,12 +90,9 @@ def _list_causes(subject: Subject, reason: str) -> Causes:
     )
 
 
+@remembered
 def split_reason(subject: Subject, reason: str) -> StallSplit:
     """The sources of a stall reason by its rule in :data:`~gpa_lsp.diagnosis.analyses.decomposition.warp_time.WARP_STATES`."""
-    return subject.once(_split_reason, reason)
-
-
-def _split_reason(subject: Subject, reason: str) -> StallSplit:
     samples = subject.rows.count_reason(reason)
     if samples == 0:
         return StallSplit(reason=reason, samples=0, sources=())

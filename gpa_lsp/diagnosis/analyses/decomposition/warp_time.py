@@ -7,6 +7,7 @@ from msgspec import Struct
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.figures import sum_known
 from gpa_lsp.foundation.prose import NOTHING, Sentence, say
+from gpa_lsp.foundation.records import remembered
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 
 # The warp states of the profiler as the decomposition uses them: their counters, how their sources are told apart, and what to do.
@@ -199,6 +200,7 @@ class WarpTime(Struct, frozen=True, kw_only=True):
         return next((one.share_ratio for one in self.states if one.state.name == name), 0.0)
 
 
+@remembered
 def read_warp_time(subject: Subject) -> WarpTime | None:
     """How the warps spend their cycles; None when neither counters nor samples tell.
 
@@ -212,10 +214,6 @@ def read_warp_time(subject: Subject) -> WarpTime | None:
 
     Source: Nsight Compute Profiling Guide, Metrics Decoder and Warp Stall Reasons; Little's law for the second reading.
     """
-    return subject.once(_read_warp_time)
-
-
-def _read_warp_time(subject: Subject) -> WarpTime | None:
     counted = _read_counters(subject)
     samples = _count_samples(subject)
     if not counted and not samples:

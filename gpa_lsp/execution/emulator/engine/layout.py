@@ -9,7 +9,7 @@ from gpa_lsp.code.ptx.blocks import find_blocks
 from gpa_lsp.code.ptx.model import Immediate, PtxFunction, list_reads, list_writes
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.engine.values import BOOL, U64, Value
-from gpa_lsp.foundation.records import Remembered
+from gpa_lsp.foundation.records import remembered
 
 Piece = tuple[int, int]  # Offset and bytes of a part of a parameter
 
@@ -111,7 +111,7 @@ class Lives(Struct, frozen=True, kw_only=True):
     most_live: int  # slots that are live at once
 
 
-@Remembered
+@remembered
 def find_lives(function: PtxFunction) -> Lives:
     """Go through each block from its end."""
     blocks = find_blocks(function)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from gpa_lsp.code.binary.model import Flow, ResourceKind
 from gpa_lsp.code.binary.opcodes import MemorySpace, Pipe
 from gpa_lsp.code.binary.uses import parse_operand
-from gpa_lsp.foundation.records import ColumnRecord
+from gpa_lsp.foundation.records import ColumnRecord, remembered
 from gpa_lsp.gpu.arch.hazards import find_longest_entry
 from gpa_lsp.kernel.calls import find_callee
 from gpa_lsp.kernel.dataflow.arithmetic.expansions import (
@@ -354,12 +354,9 @@ class ArithmeticSequences(ColumnRecord, frozen=True, kw_only=True):
         return tuple(one for one in self.sequences if one.operation.family in families)
 
 
+@remembered
 def find_arithmetic_sequences(kernel: KernelRows) -> ArithmeticSequences:
     """The expansions in all functions of a kernel; the compiler's own routines are not looked into."""
-    return kernel.once(_find_all)
-
-
-def _find_all(kernel: KernelRows) -> ArithmeticSequences:
     routine_rows = np.zeros(len(kernel), dtype=np.bool_)
     flows = [flow for index in range(len(kernel.functions)) if (flow := build_flow(kernel, index)) is not None]
     calls = [(flow, *call) for flow in flows for call in _find_calls(flow, kernel)]
