@@ -12,8 +12,8 @@ from gpa_lsp.editor.model import ChainLink, Jump, Location
 from gpa_lsp.editor.sass import chains as of_instructions
 from gpa_lsp.editor.sass import jumps as sass_jumps
 from gpa_lsp.editor.sass.chains import InstructionStep
-from gpa_lsp.editor.sass.library import SassDocument, is_same_code, is_sass_uri
-from gpa_lsp.editor.session_view import SassLibrary, SessionView
+from gpa_lsp.editor.sass.library import SassDocument, SassDocuments, is_same_code, is_sass_uri
+from gpa_lsp.editor.session_view import SessionView
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.editor.source import chains as of_lines
 from gpa_lsp.editor.source.chains import ChainStep
@@ -131,7 +131,7 @@ def find_awaited_lines(view: DocumentView, line: int) -> list[Location]:
 class _RowFinder:
     """Finds instructions in SASS documents, and makes no more than a few of those for one answer."""
 
-    def __init__(self, library: SassLibrary, units: UnitCounter) -> None:
+    def __init__(self, library: SassDocuments, units: UnitCounter) -> None:
         self._library = library
         self._units = units
         self._made: dict[str, SassDocument | None] = {}

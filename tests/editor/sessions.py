@@ -75,6 +75,7 @@ class Session:
         self.locations: list[Location] = []
         self.documents_shown: list[tuple[str, str]] = []
         self.messages: list[str] = []
+        self.client = self
 
     @property
     def places(self) -> PlaceFinder:
@@ -88,9 +89,6 @@ class Session:
 
     async def wait_for_profiles(self, uri: str) -> None: ...
 
-    async def choose_sources(self, wanted: str | None) -> str | None:
-        return wanted
-
     def choose_metric(self, metric: LineMetric) -> None:
         self.settings = replace(self.settings, metric=metric)
         self.documents.take(self.snapshot, self.settings)
@@ -99,16 +97,13 @@ class Session:
     def show_all_hints(self, is_wanted: bool | None) -> bool:
         return bool(is_wanted)
 
-    def reload(self) -> None:
-        raise NotImplementedError
-
     def show_document(self, title: str, markdown: str) -> None:
         self.documents_shown.append((title, markdown))
 
     def show_location(self, location: Location) -> None:
         self.locations.append(location)
 
-    def show_message(self, text: str) -> None:
+    def inform(self, text: str) -> None:
         self.messages.append(text)
 
     def warn(self, text: str) -> None:

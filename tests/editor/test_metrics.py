@@ -176,7 +176,7 @@ def test_what_can_be_chosen_says_who_lacks_it() -> None:
     )
 
 
-@pytest.mark.parametrize("arguments", [["no such thing"], ["x" * 5000], [[]], [3, None]])
+@pytest.mark.parametrize("arguments", [["no such thing"], ["x" * 5000]])
 def test_what_nobody_offers_changes_nothing_but_to_the_usual(arguments: list[Any]) -> None:
     session: Any = Session(make_profile(make_kernel(), texts={"saxpy.cu": SOURCE}))
     session.choose_metric(find_metric("sectors"))

@@ -237,6 +237,7 @@ class Desk:
         self.said: list[str] = []
         self.warnings: list[str] = []
         self.reloads = 0
+        self.client = self.loader = self
 
     def reload(self) -> None:
         self.reloads += 1
@@ -244,7 +245,7 @@ class Desk:
     def show_document(self, title: str, markdown: str) -> None:
         self.shown.append((title, markdown))
 
-    def show_message(self, text: str) -> None:
+    def inform(self, text: str) -> None:
         self.said.append(text)
 
     def warn(self, text: str) -> None:

@@ -19,7 +19,7 @@ import gpa_lsp.editor.protocol.commands
 import gpa_lsp.editor.protocol.features
 from gpa_lsp import __version__
 from gpa_lsp.editor.protocol.client import Wire
-from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.protocol.commands import Command
 from gpa_lsp.editor.protocol.features import Feature, RequestFeature, SessionFeature
 from gpa_lsp.editor.protocol.greeting import Greeting
 from gpa_lsp.editor.protocol.plain_json import ArgumentsError
@@ -40,7 +40,7 @@ class Dispatcher:
         find_session: the session, once there is one.
     """
 
-    def __init__(self, find_session: Callable[[], SessionActions]) -> None:
+    def __init__(self, find_session: Callable[[], Session]) -> None:
         self._find_session = find_session
         self._broken: set[str] = set()
 
@@ -125,7 +125,7 @@ class Dispatcher:
         logger.exception("%s failed", name)
         if name not in self._broken:
             self._broken.add(name)
-            self._find_session().warn(f"{name} failed; see the log of the language server")
+            self._find_session().client.warn(f"{name} failed; see the log of the language server")
 
 
 MOST_WAITING_RECORDS = 1000  # Of lines nobody reads. Later ones are dropped.

@@ -15,17 +15,12 @@ from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.documents import Documents
 from gpa_lsp.editor.jobs.background_job import Site
 from gpa_lsp.editor.jobs.every_job import Jobs
-from gpa_lsp.editor.jobs.predicted import Predictions
-from gpa_lsp.editor.jobs.simulated import Simulations
 from gpa_lsp.editor.jobs.verified import VerifiedFixes
 from gpa_lsp.editor.late_imports import build_sass, warm_up
 from gpa_lsp.editor.lines.places import PlaceFinder
 from gpa_lsp.editor.lines.positions import UnitCounter
 from gpa_lsp.editor.metrics import USUAL, LineMetric, find_metric
-from gpa_lsp.editor.model import Location
-from gpa_lsp.editor.permission import ANSWERS
 from gpa_lsp.editor.progress import ProgressDisplay
-from gpa_lsp.editor.protocol.append_text import append_text, name_beside
 from gpa_lsp.editor.protocol.client import Client, Wire
 from gpa_lsp.editor.protocol.document_sync import DocumentSync, Pushes
 from gpa_lsp.editor.protocol.features import Feature, PushFeature, RequestFeature
@@ -103,40 +98,40 @@ class Session:
         self._list_folders, self._root = list_folders, root
         self._lone_folder: Path | None = None
         self._guard = guard
-        self._client = Client(wire, params.capabilities)
+        self.client = Client(wire, params.capabilities)
         self._held = HeldSettings()
-        self._settings_sync = SettingsSync(self._client, self._held)
+        self._settings_sync = SettingsSync(self.client, self._held)
         self._requests = [one for one in features.values() if isinstance(one, RequestFeature)]
-        self._registrations = LateRegistrations(self._client, [one for one in self._requests if one.is_conditional])
+        self._registrations = LateRegistrations(self.client, [one for one in self._requests if one.is_conditional])
         push = {name: one for name, one in features.items() if isinstance(one, PushFeature)}
         wanted = {name: one for name, one in push.items() if one.is_wanted(self.abilities)}
-        watcher = Pushes(wanted, self._client.notify, guard)
-        self._units = units
+        watcher = Pushes(wanted, self.client.notify, guard)
+        self.units = units
         self.documents = Documents(units=units, abilities=self.abilities, watcher=watcher)
         """What is open."""
         self.sass = SassDocuments(build_sass, units, has_links=self.abilities.links)
         """The SASS documents."""
-        self.pages = Pages(self._client)
+        self.pages = Pages(self.client)
         """The report as a page."""
         self._choices = KeptChoices()
-        self._doubts = SourceDoubts(self._client, self.documents, self._take_choice, is_asked=self.abilities.questions)
-        self._status = Status(self._client.notify if self.abilities.status else None)
-        client = MeasuringClient(self._client, self._status, self.abilities, finished=self._take_measurement)
-        self._question = client.question
-        self._measuring = Measuring(client, is_relevant=self._is_worth_measuring)
-        recording = MeasuringClient(
-            self._client, self._status, self.abilities, state=RECORDING, question=self._question
+        self.doubts = SourceDoubts(
+            self.client, self.documents, self._take_choice, is_asked=self.abilities.questions, choices=self._choices
         )
+        self._status = Status(self.client.notify if self.abilities.status else None)
+        client = MeasuringClient(self.client, self._status, self.abilities, finished=self._take_measurement)
+        self.question = client.question
+        self._measuring = Measuring(client, is_relevant=self._is_worth_measuring)
+        recording = MeasuringClient(self.client, self._status, self.abilities, state=RECORDING, question=self.question)
         self._recording = LaunchRecording(recording, recorded=self._take_descriptions)
-        self._loader = ProfileLoader(self)
-        self._jobs = self._make_jobs()
-        self._document_sync = DocumentSync(self.documents, self.sass, self._jobs, watcher)
+        self.loader = ProfileLoader(self)
+        self.jobs = self._make_jobs()
+        self._document_sync = DocumentSync(self.documents, self.sass, self.jobs, watcher)
         self._loading: asyncio.Task[None] | None = None
         self._is_configured = asyncio.Event()
         self._settings_sync.begin(params.initialization_options, is_trusted=self.abilities.is_trusted)
 
     def _make_jobs(self) -> Jobs:
-        client = self._client
+        client = self.client
         site = Site(
             documents=self.documents,
             read_snapshot=lambda: self.snapshot,
@@ -145,10 +140,10 @@ class Session:
             make_folder=client.make_folder,
             inform=client.inform,
             warn=client.warn,
-            include=self._loader.include,
-            exclude=self._loader.exclude,
+            include=self.loader.include,
+            exclude=self.loader.exclude,
         )
-        timing = MeasuringClient(client, self._status, self.abilities, question=self._question)
+        timing = MeasuringClient(client, self._status, self.abilities, question=self.question)
         return Jobs(site, timing, may_leave_edits=_may_leave_edits(client), tell=self._take_verdict)
 
     # Its life
@@ -166,9 +161,9 @@ class Session:
         await self._settings_sync.fetch()
         self._configure()
         self._is_configured.set()
-        self._client.start(self._registrations.update(self._held.current, self.abilities))
-        self._client.start(call_in_thread(warm_up))
-        self._loading = asyncio.get_running_loop().create_task(self._loader.run())
+        self.client.start(self._registrations.update(self._held.current, self.abilities))
+        self.client.start(call_in_thread(warm_up))
+        self._loading = asyncio.get_running_loop().create_task(self.loader.run())
 
     async def shut_down(self, params: None) -> None:
         """The client's last request."""
@@ -178,9 +173,9 @@ class Session:
             self._loading.cancel()
         await self._measuring.leave()
         await self._recording.leave()
-        await self._jobs.leave()
+        await self.jobs.leave()
         await self.pages.leave()
-        self._client.leave()
+        self.client.leave()
 
     # Settings
 
@@ -188,7 +183,7 @@ class Session:
         """The user changed settings."""
         await self._settings_sync.change(params.settings)
         self._configure()
-        self._client.start(self._registrations.update(self._held.current, self.abilities))
+        self.client.start(self._registrations.update(self._held.current, self.abilities))
         self.take_snapshot(self.snapshot)
 
     def change_folders(self, params: types.DidChangeWorkspaceFoldersParams) -> None:
@@ -202,24 +197,20 @@ class Session:
         self._show_columns(self._choices.read_names(_COLUMNS))
         self._show_metric(find_metric(next(iter(self._choices.read_names(_METRIC) or ()), USUAL.name)))
         watched = watch_measured(self._held.current, roots)
-        self._loader.configure(roots, watched, max_depth=max_depth, may_ask_git=self._held.is_trusted)
-        self._client.start(self._doubts.configure(roots[0] if roots else None))
+        self.loader.configure(roots, watched, max_depth=max_depth, may_ask_git=self._held.is_trusted)
+        self.client.start(self.doubts.configure(roots[0] if roots else None))
         self._measuring.configure(self._held.current, roots, is_trusted=self._held.is_trusted)
         self._recording.configure(self._held.current, roots, is_trusted=self._held.is_trusted)
-        self._jobs.configure(self._held.current, roots, is_trusted=self._held.is_trusted)
+        self.jobs.configure(self._held.current, roots, is_trusted=self._held.is_trusted)
 
     def _tell_doubts(self) -> None:
         is_decided = self._held.current.unverified_lines is not UnverifiedChoice.FITTING
-        self._client.start(self._doubts.tell(is_decided=is_decided))
+        self.client.start(self.doubts.tell(is_decided=is_decided))
 
     def _take_choice(self, choice: UnverifiedChoice) -> None:
         """The user chose what is shown of sources that may have changed."""
         self._held.choose_unverified(choice)
         self.take_snapshot(self.snapshot)
-
-    async def choose_sources(self, wanted: str | None) -> str | None:
-        """Ask what is to be shown of sources that may have changed."""
-        return await self._doubts.ask(wanted)
 
     def show_all_hints(self, is_wanted: bool | None) -> bool:
         """Every hint instead of as many as a screen bears, or the other way round."""
@@ -247,11 +238,11 @@ class Session:
 
     def _take_descriptions(self, descriptions: Sequence[Path]) -> None:
         for description in descriptions:
-            self._jobs.described(description)
+            self.jobs.described(description)
 
     def _take_measurement(self, result: RunResult) -> None:
         if result.report is not None:
-            self._loader.expect(result.report)
+            self.loader.expect(result.report)
 
     # Documents
 
@@ -261,7 +252,7 @@ class Session:
         if path is None:
             return
         self._tell_doubts()
-        self._loader.put_first(self.documents.list_open()[::-1])
+        self.loader.put_first(self.documents.list_open()[::-1])
         self._look_ahead()
         if self._lone_folder is None:
             self._lone_folder = path.parent
@@ -281,7 +272,7 @@ class Session:
         view = self.documents.view(offered.uri)
         if view is not None:
             kernel = offered.fix.shown.kernel.report.mangled_name
-            self._client.start(self._loader.hold(list_tried(view, kernel, self.fixes.find_verdicts)))
+            self.client.start(self.loader.hold(list_tried(view, kernel, self.fixes.find_verdicts)))
 
     def _look_ahead(self) -> None:
         """Try the edits of what the document promises that was opened last."""
@@ -307,10 +298,10 @@ class Session:
         """There is a new state of knowledge: show it."""
         self.snapshot = snapshot
         self._status.take(snapshot)
-        self.predictions.take_gpu(snapshot.find_gpu())
+        self.jobs.predictions.take_gpu(snapshot.find_gpu())
         self.documents.take(snapshot, self._held.current)
         for uri in self.sass.take(snapshot.visible, self._held.current, self.documents.places):
-            self._client.say_changed(uri)
+            self.client.say_changed(uri)
         self._document_sync.tell_of_sass()
         self._tell_doubts()
         self._refresh()
@@ -318,7 +309,7 @@ class Session:
 
     def _show_columns(self, names: Sequence[str] | None) -> None:
         for uri in self.sass.choose_columns(names):
-            self._client.say_changed(uri)
+            self.client.say_changed(uri)
 
     def _show_metric(self, metric: LineMetric) -> None:
         if metric == self._held.current.metric:
@@ -331,21 +322,21 @@ class Session:
     def _refresh(self) -> None:
         """Let the client ask again for what it shows."""
         asking = ((one.refresh_method, one.refresh_capability) for one in self._requests)
-        self._client.refresh([(method, capability) for method, capability in asking if method])
+        self.client.refresh([(method, capability) for method, capability in asking if method])
 
     def cancel_progress(self, params: types.WorkDoneProgressCancelParams) -> None:
         """The user ended something by its bar."""
-        self._client.cancel_progress(params.token)
+        self.client.cancel_progress(params.token)
 
     def start_progress(self, title: str, cancel: Callable[[], None]) -> ProgressDisplay:
         """Long work begins."""
-        return self._status.watch(READING, self._client.start_progress(title, cancel))
+        return self._status.watch(READING, self.client.start_progress(title, cancel))
 
     def warn(self, text: str) -> None:
         """Something the user must know."""
-        self._client.warn(text)
+        self.client.warn(text)
 
-    # What features and commands may ask and do (its SessionActions)
+    # What features and commands may ask and do (its SessionView, and more)
 
     @property
     def settings(self) -> Settings:
@@ -363,11 +354,11 @@ class Session:
 
     def can(self, capability: str) -> bool:
         """Whether the client has a capability, named by its place among them."""
-        return self._client.can(capability)
+        return self.client.can(capability)
 
     def _is_known(self, uri: str) -> bool:
         path = self.documents.find_local_path(uri)
-        return path is None or path in self.snapshot.by_file or self._loader.is_settled
+        return path is None or path in self.snapshot.by_file or self.loader.is_settled
 
     async def wait_for_profiles(self, uri: str) -> None:
         """Until something is known of a document or everything was read, but not for long."""
@@ -376,28 +367,9 @@ class Session:
             await asyncio.sleep(_HELD_LOOK_S)
 
     @property
-    def predictions(self) -> Predictions:
-        """What was emulated of open sources."""
-        return self._jobs.predictions
-
-    @property
-    def simulations(self) -> Simulations:
-        """What was simulated of open sources."""
-        return self._jobs.simulations
-
-    @property
     def fixes(self) -> VerifiedFixes:
         """What the compiler makes of fixes."""
-        return self._jobs.fixes
-
-    async def append_beside(self, uri: str, path: Path, text: str | None, addition: str, label: str) -> None:
-        """Let the client append to a file beside a document, or make it."""
-        target = name_beside(uri.rpartition("/")[0], path)
-        await append_text(self._client, target, text, addition, label=label, units=self._units)
-
-    async def write_page_of(self, profile: Path) -> tuple[Path, tuple[str, ...]]:
-        """The page of one profile, and the mangled names of its kernels."""
-        return await self.pages.write_profile(self._loader.make_job(profile))
+        return self.jobs.fixes
 
     def choose_columns(self, names: Sequence[str] | None) -> None:
         """Show some columns in SASS documents from now on, in this workspace."""
@@ -408,26 +380,6 @@ class Session:
         """Show a metric on lines from now on, in this workspace."""
         self._show_metric(metric)
         self._choices.keep_names(_METRIC, None if metric == USUAL else (metric.name,))
-
-    def reload(self) -> None:
-        """Read every profile again."""
-        self._loader.reload()
-
-    def show_document(self, title: str, markdown: str) -> None:
-        """Open a text in the editor."""
-        self._client.show_document(title, markdown)
-
-    def show_location(self, location: Location) -> None:
-        """Put the cursor there."""
-        self._client.show_location(location)
-
-    def show_message(self, text: str) -> None:
-        """Say a sentence."""
-        self._client.inform(text)
-
-    async def ask_for_text(self, text: str, value: str) -> str | None:
-        """A line that the user types, where the client can ask for one, else what it would begin with."""
-        return await self._client.ask_for_text(text, value) if self.abilities.typing else value
 
     def measure(self, uri: str | None) -> bool:
         """Run the user's command for a document, or for none."""
@@ -443,14 +395,10 @@ class Session:
         self._measuring.stop_asking()  # what the user asks for now comes first
         return self._recording.record_now(None if path is None else Path(path), command)
 
-    def answer_measuring(self, answer: str | None) -> str:
-        """Whether the command that measures may run, where that is asked."""
-        return self._question.take(ANSWERS.get(answer or "")).value
-
     def cancel_measuring(self) -> bool:
         """End the run that goes on."""
-        was_running = self._measuring.is_measuring or self._recording.is_recording or self._jobs.times.is_process_busy
-        self._jobs.times.cancel()
+        was_running = self._measuring.is_measuring or self._recording.is_recording or self.jobs.times.is_process_busy
+        self.jobs.times.cancel()
         self._measuring.cancel()
         self._recording.cancel()
         return was_running
@@ -460,22 +408,14 @@ class Session:
         self._held.set_trust(is_trusted)
         self._configure()
 
-    def choose_measurement(self, mangled_name: str, profile: Path) -> None:
-        """Show the measurement of a kernel in one profile until there is a newer one."""
-        self._loader.choose_measurement(mangled_name, profile)
-
-    async def ask_for_measurement(self, titles: Sequence[str]) -> str | None:
-        """Which of some measurements a person chooses."""
-        return await self._client.choose("Which measurement of this kernel is to be shown?", titles)
-
     async def pin(self, kernels: Sequence[MeasuredKernel], *, is_pinned: bool) -> int:
         """Make measurements the baselines of their kernels, or take the baselines away."""
         try:
             count = await call_in_thread(lambda: pin_kernels(kernels, is_pinned=is_pinned))
         except GpaError as error:
-            self._client.warn(str(error))
+            self.client.warn(str(error))
             return 0
-        await self._loader.look_back()
+        await self.loader.look_back()
         return count
 
 
@@ -494,7 +434,7 @@ class SettingsSync:
     """
 
     def __init__(self, client: Client, held: HeldSettings) -> None:
-        self._client = client
+        self.client = client
         self._held = held
 
     def begin(self, initialization_options: object, *, is_trusted: bool) -> None:
@@ -503,10 +443,10 @@ class SettingsSync:
 
     async def fetch(self) -> None:
         """Ask a client that can be asked."""
-        if not self._client.can("workspace.configuration"):
+        if not self.client.can("workspace.configuration"):
             return
         item = types.ConfigurationItem(section=_SECTION)
-        answer = await self._client.ask(types.WORKSPACE_CONFIGURATION, types.ConfigurationParams(items=[item]))
+        answer = await self.client.ask(types.WORKSPACE_CONFIGURATION, types.ConfigurationParams(items=[item]))
         if isinstance(answer, list | tuple) and answer:
             self._complain(self._held.take(answer[0], is_whole=True))
 
@@ -519,7 +459,7 @@ class SettingsSync:
 
     def _complain(self, complaints: tuple[str, ...]) -> None:
         for complaint in complaints:
-            self._client.warn(complaint)
+            self.client.warn(complaint)
 
 
 def choose_roots(

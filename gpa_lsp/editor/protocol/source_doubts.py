@@ -1,76 +1,17 @@
 """What the user is told of sources that may not be what was measured, and what they choose: one message per workspace, and a command to ask again."""
 
-import json
-import logging
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from gpa_lsp.editor.documents import Documents, UnmappedSource, UnverifiedSource
+from gpa_lsp.editor.protocol.client import Client
+from gpa_lsp.editor.protocol.kept_choices import KeptChoices
 from gpa_lsp.editor.settings import UnverifiedChoice
-from gpa_lsp.editor.threads import call_in_thread
-from gpa_lsp.foundation.files import atomic_write
 from gpa_lsp.foundation.numbers import format_count
-from gpa_lsp.report.history.model import find_database
-
-logger = logging.getLogger(__name__)
-
-_FILE_NAME = "sources.json"
-_MAX_BYTES = 1 << 20
-_MOST_WORKSPACES = 1000
-
-
-class SourceChoices:
-    """Choices on disk, beside the history. Reading and writing block on the file system: call them off the event loop.
-
-    Args:
-        file: where; None for the user's own.
-    """
-
-    def __init__(self, file: Path | None = None) -> None:
-        self._file = file
-
-    def find(self, workspace: Path) -> UnverifiedChoice | None:
-        """What was chosen for a workspace; None where nobody was asked, or nothing can be read."""
-        chosen = self._read().get(os.path.realpath(workspace))
-        try:
-            return None if chosen is None else UnverifiedChoice(chosen)
-        except ValueError:
-            return None
-
-    def keep(self, workspace: Path, choice: UnverifiedChoice) -> None:
-        """Remember a choice; where that cannot be done it holds until the server ends."""
-        name = os.path.realpath(workspace)
-        others = [(known, value) for known, value in self._read().items() if known != name]
-        document = dict([*others, (name, choice.value)][-_MOST_WORKSPACES:])
-        try:
-            file = self._find_file()
-            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with atomic_write(file) as stream:
-                json.dump(document, stream, indent=1)
-        except OSError as error:
-            logger.warning("what was chosen about sources is not remembered: %s", error)
-
-    def _read(self) -> dict[str, str]:
-        try:
-            file = self._find_file()
-            if file.stat().st_size > _MAX_BYTES:
-                return {}
-            document = json.loads(file.read_bytes())
-        except (OSError, ValueError, RecursionError):
-            return {}
-        known = document.items() if isinstance(document, dict) else ()
-        return {name: value for name, value in known if isinstance(value, str)}
-
-    def _find_file(self) -> Path:
-        if self._file is None:
-            self._file = find_database().with_name(_FILE_NAME)
-        return self._file
-
 
 SHOW = "Show"  # Numbers on all their lines, marked
 
@@ -80,23 +21,9 @@ MAP = "Map sources…"  # A page that says which file is taken for which, and ho
 
 COMMAND_NAME = "gpaLsp.chooseSources"
 
+_CHOICE = "sources"  # what the choice is called among those that are kept
+
 _CHOICES = {SHOW: UnverifiedChoice.ALL, HIDE: UnverifiedChoice.NONE}
-
-
-class Asker(Protocol):
-    """Who can tell and ask the user."""
-
-    def inform(self, text: str) -> None:
-        """Say a sentence."""
-        ...
-
-    async def choose(self, text: str, actions: Sequence[str]) -> str | None:
-        """Ask, however long the answer takes; None for no answer."""
-        ...
-
-    def show_document(self, title: str, markdown: str) -> None:
-        """Open a text."""
-        ...
 
 
 class _Doubts(Struct, frozen=True, kw_only=True):
@@ -108,27 +35,27 @@ class SourceDoubts:
     """Tells and asks.
 
     Args:
-        asker: the client.
+        client: the editor.
         documents: the open ones.
         take: is given what the user chose.
         is_asked: the client shows a question without being in the way; others are told, and ask by the command.
-        choices: what was chosen before; None for the user's own file.
+        choices: what was chosen before.
     """
 
     def __init__(
         self,
-        asker: Asker,
+        client: Client,
         documents: Documents,
         take: Callable[[UnverifiedChoice], None],
         *,
         is_asked: bool,
-        choices: SourceChoices | None = None,
+        choices: KeptChoices,
     ) -> None:
-        self._asker = asker
+        self._client = client
         self._documents = documents
         self._take = take
         self._is_asked = is_asked
-        self._choices = choices or SourceChoices()
+        self._choices = choices
         self._workspace: Path | None = None
         self._is_told = True
 
@@ -137,10 +64,11 @@ class SourceDoubts:
         if workspace == self._workspace:
             return
         self._workspace = workspace
-        chosen = None if workspace is None else await call_in_thread(lambda: self._choices.find(workspace))
-        self._is_told = chosen is not None
-        if chosen is not None:
-            self._take(chosen)
+        names = self._choices.read_names(_CHOICE) if workspace is not None else None
+        chosen = [one for one in UnverifiedChoice if one.value in (names or ())]
+        self._is_told = bool(chosen)
+        if chosen:
+            self._take(chosen[0])
         else:
             await self.tell()
 
@@ -154,10 +82,10 @@ class SourceDoubts:
         self._is_told = True
         text = describe_doubts(doubts.unverified, doubts.unmapped)
         if self._is_asked:
-            await self._settle(await self._asker.choose(text, (SHOW, HIDE, MAP)))
+            self._settle(await self._client.choose(text, (SHOW, HIDE, MAP)))
         else:
-            self._asker.inform(f"{text}; {COMMAND_NAME} shows, hides or maps such sources")
-            await self._keep(UnverifiedChoice.FITTING)
+            self._client.inform(f"{text}; {COMMAND_NAME} shows, hides or maps such sources")
+            self._keep(UnverifiedChoice.FITTING)
 
     async def ask(self, wanted: str | None = None) -> str | None:
         """What the user chooses now, asked by a command of theirs.
@@ -173,27 +101,26 @@ class SourceDoubts:
             answer: str | None = by_word[wanted]
         else:
             doubts = self._find()
-            answer = await self._asker.choose(describe_doubts(doubts.unverified, doubts.unmapped), (SHOW, HIDE, MAP))
-        await self._settle(answer)
+            answer = await self._client.choose(describe_doubts(doubts.unverified, doubts.unmapped), (SHOW, HIDE, MAP))
+        self._settle(answer)
         return next((word for word, action in by_word.items() if action == answer), None)
 
     def _find(self) -> _Doubts:
         return _Doubts(unverified=self._documents.find_unverified(), unmapped=self._documents.find_unmapped())
 
-    async def _settle(self, answer: str | None) -> None:
+    def _settle(self, answer: str | None) -> None:
         if answer == MAP:
             doubts = self._find()
-            self._asker.show_document("Sources", write_mapping_page(doubts.unverified, doubts.unmapped))
+            self._client.show_document("Sources", write_mapping_page(doubts.unverified, doubts.unmapped))
         choice = _CHOICES.get(answer or "", UnverifiedChoice.FITTING)
         if answer in _CHOICES:
             self._take(choice)
         if answer != MAP:
-            await self._keep(choice)
+            self._keep(choice)
 
-    async def _keep(self, choice: UnverifiedChoice) -> None:
-        workspace = self._workspace
-        if workspace is not None:
-            await call_in_thread(lambda: self._choices.keep(workspace, choice))
+    def _keep(self, choice: UnverifiedChoice) -> None:
+        if self._workspace is not None:
+            self._choices.keep_names(_CHOICE, (choice.value,))
 
 
 def describe_doubts(unverified: Sequence[UnverifiedSource], unmapped: Sequence[UnmappedSource]) -> str:

@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.permission import ANSWERS
+from gpa_lsp.editor.protocol.commands import Command
 from gpa_lsp.editor.protocol.plain_json import read_text
+from gpa_lsp.editor.protocol.session import Session
 
 
-def answer_measuring(session: SessionActions, arguments: Sequence[Any]) -> str:
+def answer_measuring(session: Session, arguments: Sequence[Any]) -> str:
     """Take the answer in the arguments, ``once``, ``always`` or ``never``, or put the question again."""
-    return session.answer_measuring(read_text(arguments))
+    return session.question.take(ANSWERS.get(read_text(arguments) or "")).value
 
 
 COMMAND = Command(name="gpaLsp.answerMeasuring", run=answer_measuring)

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.editor.protocol.session import Session
 
 
-def cancel_measuring(session: SessionActions, arguments: Sequence[Any]) -> bool:
+def cancel_measuring(session: Session, arguments: Sequence[Any]) -> bool:
     """End it."""
     del arguments
     return session.cancel_measuring()

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from gpa_lsp.editor.measurements import describe_measurement
-from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.protocol.commands import Command
 from gpa_lsp.editor.protocol.plain_json import find_mangled, read_text
+from gpa_lsp.editor.protocol.session import Session
 
 _MOST_OFFERED = 10
 
 
-async def choose_measurement(session: SessionActions, arguments: Sequence[Any]) -> str | None:
+async def choose_measurement(session: Session, arguments: Sequence[Any]) -> str | None:
     """Show the measurement in the profile that is named behind the mangled name, or ask which.
 
     Returns:
@@ -21,21 +22,21 @@ async def choose_measurement(session: SessionActions, arguments: Sequence[Any]) 
     mangled = find_mangled(session, arguments)
     found = session.snapshot.list_measurements(mangled or "")
     if mangled is None or not found:
-        session.show_message("no loaded profile has this kernel any more")
+        session.client.inform("no loaded profile has this kernel any more")
         return None
     wanted = read_text(arguments, 1) or await _ask(session, found)
     if wanted is None or Path(wanted) not in found:
         return None
-    session.choose_measurement(mangled, Path(wanted))
+    session.loader.choose_measurement(mangled, Path(wanted))
     return wanted
 
 
-async def _ask(session: SessionActions, found: dict[Path, Any]) -> str | None:
+async def _ask(session: Session, found: dict[Path, Any]) -> str | None:
     """The newest ones, in a question of the editor's; of those that read the same, the first."""
     titles: dict[str, str] = {}
     for path, one in islice(found.items(), _MOST_OFFERED):
         titles.setdefault(describe_measurement(*one), str(path))
-    answer = await session.ask_for_measurement(list(titles))
+    answer = await session.client.choose("Which measurement of this kernel is to be shown?", list(titles))
     return titles.get(answer or "")
 
 

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.protocol.commands import Command
 from gpa_lsp.editor.protocol.kept_choices import check_names
 from gpa_lsp.editor.protocol.plain_json import read_text
+from gpa_lsp.editor.protocol.session import Session
 
 
-def choose_metric(session: SessionActions, arguments: Sequence[Any]) -> dict[str, Any] | None:
+def choose_metric(session: Session, arguments: Sequence[Any]) -> dict[str, Any] | None:
     """Show the metric with the name in the arguments; the usual one without a name.
 
     Returns:

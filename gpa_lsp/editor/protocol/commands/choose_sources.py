@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.editor.protocol.session import Session
 
 
-async def choose_sources(session: SessionActions, arguments: Sequence[Any]) -> str | None:
+async def choose_sources(session: Session, arguments: Sequence[Any]) -> str | None:
     """Take what is said in the arguments, ``show``, ``hide`` or ``map``, or ask."""
     wanted = next((argument for argument in arguments if isinstance(argument, str)), None)
-    return await session.choose_sources(wanted)
+    return await session.doubts.ask(wanted)
 
 
 COMMAND = Command(name="gpaLsp.chooseSources", run=choose_sources)

@@ -7,14 +7,15 @@ from typing import Any
 from gpa_lsp.editor.jobs.background_job import find_description
 from gpa_lsp.editor.jobs.simulated import ASKED_S, Simulations, word_remedy
 from gpa_lsp.editor.predicted.actions import explain_undescribed_kernel
-from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.protocol.commands import Command
 from gpa_lsp.editor.protocol.plain_json import find_mangled
+from gpa_lsp.editor.protocol.session import Session
 from gpa_lsp.editor.simulated.results import ComparisonJob, ComparisonResult
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.foundation.errors import GpaError
 
 
-async def compare_simulated(session: SessionActions, arguments: Sequence[Any]) -> dict[str, str] | None:
+async def compare_simulated(session: Session, arguments: Sequence[Any]) -> dict[str, str] | None:
     """Simulate a described launch of a measured kernel, with the code, the GPU and the clocks of its report, and show both sides unless the client
     does that itself: the kernel whose mangled name was sent, or the one that a line (``uri, line``) is in.
 
@@ -24,12 +25,12 @@ async def compare_simulated(session: SessionActions, arguments: Sequence[Any]) -
     wanted = find_mangled(session, arguments)
     shown = next((one for one in session.snapshot.visible if one.kernel.report.mangled_name == wanted), None)
     if shown is None:
-        session.show_message("put the cursor into a measured kernel: it is compared with what a simulation says")
+        session.client.inform("put the cursor into a measured kernel: it is compared with what a simulation says")
         return None
     try:
-        path = await _write_page(session.simulations, shown)
+        path = await _write_page(session.jobs.simulations, shown)
     except (GpaError, OSError) as error:
-        session.show_message(f"not compared: {error}")
+        session.client.inform(f"not compared: {error}")
         return None
     if not session.abilities.pages:
         session.pages.show(path, "")

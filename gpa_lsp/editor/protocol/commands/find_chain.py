@@ -6,11 +6,12 @@ For clients that show def-use chains themselves: the items are opened further wi
 from collections.abc import Sequence
 from typing import Any
 
-from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.protocol.commands import Command
 from gpa_lsp.editor.protocol.plain_json import ArgumentsError, encode_item, need_place, read_text
+from gpa_lsp.editor.protocol.session import Session
 
 
-def find_chain(session: SessionActions, arguments: Sequence[Any]) -> list[dict[str, Any]]:
+def find_chain(session: Session, arguments: Sequence[Any]) -> list[dict[str, Any]]:
     """The lines one step from a place, most samples first."""
     from gpa_lsp.editor.jumps import list_chain
 

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.protocol.commands import Command
 from gpa_lsp.editor.protocol.plain_json import encode_link, need_place
+from gpa_lsp.editor.protocol.session import Session
 
 
-def find_linked(session: SessionActions, arguments: Sequence[Any]) -> list[dict[str, Any]]:
+def find_linked(session: Session, arguments: Sequence[Any]) -> list[dict[str, Any]]:
     """The links from the place in the arguments."""
     from gpa_lsp.editor.sass.links import find_links
 

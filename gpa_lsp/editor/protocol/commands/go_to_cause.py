@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.protocol.commands import Command
 from gpa_lsp.editor.protocol.plain_json import encode_jump, need_place
+from gpa_lsp.editor.protocol.session import Session
 
 
-def go_to_cause(session: SessionActions, arguments: Sequence[Any]) -> dict[str, Any] | None:
+def go_to_cause(session: Session, arguments: Sequence[Any]) -> dict[str, Any] | None:
     """Show the first cause of the place in the arguments: its line, or its instruction where the line is the one we come from.
 
     Returns:
@@ -18,11 +19,11 @@ def go_to_cause(session: SessionActions, arguments: Sequence[Any]) -> dict[str, 
     place = need_place(arguments)
     jumps = find_causes(session, *place)
     if not jumps:
-        session.show_message("this line is not known to wait for another one")
+        session.client.inform("this line is not known to wait for another one")
         return None
     jump = jumps[0]
     is_same_line = (jump.location.uri, jump.location.range.start.line + 1) == place
-    session.show_location(jump.sass if is_same_line and jump.sass is not None else jump.location)
+    session.client.show_location(jump.sass if is_same_line and jump.sass is not None else jump.location)
     return encode_jump(jump)
 
 

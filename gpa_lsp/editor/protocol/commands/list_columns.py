@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.protocol.commands import Command
 from gpa_lsp.editor.protocol.plain_json import read_text
+from gpa_lsp.editor.protocol.session import Session
 
 
-def list_columns(session: SessionActions, arguments: Sequence[Any]) -> list[dict[str, Any]]:
+def list_columns(session: Session, arguments: Sequence[Any]) -> list[dict[str, Any]]:
     """The columns of the document in the arguments, those that are chosen first and in their order; of the longest kernel without one."""
     from gpa_lsp.editor.sass.columns import USUAL_COLUMNS, ColumnKind, describe_reason, fill_column, list_kinds
 

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.protocol.commands import Command
 from gpa_lsp.editor.protocol.plain_json import encode_location, read_text
+from gpa_lsp.editor.protocol.session import Session
 
 
-def list_instructions(session: SessionActions, arguments: Sequence[Any]) -> list[dict[str, Any]]:
+def list_instructions(session: Session, arguments: Sequence[Any]) -> list[dict[str, Any]]:
     """The instructions of the document in the arguments by the column named there, by their samples where none is."""
     from gpa_lsp.editor.sass.hot_rows import sort_rows
 

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.protocol.commands import Command
 from gpa_lsp.editor.protocol.plain_json import encode_location, read_text
+from gpa_lsp.editor.protocol.session import Session
 
 _MOST_LINES = 1 << 31
 
 
-def open_place(session: SessionActions, arguments: Sequence[Any]) -> dict[str, Any] | None:
+def open_place(session: Session, arguments: Sequence[Any]) -> dict[str, Any] | None:
     """Show a place of a loaded profile.
 
     Args:
@@ -25,9 +26,9 @@ def open_place(session: SessionActions, arguments: Sequence[Any]) -> dict[str, A
     for shown in session.snapshot.visible:
         location = session.places.locate(shown, (file, line)) if file in shown.profile.files else None
         if location is not None:
-            session.show_location(location)
+            session.client.show_location(location)
             return encode_location(location)
-    session.show_message("this line is not on this machine, or was edited since it was measured")
+    session.client.inform("this line is not on this machine, or was edited since it was measured")
     return None
 
 

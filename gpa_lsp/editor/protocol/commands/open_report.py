@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.protocol.commands import Command
 from gpa_lsp.editor.protocol.plain_json import find_mangled, read_text
 from gpa_lsp.editor.protocol.protocol_types import read_path
+from gpa_lsp.editor.protocol.session import Session
 from gpa_lsp.foundation.errors import GpaError
 
 
-async def open_report(session: SessionActions, arguments: Sequence[Any]) -> dict[str, str] | None:
+async def open_report(session: Session, arguments: Sequence[Any]) -> dict[str, str] | None:
     """Write the page of a profile, and show it unless the client does that itself: arguments are the file's URI and, where somebody looks at a
     source, its URI and line, or a kernel's mangled name.
 
@@ -22,10 +23,10 @@ async def open_report(session: SessionActions, arguments: Sequence[Any]) -> dict
     if profile is None:
         return None
     try:
-        path, kernels = await session.write_page_of(Path(profile))
+        path, kernels = await session.pages.write_profile(session.loader.make_job(Path(profile)))
     except (GpaError, OSError) as error:
         if not session.abilities.pages:
-            session.show_message(str(error))
+            session.client.inform(str(error))
         return {"failure": str(error)}
     wanted = find_mangled(session, arguments[1:])
     place = f"#k{kernels.index(wanted)}" if wanted in kernels else ""

@@ -5,13 +5,14 @@ from typing import Any
 
 from gpa_lsp.editor.lines.positions import span_line
 from gpa_lsp.editor.model import Location
-from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.protocol.commands import Command
 from gpa_lsp.editor.protocol.plain_json import encode_location, read_place, read_text
+from gpa_lsp.editor.protocol.session import Session
 from gpa_lsp.editor.sass.library import is_sass_uri
 from gpa_lsp.editor.snapshot import VisibleKernel
 
 
-def open_sass(session: SessionActions, arguments: Sequence[Any]) -> dict[str, Any] | None:
+def open_sass(session: Session, arguments: Sequence[Any]) -> dict[str, Any] | None:
     """Show the instruction of a place that matters most, or the beginning of a kernel's document.
 
     Returns:
@@ -20,13 +21,13 @@ def open_sass(session: SessionActions, arguments: Sequence[Any]) -> dict[str, An
     place = read_place(arguments)
     location = _find_kernel(session, read_text(arguments)) if place is None else _find_line(session, *place)
     if location is None:
-        session.show_message("no loaded profile has instructions of this " + ("kernel" if place is None else "line"))
+        session.client.inform("no loaded profile has instructions of this " + ("kernel" if place is None else "line"))
         return None
-    session.show_location(location)
+    session.client.show_location(location)
     return encode_location(location)
 
 
-def _find_line(session: SessionActions, uri: str, line: int) -> Location | None:
+def _find_line(session: Session, uri: str, line: int) -> Location | None:
     """The instruction of a line; the kernel's document for the line a kernel's lens stands on."""
     from gpa_lsp.editor.sass.links import find_links
 
@@ -40,12 +41,12 @@ def _find_line(session: SessionActions, uri: str, line: int) -> Location | None:
     return next((_begin(session, anchor.shown) for anchor in anchors if anchor.line == line), None)
 
 
-def _find_kernel(session: SessionActions, mangled: str | None) -> Location | None:
+def _find_kernel(session: Session, mangled: str | None) -> Location | None:
     kernels = (shown for shown in session.snapshot.visible if shown.kernel.report.mangled_name == mangled)
     return next((_begin(session, shown) for shown in kernels), None)
 
 
-def _begin(session: SessionActions, shown: VisibleKernel) -> Location:
+def _begin(session: Session, shown: VisibleKernel) -> Location:
     return Location(uri=session.sass.find_uri(shown), range=span_line(1))
 
 

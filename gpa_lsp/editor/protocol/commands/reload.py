@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.editor.protocol.session import Session
 
 
-def reload(session: SessionActions, arguments: Sequence[Any]) -> None:
+def reload(session: Session, arguments: Sequence[Any]) -> None:
     """Forget what was read and look again; also finds sources that came since."""
     del arguments
-    session.reload()
+    session.loader.reload()
 
 
 COMMAND = Command(name="gpaLsp.reload", run=reload)

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.editor.protocol.session import Session
 
 
-def show_all_hints(session: SessionActions, arguments: Sequence[Any]) -> bool:
+def show_all_hints(session: Session, arguments: Sequence[Any]) -> bool:
     """Take what is said in the arguments, true or false, or turn it round; what it is then."""
     return session.show_all_hints(next((one for one in arguments if isinstance(one, bool)), None))
 

@@ -4,17 +4,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpa_lsp.editor.history import describe_past
-from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.protocol.commands import Command
 from gpa_lsp.editor.protocol.plain_json import choose_kernels
 from gpa_lsp.editor.protocol.safe_markdown import defuse
+from gpa_lsp.editor.protocol.session import Session
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.foundation.visible_text import make_one_line
 
 
-def show_history(session: SessionActions, arguments: Sequence[Any]) -> str:
+def show_history(session: Session, arguments: Sequence[Any]) -> str:
     """Show the past of a kernel (its mangled name), or of all."""
     page = defuse(describe_histories(choose_kernels(session.snapshot, arguments)))
-    session.show_document("history", page)
+    session.client.show_document("history", page)
     return page
 
 

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpa_lsp.editor.kernel_page import describe_kernel
-from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.protocol.commands import Command
 from gpa_lsp.editor.protocol.safe_markdown import defuse
+from gpa_lsp.editor.protocol.session import Session
 
 
-def show_kernel(session: SessionActions, arguments: Sequence[Any]) -> str | None:
+def show_kernel(session: Session, arguments: Sequence[Any]) -> str | None:
     """Show the kernel whose mangled name is the first argument.
 
     Returns:
@@ -18,9 +19,9 @@ def show_kernel(session: SessionActions, arguments: Sequence[Any]) -> str | None
     for shown in session.snapshot.visible:
         if shown.kernel.report.mangled_name == wanted:
             page = defuse(describe_kernel(shown))
-            session.show_document(shown.name, page)
+            session.client.show_document(shown.name, page)
             return page
-    session.show_message("no loaded profile has this kernel any more")
+    session.client.inform("no loaded profile has this kernel any more")
     return None
 
 

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.protocol.commands import Command
 from gpa_lsp.editor.protocol.plain_json import need_place
 from gpa_lsp.editor.protocol.safe_markdown import defuse
+from gpa_lsp.editor.protocol.session import Session
 from gpa_lsp.editor.sass.library import is_sass_uri
 
 
-def show_line(session: SessionActions, arguments: Sequence[Any]) -> str | None:
+def show_line(session: Session, arguments: Sequence[Any]) -> str | None:
     """Show the line in the arguments.
 
     Returns:
@@ -18,14 +19,14 @@ def show_line(session: SessionActions, arguments: Sequence[Any]) -> str | None:
     place = need_place(arguments)
     page = _describe(session, *place)
     if page is None:
-        session.show_message("nothing is known of this line")
+        session.client.inform("nothing is known of this line")
         return None
     page = defuse(f"# Line {place[1]}\n\n{page}")
-    session.show_document(f"line {place[1]}", page)
+    session.client.show_document(f"line {place[1]}", page)
     return page
 
 
-def _describe(session: SessionActions, uri: str, line: int) -> str | None:
+def _describe(session: Session, uri: str, line: int) -> str | None:
     from gpa_lsp.editor.sass.hover import describe_instruction
     from gpa_lsp.editor.source.hover import describe_line_page
 

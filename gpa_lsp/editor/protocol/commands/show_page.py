@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.protocol.commands import Command
 from gpa_lsp.editor.protocol.plain_json import find_mangled
+from gpa_lsp.editor.protocol.session import Session
 from gpa_lsp.foundation.errors import GpaError
 
 
-async def show_page(session: SessionActions, arguments: Sequence[Any]) -> dict[str, str] | None:
+async def show_page(session: Session, arguments: Sequence[Any]) -> dict[str, str] | None:
     """Write the page of all shown kernels, and show it unless the client does that itself: at the kernel whose mangled name was sent, or at the one
     that a line (``uri, line``) is in.
 
@@ -17,7 +18,7 @@ async def show_page(session: SessionActions, arguments: Sequence[Any]) -> dict[s
     """
     kernels = session.snapshot.visible
     if not kernels:
-        session.show_message("no profile is loaded, so there is nothing to show")
+        session.client.inform("no profile is loaded, so there is nothing to show")
         return None
     wanted = find_mangled(session, arguments)
     numbers = (number for number, shown in enumerate(kernels) if shown.kernel.report.mangled_name == wanted)
@@ -25,7 +26,7 @@ async def show_page(session: SessionActions, arguments: Sequence[Any]) -> dict[s
     try:
         path = await session.pages.write(kernels)
     except (GpaError, OSError) as error:
-        session.show_message(f"the page cannot be written: {error}")
+        session.client.inform(f"the page cannot be written: {error}")
         return None
     place = "" if number is None else f"#k{number}"
     if not session.abilities.pages:

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpa_lsp.editor.predicted.results import PageJob, PageResult
-from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.protocol.commands import Command
 from gpa_lsp.editor.protocol.safe_markdown import defuse
+from gpa_lsp.editor.protocol.session import Session
 
 _DIED = PageResult(failure="the prediction process ended; look at the log")
 
 
-async def show_prediction(session: SessionActions, arguments: Sequence[Any]) -> dict[str, str] | str | None:
+async def show_prediction(session: Session, arguments: Sequence[Any]) -> dict[str, str] | str | None:
     """Show the page of a source: arguments are the document's URI, the number of a launch from 0, and ``"page"`` for a page of HTML in any case.
 
     Returns:
@@ -23,17 +24,17 @@ async def show_prediction(session: SessionActions, arguments: Sequence[Any]) -> 
     if state is None or not state.result.job.launches_text:
         from gpa_lsp.editor.predicted.actions import explain_undescribed_kernel
 
-        session.show_message(explain_undescribed_kernel(None))
+        session.client.inform(explain_undescribed_kernel(None))
         return None
     if not session.abilities.pages and kind != "page":
         page = defuse(state.result.page or "Nothing could be emulated.")
-        session.show_document(f"predictions for {state.result.job.path.name}", page)
+        session.client.show_document(f"predictions for {state.result.job.path.name}", page)
         return page
-    base, predictions = state.result.job, session.predictions
+    base, predictions = state.result.job, session.jobs.predictions
     target = predictions.name_file(base.path, "prediction.html")
     result = await predictions.do_beside(PageJob(base=base, target=target), limit_s=2 * base.most_s) or _DIED
     if result.failure:
-        session.show_message(f"the page cannot be written: {result.failure}")
+        session.client.inform(f"the page cannot be written: {result.failure}")
         return None
     is_number = isinstance(number, int) and not isinstance(number, bool) and 0 <= number < len(state.result.launches)
     place = f"#k{number}" if is_number else ""

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.protocol.commands import Command
 from gpa_lsp.editor.protocol.safe_markdown import defuse
+from gpa_lsp.editor.protocol.session import Session
 from gpa_lsp.kernel.names import shorten_name
 
 
-def show_statics(session: SessionActions, arguments: Sequence[Any]) -> str | None:
+def show_statics(session: Session, arguments: Sequence[Any]) -> str | None:
     """Show a kernel of an open source: arguments are the document's URI and the kernel's mangled name.
 
     Returns:
@@ -20,9 +21,9 @@ def show_statics(session: SessionActions, arguments: Sequence[Any]) -> str | Non
     for anchor in anchors:
         if anchor.kernel.mangled_name == wanted:
             page = defuse(anchor.kernel.page)
-            session.show_document(shorten_name(anchor.kernel.name), page)
+            session.client.show_document(shorten_name(anchor.kernel.name), page)
             return page
-    session.show_message("nothing is known of this kernel's code any more")
+    session.client.inform("nothing is known of this kernel's code any more")
     return None
 
 

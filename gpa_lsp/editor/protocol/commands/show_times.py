@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpa_lsp.document.markdown_text import quote_code
-from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.protocol.commands import Command
 from gpa_lsp.editor.protocol.safe_markdown import defuse
+from gpa_lsp.editor.protocol.session import Session
 from gpa_lsp.editor.timed.view import describe_times
 
 
-def show_times(session: SessionActions, arguments: Sequence[Any]) -> str | None:
+def show_times(session: Session, arguments: Sequence[Any]) -> str | None:
     """Show the times of an open source: the argument is its URI.
 
     Returns:
@@ -21,10 +22,10 @@ def show_times(session: SessionActions, arguments: Sequence[Any]) -> str | None:
     names = {anchor.line: anchor.change.time.name for anchor in anchors}
     parts = [f"## {quote_code(name)}\n\n{describe_times(anchors, line)}" for line, name in names.items()]
     if not parts:
-        session.show_message("no launch of this source was timed")
+        session.client.inform("no launch of this source was timed")
         return None
     page = defuse("\n\n".join(parts))
-    session.show_document("Times of described launches", page)
+    session.client.show_document("Times of described launches", page)
     return page
 
 

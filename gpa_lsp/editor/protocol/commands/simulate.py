@@ -3,17 +3,18 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpa_lsp.editor.protocol.commands import Command, SessionActions
+from gpa_lsp.editor.protocol.commands import Command
 from gpa_lsp.editor.protocol.plain_json import read_text
+from gpa_lsp.editor.protocol.session import Session
 
 
-async def simulate(session: SessionActions, arguments: Sequence[Any]) -> bool:
+async def simulate(session: Session, arguments: Sequence[Any]) -> bool:
     """Simulate; arguments are the ``uri`` of a source or of its description, and the mangled name of a kernel or none for all that are described."""
     uri = read_text(arguments)
     path = None if uri is None else session.documents.find_local_path(uri)
-    if path is not None and await session.simulations.simulate(path, read_text(arguments, 1)):
+    if path is not None and await session.jobs.simulations.simulate(path, read_text(arguments, 1)):
         return True
-    session.show_message(
+    session.client.inform(
         "nothing is simulated: the source is not open, or not in a trusted workspace, or gpaLsp.emulation.enable is off"
     )
     return False
