@@ -27,6 +27,8 @@ from gpa_lsp.kernel.dataflow.accesses import (
 _DEBUG = Code(text="-G")
 _COPIES = 4  # What nvcc makes of the body of a loop that ends at run time
 
+_FUSED = (("FMUL", "FADD"), ("DMUL", "DADD"), ("HMUL2", "HADD2"))  # Products, and the sums that a multiply-add takes in
+
 # What the source asks for, which an optimizing compiler leaves: moves, variables in local memory, addresses, loop counters and jumps hardly remain.
 _ASKED_FOR = (
     *ARITHMETIC,
@@ -44,13 +46,14 @@ def match(subject: Subject) -> Found:
     """A kernel compiled with -G keeps every variable in memory or moves it about, and schedules nothing.
 
     Matched: the samples of all instructions but floating-point arithmetic, accesses to memory other than local, exchanges and barriers. What waits
-    for these stays; of waits for loads in a loop without stores and barriers the quarter that is left when four iterations are in flight. Without
-    samples as much of the warps' time goes as of the instructions.
-    Approximation: integer arithmetic of the source's own goes, too, and accesses are as many and as narrow as they were.
+    for these stays; of waits for loads in a loop without stores and barriers the quarter that is left when four iterations are in flight. Of the
+    sums of a line as many go as it has products: they become multiply-adds. Without samples as much of the warps' time goes as of the instructions.
+    Approximation: integer arithmetic of the source's own goes, too, with its divisions, and accesses are as many and as narrow as they were.
     """
     rows = subject.rows
     what, is_whole = say("{debug}", debug=_DEBUG), find_limiter(subject).kind is LimiterKind.BUILD
     gone = ~np.isin(classify_rows(subject), [CLASSES.index(one) for one in _ASKED_FOR])
+    gone |= _mark_integer_divisions(subject)
     if not is_whole:
         debug = frozenset() if subject.kernel.cubin is None else subject.kernel.cubin.debug_functions
         callees = [one.name for one in subject.kernel.functions if one.name in debug and one.total_samples]
@@ -59,15 +62,16 @@ def match(subject: Subject) -> Found:
         names = list_of(name_code(demangle(name)) for name in callees)
         what = say("{debug} for {names}, which the kernel calls", debug=_DEBUG, names=names)
         gone &= np.array([rows.function_of(row).name in callees for row in range(len(rows))], dtype=np.bool_)
-    parts = np.where(gone, 1.0, _count_overlapped(subject) if is_whole else 0.0)
+    removed = np.where(gone, 1.0, _count_fused(subject) if is_whole else 0.0)
+    parts = np.maximum(removed, _count_overlapped(subject)) if is_whole else removed
     edges = find_edges(subject, parts > 0)
     causes = subject.edges.def_row[edges]
-    weights = np.where(subject.edges.is_moved[edges] | gone[causes], parts[causes], 0.0)
+    weights = np.where(subject.edges.is_moved[edges] | (removed[causes] > 0), parts[causes], 0.0)
     return EliminationMatch(
         regions=() if is_whole else build_regions(subject, edges, weights),
         states=_measure_states(subject, gone, edges, weights) if is_whole else {},
-        work=count_work_left(subject, executions=gone.astype(np.float64)),
-        least=count_work_left(subject, executions=np.where(gone, 1.0, _count_merged(subject))),
+        work=count_work_left(subject, executions=removed),
+        least=count_work_left(subject, executions=np.maximum(removed, _count_merged(subject))),
         hint=say(
             "Compile with {lines} in place of {what}, and measure again.", lines=Code(text="-lineinfo"), what=what
         ),
@@ -101,6 +105,27 @@ def _count_overlapped(subject: Subject) -> npt.NDArray[np.float64]:
     for row in np.flatnonzero(loads).tolist():
         if (loop := subject.scopes.loop_of(row)) >= 0 and not parts[subject.scopes.rows_of(loop)].any():
             found[row] = 1 - 1 / min(_COPIES, count_innermost_turns(rows, row))
+    return found
+
+
+def _mark_integer_divisions(subject: Subject) -> npt.NDArray[np.bool_]:
+    """bool[n]: reciprocals and conversions on lines that convert an integer upwards (``I2F.RP``), as only divisions of integers do."""
+    rows, lines = subject.rows, subject.rows.own_lines
+    names = [rows.mnemonic(row).split(".") for row in range(len(rows))]
+    begun = np.array([one[0] == "I2F" and "RP" in one for one in names], dtype=np.bool_)
+    parts = np.array([one[0] in ("I2F", "F2I", "MUFU") for one in names], dtype=np.bool_)
+    return parts & np.isin(lines, lines[begun])
+
+
+def _count_fused(subject: Subject) -> npt.NDArray[np.float64]:
+    """float64[n]: the part of each sum that goes because its line has products that it takes in."""
+    rows, found = subject.rows, np.zeros(len(subject.rows))
+    lines, executed = np.unique(rows.own_lines, return_inverse=True)[1].reshape(-1), np.maximum(rows.executions, 0)
+    names = [rows.mnemonic(row).split(".")[0] for row in range(len(rows))]
+    for product, addition in _FUSED:
+        products, sums = (np.array([name == one for name in names], dtype=np.bool_) for one in (product, addition))
+        each, every = (np.bincount(lines, weights=executed * one) for one in (products, sums))
+        found[sums] = np.minimum(1.0, each / np.maximum(every, 1.0))[lines][sums]
     return found
 
 
