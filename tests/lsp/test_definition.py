@@ -12,7 +12,7 @@ from gpa_lsp.editor.protocol.features.text_document_definition import FEATURE, a
 from gpa_lsp.editor.settings import Settings
 from tests.editor.views import make_profile, make_view
 from tests.lsp.conftest import StartClient, write_profile
-from tests.lsp.test_server import list_registered
+from tests.lsp.raw_client import RawClient
 from tests.report_builder import build_kernel
 
 LISTING = """
@@ -48,6 +48,16 @@ def test_causes_of_little_weight_do_not_make_editors_ask() -> None:
 def test_it_is_offered_when_the_user_wants_it() -> None:
     assert FEATURE.serves_source(Settings(), Abilities()) is False
     assert FEATURE.serves_source(Settings(serves_definition=True), Abilities()) is True
+
+
+def list_registered(client: RawClient) -> dict[str, list[dict[str, str]]]:
+    """Method → the documents it was registered for."""
+    return {
+        one["method"]: one["registerOptions"]["documentSelector"]
+        for request in client.requests
+        if request["method"] == "client/registerCapability"
+        for one in request["params"]["registrations"]
+    }
 
 
 def test_the_setting_registers_it_for_sources_and_takes_it_back(start_client: StartClient, workspace: Path) -> None:
