@@ -19,7 +19,7 @@ from gpa_lsp.foundation.distinct import find_distinct
 from gpa_lsp.foundation.errors import GpaError, Problem
 from gpa_lsp.kernel.model import OUTSIDE_MODULE, FunctionSamples, Kernel
 from gpa_lsp.kernel.place import PlacedKernel, PlacedLaunch
-from gpa_lsp.profile.model import HostFrame, Launch, PlaceSamples
+from gpa_lsp.profile.model import Launch, PlaceSamples
 from gpa_lsp.profile.ncu.samples import InstructionCounts
 
 _Sums = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]  # All samples and latency samples, int64[n, k] each
@@ -318,11 +318,8 @@ def _identify(launch: Launch) -> _ContextKey:
         "launch__shared_mem_per_block_dynamic",
         "launch__cluster_size",
     )
-    return (launch.grid, launch.block, *map(launch.read_count, counts), *map(_identify_frame, launch.call_stack))
-
-
-def _identify_frame(frame: HostFrame) -> tuple[str | int | None, ...]:
-    return (frame.function, frame.module, frame.file, frame.line)
+    frames = ((frame.function, frame.module, frame.file, frame.line) for frame in launch.call_stack)
+    return (launch.grid, launch.block, *map(launch.read_count, counts), *frames)
 
 
 def _measure_time(launches: Sequence[Launch]) -> float:

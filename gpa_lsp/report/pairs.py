@@ -431,7 +431,11 @@ def _describe_instruction(columns: InstructionColumns, row: int) -> dict[str, An
         "function": columns.functions[columns.function_index[row]],
         "pc_offset": int(columns.pc_offsets[row]),
         "text": columns.texts[row],
-        "by_reason": _count_reasons(columns.reasons, columns.all_samples[row].tolist()),
+        "by_reason": {
+            reason: samples
+            for reason, samples in zip(columns.reasons, columns.all_samples[row].tolist(), strict=True)
+            if samples
+        },
     }
     chain = int(columns.chain_index[row])
     if chain >= 0:
@@ -441,10 +445,6 @@ def _describe_instruction(columns: InstructionColumns, row: int) -> dict[str, An
     if executions >= 0:
         known["executions"] = executions
     return known
-
-
-def _count_reasons(reasons: tuple[str, ...], samples: list[int]) -> Mapping[str, int]:
-    return {reason: count for reason, count in zip(reasons, samples, strict=True) if count}
 
 
 def _add_edges(graph: "nx.DiGraph[int]", edges: BlameEdges, reasons: tuple[str, ...]) -> None:

@@ -242,11 +242,9 @@ class SourceLocator:
             return None
         relative = next(relative for common, _, relative in ranked if common == longest)
         is_certain = longest > 1 or longest == relative.count("/") + 1
-        return best[0] if is_certain or self._is_only_plausible(path) else None
-
-    def _is_only_plausible(self, path: CompiledPath) -> bool:
-        """Whether a single file that shares no more than its name may be taken: all were seen, and it is nobody's library header."""
-        return self._index_is_whole and not is_library_file(path.anchor + "/".join(path.parts))
+        # one that shares no more than its name may be taken where all were seen, and it is nobody's library header
+        is_plausible = self._index_is_whole and not is_library_file(path.anchor + "/".join(path.parts))
+        return best[0] if is_certain or is_plausible else None
 
     def _index_files(self) -> dict[str, list[tuple[int, str]]]:
         """Folded file name → (root number, path below that root with ``/``), nearest to the roots first."""

@@ -274,7 +274,11 @@ class _Finder:
         kind = _recognise(self.data[:HEADER_BYTES])
         if kind is Container.CUBIN:
             return (read_cubin(self.data[: measure_elf(self.data)], path=self.path),)
-        cubins = tuple(read_cubin(image, path=self.path) for image in self._find_images(kind) if self._wants(image))
+        cubins = tuple(
+            read_cubin(image, path=self.path)
+            for image in self._find_images(kind)
+            if self._wants_architecture(read_architecture(read_elf(image, path=self.path)))
+        )
         with_code = tuple(cubin for cubin in cubins if cubin.functions)
         if not with_code:
             raise self._nothing_found()
@@ -299,9 +303,6 @@ class _Finder:
     def _is_wanted(self, entry: FatbinEntry) -> bool:
         self.has_ptx |= entry.kind == EntryKind.PTX
         return entry.kind == EntryKind.CUBIN and self._wants_architecture(entry.sm)
-
-    def _wants(self, image: bytes) -> bool:
-        return self._wants_architecture(read_architecture(read_elf(image, path=self.path)))
 
     def _wants_architecture(self, sm: int) -> bool:
         if sm >= OLDEST_ARCHITECTURE and self.sm in (None, sm):

@@ -161,14 +161,12 @@ def describe_instruction(
         kind=kind,
         space=space if kind is not None else Space.GENERIC,
         bytes_per_lane=0 if kind is None else count_bytes_per_lane(instruction),
-        cache_operator="" if kind is None else _find_cache_operator(instruction),
+        cache_operator=next(
+            (word for word in instruction.suffixes if kind is not None and word in _CACHE_OPERATORS), ""
+        ),
         chain=instruction.chain,
         column=instruction.column,
     )
-
-
-def _find_cache_operator(instruction: PtxInstruction) -> str:
-    return next((word for word in instruction.suffixes if word in _CACHE_OPERATORS), "")
 
 
 def _find_kind(instruction: PtxInstruction) -> AccessKind | None:

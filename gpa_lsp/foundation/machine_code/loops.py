@@ -15,6 +15,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 from llvmlite import ir
+from msgspec import Struct
 
 from gpa_lsp.foundation.machine_code import types
 from gpa_lsp.foundation.machine_code.build import Code, load_module
@@ -32,80 +33,45 @@ _NUMBERS = {
 }
 
 
-class ArrayKind:
+class ArrayKind(Struct, frozen=True):
     """The type of an array: of its elements, and its number of dimensions."""
 
-    def __init__(self, dtype: "np.dtype[Any]", dimensions: int) -> None:
-        self.dtype = dtype
-        self.dimensions = dimensions
-
-    def __eq__(self, other: object) -> bool:
-        """Whether it has such elements in as many dimensions."""
-        return isinstance(other, ArrayKind) and (self.dtype, self.dimensions) == (other.dtype, other.dimensions)
-
-    def __hash__(self) -> int:
-        """Of both."""
-        return hash((self.dtype, self.dimensions))
+    dtype: "np.dtype[Any]"
+    dimensions: int
 
     def __repr__(self) -> str:
         """For messages and keys."""
         return f"array of {self.dimensions} × {self.dtype.descr if self.dtype.names else self.dtype.str}"
 
 
-class RecordKind:
+class RecordKind(Struct, frozen=True):
     """The type of a record within an array."""
 
-    def __init__(self, dtype: "np.dtype[Any]") -> None:
-        self.dtype = dtype
-
-    def __eq__(self, other: object) -> bool:
-        """Whether it has the same fields."""
-        return isinstance(other, RecordKind) and self.dtype == other.dtype
-
-    def __hash__(self) -> int:
-        """Of its fields."""
-        return hash(self.dtype)
+    dtype: "np.dtype[Any]"
 
     def __repr__(self) -> str:
         """For messages and keys."""
         return f"record of {self.dtype.descr}"
 
 
-class Array:
-    """An array at hand.
+class Array(Struct, eq=False):
+    """An array at hand."""
 
-    Args:
-        kind: of it.
-        pointer: to its first element.
-        shape: extents.
-        strides: bytes from one element to the next, by dimension.
-    """
-
-    def __init__(self, kind: ArrayKind, pointer: Any, shape: list[Any], strides: list[Any]) -> None:
-        self.kind = kind
-        self.pointer = pointer
-        self.shape = shape
-        self.strides = strides
+    kind: ArrayKind  # of it
+    pointer: Any  # to its first element
+    shape: list[Any]  # extents
+    strides: list[Any]  # bytes from one element to the next, by dimension
 
 
-class Bundle:
+class Bundle(Struct, frozen=True):
     """Several values together, with names where they have any."""
 
-    def __init__(self, values: list[Any], names: tuple[str, ...] = ()) -> None:
-        self.values = values
-        self.names = names
-
-    def __eq__(self, other: object) -> bool:
-        """Whether it has equal values of the same names."""
-        return isinstance(other, Bundle) and (self.values, self.names) == (other.values, other.names)
-
-    def __hash__(self) -> int:
-        """Of both."""
-        return hash((*self.values, *self.names))
+    values: tuple[Any, ...]
+    names: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """For messages and keys."""
-        return f"{self.names} of {self.values}"
+        return f"{self.names} of {list(self.values)}"
 
 
 class _Loops(Body):
@@ -137,7 +103,7 @@ class _Loops(Body):
 
     def _take_argument(self, kind: Any, left: list[Any]) -> Any:
         if isinstance(kind, Bundle):
-            return Bundle([self._take_argument(one, left) for one in kind.values], kind.names)
+            return Bundle(tuple(self._take_argument(one, left) for one in kind.values), kind.names)
         if isinstance(kind, ArrayKind):
             pointer, parts = left.pop(0), [left.pop(0) for _ in range(2 * kind.dimensions)]
             shape = [Value(one, S64) for one in parts[: kind.dimensions]]
@@ -209,7 +175,7 @@ class _Loops(Body):
     def _find(self, node: ast.expr) -> Any:
         match node:
             case ast.Tuple(elts=parts):
-                return Bundle([self._find(one) for one in parts])
+                return Bundle(tuple(self._find(one) for one in parts))
             case ast.Subscript(value=value, slice=index):
                 found = self._find(value)
                 if isinstance(found, (Array, Bundle)):
@@ -227,7 +193,7 @@ class _Loops(Body):
         if isinstance(found, Bundle) and name in found.names:
             return found.values[found.names.index(name)]
         if isinstance(found, Array) and name == "shape":
-            return Bundle(found.shape)
+            return Bundle(tuple(found.shape))
         return self._read(self._find_member(found, name))
 
     def _find_member(self, found: Any, name: str) -> Any:
@@ -350,7 +316,7 @@ class _Loops(Body):
 
     def _give(self, end: Return) -> Any:
         if end.places is not None:
-            return Bundle([Value(self._load(place, kind), kind) for place, kind in end.places])
+            return Bundle(tuple(Value(self._load(place, kind), kind) for place, kind in end.places))
         return super()._give(end)
 
     def _run_for(self, name: str, kind: str, arguments: list[ast.expr], body: list[ast.stmt]) -> None:
@@ -505,7 +471,7 @@ def _describe(argument: Any, given: list[Any]) -> Any:
     """The kind of an argument; what is handed over of it is added."""
     if isinstance(argument, tuple):
         names = getattr(argument, "_fields", ())
-        return Bundle([_describe(one, given) for one in argument], names)
+        return Bundle(tuple(_describe(one, given) for one in argument), names)
     if isinstance(argument, np.ndarray):
         given += [ctypes.c_void_p(argument.ctypes.data), *argument.shape, *argument.strides]
         return ArrayKind(argument.dtype, argument.ndim)

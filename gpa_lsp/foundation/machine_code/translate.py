@@ -15,6 +15,7 @@ from types import FunctionType
 from typing import Any
 
 from llvmlite import ir
+from msgspec import Struct
 
 from gpa_lsp.foundation.machine_code import types
 from gpa_lsp.foundation.machine_code.intrinsics import Declarations, Intrinsics
@@ -35,21 +36,12 @@ from gpa_lsp.foundation.machine_code.values import (
 )
 
 
-class Written:
-    """A function as it is written.
+class Written(Struct, frozen=True, eq=False):
+    """A function as it is written."""
 
-    Args:
-        node: it.
-        names: what stands for the names in it.
-        place: file that it stands in.
-    """
-
-    __slots__ = ("names", "node", "place")
-
-    def __init__(self, node: ast.FunctionDef, names: Mapping[str, Any], place: str) -> None:
-        self.node = node
-        self.names = names
-        self.place = place
+    node: ast.FunctionDef  # it
+    names: Mapping[str, Any]  # what stands for the names in it
+    place: str  # file that it stands in
 
 
 def read_functions(text: str, names: dict[str, Any], place: str) -> dict[str, Written]:

@@ -11,29 +11,30 @@ import ctypes
 from inspect import get_annotations
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
 
+import msgspec
+
 LANES = 32
 
 _T = TypeVar("_T")
 _Count = TypeVar("_Count")
 
 
-class Number:
-    """A number of a lane, or one of each of 32.
+class Number(msgspec.Struct, frozen=True):
+    """A number of a lane, or one of each of 32."""
 
-    Args:
-        name: ``u8`` … ``s64``, ``f32``, ``f64``, ``bool``.
-        bits: of it.
-        lanes: 1 or 32.
-    """
+    name: str  # ``u8`` … ``s64``, ``f32``, ``f64``, ``bool``
+    bits: int  # of it
+    lanes: int = 1  # 1 or 32
 
-    __slots__ = ("bits", "is_float", "is_signed", "lanes", "name")
+    @property
+    def is_float(self) -> bool:
+        """Whether it is a floating-point number."""
+        return self.name[0] == "f"
 
-    def __init__(self, name: str, bits: int, lanes: int = 1) -> None:
-        self.name = name
-        self.bits = bits
-        self.lanes = lanes
-        self.is_float = name[0] == "f"
-        self.is_signed = name[0] == "s"
+    @property
+    def is_signed(self) -> bool:
+        """Whether it is a signed integer."""
+        return self.name[0] == "s"
 
     @property
     def is_bool(self) -> bool:
@@ -44,48 +45,26 @@ class Number:
         """The same of another number of lanes."""
         return self if lanes == self.lanes else Number(self.name, self.bits, lanes)
 
-    def __eq__(self, other: object) -> bool:
-        """Whether it is the same type."""
-        return isinstance(other, Number) and (self.name, self.lanes) == (other.name, other.lanes)
-
-    def __hash__(self) -> int:
-        """Of name and lanes."""
-        return hash((self.name, self.lanes))
-
     def __repr__(self) -> str:
         """For messages."""
         return self.name if self.lanes == 1 else f"{self.lanes} × {self.name}"
 
 
-class PointerType:
+class PointerType(msgspec.Struct, frozen=True):
     """Where numbers, pointers or structs of one type lie one behind the other."""
 
-    __slots__ = ("to",)
-
-    def __init__(self, to: Any) -> None:
-        self.to = to
-
-    def __eq__(self, other: object) -> bool:
-        """Whether it points to the same."""
-        return isinstance(other, PointerType) and self.to == other.to
-
-    def __hash__(self) -> int:
-        """Of what it points to."""
-        return hash(("pointer", self.to))
+    to: Any
 
     def __repr__(self) -> str:
         """For messages."""
         return f"pointer to {self.to}"
 
 
-class ArrayType:
+class ArrayType(msgspec.Struct, frozen=True):
     """So many values of one type within a struct."""
 
-    __slots__ = ("count", "of")
-
-    def __init__(self, of: Any, count: int) -> None:
-        self.of = of
-        self.count = count
+    of: Any
+    count: int
 
 
 if TYPE_CHECKING:

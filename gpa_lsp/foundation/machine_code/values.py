@@ -5,6 +5,7 @@ import ctypes
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 from llvmlite import ir
 
 from gpa_lsp.foundation.machine_code import types
@@ -21,70 +22,42 @@ class TranslationError(Exception):
     """What is written is no typed Python."""
 
 
-class Literal:
-    """A number known when it is translated; it takes the type of what it meets.
+class Literal(msgspec.Struct, eq=False):
+    """A number known when it is translated; it takes the type of what it meets."""
 
-    Args:
-        value: it.
-    """
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: "float | bool") -> None:
-        self.value = value
+    value: "float | bool"
 
 
-class Value:
-    """A value of a running function.
+class Value(msgspec.Struct, eq=False):
+    """A value of a running function."""
 
-    Args:
-        code: how LLVM has it.
-        kind: its type: :class:`Number`, :class:`PointerType`, or a :class:`Struct` that it refers to.
-    """
-
-    __slots__ = ("code", "kind")
-
-    def __init__(self, code: Any, kind: Any) -> None:
-        self.code = code
-        self.kind = kind
+    code: Any  # how LLVM has it
+    kind: Any  # its type: :class:`Number`, :class:`PointerType`, or a :class:`Struct` that it refers to
 
 
-class Loop:
-    """Where a loop goes on.
+class Loop(msgspec.Struct, eq=False):
+    """Where a loop goes on."""
 
-    Args:
-        again: before the next turn.
-        behind: behind the last one.
-    """
-
-    def __init__(self, again: ir.Block, behind: ir.Block) -> None:
-        self.again = again
-        self.behind = behind
+    again: ir.Block  # before the next turn
+    behind: ir.Block  # behind the last one
 
 
-class Return:
-    """Where a function that is written out goes at its end."""
+class Return(msgspec.Struct, eq=False):
+    """Where a function that is written out goes at its end, and what it gives."""
 
-    def __init__(self, behind: ir.Block) -> None:
-        self.behind = behind
-        self.place: Any = None
-        self.kind: Any = None
-        self.known: Any = None  # what is no value of a running function
-        self.places: Any = None  # of several values together
-        self.count = 0
+    behind: ir.Block
+    place: Any = None
+    kind: Any = None
+    known: Any = None  # what is no value of a running function
+    places: Any = None  # of several values together
+    count: int = 0
 
 
-class Variable:
-    """A name that is assigned to.
+class Variable(msgspec.Struct, eq=False):
+    """A name that is assigned to."""
 
-    Args:
-        place: of its value.
-        kind: its type.
-    """
-
-    def __init__(self, place: Any, kind: Any) -> None:
-        self.place = place
-        self.kind = kind
+    place: Any  # of its value
+    kind: Any  # its type
 
 
 def find_ir(kind: Any) -> Any:
@@ -135,7 +108,7 @@ class Values:
         return self._entry.alloca(find_ir(kind))
 
     def _load(self, place: Any, kind: Any) -> Any:
-        return self._builder.load(place, typ=find_ir(kind), align=find_alignment(kind))
+        return self._builder.load(place, typ=find_ir(kind), align=1 if isinstance(kind, Number) else 8)
 
     def _store(self, code: Any, place: Any) -> None:
         self._builder.store(code, place, align=1)
@@ -333,11 +306,6 @@ def holds(kind: Number, other: Number) -> bool:
     if kind.is_float or other.is_float:
         return False
     return kind.bits > other.bits and (kind.is_signed or not other.is_signed)
-
-
-def find_alignment(kind: Any) -> int:
-    """Bytes that a place is a multiple of."""
-    return 1 if isinstance(kind, Number) else 8
 
 
 def measure(kind: Any) -> int:

@@ -77,7 +77,7 @@ def explain(
         )
     base = re.split(r"[/\\]", program)[-1].removesuffix(".exe")
     # What a compiler prints about missing libraries and the like is not about measuring.
-    entries = read_catalogue() if phase is Phase.PROFILE else _list_status_entries()
+    entries = [entry for entry in read_catalogue() if phase is Phase.PROFILE or entry.printed is None]
     found = next((found for entry in entries if (found := entry.apply(result, base)) is not None), None)
     if found is not None and result.ending is Ending.NOT_STARTED:
         return replace(found, summary=f"the command could not be started: {result.tail[-1]}", line=result.tail[-1])
@@ -134,10 +134,6 @@ def read_catalogue() -> tuple[CatalogueEntry, ...]:
     """Every entry, in the order they are tried."""
     entries = _read_file()["explanation"]
     return msgspec.convert(entries, tuple[CatalogueEntry, ...], dec_hook=lambda kind, pattern: re.compile(pattern))
-
-
-def _list_status_entries() -> Iterator[CatalogueEntry]:
-    return (entry for entry in read_catalogue() if entry.printed is None)
 
 
 # A question with a longer command is not asked: it would not be read to its end, where the harm may be

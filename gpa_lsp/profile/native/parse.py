@@ -351,14 +351,12 @@ def _read_metric(name: str, element: Element) -> Metric:
     return Metric(
         name=name,
         value=members["value"].read(MetricScalar) if "value" in members else None,
-        instance_ids=tuple(_read_instance_id(identifier) for identifier, _ in pairs),
+        instance_ids=tuple(
+            one.read_text() if isinstance(one.value, str) else one.read_integer(_MAX_ADDRESS) for one, _ in pairs
+        ),
         instance_values=tuple(value.read(MetricScalar) for _, value in pairs),
         over_time="over_time" in members and members["over_time"].read_flag(),
     )
-
-
-def _read_instance_id(element: Element) -> int | str:
-    return element.read_text() if isinstance(element.value, str) else element.read_integer(_MAX_ADDRESS)
 
 
 class _SampleRow(Struct, frozen=True):

@@ -48,12 +48,9 @@ class KeptReport(Struct, frozen=True, kw_only=True):
             for kernel in self.report.kernels
         )
         return Report(
-            problems=tuple(self._rename_problem(problem, path) for problem in self.report.problems),
+            problems=tuple(replace(one, path=path) if one.path == self.path else one for one in self.report.problems),
             kernels=tuple(kernels),
         )
-
-    def _rename_problem(self, problem: Problem, path: Path) -> Problem:
-        return replace(problem, path=path) if problem.path == self.path else problem
 
 
 def open_kept_reports() -> KeptFiles:

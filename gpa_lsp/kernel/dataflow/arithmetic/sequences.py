@@ -316,7 +316,11 @@ def _find_rows(flow: FunctionFlow, seed: int, signature: Signature) -> set[int]:
     rows = set(dependent)
     if flow.has_place(seed):
         between = range(seed, max(dependent) + 1)
-        rows |= {row for row in between if flow.is_same_place(row, seed) and _is_body(flow, row)}
+        rows |= {
+            row
+            for row in between
+            if flow.is_same_place(row, seed) and (_is_arithmetic(flow, row) or flow.opcode(row).flow in _CONTROL)
+        }
     arguments = set(parse_operand(flow.operands(seed)[1]).expand(2))
     before = [row for row in flow.rows_before(seed, _SET_UP_ROWS) if _may_belong(flow, row, seed)]
     return rows | flow.find_feeders(
@@ -331,10 +335,6 @@ def _may_belong(flow: FunctionFlow, row: int, seed: int) -> bool:
 def _is_arithmetic(flow: FunctionFlow, row: int) -> bool:
     opcode = flow.opcode(row)
     return opcode.memory is None and opcode.pipe in _PIPES
-
-
-def _is_body(flow: FunctionFlow, row: int) -> bool:
-    return _is_arithmetic(flow, row) or flow.opcode(row).flow in _CONTROL
 
 
 __all__ = ["ArithmeticSequence", "ArithmeticSequences", "Constancy", "Divisor", "find_arithmetic_sequences"]
