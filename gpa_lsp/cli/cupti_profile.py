@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, judge_problems
-from gpa_lsp.cli.options import Renamed, declare, parse_count
+from gpa_lsp.cli.options import Renamed, declare, parse_count, parse_whole
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import InputError
 
@@ -41,7 +41,7 @@ def add_cupti_arguments(group: "argparse._ArgumentGroup") -> None:
         --seconds S            cupti: end the program and all it started after so long; what was measured until then is kept
         """,
         sampler="ncu",
-        duty=(_parse_percent, 100),
+        duty=(parse_whole(1, 100), 100),
     )
     group.add_argument("--limit", type=parse_count, action=Renamed, dest="seconds")
 
@@ -151,9 +151,3 @@ def check_output(output: Path) -> None:
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         what = "cannot be written to" if folder.is_dir() else "is not a folder"
         raise InputError(what, path=folder, remedy="choose another place for the report with -o")
-
-
-def _parse_percent(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 100:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 100")
-    return int(text)

@@ -9,7 +9,7 @@ from pathlib import Path
 from gpa_lsp.cli.inputs import load_report, locate_sources
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.document.history_page import KernelPast, render_history_page
-from gpa_lsp.document.history_view import show_path
+from gpa_lsp.document.places import show_path
 from gpa_lsp.foundation.errors import Problem
 from gpa_lsp.foundation.numbers import format_dim3
 from gpa_lsp.report.history.model import KernelHistory, Run, RunFilter, TimeCourse

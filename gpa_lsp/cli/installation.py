@@ -32,8 +32,6 @@ from gpa_lsp.report.history.model import find_database
 from gpa_lsp.report.saved.kept_reports import open_kept_reports
 
 _TIMEOUT_S = 10
-_HOST_ADDS = "compiling sources with host code, by nvcc"
-_HOST_INSTALL = "install a C++ compiler that nvcc knows"
 
 # ordinary dependencies, by name on the package index: what each is used for
 _PACKAGES = {
@@ -121,8 +119,11 @@ class Component(Struct, frozen=True, kw_only=True):
 def inspect_packages() -> tuple[Component, ...]:
     """Look up the packages of the core and of the extras, and what each is used for."""
     return (
-        *(_inspect_package(name, adds, f"pip install {name}") for name, adds in _PACKAGES.items()),
-        *(_inspect_package(name, adds, f"pip install 'gpa-lsp[{extra}]'") for name, extra, adds in _OPTIONAL_PACKAGES),
+        *(_judge(name, adds, f"pip install {name}", _find_version(name)) for name, adds in _PACKAGES.items()),
+        *(
+            _judge(name, adds, f"pip install 'gpa-lsp[{extra}]'", _find_version(name))
+            for name, extra, adds in _OPTIONAL_PACKAGES
+        ),
     )
 
 
@@ -154,25 +155,34 @@ def inspect_installation() -> tuple[Component, ...]:
     )
 
 
-def _found(name: str, detail: str, adds: str) -> Component:
+def _judge(name: str, adds: str, install: str, detail: str | None, lack: str = "not installed") -> Component:
+    """A component that is found where there is a detail, its version or place, else missing."""
+    if detail is None:
+        return Component(name=name, state=State.MISSING, detail=lack, adds=adds, install=install)
     return Component(name=name, state=State.FOUND, detail=detail, adds=adds, install="")
+
+
+def _found(name: str, detail: str, adds: str) -> Component:
+    return _judge(name, adds, "", detail)
+
+
+def _break(name: str, adds: str, install: str, detail: str) -> Component:
+    """A component that is there, and does not work."""
+    return Component(name=name, state=State.BROKEN, detail=detail, adds=adds, install=install)
 
 
 def _inspect_licences() -> Component:
     """Whoever uses what pip installed along has accepted its terms, and should have read of them."""
-    present = [package for package in NVIDIA_PACKAGES if _is_installed(package)]
-    detail = "Apache-2.0"
-    if present:
-        detail += f"; under NVIDIA's own licence ({_NVIDIA_LICENCE}): {', '.join(present)}"
-    return _found("licence", detail, "using it")
+    present = [package for package in NVIDIA_PACKAGES if _find_version(package) is not None]
+    theirs = f"; under NVIDIA's own licence ({_NVIDIA_LICENCE}): {', '.join(present)}" if present else ""
+    return _found("licence", f"Apache-2.0{theirs}", "using it")
 
 
-def _is_installed(package: str) -> bool:
+def _find_version(package: str) -> str | None:
     try:
-        importlib.metadata.version(package)
+        return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
-        return False
-    return True
+        return None
 
 
 def _inspect_python() -> Component:
@@ -180,28 +190,17 @@ def _inspect_python() -> Component:
     return _found("Python", f"{platform.python_version()} on {system}, {sys.executable}", "everything")
 
 
-def _inspect_package(name: str, adds: str, install: str) -> Component:
-    try:
-        return _found(name, importlib.metadata.version(name), adds)
-    except importlib.metadata.PackageNotFoundError:
-        return Component(name=name, state=State.MISSING, detail="not installed", adds=adds, install=install)
-
-
 def _inspect_outside_package(package: OutsidePackage) -> Component:
     """A package of others that adds to our catalogues."""
-    added = [
+    adds = "; ".join(
         f"{group.removeprefix('gpa_lsp.')}: {', '.join(sorted(points))}" for group, points in package.members.items()
-    ]
-    adds = "; ".join(added)
-    for points in package.members.values():
-        for point in points.values():
-            try:
-                point.load()
-            except Exception as error:  # the code of others may fail in any way
-                detail = f"{package.version}; {point.value} cannot be imported: {error}"
-                return Component(
-                    name=package.name, state=State.BROKEN, detail=detail, adds=adds, install="ask its authors"
-                )
+    )
+    for point in (point for points in package.members.values() for point in points.values()):
+        try:
+            point.load()
+        except Exception as error:  # the code of others may fail in any way
+            detail = f"{package.version}; {point.value} cannot be imported: {error}"
+            return _break(package.name, adds, "ask its authors", detail)
     return _found(package.name, f"{package.version}, adds {adds}", adds)
 
 
@@ -217,15 +216,16 @@ def _inspect_ncu() -> Component:
 def _inspect_tool(name: str, adds: str, install: str, found: Path | None = None) -> Component:
     path = found or find_tool(name)
     if path is None:
-        override = os.environ.get(name_override(name))
-        detail = f"{name_override(name)} is set to {override}, which is not a program" if override else "not installed"
-        return Component(name=name, state=State.MISSING, detail=detail, adds=adds, install=install)
+        variable = name_override(name)
+        override = os.environ.get(variable)
+        lack = f"{variable} is set to {override}, which is not a program" if override else "not installed"
+        return _judge(name, adds, install, None, lack)
     try:
         done = subprocess.run(
             [path, "--version"], capture_output=True, text=True, errors="replace", timeout=_TIMEOUT_S, check=True
         )
     except (OSError, subprocess.SubprocessError) as error:
-        return Component(name=name, state=State.BROKEN, detail=f"{path}: {error}", adds=adds, install=install)
+        return _break(name, adds, install, f"{path}: {error}")
     lines = [line.strip() for line in done.stdout.splitlines() if line.strip()]
     version = next((line for line in lines if "release" in line or "Version" in line), None)
     return _found(name, f"{version or next(iter(lines), 'unknown version')}, {path}", adds)
@@ -233,55 +233,55 @@ def _inspect_tool(name: str, adds: str, install: str, found: Path | None = None)
 
 def _inspect_host_compiler() -> Component:
     """What nvcc needs beside itself: the first that is found of those it is looked for with."""
+    adds, install = "compiling sources with host code, by nvcc", "install a C++ compiler that nvcc knows"
     for name in HOST_COMPILERS:
         path = find_program(name)
         if path is not None:
-            return (
-                _inspect_tool(name, _HOST_ADDS, _HOST_INSTALL, path)
-                if os.name != "nt"
-                else _found(name, str(path), _HOST_ADDS)
-            )
-    return Component(
-        name=HOST_COMPILERS[0], state=State.MISSING, detail="not installed", adds=_HOST_ADDS, install=_HOST_INSTALL
-    )
+            return _inspect_tool(name, adds, install, path) if os.name != "nt" else _found(name, str(path), adds)
+    return _judge(HOST_COMPILERS[0], adds, install, None)
 
 
 def _inspect_program_runtime() -> Component:
     """What the runtime library is compiled from and with that programs run on without a GPU."""
-    name, adds = "CUDA headers and cc", "running whole programs without a GPU (gpa-lsp emulate)"
     headers, compiler = list_headers(), find_c_compiler()
     versions = ", ".join(dict.fromkeys(f"{one.version // 1000}.{one.version % 1000 // 10}" for one in headers))
-    if versions and compiler is not None:
-        return _found(name, f"CUDA {versions}, {compiler}", adds)
-    lacking = [word for word, there in (("no headers", versions), ("no C compiler", compiler)) if not there]
-    install = "pip install nvidia-cuda-runtime; install gcc or clang"
-    return Component(name=name, state=State.MISSING, detail=", ".join(lacking), adds=adds, install=install)
+    return _judge(
+        "CUDA headers and cc",
+        "running whole programs without a GPU (gpa-lsp emulate)",
+        "pip install nvidia-cuda-runtime; install gcc or clang",
+        f"CUDA {versions}, {compiler}" if versions and compiler is not None else None,
+        _list_lacking({"no headers": bool(versions), "no C compiler": compiler is not None}),
+    )
+
+
+def _list_lacking(parts: Mapping[str, bool]) -> str:
+    """What is said of the parts that are not there."""
+    return ", ".join(words for words, is_there in parts.items() if not is_there)
 
 
 def _inspect_collector() -> Component:
     """What programs are measured with where Nsight Compute is not."""
     name, adds = "CUPTI and cc", "measuring without Nsight Compute (gpa-lsp profile --sampler cupti)"
-    install = "pip install 'gpa-lsp[cupti]'; install gcc or clang"
     if os.name != "posix":
-        return Component(name=name, state=State.MISSING, detail="only on Linux", adds=adds, install="measure on Linux")
-    compiler = find_c_compiler()
+        return _judge(name, adds, "measure on Linux", None, "only on Linux")
+    install, compiler = "pip install 'gpa-lsp[cupti]'; install gcc or clang", find_c_compiler()
     try:
         cupti = find_cupti()
     except MissingToolError:
-        return Component(name=name, state=State.MISSING, detail="no headers", adds=adds, install=install)
-    if compiler is None:
-        return Component(name=name, state=State.MISSING, detail="no C compiler", adds=adds, install=install)
-    return _found(name, f"{cupti.library or cupti.headers[0]}, {compiler}", adds)
+        return _judge(name, adds, install, None, "no headers")
+    detail = None if compiler is None else f"{cupti.library or cupti.headers[0]}, {compiler}"
+    return _judge(name, adds, install, detail, "no C compiler")
 
 
 def _inspect_core() -> Component:
     """What executes kernels without a GPU."""
-    name, adds = "emulator", "executing kernels without a GPU"
-    return _found(name, f"by machine code of llvmlite {importlib.metadata.version('llvmlite')}", adds)
+    detail = f"by machine code of llvmlite {importlib.metadata.version('llvmlite')}"
+    return _found("emulator", detail, "executing kernels without a GPU")
 
 
 def _inspect_driver() -> Component:
     name, adds = "NVIDIA driver", "running kernels and measuring them on this machine"
+    install = "install the driver of an NVIDIA GPU"
     library = "nvcuda.dll" if os.name == "nt" else "libcuda.so.1"
     # In a process of its own: a broken driver may hang or crash whoever loads it.
     child = isolate_code(_DRIVER_PROBE.format(library=library))
@@ -296,33 +296,23 @@ def _inspect_driver() -> Component:
             check=True,
         )
     except (OSError, subprocess.SubprocessError) as error:
-        is_absent = isinstance(error, subprocess.CalledProcessError) and error.returncode == 3
-        detail = f"no {library}" if is_absent else f"{library} does not answer"
-        state = State.MISSING if is_absent else State.BROKEN
-        return Component(
-            name=name, state=state, detail=detail, adds=adds, install="install the driver of an NVIDIA GPU"
-        )
+        if isinstance(error, subprocess.CalledProcessError) and error.returncode == 3:
+            return _judge(name, adds, install, None, f"no {library}")
+        return _break(name, adds, install, f"{library} does not answer")
     return _found(name, done.stdout.strip(), adds)
 
 
 def _inspect_timing() -> Component:
     """What times described launches, in a shell and in editors on save."""
-    name, adds = (
+    has_package = _find_version("cuda-bindings") is not None
+    lacking = _list_lacking({"no NVIDIA driver": is_driver_installed(), "no cuda-bindings": has_package})
+    return _judge(
         "timing of launches",
         "timing described launches on a GPU of this machine: gpa-lsp profile --launches, and on save in editors",
+        "a computer with an NVIDIA GPU and its driver; pip install 'gpa-lsp[cuda]'",
+        None if lacking else "by cuda-bindings",
+        lacking,
     )
-    missing = [
-        words
-        for words, is_there in (
-            ("no NVIDIA driver", is_driver_installed()),
-            ("no cuda-bindings", _is_installed("cuda-bindings")),
-        )
-        if not is_there
-    ]
-    if not missing:
-        return _found(name, "by cuda-bindings", adds)
-    install = "a computer with an NVIDIA GPU and its driver; pip install 'gpa-lsp[cuda]'"
-    return Component(name=name, state=State.MISSING, detail=", ".join(missing), adds=adds, install=install)
 
 
 def _inspect_architectures() -> Component:
@@ -335,12 +325,10 @@ def _inspect_architectures() -> Component:
 def _inspect_roofs() -> Component:
     folder = find_roofs_folder()
     names = sorted(path.stem for path in folder.glob("*.json")) if folder.is_dir() else []
+    detail = f"{', '.join(names)} in {folder}" if names else None
+    install = "run gpa-lsp roofline calibrate on a computer with an NVIDIA GPU"
     adds = "rooflines under the measured ceilings of a GPU"
-    if not names:
-        install = "run gpa-lsp roofline calibrate on a computer with an NVIDIA GPU"
-        detail = f"none in {folder}"
-        return Component(name="measured ceilings", state=State.MISSING, detail=detail, adds=adds, install=install)
-    return _found("measured ceilings", f"{', '.join(names)} in {folder}", adds)
+    return _judge("measured ceilings", adds, install, detail, f"none in {folder}")
 
 
 def list_kept() -> Mapping[str, KeptFiles]:

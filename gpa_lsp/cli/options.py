@@ -36,6 +36,17 @@ def parse_count(text: str) -> int:
     return int(text)
 
 
+def parse_whole(least: int, most: int) -> Callable[[str], int]:
+    """What reads a whole number of a range."""
+
+    def parse(text: str) -> int:
+        if not text.isdecimal() or not least <= int(text[:20]) <= most:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} to {most}")
+        return int(text)
+
+    return parse
+
+
 def parse_number(text: str) -> int:
     """A number from 1 on."""
     if not text.isdecimal() or not 1 <= int(text[:20]) <= _MOST_NUMBER:

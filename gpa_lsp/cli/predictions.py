@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterable
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -17,7 +17,6 @@ from gpa_lsp.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from gpa_lsp.execution.emulator.model import TraceSink
-    from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
     from gpa_lsp.execution.prediction.model import PredictionSettings, SourcePrediction
 
 _SOURCE_HELP = (
@@ -81,24 +80,27 @@ def predict(
         InputError: ``--kernel`` names no kernel, there is no such source or build, or no launch of its kernels is described.
     """
     kind = find_kind(arguments.source)
+    if kind is InputKind.REPORT:
+        refuse_for_report(arguments)
     from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
     from gpa_lsp.execution.prediction.predict import predict_build, predict_source
+    from gpa_lsp.execution.prediction.predict_report import predict_report
 
     launches = LaunchChoice(
         path=arguments.launches, number=arguments.launch, profile_path=arguments.profile, is_single=is_single
     )
-    if kind is InputKind.REPORT:
-        return _predict_report(arguments, terminal, launches, settings, sinks)
     with ProgressBar(terminal) as progress:
-        prediction = (predict_build if kind is InputKind.BUILD else predict_source)(
-            arguments.source,
-            kernel=arguments.kernel,
-            launches=launches,
-            compute_capability=arguments.arch,
-            settings=settings,
-            sinks=sinks,
-            progress=progress,
-        )
+        common: dict[str, Any] = {
+            "kernel": arguments.kernel,
+            "launches": launches,
+            "settings": settings,
+            "sinks": sinks,
+            "progress": progress,
+        }
+        if kind is InputKind.REPORT:
+            return predict_report(arguments.source, **common)
+        run = predict_build if kind is InputKind.BUILD else predict_source
+        prediction = run(arguments.source, compute_capability=arguments.arch, **common)
     has_code = prediction.statics.unit.ptx is not None
     if (
         has_code
@@ -114,27 +116,6 @@ def predict(
         names = () if prediction.launches_path is None else tuple(map(shorten_name, prediction.undescribed))
         raise explain_undescribed(arguments.source, names, prediction.launches_path)
     return prediction
-
-
-def _predict_report(
-    arguments: argparse.Namespace,
-    terminal: Terminal,
-    launches: "LaunchChoice",
-    settings: "PredictionSettings",
-    sinks: "Iterable[TraceSink]",
-) -> "SourcePrediction":
-    refuse_for_report(arguments)
-    from gpa_lsp.execution.prediction.predict_report import predict_report
-
-    with ProgressBar(terminal) as progress:
-        return predict_report(
-            arguments.source,
-            kernel=arguments.kernel,
-            launches=launches,
-            settings=settings,
-            sinks=sinks,
-            progress=progress,
-        )
 
 
 def refuse_for_report(arguments: argparse.Namespace) -> None:

@@ -17,7 +17,7 @@ from gpa_lsp.diagnosis.advice.model import (
     Speedup,
 )
 from gpa_lsp.diagnosis.analyses.limiter.model import LimiterKind, shorten_limit
-from gpa_lsp.diagnosis.blame.model import BlameCategory, Dependency, UnattributedCause
+from gpa_lsp.diagnosis.blame.model import BlameCategory, Dependency
 from gpa_lsp.document.layout import Span, style_of_share
 from gpa_lsp.document.places import InstructionPlaces, PlaceNames
 from gpa_lsp.foundation.locations import write_place
@@ -97,13 +97,6 @@ _STAGES: Mapping[SilenceStage, str] = {
     SilenceStage.FAILED: "failed",
 }
 
-_UNATTRIBUTED: Mapping[UnattributedCause, str] = {
-    UnattributedCause.NO_CODE: "their code is not in the profile",
-    UnattributedCause.NO_INSTRUCTIONS: "their code could not be disassembled",
-    UnattributedCause.NO_PRODUCER: "no instruction matches the stall reason",
-    UnattributedCause.WORK_BOUND: "in a function too large to search",
-}
-
 _SCOPES: Mapping[ScopeKind, str] = {
     ScopeKind.KERNEL: "the whole kernel",
     ScopeKind.FUNCTION: "function",
@@ -133,16 +126,6 @@ def describe_sharing(dependency: Dependency) -> str:
     """
     place = "in one queue" if dependency is Dependency.QUEUE else "behind one scoreboard"
     return f"shared with others {place}"
-
-
-def describe_stage(stage: SilenceStage) -> str:
-    """Where an optimizer stopped."""
-    return _STAGES[stage]
-
-
-def describe_unattributed(cause: UnattributedCause) -> str:
-    """Why samples have no cause."""
-    return _UNATTRIBUTED[cause]
 
 
 def describe_speedup(speedup: Speedup) -> Sentence:
@@ -444,7 +427,7 @@ def explain_silence(kernel: KernelReport) -> Mapping[str, Mapping[str, tuple[str
         return {"not analysed": {"there is no optimizer": ()}}
     stages = group_silences(kernel.advice.silences)
     return {
-        f"{describe_stage(stage)} ({format_count_of(sum(map(len, messages.values())), 'optimizer')})": messages
+        f"{_STAGES[stage]} ({format_count_of(sum(map(len, messages.values())), 'optimizer')})": messages
         for stage, messages in stages.items()
     }
 
@@ -466,7 +449,7 @@ def count_silences(kernel: KernelReport) -> str:
     if not silences:
         return ""
     counts = [
-        f"{describe_stage(stage)} ({format_count(sum(map(len, messages.values())))})"
+        f"{_STAGES[stage]} ({format_count(sum(map(len, messages.values())))})"
         for stage, messages in group_silences(silences).items()
     ]
     do = "does" if len(silences) == 1 else "do"

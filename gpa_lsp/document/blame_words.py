@@ -1,6 +1,6 @@
 """What limits a kernel and what it is stalled on in a few sentences, and how far the attribution can be trusted."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from gpa_lsp.diagnosis.blame.model import (
     UnattributedCause,
     WaitCheck,
 )
-from gpa_lsp.document.advice_words import describe_cause, describe_unattributed
+from gpa_lsp.document.advice_words import describe_cause
 from gpa_lsp.document.findings import choose_reasons
 from gpa_lsp.foundation.numbers import format_count, format_count_of, format_number, format_percent
 from gpa_lsp.foundation.prose import NOTHING, Sentence, drop_stop, join, percent, say
@@ -21,6 +21,12 @@ from gpa_lsp.report.model import KernelReport
 _MAX_CAUSES = 3
 _MIN_CAUSE_RATIO = 0.1  # A cause is named when it holds at least this share of the samples (the first one always)
 
+_UNATTRIBUTED: Mapping[UnattributedCause, str] = {
+    UnattributedCause.NO_CODE: "their code is not in the profile",
+    UnattributedCause.NO_INSTRUCTIONS: "their code could not be disassembled",
+    UnattributedCause.NO_PRODUCER: "no instruction matches the stall reason",
+    UnattributedCause.WORK_BOUND: "in a function too large to search",
+}
 
 NO_CAUSE = "an unknown cause"  # To follow "stalled on" where samples have none
 
@@ -107,7 +113,7 @@ def _describe_unattributed(kernel: KernelReport, blame: KernelBlame) -> str:
     causes = sorted(
         ((samples, UnattributedCause(number)) for number, samples in enumerate(sums) if samples > 0), reverse=True
     )
-    listed = ", ".join(f"{format_count(samples)} ({describe_unattributed(cause)})" for samples, cause in causes)
+    listed = ", ".join(f"{format_count(samples)} ({_UNATTRIBUTED[cause]})" for samples, cause in causes)
     return f"{format_percent(every / total)} of the samples: {listed}"
 
 

@@ -5,10 +5,18 @@ from gpa_lsp.report.model import InstructionColumns
 
 SCOREBOARDS = 6
 
+_COLUMNS = (
+    "stall_cycles",
+    "yield_flag",
+    "write_barrier",
+    "read_barrier",
+    "wait_mask",
+)  # of instructions, as they are told
+
 
 def describe_control(
     stall_cycles: int,
-    yields: bool,
+    yields: int,
     write_barrier: int,
     read_barrier: int,
     wait_mask: int,
@@ -38,31 +46,12 @@ def describe_control(
 
 def describe_controls(columns: InstructionColumns, *, least_stall_cycles: int = 0) -> list[str]:
     """The scheduling bits of all instructions in words; empty where they are unknown."""
-    rows = list(
-        zip(
-            columns.stall_cycles.tolist(),
-            columns.yield_flag.tolist(),
-            columns.write_barrier.tolist(),
-            columns.read_barrier.tolist(),
-            columns.wait_mask.tolist(),
-            strict=True,
-        )
-    )
-    known = {
-        row: describe_control(row[0], bool(row[1]), *row[2:], least_stall_cycles=least_stall_cycles)
-        for row in set(rows)
-    }
+    rows = list(zip(*(getattr(columns, name).tolist() for name in _COLUMNS), strict=True))
+    known = {row: describe_control(*row, least_stall_cycles=least_stall_cycles) for row in set(rows)}
     return [known[row] if has else "" for row, has in zip(rows, columns.has_control.tolist(), strict=True)]
 
 
 def describe_control_of(columns: InstructionColumns, index: int) -> str:
     """The scheduling bits of one instruction in words; empty when they are unknown."""
-    if not columns.has_control[index]:
-        return ""
-    return describe_control(
-        int(columns.stall_cycles[index]),
-        bool(columns.yield_flag[index]),
-        int(columns.write_barrier[index]),
-        int(columns.read_barrier[index]),
-        int(columns.wait_mask[index]),
-    )
+    is_known = bool(columns.has_control[index])
+    return describe_control(*(int(getattr(columns, name)[index]) for name in _COLUMNS)) if is_known else ""

@@ -10,6 +10,7 @@ from gpa_lsp.document.layout import Span, Style, flexible, left, right
 from gpa_lsp.document.notices import Notice, Rule, list_problems
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.foundation.errors import Problem, ProblemSeverity
+from gpa_lsp.foundation.json_records import pick
 from gpa_lsp.foundation.locations import Frame
 from gpa_lsp.foundation.numbers import Quantity, format_change, format_count_of, format_percent, format_quantity
 from gpa_lsp.kernel.names import demangle, shorten_distinctly
@@ -159,9 +160,7 @@ def _make_notice(row: GateRow, names: Mapping[str, str], unknown: ProblemSeverit
             "limit": row.budget.text,
             "outcome": row.outcome.value,
             "origin": None if row.origin is None else row.origin.value,
-            "before": row.before,
-            "after": row.after,
-            "bound": row.bound,
+            **pick(row, "before after bound"),
         },
     )
 
@@ -187,9 +186,7 @@ def make_gate_document(result: GateResult, places: PlaceNames) -> dict[str, Any]
                 "outcome": row.outcome.name.lower(),
                 "origin": None if row.origin is None else row.origin.name.lower(),
                 "unit": row.time.unit if row.time is not None else row.budget.metric.quantity.value,
-                "before": row.before,
-                "after": row.after,
-                "bound": row.bound,
+                **pick(row, "before after bound"),
                 "file": None if row.line is None else row.line.file,
                 "line": None if row.line is None else row.line.line,
                 "place": _show_place(row, places) or None,

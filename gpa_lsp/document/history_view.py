@@ -20,6 +20,7 @@ from gpa_lsp.document.comparison_view import (
 )
 from gpa_lsp.document.launch_place_words import describe_times
 from gpa_lsp.document.layout import Span, Style, flexible, left, right
+from gpa_lsp.document.places import show_path
 from gpa_lsp.document.time_course_words import format_moment
 from gpa_lsp.foundation.json_records import pick
 from gpa_lsp.foundation.locations import write_place
@@ -101,16 +102,6 @@ def _describe_advice(measurement: Measurement) -> str:
         return ""
     best = measurement.advice[0]
     return f"{format_speedup(best.speedup)} {best.title}"
-
-
-def show_path(path: str, folder: Path | None) -> str:
-    """A path of this machine, relative when it is below the folder."""
-    if folder is None or not path:
-        return path
-    try:
-        return str(Path(path).relative_to(folder))
-    except ValueError:
-        return path
 
 
 def make_history_document(overview: Overview, database: Path) -> dict[str, Any]:

@@ -15,6 +15,14 @@ from gpa_lsp.report.source_paths import SourceLocator
 _MAX_SOURCE_BYTES = 16 << 20
 
 
+def show_path(path: PurePath | str, folder: Path | None) -> str:
+    """A path of this machine, relative where it lies below a folder."""
+    known = PurePath(path)
+    if folder is not None and known.is_absolute() and known.is_relative_to(folder):
+        return str(known.relative_to(folder))
+    return str(path)
+
+
 class PlaceNames:
     """Names and texts of the source lines a report mentions.
 
@@ -42,12 +50,7 @@ class PlaceNames:
 
     def show_path(self, path: PurePath) -> str:
         """A path of this machine, relative when it is below the folder."""
-        if self._folder is None or not path.is_absolute():
-            return str(path)
-        try:
-            return str(path.relative_to(self._folder))
-        except ValueError:
-            return str(path)
+        return show_path(path, self._folder)
 
     def show_line(self, kernel: KernelReport, file: str, line: int) -> str:
         """``file:line``; without the number where the compiler gave none."""

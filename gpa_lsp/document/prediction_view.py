@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gpa_lsp.document.answer_view import build_answer
 from gpa_lsp.document.blocks import Block, Paragraph, Part, Table, tabulate
 from gpa_lsp.document.layout import Column, Span, Style, flexible, left, right
+from gpa_lsp.document.places import show_path
 from gpa_lsp.execution.launches.read_launches import explain_undescribed
 from gpa_lsp.execution.prediction.model import Execution, KernelPrediction, SourcePrediction
 from gpa_lsp.execution.traces.line_facts import AccessLineFact, BranchLineFact
@@ -163,7 +164,7 @@ def build_access_table(facts: Sequence[AccessLineFact], folder: Path | None = No
     own.sort(key=lambda one: (-_count_traffic(one), one.file, one.line))
 
     def show_place(fact: AccessLineFact) -> Span:
-        return write_place(show_path(Path(fact.file), folder), fact.line), Style.PATH
+        return write_place(show_path(fact.file, folder), fact.line), Style.PATH
 
     def mark(fact: AccessLineFact, number: float, *, is_told: bool) -> Span:
         is_much = fact.excess_ratio >= _MUCH_RATIO
@@ -240,13 +241,6 @@ def describe_access(fact: AccessLineFact) -> str:
 def describe_branch(fact: BranchLineFact) -> str:
     """How often a line's branches diverge."""
     return f"{format_percent(fact.divergent_ratio)} of {format_count_of(fact.executions, 'branch')} diverge"
-
-
-def show_path(path: Path, folder: Path | None) -> str:
-    """A path, relative where it lies below a folder."""
-    if folder is not None and path.is_absolute() and path.is_relative_to(folder):
-        return str(path.relative_to(folder))
-    return str(path)
 
 
 def build_saved_trace(saved: "SavedTrace", folder: Path | None = None) -> list[Block]:

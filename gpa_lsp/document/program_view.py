@@ -6,7 +6,8 @@ from pathlib import Path
 from gpa_lsp.code.binary.linkage_names import demangle
 from gpa_lsp.document.blocks import Block, Item, Items, Paragraph, Part
 from gpa_lsp.document.layout import Line, Style
-from gpa_lsp.document.prediction_view import build_remarks, describe_access, describe_branch, show_path
+from gpa_lsp.document.places import show_path
+from gpa_lsp.document.prediction_view import build_remarks, describe_access, describe_branch
 from gpa_lsp.execution.emulator.model import Fault
 from gpa_lsp.execution.programs.examine import ExaminedKernel
 from gpa_lsp.execution.programs.model import (
@@ -157,7 +158,7 @@ def _describe_spread(one: MeasureSpread) -> str:
 
 
 def _point_at(fact: AccessLineFact | BranchLineFact, words: str, folder: Path | None) -> Line:
-    return ((write_place(show_path(Path(fact.file), folder), fact.line), Style.PATH), (f"  {words}", Style.PLAIN))
+    return ((write_place(show_path(fact.file, folder), fact.line), Style.PATH), (f"  {words}", Style.PLAIN))
 
 
 def _tell_launch(runs: KernelRuns) -> str:
@@ -184,7 +185,7 @@ def _describe_fault(fault: Fault, folder: Path | None) -> Line:
     if not fault.chain:
         return ((words, Style.WARNING),)
     own = choose_frame(fault.chain)
-    place = write_place(show_path(Path(own.file), folder), own.line)
+    place = write_place(show_path(own.file, folder), own.line)
     return ((place, Style.PATH), (f"  {words}", Style.WARNING))
 
 
@@ -281,7 +282,7 @@ def _find_place(path: HostPath) -> str:
 
 
 def _write_frame(frame: HostFrame, folder: Path | None) -> str:
-    return write_place(show_path(Path(frame.file or ""), folder), frame.line)
+    return write_place(show_path(frame.file or "", folder), frame.line)
 
 
 def _write_path(path: HostPath, folder: Path | None, kernel: str = "") -> str:

@@ -29,7 +29,7 @@ from gpa_lsp.foundation.locations import Frame, InlineChain, shorten_paths, writ
 from gpa_lsp.foundation.numbers import format_count, format_count_of, format_percent, format_share
 from gpa_lsp.kernel.names import demangle, shorten_name
 from gpa_lsp.report.count import count_row
-from gpa_lsp.report.model import FunctionRole, FunctionRow, InstructionColumns, KernelReport, LoopRow
+from gpa_lsp.report.model import FunctionRow, InstructionColumns, KernelReport, LoopRow
 
 _PERCENT_CELLS = 7
 _BAR_CELLS = 6
@@ -165,13 +165,6 @@ def _pad(text: str, cells: int) -> str:
 
 _SOURCE_CELLS = 60
 
-_ROLE_WORDS = {
-    FunctionRole.KERNEL: "kernel",
-    FunctionRole.DEVICE_FUNCTION: "device function",
-    FunctionRole.SUB_FUNCTION: "local function",
-    FunctionRole.OUTSIDE_MODULE: "outside this module",
-}
-
 
 def render_sass(kernel: KernelReport, places: PlaceNames, width: int | None = None) -> Iterator[Line]:
     """The listing of one kernel and the functions it calls.
@@ -255,7 +248,7 @@ class _Listing:
             yield EMPTY_LINE
         counted = format_count_of(row.samples, "sample")
         share = f"{format_share(self._kernel.share_of(row.samples))}, " if row.samples else ""
-        facts = [_ROLE_WORDS[row.role], f"{share}{counted}"]
+        facts = [row.role.words, f"{share}{counted}"]
         if row.instruction_count:
             facts.append(format_count_of(row.instruction_count, "instruction"))
         if row.registers is not None:

@@ -154,6 +154,12 @@ class FunctionRole(Enum):
     SUB_FUNCTION = "sub_function"  # A local function inside another function's section
     OUTSIDE_MODULE = "outside_module"  # Code the module does not hold (the driver's printf, a system call)
 
+    @property
+    def words(self) -> str:
+        """The same for people."""
+        special = {FunctionRole.SUB_FUNCTION: "local function", FunctionRole.OUTSIDE_MODULE: "outside this module"}
+        return special.get(self, self.value.replace("_", " "))
+
 
 class FunctionRow(Struct, frozen=True, kw_only=True):
     """Samples of one function."""

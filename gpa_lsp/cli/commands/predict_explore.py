@@ -2,7 +2,7 @@
 
 import argparse
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -77,7 +77,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         message = "volumes are predicted of the source as it is"
         raise InputError(message, remedy="add --by simulation or --by paper to explore macros and unroll factors")
     _check_options(arguments)
-    subject = _prepare_simulation(arguments) if is_simulated else _prepare(arguments)
+    subject = _prepare(arguments)
     space = _build_variants(arguments, subject) if is_simulated else _build_space(arguments, arguments.block, subject)
     space = tuple(sorted({*space, subject.current}))  # what the launch has now is always compared
     exploration = _explore(subject, space, arguments, terminal)
@@ -111,39 +111,25 @@ def _check_options(arguments: argparse.Namespace) -> None:
 
 
 def _prepare(arguments: argparse.Namespace) -> "ExplorationSubject":
-    from gpa_lsp.execution.prediction.exploration.subjects import prepare_exploration
-    from gpa_lsp.execution.volumes.model import VolumeMode  # these bring numpy, which --help does without
-
-    return prepare_exploration(
-        arguments.source,
-        kernel=arguments.kernel,
-        launches_path=arguments.launches,
-        launch_number=arguments.launch,
-        machine=arguments.machine,
-        mode=VolumeMode(arguments.mode),
-        compute_capability=arguments.arch,
-        memory_bytes=arguments.memory,
-    )
-
-
-def _prepare_simulation(arguments: argparse.Namespace) -> "ExplorationSubject":
     from gpa_lsp.execution.hybrid.operations import EVERY_TERM
     from gpa_lsp.execution.prediction.exploration.simulating import prepare_simulation
+    from gpa_lsp.execution.prediction.exploration.subjects import prepare_exploration
     from gpa_lsp.execution.prediction.simulation import SimulationSettings
+    from gpa_lsp.execution.volumes.model import VolumeMode  # these bring numpy, which --help does without
 
-    return prepare_simulation(
-        arguments.source,
-        kernel=arguments.kernel,
-        launches_path=arguments.launches,
-        launch_number=arguments.launch,
-        machine=arguments.machine,
-        compute_capability=arguments.arch,
-        settings=SimulationSettings(
-            seconds=arguments.seconds,
-            memory_bytes=arguments.memory,
-            terms=EVERY_TERM if arguments.by == _PAPER else None,
-        ),
-    )
+    common: dict[str, Any] = {
+        "kernel": arguments.kernel,
+        "launches_path": arguments.launches,
+        "launch_number": arguments.launch,
+        "machine": arguments.machine,
+        "compute_capability": arguments.arch,
+    }
+    source, memory_bytes = arguments.source, arguments.memory
+    if arguments.by == _VOLUMES:
+        return prepare_exploration(source, mode=VolumeMode(arguments.mode), memory_bytes=memory_bytes, **common)
+    terms = EVERY_TERM if arguments.by == _PAPER else None
+    settings = SimulationSettings(seconds=arguments.seconds, memory_bytes=memory_bytes, terms=terms)
+    return prepare_simulation(source, settings=settings, **common)
 
 
 def _build_space(

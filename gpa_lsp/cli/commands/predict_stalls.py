@@ -3,7 +3,7 @@
 import argparse
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, judge_problems
@@ -106,28 +106,19 @@ def _simulate(arguments: argparse.Namespace, progress: ProgressBar) -> "Simulati
         loop_bound=arguments.loop_bound,
         executions=arguments.executions,
     )
+    common: dict[str, Any] = {
+        "kernel": arguments.kernel,
+        "launches": arguments.launches,
+        "settings": settings,
+        "progress": progress,
+    }
     if _is_report(arguments.source):
         if arguments.arch is not None:
-            message = "the code of a report is what it is"
-            raise InputError(
-                message, path=arguments.source, remedy="leave out --arch, or name another GPU with --machine"
-            )
-        return simulate_report(
-            arguments.source,
-            kernel=arguments.kernel,
-            launches=arguments.launches,
-            settings=settings,
-            progress=progress,
-        )
+            remedy = "leave out --arch, or name another GPU with --machine"
+            raise InputError("the code of a report is what it is", path=arguments.source, remedy=remedy)
+        return simulate_report(arguments.source, **common)
     simulate = simulate_build if find_kind(arguments.source) is InputKind.BUILD else simulate_source
-    return simulate(
-        arguments.source,
-        kernel=arguments.kernel,
-        launches=arguments.launches,
-        compute_capability=arguments.arch,
-        settings=settings,
-        progress=progress,
-    )
+    return simulate(arguments.source, compute_capability=arguments.arch, **common)
 
 
 def _find_stem(path: Path) -> str:

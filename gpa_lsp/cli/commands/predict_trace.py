@@ -78,7 +78,8 @@ def _print(prediction: "SourcePrediction", folder: Path, terminal: Terminal) -> 
     from gpa_lsp.document.answer_view import build_answer
     from gpa_lsp.document.blocks import Paragraph, Part
     from gpa_lsp.document.layout import Style
-    from gpa_lsp.document.prediction_view import build_launch_head, explain_missing, show_path
+    from gpa_lsp.document.places import show_path
+    from gpa_lsp.document.prediction_view import build_launch_head, explain_missing
 
     kept = Paragraph(text=f"trace: {show_path(folder, Path.cwd())}")
     for kernel in prediction.kernels:
@@ -131,7 +132,8 @@ def _describe_gpu_trace(traced: "GpuTrace", folder: Path) -> "Part":
 
     from gpa_lsp.document.blocks import Paragraph, Part
     from gpa_lsp.document.layout import Style
-    from gpa_lsp.document.prediction_view import build_remarks, show_path
+    from gpa_lsp.document.places import show_path
+    from gpa_lsp.document.prediction_view import build_remarks
     from gpa_lsp.execution.prediction.fault_answer import note_guesses
     from gpa_lsp.foundation.numbers import format_bytes, format_count, format_count_of, format_dim3, format_seconds
 

@@ -10,7 +10,14 @@ from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.cupti_profile import CUPTI_OUTPUT, add_cupti_arguments, check_output, complain, profile_with_cupti
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND
 from gpa_lsp.cli.launch_timing import add_timing_arguments, run_timing, wants_timing
-from gpa_lsp.cli.options import add_application_argument, add_output_argument, declare, parse_count, read_application
+from gpa_lsp.cli.options import (
+    add_application_argument,
+    add_output_argument,
+    declare,
+    parse_count,
+    parse_whole,
+    read_application,
+)
 from gpa_lsp.cli.outputs import refuse_standard_output
 from gpa_lsp.cli.terminal import Terminal
 
@@ -25,7 +32,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     declare(parser.add_argument_group("what is measured"), _SELECTION, kernel="", launch_count=3, skip=0)
     controls = {"replay_mode": "kernel", "clock_control": "none", "cache_control": "all"}
     group = parser.add_argument_group("how it is measured")
-    declare(group, _CONTROL, sampling_interval=_parse_interval, sampling_buffer_size=parse_count, **controls)
+    declare(group, _CONTROL, sampling_interval=parse_whole(0, 31), sampling_buffer_size=parse_count, **controls)
     add_cupti_arguments(parser.add_argument_group("how it is measured without Nsight Compute"))
     add_timing_arguments(parser.add_argument_group("described launches, timed without Nsight Compute"))
     what = f"the report (default: {_DEFAULT_OUTPUT}; with --sampler cupti {CUPTI_OUTPUT}; with --launches or --replay their name with "
@@ -164,12 +171,6 @@ def _read_stamp(path: Path | None) -> tuple[Path, int, int, int] | None:
         return None
     status = path.stat()
     return path, status.st_size, status.st_mtime_ns, status.st_ino
-
-
-def _parse_interval(text: str) -> int:
-    if not text.isdecimal() or int(text) > 31:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to 31")
-    return int(text)
 
 
 COMMAND = Command(

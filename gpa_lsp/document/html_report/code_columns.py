@@ -179,7 +179,7 @@ def _head_functions(kernel: KernelReport) -> list[list[Any]]:
             row = next((at for (name, _), at in places.items() if name == function.section), None)
         if row is None:
             continue
-        facts = [shorten_name(demangle(function.name), 100), function.role.value.replace("_", " ")]
+        facts = [shorten_name(demangle(function.name), 100), function.role.words]
         if function.samples:
             facts.append(format_share(kernel.share_of(function.samples)))
         if function.instruction_count:

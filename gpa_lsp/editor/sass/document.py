@@ -29,7 +29,7 @@ from gpa_lsp.foundation.locations import Frame, InlineChain, shorten_paths
 from gpa_lsp.foundation.numbers import format_count_of, format_dim3, format_percent
 from gpa_lsp.foundation.visible_text import make_one_line
 from gpa_lsp.kernel.names import demangle, shorten_name
-from gpa_lsp.report.model import FunctionRole, InstructionColumns, KernelCode, KernelReport
+from gpa_lsp.report.model import InstructionColumns, KernelCode, KernelReport
 
 # The source lines between the instructions of a SASS document.
 #
@@ -124,13 +124,6 @@ _LONGEST_FUNCTION = 80
 _MOST_NAMED = 4
 _HARDLY_ANY = "<"  # How a share that rounds to nothing begins
 
-_ROLE_WORDS = {
-    FunctionRole.KERNEL: "kernel",
-    FunctionRole.DEVICE_FUNCTION: "device function",
-    FunctionRole.SUB_FUNCTION: "local function",
-    FunctionRole.OUTSIDE_MODULE: "outside this module",
-}
-
 
 class HeadWriter:
     """Writes headings.
@@ -183,7 +176,7 @@ class HeadWriter:
 
     def _describe_function(self, part: Part) -> list[str]:
         row = part.function
-        facts = [] if row is None else [_ROLE_WORDS[row.role]]
+        facts = [] if row is None else [row.role.words]
         if row is not None and row.instruction_count:
             facts.append(format_count_of(row.instruction_count, "instruction"))
         if row is not None and row.registers is not None:
