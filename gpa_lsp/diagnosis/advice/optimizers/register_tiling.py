@@ -177,7 +177,18 @@ def _is_product(subject: Subject, work: LoopWork) -> bool:
     """Whether most multiply-adds of a loop have two factors from shared memory, or square the sum or difference of two, and add to a sum."""
     is_product, loads = mark_products(subject.rows), mark_accesses(subject.rows, (MemorySpace.SHARED,), (Access.LOAD,))
     rows = work.rows[is_product[work.rows]][:_MOST_LOOKED_AT].tolist()
+    stores = work.rows[mark_accesses(subject.rows, (MemorySpace.SHARED,), (Access.STORE,))[work.rows]].tolist()
+    if any(_count_makers(subject, row, is_product) for row in stores):
+        return False  # the next step reads what this one stores
     return 2 * sum(_count_factors(subject, row, loads) >= 2 for row in rows) > len(rows)
+
+
+def _count_makers(subject: Subject, row: int, marked: npt.NDArray[np.bool_]) -> int:
+    """Marked instructions that made what an instruction reads."""
+    flow = build_flow(subject.rows, int(subject.rows.function_index[row]))
+    return (
+        0 if flow is None else sum(bool(marked[flow.first_row + one]) for one in flow.find_defs(row - flow.first_row))
+    )
 
 
 def _count_factors(subject: Subject, row: int, loads: npt.NDArray[np.bool_]) -> int:
