@@ -16,6 +16,7 @@ from gpa_lsp.execution.emulator.model import Budget, Emulation, TraceSettings
 from gpa_lsp.execution.emulator.semantics.find import find_meaning
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.foundation.machine_code import VARIABLE
+from tests.emulator.oracle.accesses import find_binder
 from tests.emulator.oracle.steps import bind_step, find_operation
 
 
@@ -25,9 +26,13 @@ def by_numpy() -> Iterator[None]:
     bind, lower = functions.bind_instruction, program.lower_instruction
 
     def bind_one(binder: Binder) -> None:
+        mark = len(binder.steps)
         bind(binder)
-        operation = find_operation(binder.instruction)
-        if operation is not None:
+        access, operation = find_binder(binder), find_operation(binder.instruction)
+        if access is not None:
+            del binder.steps[mark:]
+            access(binder)
+        elif operation is not None:
             bind_step(binder, operation)
 
     def lower_one(lowering: Lowering, instruction: PtxInstruction) -> list[Operation] | None:

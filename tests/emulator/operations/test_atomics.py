@@ -1,36 +1,40 @@
-"""Atomic functions against Python."""
+"""Atomic operations against Python: each lane changes a place of its own."""
 
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.operations.atomics import AtomicFunction, atomic_function
-from tests.emulator.operations.evaluating import as_dtype, as_signed, bits_of, edge_integers, pairs, read_instruction
+from gpa_lsp.execution.emulator.semantics.changes import find_change
+from tests.emulator.engine.running import run_text
+from tests.emulator.operations.evaluating import as_signed, edge_integers, pairs, read_instruction
 
-REGISTERS = {"16": "%h", "32": "%r", "64": "%d"}
-
-
-def find(operation: str, kind: str) -> AtomicFunction:
-    reg = {"f32": "%f", "f64": "%e", "f16x2": "%r", "bf16x2": "%r"}.get(kind) or REGISTERS[kind.lstrip("ubsf")]
-    operands = f"{reg}2, {reg}3" if operation == "cas" else f"{reg}2"
-    found = atomic_function(read_instruction(f"atom.global.{operation}.{kind} {reg}1, [%d9], {operands}"))
-    assert found is not None
-    return found
+_REGISTERS = {"16": "%h", "32": "%r", "64": "%d", "f32": "%f", "f64": "%g", "f16x2": "%r", "bf16x2": "%r"}
 
 
-def apply(function: AtomicFunction, *operands: list[int]) -> list[int]:
-    """New values of lanes and, which must be the same, of scalars."""
-    arrays = [as_dtype(part, function.type.natural_dtype) for part in operands]
-    with np.errstate(all="ignore"):
-        found = bits_of(function.evaluate(*arrays))
-        for lane in (0, len(found) - 1):
-            assert bits_of(np.reshape(function.evaluate(*(array[lane] for array in arrays)), 1)) == [found[lane]]
-    return found
+def apply(operation: str, kind: str, *operands: list[int]) -> list[int]:
+    """What stands in memory afterwards; what was there is what each lane is given."""
+    register = _REGISTERS.get(kind) or _REGISTERS[kind.lstrip("ubsf")]
+    size = 2 if register == "%h" else 8 if register in ("%d", "%g") else 4
+    arrays = {f"a{place}": np.array(one, f"u{size}").view(np.uint8) for place, one in enumerate(operands)}
+    count = len(operands[0])
+    arrays["found"] = np.zeros(count * size, np.uint8)
+    loads = "".join(
+        f"add.u64 %d20, %d{place}, %d10; ld.global.b{8 * size} {register}{10 + place}, [%d20];"
+        for place in range(1, len(operands))
+    )
+    values = ", ".join(f"{register}{10 + place}" for place in range(1, len(operands)))
+    body = f"""
+    mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mad.lo.u32 %r1, %r2, 64, %r1;
+    setp.ge.u32 %p0, %r1, {count}; @%p0 exit; mul.wide.u32 %d10, %r1, {size}; {loads}
+    add.u64 %d20, %d0, %d10; atom.global.{operation}.{kind} {register}19, [%d20], {values};
+    add.u64 %d20, %d{len(operands)}, %d10; st.global.b{8 * size} [%d20], {register}19;"""
+    found = run_text(body, arrays, block=64, grid=-(-count // 64))
+    assert found.arrays["found"].tobytes() == arrays["a0"].tobytes()
+    return found.arrays["a0"].view(f"u{size}").tolist()  # type: ignore[no-any-return]
 
 
-INTEGER: dict[str, Callable[[int, int], int]] = {
+_INTEGER: dict[str, Callable[[int, int], int]] = {
     "add": lambda old, b: old + b,
     "min": min,
     "max": max,
@@ -41,65 +45,52 @@ INTEGER: dict[str, Callable[[int, int], int]] = {
     "inc": lambda old, b: 0 if old >= b else old + 1,
     "dec": lambda old, b: b if old == 0 or old > b else old - 1,
 }
-FORMS = [("add", "u32"), ("add", "s32"), ("add", "u64"), ("min", "u32"), ("min", "s32"), ("max", "s64"), ("max", "u64")]
-FORMS += [
-    ("and", "b32"),
-    ("or", "b64"),
-    ("xor", "b32"),
-    ("exch", "b32"),
-    ("exch", "b64"),
-    ("inc", "u32"),
-    ("dec", "u32"),
-]
+_FORMS = (
+    "add.u32", "add.s32", "add.u64", "min.u32", "min.s32", "max.s64", "max.u64", "and.b32", "or.b64", "xor.b32", "exch.b32", "exch.b64",
+    "inc.u32", "dec.u32",
+)  # fmt: skip
 
 
-@pytest.mark.parametrize(("operation", "kind"), FORMS)
-def test_integers(operation: str, kind: str) -> None:
+@pytest.mark.parametrize("form", _FORMS)
+def test_integers(form: str) -> None:
+    operation, kind = form.split(".")
     bits = int(kind[1:])
-    function = find(operation, kind)
     old, b = pairs(edge_integers(bits))
 
     def compute(x: int, y: int) -> int:
         if kind[0] == "s" and operation in ("min", "max"):
             x, y = as_signed(x, bits), as_signed(y, bits)
-        return INTEGER[operation](x, y) & ((1 << bits) - 1)
+        return _INTEGER[operation](x, y) & ((1 << bits) - 1)
 
-    assert apply(function, old, b) == [compute(x, y) for x, y in zip(old, b, strict=True)]
-    assert function.operands == 1
-    assert function.is_associative == (operation not in ("exch", "inc", "dec"))
+    assert apply(operation, kind, old, b) == [compute(x, y) for x, y in zip(old, b, strict=True)]
 
 
 @pytest.mark.parametrize("bits", [16, 32, 64])
 def test_compare_and_swap(bits: int) -> None:
-    function = find("cas", f"b{bits}")
-    assert function.operands == 2
-    assert apply(function, [1, 2, 3], [1, 5, 3], [7, 8, 9]) == [7, 2, 9]
+    assert apply("cas", f"b{bits}", [1, 2, 3], [1, 5, 3], [7, 8, 9]) == [7, 2, 9]
 
 
 def test_floats() -> None:
-    single = find("add", "f32")
-    assert not single.is_associative
-    with np.errstate(all="ignore"):
-        assert bits_of(single.evaluate(np.float32([1, np.inf]), np.float32([2**-24, -np.inf]))) == [
-            0x3F80_0000,
-            0x7FFF_FFFF,
-        ]
-    assert find("add", "f64").evaluate(np.float64(1), np.float64(2)) == 3
-    pair = find("add.noftz", "f16x2")
-    assert pair.type is ScalarType.F16X2
-    assert apply(pair, [0x3C00_4000, 0x3C00_0001], [0x3C00_3C00, 0xBC00_0001]) == [0x4000_4200, 0x0000_0002]
-    assert apply(find("max.noftz", "bf16x2"), [0x3F80_C000, 0], [0x4000_BF80, 0x8000_8000]) == [0x4000_BF80, 0]
+    single = np.array([1, np.inf], np.float32), np.array([2**-24, -np.inf], np.float32)
+    assert apply("add", "f32", *(one.view(np.uint32).tolist() for one in single)) == [0x3F80_0000, 0x7FFF_FFFF]
+    assert apply("add.ftz", "f32", [1, 0x3F80_0000], [1, 1]) == [0, 0x3F80_0000]
+    double = [np.array([one], np.float64).view(np.uint64).tolist() for one in (1, 2, 3)]
+    assert apply("add", "f64", *double[:2]) == double[2]
+    assert apply("add.noftz", "f16", [0x3C00, 0x0001], [0x3C00, 0x8001]) == [0x4000, 0]
+    assert apply("add.noftz", "f16x2", [0x3C00_4000, 0x3C00_0001], [0x3C00_3C00, 0xBC00_0001]) == [0x4000_4200, 2]
+    assert apply("max.noftz", "bf16x2", [0x3F80_C000, 0], [0x4000_BF80, 0x8000_8000]) == [0x4000_BF80, 0]
 
 
-def test_vectors_and_reductions_are_known_by_their_elements() -> None:
-    found = atomic_function(read_instruction("red.global.add.v4.f32 [%d1], {%f1, %f2, %f3, %f4}"))
-    assert found is not None
-    assert (found.name, found.type) == ("add", ScalarType.F32)
+def test_each_element_of_a_vector_is_changed() -> None:
+    body = """mov.f32 %f1, 0f3F800000; mov.f32 %f2, 0f40000000;
+    red.global.add.v4.f32 [%d0], {%f1, %f2, %f1, %f2}; atom.global.add.v2.f32 {%f3, %f4}, [%d0+8], {%f1, %f1}; st.global.f32 [%d0+16], %f4;"""
+    found = run_text(body, {"a": np.zeros(8, np.float32)}, block=1)
+    assert found.arrays["a"].view(np.float32).tolist() == [1, 2, 2, 3, 2, 0, 0, 0]
 
 
-UNKNOWN = ["add.b128 %d1, [%d2], %d3", "mul.u32 %r1, [%d2], %r3", "inc.f32 %f1, [%d2], %f3"]
+_UNKNOWN = ["add.b128 %d1, [%d2], %d3", "mul.u32 %r1, [%d2], %r3", "inc.f32 %f1, [%d2], %f3"]
 
 
-@pytest.mark.parametrize("text", UNKNOWN)
+@pytest.mark.parametrize("text", _UNKNOWN)
 def test_forms_that_are_not_known(text: str) -> None:
-    assert atomic_function(read_instruction(f"atom.global.{text}")) is None
+    assert find_change(read_instruction(f"atom.global.{text}")) is None

@@ -6,7 +6,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from gpa_lsp.execution.emulator.operations.halves import decode_table
 from gpa_lsp.execution.emulator.semantics.find import find_meaning
 from tests.emulator.operations.evaluating import as_signed, bits_of, edge_integers, evaluate, read_instruction
 from tests.emulator.operations.exact_floats import (
@@ -22,6 +21,7 @@ from tests.emulator.operations.exact_floats import (
     is_finite,
     is_nan,
 )
+from tests.emulator.oracle.halves import decode_table
 
 FLOATS = {"f16": F16, "bf16": BF16, "f32": F32, "f64": F64}
 REGISTERS = {"f16": "%h", "bf16": "%h", "f32": "%f", "f64": "%e"}

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.execution.emulator.operations.directed import fuse_exactly, round_fraction
 from tests.conftest import examples
 from tests.emulator.operations.evaluating import bits_of, evaluate, pairs, triples
 from tests.emulator.operations.exact_floats import (
@@ -24,6 +23,7 @@ from tests.emulator.operations.exact_floats import (
     is_nan,
     to_float,
 )
+from tests.emulator.oracle.directed import fuse_exactly, round_fraction
 from tests.emulator.oracle.exact_arithmetic import fuse_double
 
 LAYOUTS = {"f32": F32, "f64": F64}

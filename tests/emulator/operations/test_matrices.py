@@ -9,12 +9,12 @@ import pytest
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.execution.emulator.model import TraceSettings
-from gpa_lsp.execution.emulator.operations.halves import decode_table
 from gpa_lsp.execution.emulator.semantics.matrix_layouts import matrix_addresses
 from gpa_lsp.execution.emulator.semantics.matrix_products import describe_product
 from tests.emulator.engine.running import run_text
 from tests.emulator.operations.evaluating import as_signed, bind_product, read_instruction
 from tests.emulator.operations.exact_floats import F32, encode
+from tests.emulator.oracle.halves import decode_table
 
 RANDOM = np.random.Generator(np.random.PCG64(9))
 WARPS = 3

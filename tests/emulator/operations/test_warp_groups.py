@@ -5,7 +5,7 @@ import pytest
 
 from gpa_lsp.code.ptx.instructions import read_opcode
 from gpa_lsp.code.ptx.model import Immediate, Operand, PtxInstruction, Register, Vector
-from gpa_lsp.execution.emulator.operations.warp_group_products import find_rows, has_base_offset, read_product
+from gpa_lsp.execution.emulator.engine.warp_group_products import find_rows, has_base_offset, read_product
 
 _LEFT = Vector((Register(1),) * 4)
 _DESCRIPTOR = Register(2)

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from gpa_lsp.execution.emulator.operations import directed
-from gpa_lsp.execution.emulator.operations.directed import fuse_exactly, round_to_odd, two_sum
-from gpa_lsp.execution.emulator.operations.lanes import over_lanes
+from tests.emulator.oracle import directed
+from tests.emulator.oracle.directed import fuse_exactly, round_to_odd, two_sum
+from tests.emulator.oracle.lanes import over_lanes
 
 # Fused multiply-add with rounding to nearest, fast: :func:`fuse_single`, :func:`fuse_double`.
 #

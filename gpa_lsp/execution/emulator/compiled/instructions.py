@@ -1,19 +1,19 @@
 """Which operations an instruction becomes: :func:`lower_instruction`."""
 
-from collections.abc import Callable
 from typing import Any
 
 from gpa_lsp.code.ptx.model import Address, Immediate, Operand, PtxInstruction, Register, Space, Symbol
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.code.ptx.static_instructions import AccessKind
-from gpa_lsp.execution.emulator.compiled.lane_operations import LaneFunction
+from gpa_lsp.execution.emulator.compiled.lane_operations import LaneFunction, list_steps
 from gpa_lsp.execution.emulator.compiled.lowering import Lowering, NotLowered, Operation
-from gpa_lsp.execution.emulator.compiled.model import ATOMIC, LOAD, MOST_ELEMENTS, STORE
+from gpa_lsp.execution.emulator.compiled.model import ATOMIC, FUNCTIONS, LOAD, STORE
 from gpa_lsp.execution.emulator.engine.binder import flatten
 from gpa_lsp.execution.emulator.engine.memory_steps import STRONG, find_space
-from gpa_lsp.execution.emulator.operations.atomics import atomic_function
+from gpa_lsp.execution.emulator.semantics.changes import Change, find_change
 from gpa_lsp.execution.emulator.semantics.find import find_meaning
 from gpa_lsp.execution.emulator.semantics.matrix_products import Product, describe_product
+from gpa_lsp.execution.emulator.semantics.model import LONGEST_VECTOR
 from gpa_lsp.foundation.errors import InputError
 
 S = ScalarType
@@ -25,35 +25,34 @@ def lower_instruction(lowering: Lowering, instruction: PtxInstruction) -> list[O
     """The operations of an instruction that ends no segment; None where numpy does it.
 
     Raises:
-        InputError: an instruction of lanes needs more than the core has.
+        InputError: it needs more than the core has.
     """
     if S.B128 in instruction.types:
         return None
+    meaning, change = find_meaning(instruction), find_change(instruction)
+    product = describe_product(instruction) if instruction.opcode in ("mma", "wmma") else None
+    if meaning is None and change is None and product is None and instruction.opcode not in ("ld", "ldu", "st"):
+        return None
     lowering.begin(instruction)
-    meaning = find_meaning(instruction)
     try:
         if meaning is not None:
             lowering.apply(meaning)
-        elif instruction.opcode in _LOWERERS:
-            _LOWERERS[instruction.opcode](lowering)
+        elif change is not None:
+            _lower_change(lowering, change)
+        elif product is not None:
+            _lower_product(lowering, product)
         else:
-            return None
+            (_lower_store if instruction.opcode == "st" else _lower_load)(lowering)
     except (NotLowered, *_MALFORMED) as error:
-        if meaning is None:
-            return None
         problem = f"{instruction.text} is not emulated"
         place, remedy = f"line {instruction.text_line}", "split it into several instructions"
         raise InputError(problem, path=lowering.machine.module.name, place=place, remedy=remedy) from error
     return lowering.finish()
 
 
-def _lower_product(lowering: Lowering) -> None:
+def _lower_product(lowering: Lowering, product: Product) -> None:
     """``mma`` and ``wmma.mma``, whose operands were looked at when they were bound."""
-    instruction = lowering.instruction
-    product = describe_product(instruction)
-    if product is None:
-        raise NotLowered
-    elements = flatten((*instruction.destinations, *instruction.sources))
+    elements = flatten((*lowering.instruction.destinations, *lowering.instruction.sources))
     places = [lowering.place_exactly(element, product.register_bytes) for element in elements]
     frames = lowering.frames
     lowering.emit(write_product(product), a=frames.table(product.numbers), b=frames.table(places), result=-1)
@@ -68,7 +67,9 @@ def write_product(product: Product) -> LaneFunction:
 
 
 _ADDRESS_BYTES = (4, 8)
-_NUMBERS = {"add": 0, "and": 1, "or": 2, "xor": 3, "exch": 4, "cas": 5, "inc": 6, "dec": 7, "min": 8, "max": 9}
+_CHANGES = {
+    "add": 0, "and": 1, "or": 2, "xor": 3, "exch": 4, "cas": 5, "inc": 6, "dec": 7, "min": 8, "max": 9, "init": 13, "arrive": 14, "arrive_drop": 15,
+}  # fmt: skip
 _SIGNED = 2  # How far the signed forms of min and max lie behind the others
 _ADD_FLOAT = 12
 _MOST_OFFSET = 1 << 62
@@ -76,7 +77,7 @@ _MOST_OFFSET = 1 << 62
 
 def _describe(lowering: Lowering, operand: Operand, kind: ScalarType, elements: int) -> dict[str, Any]:
     """What loads, stores and atomic operations have in common."""
-    if not isinstance(operand, Address) or elements > MOST_ELEMENTS:
+    if not isinstance(operand, Address) or elements > LONGEST_VECTOR:
         raise NotLowered
     words = lowering.instruction.suffixes
     offset, width = 0, 8
@@ -88,8 +89,6 @@ def _describe(lowering: Lowering, operand: Operand, kind: ScalarType, elements: 
         if not -_MOST_OFFSET <= offset < _MOST_OFFSET:
             raise NotLowered
     elif isinstance(operand.base, Symbol):
-        if lowering.machine.texture_references.get(operand.base.name) is not None:
-            raise NotLowered
         symbol = Symbol(operand.base.name, operand.base.offset_bytes + operand.offset_bytes)
         place = lowering.read(symbol, ScalarType.U64)
     else:
@@ -105,26 +104,19 @@ def _describe(lowering: Lowering, operand: Operand, kind: ScalarType, elements: 
     }
 
 
-def lower_load(lowering: Lowering) -> None:
-    """``ld``. Parameters of functions, and what they return, are registers.
-
-    Raises:
-        NotLowered: the core does not know its form.
-    """
+def _lower_load(lowering: Lowering) -> None:
+    """``ld``. Parameters of functions, and what they return, are registers."""
     instruction = lowering.instruction
     kind, operand = instruction.types[-1], instruction.sources[0]
-    results = flatten(instruction.destinations)
+    results = flatten(instruction.destinations) or [None]
     parameter = _find_parameter(lowering, operand)
     if parameter is not None:
         size = kind.natural_dtype.itemsize
         for number, result in enumerate(results):
             lowering.give(lowering.find_piece(parameter, number * size, size), result, kind)
         return
-    widths = {lowering.width(one) for one in results if isinstance(one, Register)}
     size = kind.natural_dtype.itemsize
-    if len(widths) != 1 or kind is ScalarType.PRED or min(widths) < size:
-        raise NotLowered
-    width = widths.pop()
+    width = max((lowering.width(one) for one in results if isinstance(one, Register)), default=size)
     places = [-1 if one is None else lowering.place_exactly(one, width) for one in results]
     fields = _describe(lowering, operand, kind, len(results))
     lowering.emit(
@@ -133,7 +125,7 @@ def lower_load(lowering: Lowering) -> None:
         kind=int(AccessKind.LOAD),
         is_signed=kind.is_signed,
         register_bytes=width,
-        places=places + [-1] * (2 * MOST_ELEMENTS - len(places)),
+        places=places + [-1] * (2 * LONGEST_VECTOR - len(places)),
     )
 
 
@@ -147,32 +139,21 @@ def _find_parameter(lowering: Lowering, operand: Operand) -> Symbol | None:
     return Symbol(base.name, base.offset_bytes + operand.offset_bytes)
 
 
-def lower_store(lowering: Lowering) -> None:
-    """``st``. What is handed over to functions, or returned by them, are registers.
-
-    Raises:
-        NotLowered: the core does not know its form.
-    """
+def _lower_store(lowering: Lowering) -> None:
+    """``st``. What is handed over to functions, or returned by them, are registers."""
     instruction = lowering.instruction
     kind = instruction.types[-1]
     values = flatten(instruction.sources[1:2])
-    if "async" in instruction.suffixes or kind is ScalarType.PRED:
-        raise NotLowered
     size = kind.natural_dtype.itemsize
     parameter = _find_parameter(lowering, instruction.sources[0])
     if parameter is not None:
         for number, value in enumerate(values):
             lowering.move(lowering.read(value, kind), lowering.find_piece(parameter, number * size, size), size)
         return
-    widths = {lowering.width(one) for one in values if isinstance(one, Register)}
-    if len(widths) > 1 or (widths and min(widths) < size):
-        raise NotLowered
-    width = widths.pop() if widths else size
+    width = max((lowering.width(one) for one in values if isinstance(one, Register)), default=size)
     places = [
         lowering.place_exactly(one, width) if isinstance(one, Register) else lowering.read(one, kind) for one in values
     ]
-    if any(not isinstance(one, Register | Immediate) for one in values):
-        raise NotLowered
     fields = _describe(lowering, instruction.sources[0], kind, len(values))
     lowering.emit(
         STORE,
@@ -180,66 +161,30 @@ def lower_store(lowering: Lowering) -> None:
         kind=int(AccessKind.STORE),
         is_float=kind.storage_dtype.kind == "f",
         register_bytes=width,
-        places=places + [-1] * (2 * MOST_ELEMENTS - len(places)),
+        places=places + [-1] * (2 * LONGEST_VECTOR - len(places)),
     )
 
 
-def lower_atomic(lowering: Lowering) -> None:
-    """``atom`` and ``red`` of one value of 32 or 64 bits.
-
-    Raises:
-        NotLowered: the core does not know its form.
-    """
-    instruction = lowering.instruction
-    function = atomic_function(instruction)
-    if function is None or "async" in instruction.suffixes or function.type.bytes not in _ADDRESS_BYTES:
-        raise NotLowered
-    kind = function.type
-    number = _NUMBERS.get(function.name)
-    if number is None or kind not in (
-        ScalarType.U32,
-        ScalarType.S32,
-        ScalarType.U64,
-        ScalarType.S64,
-        ScalarType.F32,
-        ScalarType.F64,
-    ):
-        raise NotLowered
-    if kind.is_float:
-        if function.name != "add" or "ftz" in instruction.suffixes:
-            raise NotLowered
-        number = _ADD_FLOAT
-    elif kind.is_signed:
-        number += _SIGNED
-    parts = [flatten((operand,)) for operand in instruction.sources[1 : 1 + function.operands]]
-    if any(len(part) != 1 for part in parts) or len(parts) != function.operands:
-        raise NotLowered
-    sources = [_read_exactly(lowering, part[0], kind) for part in parts]
-    results = flatten(instruction.destinations)
-    if len(results) > 1:
-        raise NotLowered
-    result = results[0] if results else None
-    place = -1 if result is None else lowering.place_exactly(result, kind.bytes)
-    fields = _describe(lowering, instruction.sources[0], kind, 1) | {"is_strong": 1}
+def _lower_change(lowering: Lowering, change: Change) -> None:
+    """``atom``, ``red``, and what arrives at barriers."""
+    kind, results = change.type, flatten(lowering.instruction.destinations)
+    if change.meaning is not None:
+        (step,) = list_steps(change.meaning)
+        combination = FUNCTIONS + lowering.number(step.function)
+    elif kind.is_float:
+        combination = _ADD_FLOAT
+    else:
+        combination = _CHANGES[change.name] + (_SIGNED if kind.is_signed else 0)
+    values, *others = ([lowering.read(one, kind) for one in flatten((operand,))] for operand in change.operands)
+    found = [-1 if one is None else lowering.place_exactly(one, kind.bytes) for one in results]
+    places = values + [-1] * (LONGEST_VECTOR - len(values)) + found
+    fields = _describe(lowering, lowering.instruction.sources[0], kind, len(values)) | {"is_strong": 1}
     lowering.emit(
         ATOMIC,
         **fields,
-        kind=int(AccessKind.REDUCTION if result is None else AccessKind.ATOMIC),
-        combination=number,
-        b=sources[0],
-        c=sources[-1],
-        result=place,
+        kind=int(AccessKind.ATOMIC if max(found, default=-1) >= 0 else AccessKind.REDUCTION),
+        combination=combination,
+        c=others[0][0] if others else 0,
         register_bytes=kind.bytes,
+        places=places + [-1] * (2 * LONGEST_VECTOR - len(places)),
     )
-
-
-def _read_exactly(lowering: Lowering, operand: Operand | None, kind: ScalarType) -> int:
-    if isinstance(operand, Immediate):
-        return lowering.read(operand, kind)
-    return lowering.place_exactly(operand, kind.bytes)
-
-
-_LOWERERS: dict[str, Callable[[Lowering], None]] = {
-    "ld": lower_load, "ldu": lower_load, "st": lower_store,
-    "atom": lower_atomic, "red": lower_atomic, "mma": _lower_product, "wmma": _lower_product,
-}  # fmt: skip

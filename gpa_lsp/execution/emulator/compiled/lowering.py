@@ -23,7 +23,7 @@ from gpa_lsp.execution.emulator.semantics.model import Meaning
 Operation = dict[str, Any]
 
 
-class NotLowered(Exception):  # noqa: N818  (a step of numpy does it)
+class NotLowered(Exception):  # noqa: N818  (the instruction is refused by name)
     """The core has no such operation."""
 
 
@@ -207,7 +207,12 @@ class Lowering:
         """
         self._operations.append(self._build(code, is_guarded=is_guarded, **fields))
 
-    def _number(self, function: LaneFunction) -> int:
+    def number(self, function: LaneFunction) -> int:
+        """The number of a function of lanes.
+
+        Raises:
+            NotLowered: there are too many.
+        """
         found = OPERATIONS.number(function)
         if found == PYTHON:
             raise NotLowered
@@ -217,7 +222,7 @@ class Lowering:
         operation: Operation = {"instruction": self.static}
         if isinstance(code, LaneFunction):
             operation["exchanges"] = int(code.exchanges)
-            code = self._number(code)
+            code = self.number(code)
         guard = self._guard
         if guard is not None and is_guarded:
             operation |= {"guard": self._place(guard.slot), "is_negated": guard.is_negated, "counts": 1}

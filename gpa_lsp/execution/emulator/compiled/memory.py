@@ -1,6 +1,6 @@
 """An access or a divisor of all lanes that stand at an instruction: typed Python, which the core consists of.
 
-What is wrong with an access, or not known here, is left to numpy before anything has changed.
+Where something is wrong with an access, or not known here, numpy says it before anything has changed; what lanes may do nevertheless is done here.
 """
 
 from gpa_lsp.execution.emulator.compiled.addresses import (
@@ -65,8 +65,14 @@ def transfer(machine: CoreMachine, operation: Operation, space: s32) -> None:
         load(machine, operation, space)
     elif operation.code == ATOMIC:
         change_in_order(machine, operation, space)
-    elif space != IN_SHARED or machine.checks == 0:  # else they are there already
+    else:
         store(machine, operation, space)
+
+
+def transfer_lanes(machine: CoreMachine, space: s64) -> s64:
+    """Do the access at work by the lanes of the masks that were found to be allowed, at their addresses in a space."""
+    transfer(machine, machine.operations[machine.operation], s32(space))
+    return 0
 
 
 def access(machine: CoreMachine, operation: Operation) -> s32:
@@ -93,7 +99,8 @@ def access(machine: CoreMachine, operation: Operation) -> s32:
         note_shared(machine, operation)
     if machine.word_marks is not None and space not in (IN_SHARED, IN_LOCAL):
         mark(machine, operation)
-    transfer(machine, operation, space)
+    if not (is_checked and operation.code == STORE):  # else they are there already
+        transfer(machine, operation, space)
     return Stop.IDLE
 
 

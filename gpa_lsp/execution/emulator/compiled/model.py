@@ -7,7 +7,6 @@ import numpy as np
 
 from gpa_lsp.foundation.machine_code.types import Array, Pointer, Struct, s32, s64, u8, u32, u64
 
-MOST_ELEMENTS = 4
 LANES = 32
 
 
@@ -26,7 +25,9 @@ class Operation(Struct):
     b: s32
     c: s32
     exchanges: s32  # lanes read those of others
-    combination: s32  # of atomics: which
+    combination: (
+        s32  # of atomics: which, or FUNCTIONS and the number of a lane operation of the old value and the operand
+    )
     literal: s64  # what the operation makes of it
     space: s32  # of accesses, from here on
     elements: s32
@@ -38,7 +39,7 @@ class Operation(Struct):
     is_signed: s32
     region: s32  # the one its lanes went to last
     is_known: s32  # reads of what nobody wrote were reported
-    places: Array[s32, Literal[8]]  # of values, then of what else an atomic operation takes
+    places: Array[s32, Literal[16]]  # of values, then where atomic operations put what they found; -1 for none
     register_bytes: s32
 
 
@@ -135,7 +136,7 @@ class CoreMachine(Struct):
     chunk_marks: Pointer[u8]
     addresses: Pointer[u64]  # scratch, by lane
     masks: Pointer[u32]  # scratch, by warp
-    before: Pointer[u64]  # scratch, MOST_ELEMENTS by lane
+    before: Pointer[u64]  # scratch, LONGEST_VECTOR by lane
     # the trace
     traces_accesses: s64
     traces_branches: s64
@@ -234,4 +235,5 @@ ACCESSES, BRANCHES, ENTRIES = range(3)  # Kinds of rows
 COLUMNS = 7
 WARP, INSTRUCTION, EXECUTION, MASK, OTHER, BYTES, SPACE = range(COLUMNS)
 WIDE_COLUMNS = 5  # The first ones are of 32 bits, the others of 8
+FUNCTIONS = 1 << 8  # What makes of the old value what a lane operation does begins here
 FAILED = -1  # What a function gives that could not do it

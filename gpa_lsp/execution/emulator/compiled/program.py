@@ -24,8 +24,8 @@ from gpa_lsp.execution.emulator.compiled.lowering import (
 from gpa_lsp.execution.emulator.compiled.model import (
     ATOMIC,
     DIVISOR,
+    FUNCTIONS,
     LOAD,
-    MOST_ELEMENTS,
     OPERATION,
     PYTHON,
     SEGMENT,
@@ -35,6 +35,7 @@ from gpa_lsp.execution.emulator.compiled.model import (
 from gpa_lsp.execution.emulator.engine.fragments import BoundFunction, CallEdge, ClosingKind, Segment, Step
 from gpa_lsp.execution.emulator.engine.layout import ENDING, find_lives
 from gpa_lsp.execution.emulator.engine.machine import Machine
+from gpa_lsp.execution.emulator.semantics.model import LONGEST_VECTOR
 from gpa_lsp.foundation.records import ColumnRecord
 
 # Fields of operations that say -1 where there is none
@@ -107,7 +108,7 @@ def _tabulate(operations: list[Operation]) -> npt.NDArray[Any]:
     """Operations as the core reads them, and one more, so that there is a first one."""
     table = np.zeros(len(operations) + 1, OPERATION)
     for name in OPERATION.names or () if operations else ():
-        default = [-1] * (2 * MOST_ELEMENTS) if name == "places" else -1 if name in _NONE else 0
+        default = [-1] * (2 * LONGEST_VECTOR) if name == "places" else -1 if name in _NONE else 0
         table[name][: len(operations)] = [one.get(name, default) for one in operations]
     return table
 
@@ -159,7 +160,8 @@ class _Compiler:
         calls = len(self._functions) > 1
         core = find_core()
         ordered = {PYTHON, ATOMIC, *map(OPERATIONS.number, CLOCKS.values())}
-        core.prepare({one["code"] for one in self._operations})
+        changes = {one["combination"] - FUNCTIONS for one in self._operations if one.get("combination", 0) >= FUNCTIONS}
+        core.prepare({one["code"] for one in self._operations} | changes)
         return CompiledKernel(
             core=core,
             functions=self._functions,

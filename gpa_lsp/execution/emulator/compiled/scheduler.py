@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.code.ptx.model import SpecialRegister
+from gpa_lsp.code.ptx.model import Space, SpecialRegister
 from gpa_lsp.code.ptx.static_instructions import AccessKind, StaticInstruction
 from gpa_lsp.execution.emulator.compiled import translated
 from gpa_lsp.execution.emulator.compiled.calls import Calls
 from gpa_lsp.execution.emulator.compiled.lanes import CoreRows, LaneRegisters
-from gpa_lsp.execution.emulator.compiled.model import LANES, MOST_ELEMENTS, CoreMachine, End, Phase, Stop
+from gpa_lsp.execution.emulator.compiled.model import LANES, CoreMachine, End, Phase, Stop
 from gpa_lsp.execution.emulator.compiled.translated import PieceTable, Translation
 from gpa_lsp.execution.emulator.engine.arena import ARENA_BASE
 from gpa_lsp.execution.emulator.engine.barriers import Barriers
@@ -19,14 +19,17 @@ from gpa_lsp.execution.emulator.engine.binder import find_special
 from gpa_lsp.execution.emulator.engine.control import end_lanes
 from gpa_lsp.execution.emulator.engine.faults import find_thread
 from gpa_lsp.execution.emulator.engine.fragments import Barrier, Batch, Fragment, Segment, build_fragment
+from gpa_lsp.execution.emulator.engine.geometry import WarpSet
 from gpa_lsp.execution.emulator.engine.meter import BudgetReached
 from gpa_lsp.execution.emulator.engine.shared_checks import SharedChecks
-from gpa_lsp.execution.emulator.engine.values import pack_lanes
+from gpa_lsp.execution.emulator.engine.values import Value, pack_lanes
 from gpa_lsp.execution.emulator.model import FaultKind
+from gpa_lsp.execution.emulator.semantics.model import LONGEST_VECTOR
 
 PATIENCE = 256  # Segments with polling loads that may run before lanes that wait for longest get their turn
 LEAST_PATIENCE = 8
 _QUANTUM = 1 << 18  # Warp instructions after which time and cancellation are looked at: some milliseconds
+_ALL = np.uint32(0xFFFFFFFF)
 _ALIGNMENT = 32  # Of frames, in bytes
 _OF_BLOCKS = frozenset({"ctaid", "clusterid", "smid"})  # Special registers that differ from batch to batch
 _CHECKED = ("time", "unwritten", "warps_met", "oldest", "in_step", "has_writes", "has_reads", "has_losers")
@@ -60,7 +63,7 @@ class CoreColumns:
             "addresses": np.zeros(warps * LANES, np.uint64),
             "masks": np.zeros(warps, np.uint32),
             "held": np.zeros(warps, np.uint32),
-            "before": np.zeros(MOST_ELEMENTS * warps * LANES, np.uint64),
+            "before": np.zeros(LONGEST_VECTOR * warps * LANES, np.uint64),
             "slots": slots,
             "ranks": ranks,
         }
@@ -146,6 +149,7 @@ class CompiledScheduler:
         self._executions: npt.NDArray[np.uint32] = np.zeros((0, len(batch.root.ids)), np.uint32)
         self._core: Any = CoreMachine.c_type()
         self._place = np.frombuffer(memoryview(self._core).cast("B"), np.uint8)
+        batch.transfer = self._transfer
         warps = len(batch.root.ids)
         columns.begin()
         self._columns = columns
@@ -357,6 +361,14 @@ class CompiledScheduler:
         self.barriers = Barriers(batch, self.faults)
         self._push_all()
 
+    def _transfer(self, warps: WarpSet, space: Space, addresses: Value, mask: Value) -> None:
+        """Do the access that the core has left to its steps by lanes that may; addresses are from where the space begins."""
+        masks, places = self._columns.handed["masks"], self._columns.handed["addresses"].reshape(-1, LANES)
+        masks.fill(0)
+        masks[warps.ids] = _ALL if mask is None else pack_lanes(np.ascontiguousarray(mask))
+        places[warps.ids] = np.broadcast_to(addresses, (warps.lanes,)).reshape(-1, LANES)
+        self._kernel.core.call("transfer_lanes", self._place, int(space))
+
     def _send(self, number: int, rows: Any, masks: Any) -> None:
         columns = np.ascontiguousarray(rows, np.int64), np.ascontiguousarray(masks, np.uint32)
         self._kernel.core.call("send_lanes", self._place, number, *columns, len(masks))
@@ -527,5 +539,5 @@ def count_core_bytes(calls: Calls, warps: int) -> int:
     """What the frames, masks, counts and scratch of a batch hold."""
     tracer = calls.machine.tracer
     traced = 0 if tracer is None else tracer.number_count
-    per_warp = calls.frame_bytes + 4 * (len(calls.table) + traced) + (MOST_ELEMENTS + 1) * 8 * LANES
+    per_warp = calls.frame_bytes + 4 * (len(calls.table) + traced) + (LONGEST_VECTOR + 1) * 8 * LANES
     return warps * per_warp

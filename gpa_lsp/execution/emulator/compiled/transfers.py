@@ -14,22 +14,26 @@ from gpa_lsp.execution.emulator.compiled.addresses import (
     place_of,
 )
 from gpa_lsp.execution.emulator.compiled.model import (
+    FUNCTIONS,
     LANES,
     LOAD,
     STORE,
     CoreMachine,
     Operation,
 )
+from gpa_lsp.execution.emulator.semantics.model import LONGEST_VECTOR
 from gpa_lsp.foundation.machine_code.types import (
     Pointer,
     all_lanes,
     as_bits,
     as_float,
     bits_of,
+    call,
     f64,
     gather,
     lanes,
     lanes_of,
+    local,
     put,
     s32,
     s64,
@@ -47,6 +51,10 @@ WORD_SHIFT, CHUNK_SHIFT = 2, 9  # A chunk is no longer than what one instruction
 ADD, AND, OR, XOR, EXCHANGE, COMPARE_AND_SWAP, INCREMENT, DECREMENT, MIN, MAX, MIN_SIGNED, MAX_SIGNED, ADD_FLOAT = (
     range(13)
 )
+INIT, ARRIVE, ARRIVE_AND_DROP = range(13, 16)
+# Words of barriers: arrivals expected, pending ones, and the phase in the highest bit. Bytes of transactions are not counted: what would complete
+# them is not emulated.
+PENDING_SHIFT, COUNT_MASK, PHASE_SHIFT = 20, (1 << 20) - 1, 63
 
 
 def take(source, size):
@@ -264,9 +272,42 @@ def add_floats(size: s32, old: u64, value: u64) -> u64:
     return as_bits(as_float(old) + as_float(value))
 
 
-def change(operation: Operation, old: u64, value: u64, other: u64) -> u64:
+def arrive(word: u64, count: u64, drops: u32) -> u64:
+    """A barrier's word behind so many arrivals; those that drop out are not expected again."""
+    expected, pending = word & COUNT_MASK, word >> PENDING_SHIFT & COUNT_MASK
+    if drops != 0:
+        expected = expected - (count if count < expected else expected)
+    phase = word >> PHASE_SHIFT
+    left = pending - (count if count < pending else pending)
+    if left == 0:
+        left = expected
+        phase = phase ^ u64(1)
+    return expected | left << PENDING_SHIFT | phase << PHASE_SHIFT
+
+
+def call_function(machine: CoreMachine, operation: Operation, old: u64, value: u64) -> u64:
+    """What a lane operation makes of what one lane finds and what it brings."""
+    found, other = local(u8, 8 * LANES), local(u8, LANES)
+    of, by = local(u8, 8 * LANES), local(u8, 8 * LANES)
+    give(of, old, operation.element_bytes)
+    give(by, value, operation.element_bytes)
+    call(machine.functions[operation.combination - FUNCTIONS], found, other, of, by, of)
+    return take(found, operation.element_bytes)
+
+
+def change_further(machine: CoreMachine, operation: Operation, old: u64, value: u64) -> u64:
+    """What lane operations and arrivals at barriers make of it."""
+    what = operation.combination
+    if what >= FUNCTIONS:
+        return call_function(machine, operation, old, value)
+    return value | value << PENDING_SHIFT if what == INIT else arrive(old, value, what == ARRIVE_AND_DROP)
+
+
+def change(machine: CoreMachine, operation: Operation, old: u64, value: u64, other: u64) -> u64:
     """What an atomic operation makes of what it finds."""
     what = operation.combination
+    if what >= INIT:
+        return change_further(machine, operation, old, value)
     if what == ADD:
         return old + value
     if what == EXCHANGE:
@@ -306,15 +347,17 @@ def change_in_order(machine: CoreMachine, operation: Operation, space: s32) -> N
     size = operation.element_bytes
     for warp in range(machine.warps):
         for lane in bits_of(machine.masks[warp]):
-            at = place_of(machine, space, warp, lane)
-            old = take(at, size)
-            other = u64(0)
-            if operation.combination == COMPARE_AND_SWAP:
-                other = value_of(machine, operation, warp, lane, operation.c)
-            give(at, change(operation, old, value_of(machine, operation, warp, lane, operation.b), other), size)
-            if operation.result >= 0:
-                to = frame_of(machine, warp) + operation.result
-                give(to + lane * s64(operation.register_bytes), old, operation.register_bytes)
+            for element in range(operation.elements):
+                at = place_of(machine, space, warp, lane) + element * s64(size)
+                old = take(at, size)
+                value = value_of(machine, operation, warp, lane, operation.places[element])
+                other = u64(0)
+                if operation.combination == COMPARE_AND_SWAP:
+                    other = value_of(machine, operation, warp, lane, operation.c)
+                give(at, change(machine, operation, old, value, other), size)
+                result = operation.places[LONGEST_VECTOR + element]
+                if result >= 0:
+                    give(frame_of(machine, warp) + result + lane * s64(size), old, size)
 
 
 def choose_marks(size: u64, marks: u8) -> u8:

@@ -16,59 +16,6 @@ The views are arrays of the access's element type, one per element of a vector; 
 lanes, has the lanes that may access; the bad ones, bool[n] or None for none, wanted to and cannot: they read zero and store nothing."""
 
 
-class AddressMemo:
-    """What the addresses in a register came to last: accesses of the same register with different offsets need not work it out again.
-
-    Attributes:
-        users: accesses that share it.
-        low: lowest address of the lanes that access.
-        high: highest one.
-        bits: those that are set in any distance from the lowest one.
-        index: int64[n], distances in elements; for private memory with the start of each lane's own added.
-    """
-
-    __slots__ = ("_address", "_mask", "_shift", "bits", "high", "index", "low", "users")
-
-    def __init__(self, shift: int) -> None:
-        self.users = 0
-        self._shift = shift
-        self._address: Value = None
-        self._mask: Value = None
-        self.low = 0
-        self.high = 0
-        self.bits = 0
-        self.index: Value = None
-
-    def update(self, address: Value, mask: Value, base: Value) -> bool:
-        """Work it out, unless it is known.
-
-        Args:
-            mask: bool[n]; None for all lanes.
-        """
-        if address is self._address and mask is self._mask:
-            return True
-        lane = 0 if mask is None else int(mask.argmax())
-        if mask is not None and not mask[lane]:
-            return False
-        first = address[lane]
-        distance = (address - first).view(np.dtype(f"i{address.dtype.itemsize}"))
-        if mask is not None:
-            distance = np.where(mask, distance, distance.dtype.type(0))
-        lowest = int(distance.min())
-        if lowest:
-            distance = distance - distance.dtype.type(lowest)
-        self.low = int(first) + lowest
-        self.bits = int(np.bitwise_or.reduce(distance))
-        self.high = self.low + int(distance.max())
-        index = distance.astype(np.int64, copy=distance.dtype.itemsize == 8 and self._shift > 0)
-        if self._shift:
-            index >>= self._shift
-        if base is not None:
-            index = index + base
-        self.index, self._address, self._mask = index, address, mask
-        return True
-
-
 class Access:
     """A memory instruction, and the region of global memory it went to last.
 
@@ -83,18 +30,15 @@ class Access:
         shift: log2 of the element's bytes.
         align_mask: bits of an address that must be 0.
         is_strong: volatile, relaxed, acquire, release and atomic accesses: they do not race with each other.
-        memo: of the register its address is in; None when there is none.
-        view_start: where the views of the place found last begin in the block's shared memory of the batch, in elements.
         guess_base: address of the region it went to last, less the offset.
-        guess_start: address of that region.
         guess_space: of that region.
         guess_last: last offset in the region at which the access fits; -1 for none.
         guess_views: as in :data:`Place`.
     """
 
     __slots__ = (
-        "align_mask", "bytes", "dtype", "elements", "guess_base", "guess_last", "guess_space", "guess_start", "guess_views",
-        "instruction", "is_strong", "kind", "memo", "offset_bytes", "shift", "space", "view_start", "wide_offset",
+        "align_mask", "bytes", "dtype", "elements", "guess_base", "guess_last", "guess_space", "guess_views",
+        "instruction", "is_strong", "kind", "offset_bytes", "shift", "space", "wide_offset",
     )  # fmt: skip
 
     def __init__(
@@ -119,10 +63,7 @@ class Access:
         self.shift = dtype.itemsize.bit_length() - 1
         self.align_mask = self.bytes - 1
         self.is_strong = is_strong
-        self.memo: AddressMemo | None = None
-        self.view_start = 0
         self.guess_base = np.uint64(0)
-        self.guess_start = 0
         self.guess_space = space
         self.guess_last = -1
         self.guess_views: tuple[Value, ...] = ()

@@ -221,16 +221,6 @@ class Arena:
         return place
 
     def _resolve(self, access: Access, warps: WarpSet, address: Value, mask: Value) -> Place:
-        memo = access.memo
-        if memo is not None and memo.users > 1 and address.ndim and access.guess_last >= 0:
-            if memo.update(address, mask, None):
-                first = memo.low + access.offset_bytes
-                start = first - access.guess_start
-                fits = start >= 0 and start + memo.high - memo.low <= access.guess_last
-                if fits and not (first | memo.bits) & access.align_mask:
-                    place = start >> access.shift
-                    return tuple([view[place:] for view in access.guess_views]), memo.index, mask, None
-            return self._resolve_any(access, warps, address, mask)
         offset = address - access.guess_base
         if not offset.ndim:
             single = int(offset)
@@ -303,7 +293,6 @@ class Arena:
         region = self.regions[number]
         self._guessing.append(access)
         access.guess_base = np.uint64((region.base - access.offset_bytes) % (1 << 64))
-        access.guess_start = region.base
         access.guess_space = region.space
         access.guess_last = region.size_bytes - access.bytes
         access.guess_views = self._views_of(access, number, region.base - ARENA_BASE, region.size_bytes)

@@ -10,8 +10,8 @@ from msgspec import Struct
 from gpa_lsp.execution.emulator.engine.faults import FaultLog
 from gpa_lsp.execution.emulator.engine.fragments import Barrier, Batch, Dispatcher, End, Fragment, Frame, Segment
 from gpa_lsp.execution.emulator.engine.values import U32, Value, find_active_rows, pack_lanes
+from gpa_lsp.execution.emulator.engine.warp_group_products import GROUP_WARPS
 from gpa_lsp.execution.emulator.model import FaultKind
-from gpa_lsp.execution.emulator.operations.warp_group_products import GROUP_WARPS
 
 _BARRIERS = 16
 _ALL_LANES = np.uint32(0xFFFF_FFFF)

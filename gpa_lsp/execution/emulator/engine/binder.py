@@ -6,20 +6,17 @@ from typing import Any
 import numpy as np
 
 from gpa_lsp.code.ptx.model import (
-    Address,
     Immediate,
     Operand,
     Pair,
     PtxFunction,
     PtxInstruction,
     Register,
-    Space,
     SpecialRegister,
     Symbol,
     Vector,
 )
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.engine.accesses import Access, AddressMemo
 from gpa_lsp.execution.emulator.engine.fragments import Fragment, Step
 from gpa_lsp.execution.emulator.engine.geometry import Geometry
 from gpa_lsp.execution.emulator.engine.layout import Layout, Piece, make_constant
@@ -53,7 +50,6 @@ class Binder:
         self.guard: int | None = None
         self._after: list[Step] = []
         self._stored: dict[str, dict[Piece, int]] = {}
-        self._memos: dict[tuple[int, int, Space], AddressMemo] = {}
         self._returned: dict[str, dict[Piece, int]] = {}
         self.instruction = function.instructions[0]
 
@@ -105,17 +101,6 @@ class Binder:
         """Parts of a call's result: filled as the instructions that read them are bound."""
         found = self._returned[variable] = {}
         return found
-
-    def share_memo(self, access: Access, operand: Operand) -> None:
-        """Let accesses through one register share what its addresses come to."""
-        if access.space is Space.GENERIC or not isinstance(operand, Address) or not isinstance(operand.base, Register):
-            return
-        key = (operand.base.slot, access.shift, access.space)
-        memo = self._memos.get(key)
-        if memo is None:
-            memo = self._memos[key] = AddressMemo(access.shift)
-        memo.users += 1
-        access.memo = memo
 
     def check(self, operand: Operand | None, kind: ScalarType) -> None:
         """Refuse a source that cannot be read as a type.
@@ -251,8 +236,8 @@ class Binder:
             raise UnsupportedInstruction(f"special register %{operand.name}")
         if not callable(found):
             return self.layout.constant(found)
-        sample_dtype, read = found.dtype, found
-        slot = self.layout.temporary(sample_dtype)
+        read = found
+        slot = self.layout.temporary(U32)
 
         def step(fragment: Fragment) -> None:
             fragment.registers[slot] = read(fragment)
@@ -323,20 +308,8 @@ _LANE_MASKS: dict[str, Callable[[Value], Value]] = {
 }
 
 
-class Reader:
-    """Reads a special register that is not the same for all lanes at all times.
-
-    Attributes:
-        dtype: of what it gives.
-    """
-
-    def __init__(self, read: "Callable[[Fragment], Value]", dtype: "np.dtype[Any]" = U32) -> None:
-        self._read = read
-        self.dtype = dtype
-
-    def __call__(self, fragment: Fragment) -> Value:
-        """The value for all lanes of a fragment."""
-        return self._read(fragment)
+# Reads a special register that is not the same for all lanes: uint32
+Reader = Callable[[Fragment], Value]
 
 
 def find_special(operand: SpecialRegister, geometry: Geometry) -> "Value | Reader | None":
@@ -348,15 +321,16 @@ def find_special(operand: SpecialRegister, geometry: Geometry) -> "Value | Reade
     if axis == "w":
         return np.uint32(0)
     if name in ("tid", "ctaid"):
-        return _read_column(f"{name}.{axis}")
+        return lambda fragment: fragment.warps.column(f"{name}.{axis}")
     if name in _COLUMNS:
-        return _read_column(name)
+        return lambda fragment: fragment.warps.column(name)
     if name in _LANE_MASKS:
-        return _read_lane_mask(_LANE_MASKS[name])
+        change = _LANE_MASKS[name]
+        return lambda fragment: change(fragment.warps.column("lanemask_eq"))
     return _find_uniform(name, axis, geometry)
 
 
-def _find_uniform(name: str, axis: str, geometry: Geometry) -> Value | None:
+def _find_uniform(name: str, axis: str, geometry: Geometry) -> "Value | Reader | None":
     place = "xyz".index(axis) if axis in tuple("xyz") else -1
     values = {
         "ntid": geometry.block[place],
@@ -382,14 +356,6 @@ def _find_uniform(name: str, axis: str, geometry: Geometry) -> Value | None:
     if name in _ZEROS or name.startswith(("envreg", "pm")):
         return np.uint64(0) if name in ("gridid",) or name.endswith("_64") else np.uint32(0)
     if name == "clusterid":
-        return _read_column(f"ctaid.{axis}")
+        return lambda fragment: fragment.warps.column(f"ctaid.{axis}")
     found = values.get(name)
     return None if found is None else np.uint32(found)
-
-
-def _read_column(name: str) -> Reader:
-    return Reader(lambda fragment: fragment.warps.column(name))
-
-
-def _read_lane_mask(change: Callable[[Value], Value]) -> Reader:
-    return Reader(lambda fragment: change(fragment.warps.column("lanemask_eq")))

@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from gpa_lsp.code.ptx.model import PtxInstruction
+from gpa_lsp.code.ptx.model import PtxInstruction, Space
 from gpa_lsp.execution.emulator.engine.accesses import Access
 from gpa_lsp.execution.emulator.engine.faults import FaultLog
 from gpa_lsp.execution.emulator.engine.geometry import Blocks, Geometry, WarpSet
 from gpa_lsp.execution.emulator.engine.layout import Piece
 from gpa_lsp.execution.emulator.engine.private_memory import BatchMemory
-from gpa_lsp.execution.emulator.engine.values import WARP_LANES, Value, find_active_rows, pack_lanes
+from gpa_lsp.execution.emulator.engine.values import WARP_LANES, Value, pack_lanes
 
 Parts = dict[Piece, int]  # Of a parameter, those that are written or read: (offset, bytes) → slot
 
@@ -69,19 +69,21 @@ class Batch(Blocks):
     Attributes:
         memory: shared and local memory.
         checks: of races on shared memory; None when they are off.
+        transfer: does the access at work by some lanes of warps, at their addresses in a space.
     """
 
-    __slots__ = ("checks", "memory")
+    __slots__ = ("checks", "memory", "transfer")
 
     def __init__(self, geometry: Geometry, numbers: npt.NDArray[np.uint32], memory: BatchMemory) -> None:
         super().__init__(geometry, numbers)
         self.memory = memory
         self.checks: SharedWatch | None = None
+        self.transfer: Callable[[WarpSet, Space, Value, Value], None] = _nowhere
 
     def close(self) -> None:
         """Give back what it holds, now: it and its warps hold each other, and the next batch needs as much."""
         self.memory.close()
-        self.checks = None
+        self.checks, self.transfer = None, _nowhere
         del self.root
 
 
@@ -165,8 +167,8 @@ class Segment:
         self.closing: Closing | None = None
 
 
-def _nowhere(_scheduler: "Dispatcher", _fragment: "Fragment") -> None:
-    raise AssertionError("a segment without an end")
+def _nowhere(*_: object) -> None:
+    raise AssertionError("a segment without an end, or a batch that nobody runs")
 
 
 class BoundFunction:
@@ -307,11 +309,6 @@ class Fragment:
         self.registers = registers
         self.frame = frame
         self.segment = segment
-
-    @property
-    def warp_count(self) -> int:
-        """Warps with at least one of its lanes."""
-        return len(self.warps.ids) if self.mask is None else int(np.count_nonzero(find_active_rows(self.mask)))
 
     def active(self) -> Value:
         """Its mask, as an array in any case."""

@@ -10,7 +10,6 @@ from gpa_lsp.code.ptx.model import Address, Immediate, PtxInstruction, Register,
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.execution.emulator.engine.accesses import Access, Place
-from gpa_lsp.execution.emulator.engine.atomic_steps import bind_atomic, bind_copy_arrival, bind_mbarrier
 from gpa_lsp.execution.emulator.engine.binder import Binder, UnsupportedInstruction, flatten, read_as
 from gpa_lsp.execution.emulator.engine.fragments import Fragment
 from gpa_lsp.execution.emulator.engine.lane_steps import (
@@ -23,7 +22,9 @@ from gpa_lsp.execution.emulator.engine.memory_steps import (
     Finder,
     Resolver,
     bind_address,
+    bind_change,
     bind_load,
+    bind_mbarrier,
     bind_store,
     find_space,
     make_resolver,
@@ -53,7 +54,9 @@ _KEPT = np.array([0, 0xFF, 0xFFFF, 0xFFFFFF, 0xFFFFFFFF], np.uint32)  # Bits of 
 
 
 def bind_copy(binder: Binder) -> None:
-    """``cp.async`` of 4, 8 or 16 bytes per lane, and what commits, arrives and waits (nothing: the copy is done).
+    """``cp.async`` of 4, 8 or 16 bytes per lane, and what commits and waits (nothing: the copy is done).
+
+    An arrival without ``.noinc`` is expected in addition to the others, so that nothing changes.
 
     Raises:
         UnsupportedInstruction: bulk copies, tensor maps.
@@ -62,10 +65,10 @@ def bind_copy(binder: Binder) -> None:
     words = instruction.suffixes
     if words[:1] != ("async",) or "bulk" in words:
         raise UnsupportedInstruction
-    if words[1:3] == ("mbarrier", "arrive"):
-        bind_copy_arrival(binder)
+    if words[1:3] == ("mbarrier", "arrive") and "noinc" in words:
+        bind_change(binder)
         return
-    if not {"commit_group", "wait_group", "wait_all"}.isdisjoint(words):
+    if not {"mbarrier", "commit_group", "wait_group", "wait_all"}.isdisjoint(words):
         binder.finish()
         return
     target, source, size = instruction.sources[:3]
@@ -179,8 +182,8 @@ _BINDERS: dict[str, Callable[[Binder], None]] = {
     "ld": bind_load,
     "ldu": bind_load,
     "st": bind_store,
-    "atom": bind_atomic,
-    "red": bind_atomic,
+    "atom": bind_change,
+    "red": bind_change,
     "mbarrier": bind_mbarrier,
     "cp": bind_copy,
     "isspacep": bind_isspacep,

@@ -1,6 +1,6 @@
 """Loads and stores, and where the lanes of any memory instruction go: its space and its address operand."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -8,11 +8,18 @@ from gpa_lsp.code.ptx.model import Address, Operand, Register, Space, Symbol
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.execution.emulator.engine.accesses import Access, Place
-from gpa_lsp.execution.emulator.engine.binder import Binder, UnsupportedInstruction, flatten
-from gpa_lsp.execution.emulator.engine.fragments import Fragment, Step
+from gpa_lsp.execution.emulator.engine.binder import Binder, UnsupportedInstruction, flatten, read_as
+from gpa_lsp.execution.emulator.engine.fragments import Fragment
 from gpa_lsp.execution.emulator.engine.lane_steps import narrow_mask
+from gpa_lsp.execution.emulator.engine.tracing import list_places
 from gpa_lsp.execution.emulator.engine.values import U32, U64, Value
-from gpa_lsp.execution.emulator.semantics.model import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
+from gpa_lsp.execution.emulator.semantics.changes import find_change
+from gpa_lsp.execution.emulator.semantics.model import LOCAL_WINDOW, LONGEST_VECTOR, SHARED_WINDOW, WINDOW_BYTES
+
+# Takes addresses and mask, gives where lanes go, by space: each lane is in the mask of at most one place
+Resolver = Callable[[Fragment, Value, Value], list[tuple[Space, Place]]]
+# Gives the addresses of lanes without the instruction's offset: uint64 or uint32, over the lanes or uniform
+Finder = Callable[[Fragment], Value]
 
 
 def bind_load(binder: Binder) -> None:
@@ -22,84 +29,14 @@ def bind_load(binder: Binder) -> None:
         UnsupportedInstruction: an operand or type is of a kind it cannot have.
     """
     instruction = binder.instruction
-    kind = instruction.types[-1]
-    dtype = kind.natural_dtype
-    results = flatten(instruction.destinations)
-    operand = instruction.sources[0]
-    is_parameter = find_space(instruction.suffixes) is Space.PARAM
-    if is_parameter and _bind_parameter_load(binder, operand, results, kind):
-        return
-    find, offset = bind_address(binder, operand)
-    access = make_access(binder, AccessKind.LOAD, dtype, len(results), offset)
-    binder.share_memo(access, operand)
-    slots = [binder.write(result, kind) for result in results]
-    binder.steps.append(_make_load(binder, access, find, slots))
+    kind, operand = instruction.types[-1], instruction.sources[0]
+    results = flatten(instruction.destinations) or [None]
+    _check_registers(binder, results, kind.bytes)
+    if not _bind_parameter(binder, operand, binder.load_piece, kind, len(results)):
+        find, offset = bind_address(binder, operand)
+        access = make_access(binder, AccessKind.LOAD, kind.natural_dtype, len(results), offset)
+        _bind_access(binder, access, find, results=results)
     binder.finish()
-
-
-def _bind_parameter_load(binder: Binder, operand: Operand, results: list[Operand | None], kind: ScalarType) -> bool:
-    if not isinstance(operand, Address) or not isinstance(operand.base, Symbol):
-        return False
-    if binder.function.is_entry and binder.machine.is_kernel_parameter(operand.base.name):
-        return False
-    size = kind.natural_dtype.itemsize
-    start = operand.base.offset_bytes + operand.offset_bytes
-    for place, result in enumerate(results):
-        source = binder.load_piece(operand.base.name, start + place * size, size)
-        slot = binder.write(result, kind)
-        binder.steps.append(_copy_as(source, slot, kind))
-    binder.finish()
-    return True
-
-
-def _copy_as(source: int, result: int, kind: ScalarType) -> Step:
-    dtype = kind.storage_dtype
-
-    def step(fragment: Fragment) -> None:
-        value = fragment.registers[source]
-        fragment.registers[result] = value if value.dtype is dtype else value.view(dtype)
-
-    return step
-
-
-# Takes addresses and mask, gives where lanes go, by space: each lane is in the mask of at most one place
-Resolver = Callable[[Fragment, Value, Value], list[tuple[Space, Place]]]
-# Gives the addresses of lanes without the instruction's offset: uint64 or uint32, over the lanes or uniform
-Finder = Callable[[Fragment], Value]
-
-
-def _make_load(binder: Binder, access: Access, find: Finder, slots: list[int]) -> Step:
-    resolve, guard = make_resolver(binder, access), binder.guard
-    tracer = binder.machine.tracer
-    watched = access.space in (Space.SHARED, Space.GENERIC)
-    zero = access.dtype.type(0)
-
-    def step(fragment: Fragment) -> None:
-        mask = narrow_mask(fragment, guard)
-        address = find(fragment)
-        registers = fragment.registers
-        places = resolve(fragment, address, mask)
-        for number, (space, (views, index, allowed, bad)) in enumerate(places):
-            if watched and space is Space.SHARED and fragment.batch.checks is not None:
-                fragment.batch.checks.check_load(access, fragment, index, allowed)
-            if tracer is not None:
-                tracer.record(access, fragment, space, address, _join(allowed, bad))
-            for view, slot in zip(views, slots, strict=True):
-                value = view[index] if type(index) is int else view.take(index, mode="wrap")
-                if bad is not None:
-                    value = np.where(bad, zero, value)
-                if number:
-                    value = np.where(allowed if bad is None else allowed | bad, value, registers[slot])
-                registers[slot] = value
-        if not places:
-            for slot in slots:
-                registers[slot] = zero
-
-    return step
-
-
-def _join(allowed: Value, bad: Value) -> Value:
-    return allowed if bad is None else allowed | bad
 
 
 def bind_store(binder: Binder) -> None:
@@ -111,68 +48,153 @@ def bind_store(binder: Binder) -> None:
     instruction = binder.instruction
     if "async" in instruction.suffixes:
         raise UnsupportedInstruction("stores to other blocks of a cluster")
-    kind = instruction.types[-1]
+    kind, operand = instruction.types[-1], instruction.sources[0]
     values = flatten(instruction.sources[1:2])
-    operand = instruction.sources[0]
+    _check_registers(binder, values, kind.bytes)
     sources = [binder.read(value, kind) for value in values]
-    is_parameter = find_space(instruction.suffixes) is Space.PARAM
-    if is_parameter and isinstance(operand, Address) and isinstance(operand.base, Symbol):
-        _bind_parameter_store(binder, operand, operand.base, sources, kind)
-        return
-    find, offset = bind_address(binder, operand)
-    access = make_access(binder, AccessKind.STORE, kind.storage_dtype, len(sources), offset)
-    binder.share_memo(access, operand)
-    binder.steps.append(_make_store(binder, access, find, sources))
+    if not _bind_parameter(binder, operand, binder.store_piece, kind, len(values)):
+        find, offset = bind_address(binder, operand)
+        access = make_access(binder, AccessKind.STORE, kind.storage_dtype, len(values), offset)
+        _bind_access(binder, access, find, sources=sources)
     binder.finish()
 
 
-def _bind_parameter_store(binder: Binder, operand: Address, base: Symbol, sources: list[int], kind: ScalarType) -> None:
-    size = kind.natural_dtype.itemsize
-    start = base.offset_bytes + operand.offset_bytes
-    for place, source in enumerate(sources):
-        slot = binder.store_piece(base.name, start + place * size, size)
-        binder.steps.append(_store_piece(source, slot, binder.layout.dtypes[slot], binder.guard))
+def bind_change(binder: Binder) -> None:
+    """``atom``, ``red``, and arrivals at barriers: lanes one after the other.
+
+    Raises:
+        UnsupportedInstruction: a form that is not known.
+    """
+    instruction = binder.instruction
+    change = find_change(instruction)
+    if change is None:
+        raise UnsupportedInstruction
+    parts = [flatten((operand,)) for operand in change.operands]
+    results = flatten(instruction.destinations)
+    count = len(parts[0])
+    if any(len(part) != count for part in parts) or len(results) not in (0, count) or (count > 1 and len(parts) > 1):
+        raise UnsupportedInstruction("operands of this number")
+    for one in (one for part in parts for one in part):
+        binder.check(one, change.type)
+    _check_registers(binder, results, change.type.bytes, is_exact=True)
+    kind = AccessKind.REDUCTION if all(one is None for one in results) else AccessKind.ATOMIC
+    find, offset = bind_address(binder, instruction.sources[0])
+    access = make_access(binder, kind, change.type.natural_dtype, count, offset)
+    _bind_access(binder, access, find, results=results)
     binder.finish()
 
 
-def _store_piece(source: int, slot: int, dtype: "np.dtype[np.generic]", guard: int | None) -> Step:
-    def step(fragment: Fragment) -> None:
-        registers = fragment.registers
-        value = registers[source]
-        value = value if value.dtype is dtype else value.view(dtype)
-        if guard is not None:
-            value = np.where(registers[guard], value, registers[slot])
-        registers[slot] = value
+def bind_mbarrier(binder: Binder) -> None:
+    """``mbarrier`` objects, as words of memory: expected arrivals, pending ones, and the phase in the highest bit.
 
-    return step
+    Raises:
+        UnsupportedInstruction: a form that is not known.
+    """
+    words = binder.instruction.suffixes
+    if words[:1] in (("inval",), ("expect_tx",)):
+        binder.finish()
+    elif words[:1] in (("test_wait",), ("try_wait",)):
+        _bind_wait(binder, has_parity="parity" in words)
+    else:
+        bind_change(binder)
 
 
-def _make_store(binder: Binder, access: Access, find: Finder, sources: list[int]) -> Step:
+_PHASE_SHIFT = 63
+
+
+def _bind_wait(binder: Binder, *, has_parity: bool) -> None:
+    """Whether the phase that a token (or parity) stands for has ended."""
+    instruction = binder.instruction
+    kind = ScalarType.U32 if has_parity else ScalarType.U64
+    token = binder.read(instruction.sources[1], kind)
+    find, offset = bind_address(binder, instruction.sources[0])
+    access = make_access(binder, AccessKind.LOAD, U64, 1, offset)
+    access.is_strong = True
+    result = binder.write(flatten(instruction.destinations)[0], ScalarType.PRED)
     resolve, guard = make_resolver(binder, access), binder.guard
-    tracer = binder.machine.tracer
-    watched = access.space in (Space.SHARED, Space.GENERIC)
-    dtype = access.dtype
+
+    def step(fragment: Fragment) -> None:
+        done: Value = np.bool_(False)
+        for _, (views, index, _, _) in resolve(fragment, find(fragment), narrow_mask(fragment, guard)):
+            word = views[0][index] if type(index) is int else views[0].take(index, mode="wrap")
+            phase = word >> np.uint64(_PHASE_SHIFT)
+            given = read_as(fragment, token, kind.storage_dtype)
+            asked = (given & given.dtype.type(1)).astype(np.uint64) if has_parity else given >> np.uint64(_PHASE_SHIFT)
+            done = phase != asked
+        fragment.registers[result] = done
+
+    binder.steps.append(step)
+    binder.finish()
+
+
+def _check_registers(
+    binder: Binder, operands: Sequence[Operand | None], size_bytes: int, *, is_exact: bool = False
+) -> None:
+    """Refuse registers that an access of elements of a size cannot have, and vectors that are too long.
+
+    Raises:
+        UnsupportedInstruction: one is narrower, or not as wide as the others.
+    """
+    widths = {binder.layout.dtypes[one.slot].itemsize for one in operands if isinstance(one, Register)}
+    if len(operands) > LONGEST_VECTOR or any(isinstance(one, Register) and one.selector for one in operands):
+        raise UnsupportedInstruction("vector of this kind")
+    if len(widths) > 1 or min(widths, default=size_bytes) < size_bytes or (is_exact and widths > {size_bytes}):
+        raise UnsupportedInstruction("registers of this width")
+
+
+def _bind_parameter(
+    binder: Binder, operand: Operand, find_piece: Callable[[str, int, int], int], kind: ScalarType, count: int
+) -> bool:
+    """Note the parts of a parameter that are accessed; False for all else than what functions are given and give."""
+    is_parameter = find_space(binder.instruction.suffixes) is Space.PARAM
+    if not is_parameter or not isinstance(operand, Address) or not isinstance(operand.base, Symbol):
+        return False
+    base, size = operand.base, kind.natural_dtype.itemsize
+    if binder.function.is_entry and binder.machine.is_kernel_parameter(base.name):
+        return False
+    for place in range(count):
+        find_piece(base.name, base.offset_bytes + operand.offset_bytes + place * size, size)
+    return True
+
+
+def _bind_access(
+    binder: Binder,
+    access: Access,
+    find: Finder,
+    *,
+    sources: Sequence[int] = (),
+    results: Sequence[Operand | None] = (),
+) -> None:
+    """Add the step of an access that something is wrong with: it says what; those lanes get zeros, and the others access memory.
+
+    Args:
+        sources: slots of what a store stores.
+    """
+    resolve, guard, tracer = make_resolver(binder, access), binder.guard, binder.machine.tracer
+    slots = [one.slot for one in results if isinstance(one, Register)]
+    zeros = [binder.layout.dtypes[slot].type(0) for slot in slots]
 
     def step(fragment: Fragment) -> None:
         mask = narrow_mask(fragment, guard)
-        address = find(fragment)
-        registers = fragment.registers
-        for space, (views, index, allowed, bad) in resolve(fragment, address, mask):
-            values = []
-            for source in sources:
-                value = registers[source]
-                values.append(value if value.dtype is dtype else value.view(dtype))
-            checks = fragment.batch.checks if watched and space is Space.SHARED else None
+        address, registers = find(fragment), fragment.registers
+        for space, place in resolve(fragment, address, mask):
+            views, index, allowed, bad = place
+            checks = fragment.batch.checks if space is Space.SHARED else None
             if checks is not None:
-                checks.check_store(access, fragment, index, allowed)
+                check = checks.check_load if access.kind is AccessKind.LOAD else checks.check_store
+                check(access, fragment, index, allowed)
             if tracer is not None:
-                tracer.record(access, fragment, space, address, _join(allowed, bad))
-            for view, value in zip(views, values, strict=True):
-                store_lanes(view, index, value, allowed)
-            if checks is not None:
+                tracer.record(access, fragment, space, address, allowed if bad is None else allowed | bad)
+            if bad is not None:
+                for slot, zero in zip(slots, zeros, strict=True):
+                    registers[slot] = zero
+                registers.write_back(bad)
+            fragment.batch.transfer(fragment.warps, space, list_places(access, space, address), allowed)
+            if checks is not None and sources:
+                values = [read_as(fragment, source, access.dtype) for source in sources]
                 checks.check_values(access, fragment, index, allowed, views=views, values=values)
 
-    return step
+    binder.steps.append(step)
 
 
 def store_lanes(view: Value, index: "Value | int", value: Value, mask: Value) -> None:

@@ -147,7 +147,6 @@ class BatchMemory:
     def _resolve(self, access: Access, warps: WarpSet, address: Value, mask: Value, area: "_Area") -> Place:
         base, size_bytes, space = area.base, area.size_bytes, area.space
         views = self._views_of(space, access)
-        access.view_start = 0
         last = size_bytes - access.bytes
         was_uniform = not address.ndim
         if was_uniform:
@@ -156,14 +155,6 @@ class BatchMemory:
                 index = base + np.int64(single >> access.shift)
                 return views, index if index.ndim else int(index), mask, None
             address = np.full(warps.lanes, single, np.uint32)
-        memo = access.memo
-        if memo is not None and memo.users > 1 and not was_uniform and memo.update(address, mask, base):
-            first = memo.low + access.offset_bytes
-            fits = first >= 0 and first + memo.high - memo.low <= last
-            if fits and not (first | memo.bits) & access.align_mask:
-                place = first >> access.shift
-                access.view_start = place
-                return tuple([view[place:] for view in views]), memo.index, mask, None
         if access.offset_bytes and not was_uniform:
             address = address + address.dtype.type(access.offset_bytes % (1 << 8 * address.dtype.itemsize))
         checked = address if mask is None else np.where(mask, address, address.dtype.type(0))

@@ -228,8 +228,6 @@ class SharedChecks:
         return [first if place == 0 else first + place for place in range(count)]
 
     def _unit_of(self, access: Access, index: Any) -> Any:
-        if access.view_start:
-            index = index + access.view_start
         if access.shift == self._shift:
             return index
         distance = access.shift - self._shift

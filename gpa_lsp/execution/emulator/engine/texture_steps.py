@@ -20,7 +20,6 @@ from gpa_lsp.execution.emulator.engine.machine import Machine, Texture
 from gpa_lsp.execution.emulator.engine.memory_steps import store_lanes
 from gpa_lsp.execution.emulator.engine.values import Value
 from gpa_lsp.execution.emulator.model import FaultKind
-from gpa_lsp.execution.emulator.operations.halves import widen
 from gpa_lsp.execution.emulator.semantics.modifiers import find_limits
 from gpa_lsp.execution.launches.model import TextureInput
 from gpa_lsp.foundation.records import ColumnRecord
@@ -465,8 +464,10 @@ def _read_texels(texture: TextureInput, index: Indexes, inside: npt.NDArray[np.b
 
 def _as_numbers(texels: npt.NDArray[Any], texture: TextureInput) -> Floats:
     """Texels as float64: halves widened, integers as fractions where the texture says so."""
-    if texture.element in (S.F16, S.BF16):
-        return widen(texture.element)(np.ascontiguousarray(texels).view(np.uint16)).astype(np.float64)  # type: ignore[no-any-return]
+    if texture.element is S.F16:
+        return texels.view(np.float16).astype(np.float64)
+    if texture.element is S.BF16:
+        return (texels.view(np.uint16).astype(np.uint32) << 16).view(np.float32).astype(np.float64)
     numbers = texels.astype(np.float64)
     if texture.reads_normalized and texture.element.is_integer:
         limit = float(find_limits(texture.element)[1])

@@ -93,6 +93,17 @@ def _list_calls(frame: Frame) -> tuple[int, ...]:
     return tuple(reversed(path))
 
 
+def list_places(access: Access, space: Space, address: Value) -> Value:
+    """Where in a space lanes access memory, by the addresses that they give: uint64, over the lanes or uniform."""
+    wide = address if address.dtype is U64 else address.astype(np.uint64)
+    moved = wide + access.wide_offset
+    if access.space is Space.GENERIC and space in WINDOWS:
+        return moved - np.uint64(WINDOWS[space])
+    return (
+        moved & _NARROW if space in WINDOWS and address.dtype is not U64 else moved
+    )  # as the instruction adds its offset
+
+
 _FULL = np.uint32(0xFFFFFFFF)
 WINDOWS = {Space.SHARED: SHARED_WINDOW, Space.LOCAL: LOCAL_WINDOW}  # Where generic addresses of a space begin
 _NARROW = np.uint64(0xFFFF_FFFF)
@@ -182,15 +193,7 @@ class Tracer:
         """
         if not self.settings.accesses or int(space) in self.settings.spaces_left_out or space is Space.PARAM:
             return
-        warps = fragment.warps
-        wide = address if address.dtype is U64 else address.astype(np.uint64)
-        moved = wide + access.wide_offset
-        if access.space is Space.GENERIC and space in WINDOWS:
-            moved = moved - np.uint64(WINDOWS[space])
-        elif space in WINDOWS and address.dtype is not U64:
-            moved = moved & _NARROW  # as the instruction adds its offset
-        if not moved.ndim:
-            moved = np.broadcast_to(moved, (warps.lanes,))
+        moved = np.broadcast_to(list_places(access, space, address), (fragment.warps.lanes,))
         self.record_addresses(access.instruction, fragment, space, size_bytes=access.bytes, addresses=moved, mask=mask)
 
     def record_addresses(

@@ -25,9 +25,7 @@ from gpa_lsp.execution.emulator.engine.fragments import Fragment
 from gpa_lsp.execution.emulator.engine.lane_steps import guarded_mask
 from gpa_lsp.execution.emulator.engine.machine import Machine
 from gpa_lsp.execution.emulator.engine.values import BOOL, U32, U64, WARP_LANES, Value
-from gpa_lsp.execution.emulator.model import FaultKind
-from gpa_lsp.execution.emulator.operations.matrix_numbers import multiply_floats, multiply_integers, pack, unpack
-from gpa_lsp.execution.emulator.operations.warp_group_products import (
+from gpa_lsp.execution.emulator.engine.warp_group_products import (
     GROUP_WARPS,
     UNIT_BYTES,
     WARP_ROWS,
@@ -35,8 +33,13 @@ from gpa_lsp.execution.emulator.operations.warp_group_products import (
     arrange,
     find_rows,
     has_base_offset,
+    multiply_floats,
+    multiply_integers,
+    pack,
     read_product,
+    unpack,
 )
+from gpa_lsp.execution.emulator.model import FaultKind
 from gpa_lsp.execution.emulator.semantics.matrix_layouts import BITS, left_fragment, register_type, sum_fragment
 from gpa_lsp.foundation.numbers import format_count
 from gpa_lsp.foundation.records import ColumnRecord

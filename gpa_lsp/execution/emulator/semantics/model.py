@@ -16,6 +16,7 @@ S = ScalarType
 SHARED_WINDOW = 0x7FFD_0000_0000  # Generic address of the first byte of a block's own shared memory
 LOCAL_WINDOW = 0x7FFE_0000_0000  # Generic address of the first byte of a thread's own local memory
 WINDOW_BYTES = 1 << 32
+LONGEST_VECTOR = 8  # Elements that an instruction accesses at once
 
 
 class Meaning(Struct, frozen=True, kw_only=True):
@@ -53,11 +54,6 @@ def of_one(kind: ScalarType, sources: int, value: str) -> Meaning:
 def name_bits(kind: ScalarType) -> str:
     """The unsigned integer of typed Python that a value of a type is stored as."""
     return f"u{8 * kind.bytes}"
-
-
-def name_number(kind: ScalarType) -> str:
-    """The number of typed Python that a value of an integer type, f32 or f64 is."""
-    return kind.value if kind.value[0] in "usf" and kind not in (S.F16, S.F16X2) else name_bits(kind)
 
 
 def find_word(instruction: PtxInstruction, words: "tuple[str, ...] | dict[str, object] | frozenset[str]") -> str | None:

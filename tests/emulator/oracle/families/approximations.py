@@ -11,9 +11,9 @@ import numpy as np
 
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.operations.single import finish, keep_high_word
 from gpa_lsp.execution.emulator.semantics.modifiers import find_type
 from tests.emulator.oracle.model import Family, LaneOperation, same_types
+from tests.emulator.oracle.single import finish, keep_high_word
 
 Function = Callable[..., Any]
 S = ScalarType

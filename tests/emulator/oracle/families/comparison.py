@@ -10,10 +10,10 @@ import numpy as np
 
 from gpa_lsp.code.ptx.model import Pair, PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.operations.single import flush
 from gpa_lsp.execution.emulator.semantics.modifiers import as_unsigned
 from tests.emulator.oracle.comparing import find_combination, find_comparison
 from tests.emulator.oracle.model import Family, LaneOperation
+from tests.emulator.oracle.single import flush
 
 
 def build_select(kind: ScalarType) -> Callable[[Any, Any, Any], Any]:

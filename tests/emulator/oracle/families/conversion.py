@@ -10,12 +10,12 @@ import numpy as np
 
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.operations.directed import add_double, round_to_single
-from gpa_lsp.execution.emulator.operations.halves import encode, narrow, round_to_format, widen
-from gpa_lsp.execution.emulator.operations.lanes import over_lanes
-from gpa_lsp.execution.emulator.operations.single import canonicalise, flush, saturate
 from gpa_lsp.execution.emulator.semantics.modifiers import ROUNDINGS, find_limits
+from tests.emulator.oracle.directed import add_double, round_to_single
+from tests.emulator.oracle.halves import encode, narrow, round_to_format, widen
+from tests.emulator.oracle.lanes import over_lanes
 from tests.emulator.oracle.model import Family, LaneOperation
+from tests.emulator.oracle.single import canonicalise, flush, saturate
 
 # Conversions between integers and floating point: the functions behind ``cvt``.
 #

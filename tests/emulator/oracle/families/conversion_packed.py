@@ -10,7 +10,8 @@ import numpy as np
 
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.operations.halves import (
+from gpa_lsp.execution.emulator.semantics.modifiers import ROUNDINGS
+from tests.emulator.oracle.halves import (
     FORMATS,
     decode_scale_table,
     decode_table,
@@ -20,8 +21,7 @@ from gpa_lsp.execution.emulator.operations.halves import (
     round_to_format,
     widen,
 )
-from gpa_lsp.execution.emulator.operations.lanes import over_lanes
-from gpa_lsp.execution.emulator.semantics.modifiers import ROUNDINGS
+from tests.emulator.oracle.lanes import over_lanes
 from tests.emulator.oracle.model import Family, LaneOperation
 
 Function = Callable[..., Any]

@@ -11,9 +11,9 @@ import numpy as np
 
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.operations.single import build_extreme, canonicalise, flush
 from gpa_lsp.execution.emulator.semantics.modifiers import find_type
 from tests.emulator.oracle.model import Family, LaneOperation, same_types
+from tests.emulator.oracle.single import build_extreme, canonicalise, flush
 
 Function = Callable[..., Any]
 S = ScalarType

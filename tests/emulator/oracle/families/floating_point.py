@@ -12,13 +12,13 @@ import numpy as np
 
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.operations import directed
-from gpa_lsp.execution.emulator.operations.halves import widen
-from gpa_lsp.execution.emulator.operations.lanes import over_lanes
-from gpa_lsp.execution.emulator.operations.single import canonicalise, finish, flush, keep_high_word, saturate
 from gpa_lsp.execution.emulator.semantics.modifiers import find_rounding, find_type
+from tests.emulator.oracle import directed
 from tests.emulator.oracle.exact_arithmetic import DOUBLE, SINGLE
+from tests.emulator.oracle.halves import widen
+from tests.emulator.oracle.lanes import over_lanes
 from tests.emulator.oracle.model import Family, LaneOperation, same_types
+from tests.emulator.oracle.single import canonicalise, finish, flush, keep_high_word, saturate
 
 Function = Callable[..., Any]
 S = ScalarType

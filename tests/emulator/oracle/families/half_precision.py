@@ -10,10 +10,10 @@ import numpy as np
 
 from gpa_lsp.code.ptx.model import Pair, PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.operations.halves import build_half
-from gpa_lsp.execution.emulator.operations.lanes import by_parts, over_lanes
 from gpa_lsp.execution.emulator.semantics.modifiers import find_type
 from tests.emulator.oracle.comparing import find_combination, find_comparison
+from tests.emulator.oracle.halves import build_half
+from tests.emulator.oracle.lanes import by_parts, over_lanes
 from tests.emulator.oracle.model import Family, LaneOperation, same_types
 
 Function = Callable[..., Any]

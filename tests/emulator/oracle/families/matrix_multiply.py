@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from gpa_lsp.code.ptx.model import PtxInstruction, Vector
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.operations.matrix_numbers import multiply_floats, multiply_integers, pack, unpack
+from gpa_lsp.execution.emulator.engine.warp_group_products import multiply_floats, multiply_integers, pack, unpack
 from gpa_lsp.execution.emulator.semantics.matrix_layouts import (
     MatrixProduct,
     find_product,

@@ -10,11 +10,11 @@ import numpy as np
 
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.operations.lanes import by_parts, over_lanes
-from gpa_lsp.execution.emulator.operations.single import finish
 from gpa_lsp.execution.emulator.semantics.modifiers import find_rounding, find_type
 from tests.emulator.oracle.exact_arithmetic import SINGLE
+from tests.emulator.oracle.lanes import by_parts, over_lanes
 from tests.emulator.oracle.model import Family, LaneOperation, same_types
+from tests.emulator.oracle.single import finish
 
 Function = Callable[..., Any]
 S = ScalarType

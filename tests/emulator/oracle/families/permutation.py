@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.operations.lanes import over_lanes
 from gpa_lsp.execution.emulator.semantics.modifiers import find_literal
+from tests.emulator.oracle.lanes import over_lanes
 from tests.emulator.oracle.model import Family, LaneOperation
 
 Function = Callable[..., Any]

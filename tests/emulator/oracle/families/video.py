@@ -10,7 +10,7 @@ import numpy as np
 
 from gpa_lsp.code.ptx.model import Operand, PtxInstruction, Register
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.operations.lanes import over_lanes
+from tests.emulator.oracle.lanes import over_lanes
 from tests.emulator.oracle.model import Family, LaneOperation
 
 Function = Callable[..., Any]

@@ -11,10 +11,10 @@ from msgspec import Struct
 
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.operations.halves import build_half
-from gpa_lsp.execution.emulator.operations.lanes import by_parts
-from gpa_lsp.execution.emulator.operations.single import build_extreme, canonicalise, flush
 from gpa_lsp.execution.emulator.semantics.modifiers import as_unsigned
+from tests.emulator.oracle.halves import build_half
+from tests.emulator.oracle.lanes import by_parts
+from tests.emulator.oracle.single import build_extreme, canonicalise, flush
 
 Function = Callable[..., Any]
 S = ScalarType
@@ -28,9 +28,6 @@ class AtomicFunction(Struct, frozen=True, kw_only=True):
     evaluate: Function  # ``(old, *operands) -> new``, lane-wise; arrays or scalars of the type's natural dtype
     type: ScalarType  # of the value and of every operand. Where the sign does not matter it is the unsigned type of the width.
     operands: int = 1  # besides the old value: 2 for ``cas`` (compared, then new), else 1
-    # integers whose operands can be combined in any order before they are applied with the same function (not ``cas exch inc dec``, nor sums of
-    # floating-point numbers)
-    is_associative: bool = False
 
 
 def _increase(old: Any, limit: Any) -> Any:
@@ -77,11 +74,9 @@ def atomic_function(instruction: PtxInstruction) -> AtomicFunction | None:
     if kind.is_float:
         return _find_float(name, kind, instruction.suffixes)
     if name in _ASSOCIATIVE:
-        return AtomicFunction(name=name, evaluate=_ASSOCIATIVE[name], type=as_unsigned(kind), is_associative=True)
+        return AtomicFunction(name=name, evaluate=_ASSOCIATIVE[name], type=as_unsigned(kind))
     ordered = kind if kind.is_signed else as_unsigned(kind)
-    return AtomicFunction(
-        name=name, evaluate=np.minimum if name == "min" else np.maximum, type=ordered, is_associative=True
-    )
+    return AtomicFunction(name=name, evaluate=np.minimum if name == "min" else np.maximum, type=ordered)
 
 
 def _find_float(name: str, kind: ScalarType, words: tuple[str, ...]) -> AtomicFunction | None:

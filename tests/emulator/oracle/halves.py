@@ -13,8 +13,8 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.operations.directed import round_to_single
-from gpa_lsp.execution.emulator.operations.single import build_extreme, canonicalise, flush, saturate
+from tests.emulator.oracle.directed import round_to_single
+from tests.emulator.oracle.single import build_extreme, canonicalise, flush, saturate
 
 Function = Callable[..., Any]
 S = ScalarType

@@ -1,10 +1,11 @@
-"""What a ``wgmma.mma_async`` multiplies: :func:`read_product`.
+"""What a ``wgmma.mma_async`` multiplies: :func:`read_product`; where its matrices stand, and their elements as numbers.
 
 Source: PTX ISA 9.0, section 9.7.15.5.2 (shapes, types and operands of wgmma.mma_async).
 """
 
 import re
-from functools import lru_cache
+from collections.abc import Callable
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from msgspec import Struct
 
 from gpa_lsp.code.ptx.model import Immediate, Operand, PtxInstruction, Vector
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.operations.matrix_numbers import unpack
 from gpa_lsp.execution.emulator.semantics.matrix_layouts import BITS
 
 S = ScalarType
@@ -194,10 +194,89 @@ def arrange(words: npt.NDArray[np.uint32], kind: ScalarType, *, is_turned: bool)
         is_turned: as of :func:`find_rows`.
 
     Returns:
-        [x, lines, depth]: what :func:`.matrix_numbers.unpack` gives.
+        [x, lines, depth]: what :func:`unpack` gives.
     """
     count = len(words)
     if not is_turned:
         return unpack(words.reshape(count, -1, ROW_BYTES // 4), kind)
     elements = unpack(words, kind).reshape(count, -1, _TURNED_DEPTH, 8)
     return elements.transpose(0, 1, 3, 2).reshape(count, -1, _TURNED_DEPTH)
+
+
+# Elements of matrices: from registers to numbers and back.
+
+_TF32 = np.uint32(0xFFFF_E000)
+_HALF_NAN = np.uint16(0x7FFF)  # The canonical NaN of f16 and bf16
+
+
+def unpack(registers: Any, kind: ScalarType) -> Any:
+    """Registers [w, 32, r] → elements [w, 32, e]: float64 for floating point, small integers for integers, uint8 bits for B1."""
+    return _UNPACKERS[kind](np.ascontiguousarray(registers))
+
+
+def _unpack_nibbles(words: Any) -> Any:
+    octets = words.view(np.uint8)
+    return np.stack([octets & 0xF, octets >> 4], axis=-1).reshape(*octets.shape[:2], -1).view(np.int8)
+
+
+def _unpack_signed_nibbles(words: Any) -> Any:
+    nibbles = _unpack_nibbles(words)
+    return np.subtract(np.bitwise_xor(nibbles, np.int8(8)), np.int8(8))
+
+
+@cache
+def _list_e4m3() -> npt.NDArray[np.float64]:
+    """The value of every e4m3, which has no infinity: float64[256]."""
+    exponent, fraction = np.divmod(np.arange(128), 8)
+    values = np.ldexp(fraction + 8.0 * (exponent > 0), np.maximum(exponent, 1) - 10)
+    values[127] = np.nan
+    return np.concatenate([values, -values])
+
+
+_UNPACKERS: dict[ScalarType, Callable[[Any], Any]] = {
+    S.F64: lambda registers: registers,
+    S.F32: lambda registers: registers.astype(np.float64),
+    S.TF32: lambda words: np.bitwise_and(words, _TF32).view(np.float32).astype(np.float64),
+    S.F16: lambda words: words.view(np.float16).astype(np.float64),
+    S.BF16: lambda words: (words.view(np.uint16).astype(np.uint32) << 16).view(np.float32).astype(np.float64),
+    S.E4M3: lambda words: _list_e4m3()[words.view(np.uint8)],
+    S.E5M2: lambda words: (words.view(np.uint8).astype(np.uint16) << 8).view(np.float16).astype(np.float64),
+    S.S32: lambda words: words.view(np.int32),
+    S.U8: lambda words: words.view(np.uint8),
+    S.S8: lambda words: words.view(np.int8),
+    S.U4: _unpack_nibbles,
+    S.S4: _unpack_signed_nibbles,
+    S.B1: lambda words: np.unpackbits(words.view(np.uint8), axis=-1, bitorder="little"),
+}
+
+
+def pack(elements: Any, kind: ScalarType) -> Any:
+    """Elements [w, 32, e] of a result → registers [w, 32, r]: uint32, float32 or float64; NaNs are canonical."""
+    if kind is S.F64:
+        return elements
+    if kind is S.F32:
+        nan = np.uint32(0x7FFF_FFFF).view(np.float32)
+        return np.where(np.isnan(elements), nan, elements.astype(np.float32))
+    if kind is S.S32:
+        return elements.astype(np.int32).view(np.uint32)
+    bits = elements.astype(np.float16).view(np.uint16) if kind is S.F16 else _narrow_to_bfloat(elements)
+    return np.ascontiguousarray(np.where(np.isnan(elements), _HALF_NAN, bits)).view(np.uint32)
+
+
+def _narrow_to_bfloat(values: Any) -> Any:
+    """float64 → uint16 bits of bf16, by float32 rounded to odd, which can be rounded again as if it were exact."""
+    single = values.astype(np.float32)
+    back, bits = single.astype(np.float64), single.view(np.uint32)
+    odd = np.where((back != values) & np.isfinite(values), (bits - (np.abs(back) > np.abs(values))) | 1, bits)
+    return ((odd + 0x7FFF + (odd >> 16 & 1)) >> 16).astype(np.uint16)
+
+
+def multiply_floats(a: Any, b: Any, c: Any) -> Any:
+    """[w, m, k] · [w, k, n] + [w, m, n] in float64."""
+    return np.add(np.matmul(a, b), c)
+
+
+def multiply_integers(a: Any, b: Any, c: Any, *, clamps: bool) -> Any:
+    """Exact products of small integers (by float64, which holds them) and sums in int64; modulo 2^32 or clamped to int32."""
+    total = c + np.rint(np.matmul(a.astype(np.float64), b.astype(np.float64))).astype(np.int64)
+    return np.clip(total, -(2**31), 2**31 - 1) if clamps else total
