@@ -1,1 +1,1 @@
-"""Answers about a document: what is known of its lines, as records of our own. Free of the protocol, which turns them into messages."""
+"""Answers about a document: what is known of its lines, in the types of the protocol. Free of the server, which sends them."""

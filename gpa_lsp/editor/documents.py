@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from lsprotocol.types import TextDocumentContentChangeEvent
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
@@ -14,7 +15,6 @@ from gpa_lsp.editor.lines.finder import may_show_unverified
 from gpa_lsp.editor.lines.index import MeasuredText, index_lines
 from gpa_lsp.editor.lines.places import PlaceFinder
 from gpa_lsp.editor.lines.positions import UnitCounter
-from gpa_lsp.editor.model import TextChange
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.snapshot import Snapshot
 from gpa_lsp.editor.text_changes import EditedText
@@ -125,7 +125,7 @@ class Documents:
                 del document.saved[next(iter(document.saved))]
             document.is_view_current = False
 
-    def change(self, uri: str, changes: Sequence[TextChange], version: int | None) -> bool:
+    def change(self, uri: str, changes: Sequence[TextDocumentContentChangeEvent], version: int | None) -> bool:
         """The document's text was changed. Nobody is told yet: the person is typing."""
         document = self._open.get(uri)
         if document is None:

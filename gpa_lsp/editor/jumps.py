@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from lsprotocol.types import CallHierarchyIncomingCall, CallHierarchyOutgoingCall, Location
+
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.lines.index import CauseLine
 from gpa_lsp.editor.lines.names import name_line
 from gpa_lsp.editor.lines.places import Counterpart, describe_counterpart, gather_counterparts
 from gpa_lsp.editor.lines.positions import Positions, UnitCounter
-from gpa_lsp.editor.model import ChainLink, Jump, Location
+from gpa_lsp.editor.model import Jump
 from gpa_lsp.editor.sass import chains as of_instructions
 from gpa_lsp.editor.sass import jumps as sass_jumps
 from gpa_lsp.editor.sass.chains import InstructionStep
@@ -151,13 +153,13 @@ class _RowFinder:
         return Location(uri=uri, range=positions.find_span(*document.find_place(row)))
 
 
-def list_incoming(session: SessionView, data: object) -> list[ChainLink] | None:
+def list_incoming(session: SessionView, data: object) -> list[CallHierarchyIncomingCall] | None:
     """What an item's line or instruction waits for, most samples first; None for an item that is none of ours or is not there any more."""
     found = of_instructions.list_incoming(session, data)
     return of_lines.list_incoming(session, data) if found is None else found
 
 
-def list_outgoing(session: SessionView, data: object) -> list[ChainLink] | None:
+def list_outgoing(session: SessionView, data: object) -> list[CallHierarchyOutgoingCall] | None:
     """Lines and instructions that wait for an item's, most samples first; None for an item that is none of ours or is not there any more."""
     found = of_instructions.list_outgoing(session, data)
     return of_lines.list_outgoing(session, data) if found is None else found

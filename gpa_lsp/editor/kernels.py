@@ -1,23 +1,25 @@
 """Kernels by a part of their name, and where a kernel as a whole is: its definition where the source is on this machine, else its SASS document."""
 
+from lsprotocol.types import Location, SymbolKind, WorkspaceSymbol
+
 from gpa_lsp.editor.lines.positions import span_line
-from gpa_lsp.editor.model import KernelSymbol, Location
 from gpa_lsp.editor.session_view import SessionView
 from gpa_lsp.editor.snapshot import VisibleKernel
 
 _MOST_SYMBOLS = 200
 
 
-def find_kernels(session: SessionView, query: str) -> list[KernelSymbol]:
+def find_kernels(session: SessionView, query: str) -> list[WorkspaceSymbol]:
     """The kernels whose name holds the query's characters in their order, those that hold it as it is first, then longest first."""
     query = query.strip().casefold()
     found = [shown for shown in session.snapshot.visible if is_subsequence(query, shown.name.casefold())]
     found.sort(key=lambda shown: query not in shown.name.casefold())
     return [
-        KernelSymbol(
+        WorkspaceSymbol(
             name=_name(shown),
             location=find_kernel_place(session, shown),
-            container=shown.profile.path.name,
+            kind=SymbolKind.Function,
+            container_name=shown.profile.path.name,
         )
         for shown in found[:_MOST_SYMBOLS]
     ]

@@ -1,113 +1,15 @@
-"""What answers about a document are made of: places, and what is said at them.
+"""What answers about a document are made of where the protocol has no type for it, or knows less: actions, jumps, marks.
 
-Lines count from 0 and columns in the code units that the client chose (UTF-16 where it did not choose), because that is how editors ask and are
-answered. :mod:`~gpa_lsp.editor.lines.positions` is the only place that counts them; everywhere else a line is 1-based, and a column does not exist.
+All else is of the protocol's own types (lsprotocol). Lines count from 0 there and columns in the code units that the client chose, because that is
+how editors ask and are answered. :mod:`~gpa_lsp.editor.lines.positions` is the only place that counts them; everywhere else a line is 1-based, and
+a column does not exist.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import Any
 
+from lsprotocol.types import Command, Location, TextEdit
 from msgspec import Struct
-
-
-class Position(Struct, frozen=True):
-    """Between two characters of a document."""
-
-    line: int  # from 0
-    character: int  # code units before it on its line
-
-
-class Range(Struct, frozen=True):
-    """Some of a document's text."""
-
-    start: Position  # before its first character
-    end: Position  # behind its last one
-
-
-class Location(Struct, frozen=True, kw_only=True):
-    """Some of the text of a document, which need not be open."""
-
-    uri: str  # the document, as the client writes it where it has it open
-    range: Range  # in it
-
-
-class TextChange(Struct, frozen=True, kw_only=True):
-    """What a person did to the text of an open document."""
-
-    range: Range | None  # what was replaced; None for the whole text
-    text: str  # instead of it
-
-
-class TextEdit(Struct, frozen=True, kw_only=True):
-    """What may be done to the text of a document."""
-
-    range: Range  # what is replaced
-    new_text: str  # instead of it
-
-
-class CommandCall(Struct, frozen=True, kw_only=True):
-    """A command with its arguments, for a person to run."""
-
-    title: str  # what it is called where it is offered
-    command: str  # its name
-    arguments: tuple[Any, ...] = ()  # plain JSON
-
-
-class Lens(Struct, frozen=True, kw_only=True):
-    """A line above a line of the document."""
-
-    range: Range  # where it stands
-    command: CommandCall  # what it says, and what a click on it does
-
-
-class LabelPart(Struct, frozen=True, kw_only=True):
-    """Some of the words of a hint."""
-
-    value: str  # the words
-    tooltip: str | None = None  # what is said of them when they are pointed at
-    location: Location | None = None  # where they lead
-
-
-class Hint(Struct, frozen=True, kw_only=True):
-    """A few words behind the text of a line."""
-
-    position: Position  # where they stand; they keep a distance from the text before them
-    label: str | tuple[LabelPart, ...]  # the words, in parts where some of them lead somewhere
-    tooltip: str | None = None  # what is said of them when they are pointed at
-
-
-class Hover(Struct, frozen=True, kw_only=True):
-    """What is said of what a cursor points at."""
-
-    text: str  # Markdown
-    range: Range  # what it is about
-
-
-class DiagnosticSeverity(Enum):
-    """How loud a diagnostic is."""
-
-    ERROR = "error"
-    WARNING = "warning"
-    INFORMATION = "information"
-    HINT = "hint"
-
-
-class RelatedPlace(Struct, frozen=True, kw_only=True):
-    """A place a diagnostic has to do with."""
-
-    location: Location  # the place
-    message: str  # what happens there
-
-
-class Diagnostic(Struct, frozen=True, kw_only=True):
-    """What a person should know of a line."""
-
-    range: Range  # its text
-    severity: DiagnosticSeverity  # how loud
-    code: str | None  # what kind of thing it is, in a word or two; None where nobody knows
-    message: str  # what is to be known
-    related: tuple[RelatedPlace, ...] = ()  # other places it has to do with
 
 
 class ActionKind(Enum):
@@ -134,84 +36,10 @@ class Action(Struct, frozen=True, kw_only=True):
     title: str  # what it is called where it is offered
     kind: ActionKind  # what it is
     # of documents, by URI; None for one that runs a command, and where they come later
-    edits: Mapping[str, tuple[TextEdit, ...]] | None = None
-    command: CommandCall | None = None  # what it runs; None for one that edits
+    edits: Mapping[str, Sequence[TextEdit]] | None = None
+    command: Command | None = None  # what it runs; None for one that edits
     is_preferred: bool = False  # nobody would choose another one
     verification: Verification | None = None  # what is known of it; None where nothing is tried
-
-
-class SymbolKind(Enum):
-    """What a part of a document is."""
-
-    FUNCTION = "function"
-    EVENT = "event"  # A loop, or a call: where something happens many times
-    BLOCK = "block"
-
-
-class Symbol(Struct, frozen=True, kw_only=True):
-    """A part of a document with a name."""
-
-    name: str  # its name
-    detail: str | None  # a few words beside it; None for none
-    kind: SymbolKind  # what it is
-    range: Range  # all of it
-    selection_range: Range  # the line it begins with
-    children: tuple["Symbol", ...] = ()  # the parts of it
-
-
-class KernelSymbol(Struct, frozen=True, kw_only=True):
-    """A kernel, wherever it is."""
-
-    name: str  # its name, and its time where that is known
-    location: Location  # its definition, or its SASS document
-    container: str  # the profile it was found in
-
-
-class FoldKind(Enum):
-    """What can be folded away."""
-
-    COMMENT = "comment"
-    REGION = "region"
-
-
-class Fold(Struct, frozen=True, kw_only=True):
-    """Lines that can be folded away."""
-
-    start_line: int  # the one that stays; from 0
-    end_line: int  # the last one that goes
-    kind: FoldKind  # what they are
-
-
-class HighlightKind(Enum):
-    """What is done at a highlighted place."""
-
-    TEXT = "text"
-    READ = "read"
-    WRITE = "write"
-
-
-class Highlight(Struct, frozen=True, kw_only=True):
-    """A place that has to do with what a cursor points at."""
-
-    range: Range  # the place
-    kind: HighlightKind  # what is done there
-
-
-class ChainItem(Struct, frozen=True, kw_only=True):
-    """A line or an instruction in a chain of defs and uses, which editors show as a call hierarchy."""
-
-    name: str  # what it is called in a list
-    uri: str  # its document
-    range: Range  # its text
-    detail: str  # a few words beside it
-    data: Mapping[str, Any]  # plain JSON by which it is known again when the client asks for its neighbours
-
-
-class ChainLink(Struct, frozen=True, kw_only=True):
-    """A neighbour in such a chain."""
-
-    item: ChainItem  # the neighbour
-    ranges: tuple[Range, ...]  # where what is defined there, or used here, stands
 
 
 class Jump(Struct, frozen=True, kw_only=True):

@@ -7,8 +7,9 @@ knows three line ends.
 import re
 from collections.abc import Sequence
 
+from lsprotocol.types import Position, Range, TextDocumentContentChangeEvent, TextDocumentContentChangePartial
+
 from gpa_lsp.editor.lines.positions import UnitCounter
-from gpa_lsp.editor.model import Position, Range, TextChange
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
@@ -37,14 +38,14 @@ class EditedText:
             self._text = "".join(self._lines or ())
         return self._text
 
-    def apply(self, changes: Sequence[TextChange]) -> None:
+    def apply(self, changes: Sequence[TextDocumentContentChangeEvent]) -> None:
         """Apply a client's changes, one after the other.
 
         Positions behind a line's end mean its end, lines behind the last one the end of the text, and a range that ends before it starts is read
         the other way round: a client's slip must not cost the document.
         """
         for change in changes:
-            if change.range is not None:
+            if isinstance(change, TextDocumentContentChangePartial):
                 self._replace(change.range, change.text)
             else:
                 self._text, self._lines = change.text, None
@@ -66,7 +67,7 @@ class EditedText:
         )  # behind its line end there is nothing
 
 
-def apply_changes(text: str, changes: Sequence[TextChange], units: UnitCounter) -> str:
+def apply_changes(text: str, changes: Sequence[TextDocumentContentChangeEvent], units: UnitCounter) -> str:
     """The text after a client's changes, as :meth:`EditedText.apply` takes them; for a text that is not edited again and again."""
     edited = EditedText(text, units)
     edited.apply(changes)

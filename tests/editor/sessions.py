@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from lsprotocol.types import Location
 from msgspec.structs import replace
 from pygls.workspace import PositionCodec
 
@@ -11,7 +12,6 @@ from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.documents import Documents
 from gpa_lsp.editor.lines.places import PlaceFinder
 from gpa_lsp.editor.metrics import LineMetric
-from gpa_lsp.editor.model import Location
 from gpa_lsp.editor.sass.document import build_document
 from gpa_lsp.editor.sass.library import SassDocuments
 from gpa_lsp.editor.settings import Settings

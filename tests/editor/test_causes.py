@@ -3,9 +3,10 @@
 import pickle
 from typing import Any
 
+from lsprotocol.types import Diagnostic
+
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.kernel_page import describe_kernel
-from gpa_lsp.editor.model import Diagnostic
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.snapshot import measure_kernel
 from gpa_lsp.editor.source.diagnostics import list_diagnostics
@@ -80,7 +81,7 @@ def test_the_diagnostic_stands_on_the_causing_line() -> None:
 
 
 def test_the_lines_that_suffer_are_related() -> None:
-    (related,) = diagnostics(view())[5].related
+    (related,) = diagnostics(view())[5].related_information
     assert related.message == "60 samples wait here (long_scoreboard)"
     assert (related.location.uri, related.location.range.start.line) == ("file:///project/saxpy.cu", 5)
 
@@ -104,7 +105,7 @@ def test_stalls_without_a_cause_are_diagnosed_where_they_were_taken() -> None:
 def test_edits_move_diagnostic_and_related_lines_along() -> None:
     found = diagnostics(view("// new\n" + SOURCE))[6]
     assert found.message.endswith("(measured before your edits)")
-    (related,) = found.related
+    (related,) = found.related_information
     assert related.location.range.start.line == 6
 
 

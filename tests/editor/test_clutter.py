@@ -4,9 +4,9 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from lsprotocol.types import InlayHint
 
 from gpa_lsp.editor.document_view import DocumentView
-from gpa_lsp.editor.model import Hint
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.snapshot import LoadedProfile
 from gpa_lsp.editor.source.hints import MOST_CHARS, SCREEN_LINES, list_hints, thin_out
@@ -33,7 +33,7 @@ def view_of(profile: LoadedProfile, **settings: Any) -> DocumentView:
     return view
 
 
-def lines(hints: list[Hint]) -> list[int]:
+def lines(hints: list[InlayHint]) -> list[int]:
     return [hint.position.line + 1 for hint in hints]
 
 

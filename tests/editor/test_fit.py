@@ -1,10 +1,11 @@
 """Whether a text can be what was measured, and what is shown of one of which nobody can tell."""
 
 import pytest
+from lsprotocol.types import InlayHint
 from msgspec.structs import replace
 
 from gpa_lsp.editor.lines.anchors import judge_fit
-from gpa_lsp.editor.model import Freshness, Hint
+from gpa_lsp.editor.model import Freshness
 from gpa_lsp.editor.protocol.features.gpa_heat import list_heat
 from gpa_lsp.editor.settings import Settings, UnverifiedChoice
 from gpa_lsp.editor.snapshot import LoadedProfile
@@ -57,7 +58,7 @@ def profile(*, fits: bool = True) -> LoadedProfile:
     return replace(loaded, files={**loaded.files, "saxpy.cu": replace(doubt(), fits=fits)})
 
 
-def words(hint: Hint) -> str:
+def words(hint: InlayHint) -> str:
     return hint.label if isinstance(hint.label, str) else "".join(part.value for part in hint.label)
 
 

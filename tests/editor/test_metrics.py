@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from lsprotocol.types import InlayHint
 from msgspec.structs import replace
 
 from gpa_lsp.editor.document_view import DocumentView
@@ -12,7 +13,7 @@ from gpa_lsp.editor.hot_spots import list_hot_spots
 from gpa_lsp.editor.lines.marks import list_marks
 from gpa_lsp.editor.metric_offers import list_offers
 from gpa_lsp.editor.metrics import find_metric
-from gpa_lsp.editor.model import Hint, MarkKind
+from gpa_lsp.editor.model import MarkKind
 from gpa_lsp.editor.protocol.commands.choose_metric import choose_metric
 from gpa_lsp.editor.protocol.commands.list_metrics import list_metrics
 from gpa_lsp.editor.settings import Settings
@@ -53,7 +54,7 @@ def view(name: str, *, has_counts: bool = True, **settings: Any) -> DocumentView
     return found
 
 
-def read(hint: Hint) -> str:
+def read(hint: InlayHint) -> str:
     return hint.label if isinstance(hint.label, str) else "".join(part.value for part in hint.label)
 
 

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lsprotocol.types import Location, Position, Range
 from msgspec.structs import replace
 from pygls.workspace import PositionCodec
 
 from gpa_lsp.editor.lines import places as places_module
 from gpa_lsp.editor.lines.places import PlaceFinder, name_file
 from gpa_lsp.editor.lines.positions import Positions
-from gpa_lsp.editor.model import Location, Position, Range
 from gpa_lsp.editor.settings import UnverifiedChoice
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.report.line_map import split_lines

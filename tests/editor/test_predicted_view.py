@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from lsprotocol.types import Command, DiagnosticSeverity, TextEdit
 from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.diagnosis.analyses.access import REMEDIES, Pattern
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.kernel_page import MOST_LENS_CHARS
-from gpa_lsp.editor.model import Action, ActionKind, CommandCall, DiagnosticSeverity, TextEdit
+from gpa_lsp.editor.model import Action, ActionKind
 from gpa_lsp.editor.predicted.results import PredictedProblem, PredictedResult
 from gpa_lsp.editor.predicted.view import make_state
 from gpa_lsp.editor.protocol.safe_markdown import defuse
@@ -52,7 +53,7 @@ def hints(seen: DocumentView) -> list[tuple[int, str]]:
     return [(hint.position.line, str(hint.label)) for hint in list_hints(seen, 1, 99)]
 
 
-def lenses(seen: DocumentView) -> list[tuple[int, CommandCall]]:
+def lenses(seen: DocumentView) -> list[tuple[int, Command]]:
     return [(lens.range.start.line, lens.command) for lens in list_lenses(seen)]
 
 
@@ -165,14 +166,14 @@ def test_a_hover_says_who_calls_the_function_of_a_line() -> None:
 def test_costly_lines_are_information_and_faults_are_warnings() -> None:
     found = list_diagnostics(view())
     assert [(one.range.start.line, one.code, one.severity) for one in found] == [
-        (5, "emulated race-on-shared-memory", DiagnosticSeverity.WARNING),
-        (4, "emulated uncoalesced", DiagnosticSeverity.INFORMATION),
-        (5, "emulated bank-conflicts", DiagnosticSeverity.INFORMATION),
-        (4, "emulated divergence", DiagnosticSeverity.INFORMATION),
+        (5, "emulated race-on-shared-memory", DiagnosticSeverity.Warning),
+        (4, "emulated uncoalesced", DiagnosticSeverity.Information),
+        (5, "emulated bank-conflicts", DiagnosticSeverity.Information),
+        (4, "emulated divergence", DiagnosticSeverity.Information),
     ]
     assert all(one.message.endswith("(emulated)") for one in found)
     race, uncoalesced = found[0], found[1]
-    (related,) = race.related
+    (related,) = race.related_information
     assert (related.location.uri, related.location.range.start.line) == (SOURCE.as_uri(), 4)
     assert uncoalesced.message == (
         "Uncoalesced: stores of “x” take 16 sectors per request where 2 would do, strided by 64 bytes, 80 % of the kernel's sectors.\n"
@@ -183,8 +184,8 @@ def test_costly_lines_are_information_and_faults_are_warnings() -> None:
 @pytest.mark.parametrize(
     ("waiting", "severity", "words"),
     [
-        (60, DiagnosticSeverity.INFORMATION, " 60 % of the samples are stalled on this line (simulated)."),
-        (0, DiagnosticSeverity.HINT, " Hidden: 0 % of the samples are stalled on this line (simulated)."),
+        (60, DiagnosticSeverity.Information, " 60 % of the samples are stalled on this line (simulated)."),
+        (0, DiagnosticSeverity.Hint, " Hidden: 0 % of the samples are stalled on this line (simulated)."),
     ],
 )
 def test_findings_say_whether_their_line_is_waited_for(waiting: int, severity: DiagnosticSeverity, words: str) -> None:
@@ -213,7 +214,7 @@ def test_what_costs_little_is_no_diagnostic() -> None:
     assert codes(seen) == []
     ended = replace(RACE, kind="time budget reached", is_ending=True, other=None)
     (ending,) = list_diagnostics(view(replace(RESULT, accesses=(), branches=(), faults=(ended,))))
-    assert ending.severity == DiagnosticSeverity.INFORMATION
+    assert ending.severity == DiagnosticSeverity.Information
 
 
 def test_the_settings_bound_and_silence_diagnostics() -> None:
@@ -224,8 +225,8 @@ def test_the_settings_bound_and_silence_diagnostics() -> None:
 def test_lines_follow_edits_and_edited_lines_are_silent() -> None:
     shifted = view(text=f"#include <x>\n\n{TEXT}")
     assert [line for line, _ in codes(shifted)] == [7, 6, 7, 6]
-    race = next(one for one in list_diagnostics(shifted) if one.related)
-    assert race.related[0].location.range.start.line == 6
+    race = next(one for one in list_diagnostics(shifted) if one.related_information)
+    assert race.related_information[0].location.range.start.line == 6
     changed = view(text=TEXT.replace("8 * i", "9 * i"))
     assert [line for line, _ in codes(changed)] == [5, 5]
     assert describe_hover(changed, 5) is None
@@ -266,13 +267,15 @@ def test_problems_stand_in_the_description_and_point_there_from_the_source() -> 
     whole = PredictedProblem(severity=ProblemSeverity.NOTE, message="no GPU is known")
     result = PredictedResult(job=JOB, launches=(LAUNCH,), problems=(known, whole))
     (there,) = list_diagnostics(view(result, path=DESCRIPTION))
-    assert (there.range.start.line, there.severity) == (1, DiagnosticSeverity.WARNING)
+    assert (there.range.start.line, there.severity) == (1, DiagnosticSeverity.Warning)
     assert there.message == "argument n is missing"
     here, note = list_diagnostics(view(result))
-    assert (here.range.start.line, here.severity) == (1, DiagnosticSeverity.INFORMATION)
+    assert (here.range.start.line, here.severity) == (1, DiagnosticSeverity.Information)
     assert here.message == "k.launch.toml:2: argument n is missing (emulated)"
-    assert [(one.location.uri, one.location.range.start.line) for one in here.related] == [(DESCRIPTION.as_uri(), 1)]
-    assert note.severity == DiagnosticSeverity.HINT
+    assert [(one.location.uri, one.location.range.start.line) for one in here.related_information] == [
+        (DESCRIPTION.as_uri(), 1)
+    ]
+    assert note.severity == DiagnosticSeverity.Hint
     moved = view(result, f"# more\n\n{TOML}", path=DESCRIPTION)
     assert [one.range.start.line for one in list_diagnostics(moved)] == [3]
 

@@ -3,9 +3,9 @@
 import os
 from pathlib import Path
 
+from lsprotocol.types import TextDocumentContentChangeWholeDocument
 from msgspec.structs import replace
 
-from gpa_lsp.editor.model import TextChange
 from gpa_lsp.editor.settings import Settings, UnverifiedChoice
 from gpa_lsp.editor.snapshot import LoadedProfile
 from gpa_lsp.foundation.files import read_stamp
@@ -78,7 +78,7 @@ def test_measured_again_after_a_save_the_saved_text_counts(tmp_path: Path) -> No
     write(file, MEASURED, seconds=1000)
     session = Session(load(file), {str(file): MEASURED})
     uri = file.as_uri()
-    session.documents.change(uri, [TextChange(range=None, text=EDITED)], 2)
+    session.documents.change(uri, [TextDocumentContentChangeWholeDocument(text=EDITED)], 2)
     assert list_hot(session, file) == [3]
     write(file, EDITED, seconds=2000)
     session.documents.save(uri)

@@ -1,8 +1,8 @@
 """Def-use chains of source lines as a call hierarchy."""
 
 import pytest
+from lsprotocol.types import CallHierarchyItem, Position, Range
 
-from gpa_lsp.editor.model import ChainItem, Position, Range
 from gpa_lsp.editor.snapshot import LoadedProfile
 from gpa_lsp.editor.source.chains import list_incoming, list_outgoing, prepare
 from tests.editor.sessions import Session
@@ -26,25 +26,25 @@ PROFILE = make_profile(KERNEL, texts={"saxpy.cu": SOURCE, "scale.h": "a\nb\n"})
 URI = "file:///project/saxpy.cu"
 
 
-def start(line: int, text: str = SOURCE, profile: LoadedProfile = PROFILE) -> tuple[Session, ChainItem | None]:
+def start(line: int, text: str = SOURCE, profile: LoadedProfile = PROFILE) -> tuple[Session, CallHierarchyItem | None]:
     session = Session(profile, {"/project/saxpy.cu": text})
     view = session.view(URI)
     assert view is not None
     return session, prepare(view, line)
 
 
-def incoming(session: Session, item: ChainItem) -> list[ChainItem]:
+def incoming(session: Session, item: CallHierarchyItem) -> list[CallHierarchyItem]:
     calls = list_incoming(session, item.data)
     assert calls is not None
-    assert all(call.ranges == (call.item.range,) for call in calls)  # relative to the item they come from
-    return [call.item for call in calls]
+    assert all(call.from_ranges == (call.from_.range,) for call in calls)  # relative to the item they come from
+    return [call.from_ for call in calls]
 
 
-def outgoing(session: Session, item: ChainItem) -> list[ChainItem]:
+def outgoing(session: Session, item: CallHierarchyItem) -> list[CallHierarchyItem]:
     calls = list_outgoing(session, item.data)
     assert calls is not None
-    assert all(call.ranges == (item.range,) for call in calls)  # relative to the item that was asked about
-    return [call.item for call in calls]
+    assert all(call.from_ranges == (item.range,) for call in calls)  # relative to the item that was asked about
+    return [call.to for call in calls]
 
 
 def test_the_item_names_the_line_and_what_it_costs() -> None:

@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
+from lsprotocol.types import InlayHint
 
-from gpa_lsp.editor.model import Hint
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.snapshot import LoadedProfile
 from gpa_lsp.editor.source.hints import list_hints
@@ -28,18 +28,20 @@ def make(listing: str = LISTING, blame: str | None = BLAME) -> LoadedProfile:
     )
 
 
-def hints(text: str = SOURCE, profile: LoadedProfile | None = None, uri: str = URI, **settings: Any) -> dict[int, Hint]:
+def hints(
+    text: str = SOURCE, profile: LoadedProfile | None = None, uri: str = URI, **settings: Any
+) -> dict[int, InlayHint]:
     opened = {"/project/saxpy.cu": text, "/project/scale.h": "a\nb\n"}
     view = Session(profile or make(), opened, settings=Settings(**settings)).view(uri)
     assert view is not None
     return {hint.position.line + 1: hint for hint in list_hints(view, 1, 1000)}
 
 
-def words(hint: Hint) -> str:
+def words(hint: InlayHint) -> str:
     return hint.label if isinstance(hint.label, str) else "".join(part.value for part in hint.label)
 
 
-def links(hint: Hint) -> list[tuple[str, str, int]]:
+def links(hint: InlayHint) -> list[tuple[str, str, int]]:
     parts = [] if isinstance(hint.label, str) else hint.label
     return [
         (part.value, part.location.uri.rpartition("/")[2], part.location.range.start.line + 1)

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
+from lsprotocol.types import DiagnosticSeverity
 from msgspec.structs import replace
 
 from gpa_lsp.editor.document_view import DocumentView, OpenDocument, build_view
-from gpa_lsp.editor.model import DiagnosticSeverity
 from gpa_lsp.editor.settings import Settings, Severity
 from gpa_lsp.editor.snapshot import Snapshot
 from gpa_lsp.editor.source.diagnostics import list_diagnostics
@@ -76,8 +76,8 @@ def titles(seen: DocumentView) -> list[tuple[int, str]]:
 
 def test_findings_are_marked_static_and_loud_only_in_loops() -> None:
     first, second = list_diagnostics(view(take_result(None, make_result())))
-    assert (first.range.start.line, first.severity) == (4, DiagnosticSeverity.INFORMATION)
-    assert (second.range.start.line, second.severity) == (5, DiagnosticSeverity.HINT)
+    assert (first.range.start.line, first.severity) == (4, DiagnosticSeverity.Information)
+    assert (second.range.start.line, second.severity) == (5, DiagnosticSeverity.Hint)
     assert first.code == "static double-constants"
     assert first.message == "Values are widened. Write `0.5f`. (static)"
     assert second.message.endswith("(static, likely)")
@@ -157,7 +157,7 @@ def make_message(line: int | None, **changes: object) -> CompilerMessage:
 def test_errors_stand_at_their_place_and_name_the_compiler() -> None:
     result = make_result(has_failed=True, kernels=(), marks=(), messages=(make_message(5),))
     (error,) = list_diagnostics(view(take_result(None, result)))
-    assert error.severity == DiagnosticSeverity.ERROR
+    assert error.severity == DiagnosticSeverity.Error
     assert error.code == "NVRTC 13.0 20"
     assert (error.range.start.line, error.range.start.character, error.range.end.character) == (4, 8, 9)
 
@@ -169,12 +169,12 @@ def test_what_is_known_of_the_code_stays_while_it_does_not_compile() -> None:
     seen = view(bad, broken)
     assert titles(seen) == [(1, "18 registers · static · before your edits")]
     assert [(one.range.start.line, one.severity) for one in list_diagnostics(seen)] == [
-        (4, DiagnosticSeverity.INFORMATION),
-        (5, DiagnosticSeverity.HINT),
-        (0, DiagnosticSeverity.ERROR),
+        (4, DiagnosticSeverity.Information),
+        (5, DiagnosticSeverity.Hint),
+        (0, DiagnosticSeverity.Error),
     ]
     fixed = take_result(bad, make_result())
-    assert all(one.severity != DiagnosticSeverity.ERROR for one in list_diagnostics(view(fixed)))
+    assert all(one.severity != DiagnosticSeverity.Error for one in list_diagnostics(view(fixed)))
 
 
 INCLUDING = """\
@@ -188,11 +188,11 @@ INCLUDING = """\
 @pytest.mark.parametrize(
     ("line", "text", "has_flags", "severity"),
     [
-        (1, "kernels/tile.h: No such file or directory", True, DiagnosticSeverity.ERROR),
-        (1, "kernels/tile.h: No such file or directory", False, DiagnosticSeverity.INFORMATION),
-        (2, 'cannot open source file "cublas_v2.h"', True, DiagnosticSeverity.INFORMATION),
-        (3, 'cannot open source file "cublas_v2.h"', True, DiagnosticSeverity.INFORMATION),
-        (3, 'cannot open source file "cublas_v2.h"', False, DiagnosticSeverity.INFORMATION),
+        (1, "kernels/tile.h: No such file or directory", True, DiagnosticSeverity.Error),
+        (1, "kernels/tile.h: No such file or directory", False, DiagnosticSeverity.Information),
+        (2, 'cannot open source file "cublas_v2.h"', True, DiagnosticSeverity.Information),
+        (3, 'cannot open source file "cublas_v2.h"', True, DiagnosticSeverity.Information),
+        (3, 'cannot open source file "cublas_v2.h"', False, DiagnosticSeverity.Information),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("said", [ProblemSeverity.ERROR, ProblemSeverity.WARNING])
@@ -203,18 +203,18 @@ def test_a_header_that_only_we_may_lack_is_information_on_its_line(
     result = make_result(INCLUDING, has_failed=True, has_flags=has_flags, kernels=(), marks=(), messages=(message,))
     (found,) = list_diagnostics(view(take_result(None, result), INCLUDING))
     assert found.range.start.line == line - 1
-    if severity is DiagnosticSeverity.INFORMATION:
+    if severity is DiagnosticSeverity.Information:
         assert found.severity == severity
         assert found.message.startswith("Only the advisor's own compile is known to lack this header: ")
     else:
-        assert found.severity == {ProblemSeverity.ERROR: severity}.get(said, DiagnosticSeverity.WARNING)
+        assert found.severity == {ProblemSeverity.ERROR: severity}.get(said, DiagnosticSeverity.Warning)
 
 
 def test_a_header_that_a_header_lacks_stands_where_that_one_is_included() -> None:
     message = make_message(7, text="mpi.h: No such file or directory", column=None, path=Path("/project/wrapper.cuh"))
     result = make_result(INCLUDING, has_failed=True, kernels=(), marks=(), messages=(message,))
     (found,) = list_diagnostics(view(take_result(None, result), INCLUDING))
-    assert (found.range.start.line, found.severity) == (3, DiagnosticSeverity.INFORMATION)
+    assert (found.range.start.line, found.severity) == (3, DiagnosticSeverity.Information)
 
 
 def test_names_that_a_missing_header_may_declare_are_no_errors_of_the_code() -> None:
@@ -223,15 +223,15 @@ def test_names_that_a_missing_header_may_declare_are_no_errors_of_the_code() -> 
     wrong = make_message(4, text="expected a declaration", column=None)
     result = make_result(INCLUDING, has_failed=True, kernels=(), marks=(), messages=(missing, unknown, wrong))
     severities = [one.severity for one in list_diagnostics(view(take_result(None, result), INCLUDING))]
-    assert severities == [DiagnosticSeverity.INFORMATION, DiagnosticSeverity.INFORMATION, DiagnosticSeverity.ERROR]
+    assert severities == [DiagnosticSeverity.Information, DiagnosticSeverity.Information, DiagnosticSeverity.Error]
 
 
 @pytest.mark.parametrize(
     ("text", "severity"),
     [
-        ("nvcc failed: sh: 1: cicc: not found", DiagnosticSeverity.INFORMATION),
-        ("NVRTC 13.0 failed (invalid option): --gpu-architecture=compute_50", DiagnosticSeverity.INFORMATION),
-        ("ptxas error: Entry function 'k' uses too much shared data", DiagnosticSeverity.ERROR),
+        ("nvcc failed: sh: 1: cicc: not found", DiagnosticSeverity.Information),
+        ("NVRTC 13.0 failed (invalid option): --gpu-architecture=compute_50", DiagnosticSeverity.Information),
+        ("ptxas error: Entry function 'k' uses too much shared data", DiagnosticSeverity.Error),
     ],
 )
 def test_what_the_compiler_itself_lacks_is_no_error_of_the_code(text: str, severity: DiagnosticSeverity) -> None:
@@ -249,7 +249,7 @@ def test_notes_go_with_their_message_and_other_files_stand_on_the_first_line() -
     )
     result = make_result(has_failed=True, kernels=(), marks=(), messages=messages)
     first, second = list_diagnostics(view(take_result(None, result)))
-    assert [one.message for one in first.related] == ["declared here"]
+    assert [one.message for one in first.related_information] == ["declared here"]
     assert second.range.start.line == 0
     assert second.message == "/project/h.cuh:7: expected a ;"
 

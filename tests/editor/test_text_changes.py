@@ -11,8 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lsprotocol import types
 
-from gpa_lsp.editor.model import TextChange
-from gpa_lsp.editor.protocol import protocol_types
 from gpa_lsp.editor.protocol.wire import make_converter
 from gpa_lsp.editor.text_changes import EditedText, apply_changes
 from gpa_lsp.report.line_map import split_lines
@@ -23,12 +21,11 @@ CONVERTER = make_converter()
 ENCODING = st.sampled_from(sorted(ENCODINGS))
 
 
-def read_changes(changes: list[dict[str, Any]]) -> list[TextChange]:
+def read_changes(changes: list[dict[str, Any]]) -> list[types.TextDocumentContentChangeEvent]:
     """Changes as the server gets them from the wire."""
     document = {"uri": "file:///x", "version": 1}
     params = {"textDocument": document, "contentChanges": changes}
-    given = CONVERTER.structure(params, types.DidChangeTextDocumentParams).content_changes
-    return protocol_types.read_changes(given)
+    return CONVERTER.structure(params, types.DidChangeTextDocumentParams).content_changes
 
 
 def replace(start: tuple[int, int], end: tuple[int, int], text: str) -> dict[str, Any]:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from lsprotocol.types import InlayHint
 from msgspec.structs import replace
 
 from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.document_view import OpenDocument, build_view
 from gpa_lsp.editor.metrics import LineMetric, MetricKind
-from gpa_lsp.editor.model import Hint
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.source.hints import MOST_CHARS, list_hints
 from gpa_lsp.editor.timed.results import LaunchTime, SampleJob, SampleResult, TimedJob, TimedResult
@@ -49,7 +49,7 @@ def list_all(
     metric: MetricKind = MetricKind.USUAL,
     is_on: bool = True,
     abilities: Abilities | None = None,
-) -> Sequence[Hint]:
+) -> Sequence[InlayHint]:
     snapshot = make_snapshot(make_profile(build_kernel(listing), texts={"k.cu": TEXT})) if listing else None
     settings = Settings(show_inlay_hints=is_on, metric=LineMetric(kind=metric))
     document = OpenDocument(uri=SOURCE.as_uri(), local_path=str(SOURCE), text=text, saved={None: text}, timed=state)

@@ -7,7 +7,6 @@ import pytest
 from lsprotocol import types
 
 from gpa_lsp.editor.document_view import DocumentView
-from gpa_lsp.editor.model import DiagnosticSeverity
 from gpa_lsp.editor.protocol import commands, features
 from gpa_lsp.editor.protocol.commands import Command
 from gpa_lsp.editor.protocol.features import Feature
@@ -154,7 +153,7 @@ def test_costs_in_called_functions_are_marked_as_estimates() -> None:
 def test_diagnostics_are_information_with_the_reason_as_code() -> None:
     first, second, _ = list_diagnostics(view())
     assert (first.range.start.line, second.range.start.line) == (4, 3)
-    assert first.severity is DiagnosticSeverity.INFORMATION
+    assert first.severity is types.DiagnosticSeverity.Information
     assert first.code == "long_scoreboard"
     words = "64 % of the samples of saxpy are taken here, mostly long_scoreboard (waiting for data"
     assert first.message.startswith(words)
@@ -166,7 +165,7 @@ def test_diagnostics_lead_to_the_code_inlined_into_a_line() -> None:
     )
     assert document is not None
     third = list_diagnostics(document)[2]
-    (related,) = third.related
+    (related,) = third.related_information
     assert (related.location.uri, related.location.range.start.line) == ("file:///project/scale.h", 2)
     assert related.message == "hottest instruction: FMUL R2, R2, R3"
 
@@ -176,7 +175,7 @@ def test_related_code_of_the_same_document_is_where_the_edits_moved_it() -> None
     moved = make_view(make_profile(kernel), "// one more line\n" + SOURCE)
     assert moved is not None
     caller = next(found for found in list_diagnostics(moved) if found.range.start.line == 6)
-    (related,) = caller.related
+    (related,) = caller.related_information
     assert related.location.range.start.line == 4
 
 
@@ -185,7 +184,7 @@ def test_diagnostics_are_capped_thresholded_and_can_be_quiet() -> None:
     assert len(list_diagnostics(view(min_share_ratio=0.6))) == 1
     assert list_diagnostics(view(diagnostic_severity=Severity.OFF)) == ()
     hint = list_diagnostics(view(diagnostic_severity=Severity.HINT))[0]
-    assert hint.severity is DiagnosticSeverity.HINT
+    assert hint.severity is types.DiagnosticSeverity.Hint
 
 
 def test_a_kernel_has_one_complete_lens() -> None:
@@ -206,7 +205,7 @@ def test_the_lens_counts_the_measured_lines_that_were_edited_in_its_kernel() -> 
 def test_the_lens_to_the_sass_names_the_first_kernel_and_needs_room() -> None:
     kernels = [build_kernel(LISTING, name=f"saxpy<{n}>(float*)", mangled_name=f"k{n}") for n in range(4)]
     found = answer_code_lens(view(profile=make_profile(*kernels[:3])), LENS_PARAMS)
-    assert [lens.command.arguments for lens in found if lens.command] == [["k0"], ["k1"], ["k2"], ["k0"]]
+    assert [lens.command.arguments for lens in found if lens.command] == [("k0",), ("k1",), ("k2",), ("k0",)]
     assert "SASS" not in [title for _, title, _ in lenses(view(profile=make_profile(*kernels)))]
 
 

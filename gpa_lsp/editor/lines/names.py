@@ -1,8 +1,9 @@
 """What a measured line is called in lists and sentences: where it is now, and what it says."""
 
+from lsprotocol.types import Location
+
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.lines.places import Place, name_file
-from gpa_lsp.editor.model import Location
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.foundation.visible_text import shorten
 

@@ -5,10 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from lsprotocol.types import Location
+
 from gpa_lsp.editor.identity_cache import IdentityCache
 from gpa_lsp.editor.lines.finder import LineFinder, may_show_unverified
 from gpa_lsp.editor.lines.positions import Positions, UnitCounter, span_line
-from gpa_lsp.editor.model import Location
 from gpa_lsp.editor.settings import UnverifiedChoice
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.foundation.errors import InputError

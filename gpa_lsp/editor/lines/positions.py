@@ -6,9 +6,8 @@ Everywhere else a line is 1-based and a column does not exist.
 import re
 from typing import Protocol
 
+from lsprotocol.types import Position, Range
 from msgspec import Struct
-
-from gpa_lsp.editor.model import Position, Range
 
 _ASCII = re.compile("[\\x00-\\x7f]+")
 

@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from urllib.parse import quote
 
+from lsprotocol.types import Command, Position, Range, TextEdit
 from msgspec import Struct
 
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.lines.anchors import find_definitions
 from gpa_lsp.editor.lines.positions import Positions
-from gpa_lsp.editor.model import Action, ActionKind, CommandCall, Position, Range, TextEdit
+from gpa_lsp.editor.model import Action, ActionKind
 from gpa_lsp.editor.predicted.results import PredictedTrial
 from gpa_lsp.kernel.names import shorten_name
 
@@ -84,7 +85,7 @@ def list_description_actions(view: DocumentView, first: int, last: int) -> Itera
         is_wanted = not result.job.launches_text or head.mangled_name in result.undescribed
         if is_wanted and first <= head.end and last >= head.line:
             title = _write_title(shorten_name(head.name))
-            command = CommandCall(title=title, command="gpaLsp.describeLaunch", arguments=(view.uri, head.mangled_name))
+            command = Command(title=title, command="gpaLsp.describeLaunch", arguments=(view.uri, head.mangled_name))
             yield Action(title=title, kind=ActionKind.REWRITE, command=command)
 
 

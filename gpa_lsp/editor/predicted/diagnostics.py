@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lsprotocol.types import Diagnostic, DiagnosticRelatedInformation, DiagnosticSeverity, Location, Position, Range
+
 from gpa_lsp.editor.document_view import DocumentView
-from gpa_lsp.editor.model import Diagnostic, DiagnosticSeverity, Location, Position, Range, RelatedPlace
 from gpa_lsp.editor.predicted.hover import (
     HIDDEN_RATIO,
     count_cost,
@@ -32,9 +33,9 @@ LEAST_DIVERGENT_RATIO = 0.25
 _LEAST_BRANCH_RATIO = 0.05  # Of the executions of the launch's most executed branch
 
 _SEVERITIES = {
-    ProblemSeverity.ERROR: DiagnosticSeverity.WARNING,
-    ProblemSeverity.WARNING: DiagnosticSeverity.INFORMATION,
-    ProblemSeverity.NOTE: DiagnosticSeverity.HINT,
+    ProblemSeverity.ERROR: DiagnosticSeverity.Warning,
+    ProblemSeverity.WARNING: DiagnosticSeverity.Information,
+    ProblemSeverity.NOTE: DiagnosticSeverity.Hint,
 }
 
 
@@ -68,26 +69,26 @@ def _make_fault(view: DocumentView, line: int, fault: PredictedFault) -> Diagnos
         related.append(_relate(view, *fault.place, "it happens here"))
     if fault.other is not None:
         related.append(_relate(view, *fault.other, "the other access"))
-    severity = DiagnosticSeverity.INFORMATION if fault.is_ending else DiagnosticSeverity.WARNING
+    severity = DiagnosticSeverity.Information if fault.is_ending else DiagnosticSeverity.Warning
     return Diagnostic(
         range=view.positions.find_text(line),
         severity=severity,
         code=f"emulated {fault.kind.replace(' ', '-')}",
         message=f"{describe_fault(fault)} (emulated)",
-        related=tuple(related),
+        related_information=related or None,
     )
 
 
-def _relate(view: DocumentView, file: str, line: int, message: str) -> RelatedPlace:
+def _relate(view: DocumentView, file: str, line: int, message: str) -> DiagnosticRelatedInformation:
     """A place as it was compiled; in this document where it is now."""
     if file == view.local_path and view.predicted is not None:
         at = view.predicted.find_line(line) or line
         if at <= len(view.positions.lines):
             location = Location(uri=view.uri, range=view.positions.find_text(at))
-            return RelatedPlace(location=location, message=message)
+            return DiagnosticRelatedInformation(location=location, message=message)
     start = Position(line=max(line - 1, 0), character=0)
     location = Location(uri=Path(file).as_uri(), range=Range(start=start, end=start))
-    return RelatedPlace(location=location, message=message)
+    return DiagnosticRelatedInformation(location=location, message=message)
 
 
 def _list_accesses(view: DocumentView, predicted: PlacedPredictions) -> Iterator[Diagnostic]:
@@ -116,7 +117,7 @@ def _weigh(view: DocumentView, line: int) -> DiagnosticSeverity:
     """A hint where the line costs next to no time."""
     wait = view.find_wait(line)
     is_hidden = wait is not None and wait[0] < HIDDEN_RATIO
-    return DiagnosticSeverity.HINT if is_hidden else DiagnosticSeverity.INFORMATION
+    return DiagnosticSeverity.Hint if is_hidden else DiagnosticSeverity.Information
 
 
 def _is_costly(access: "AccessLineFact") -> bool:
@@ -171,8 +172,8 @@ def _point_at_description(
     is_error = problem.severity is ProblemSeverity.ERROR
     return Diagnostic(
         range=view.positions.find_text(line),
-        severity=DiagnosticSeverity.INFORMATION if is_error else DiagnosticSeverity.HINT,
+        severity=DiagnosticSeverity.Information if is_error else DiagnosticSeverity.Hint,
         code="emulated launch",
         message=f"{f'{path.name}:{problem.described_line}: ' if related else ''}{problem.message} (emulated)",
-        related=tuple(related),
+        related_information=related or None,
     )

@@ -3,9 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from lsprotocol.types import InlayHint
+
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.metrics import LineMetric, MetricKind
-from gpa_lsp.editor.model import Hint, Mark, Origin
+from gpa_lsp.editor.model import Mark, Origin
 from gpa_lsp.editor.predicted.hover import count_cost, name_access, quote_code
 from gpa_lsp.editor.predicted.results import LaunchFact
 from gpa_lsp.editor.predicted.view import PlacedPredictions
@@ -92,7 +94,7 @@ LEAST_EXCESS_RATIO = 0.25  # Of sectors or wavefronts: below, a line is as good 
 LEAST_DIVERGENT_RATIO = 0.1
 
 
-def list_predicted_hints(view: DocumentView, first: int, last: int) -> list[Hint]:
+def list_predicted_hints(view: DocumentView, first: int, last: int) -> list[InlayHint]:
     """The hints of some lines, by line; of several launches the one that is worst. Who chose to see another metric sees none of them."""
     predicted, metric = view.predicted, view.settings.metric
     if predicted is None or not predicted.is_source or not view.settings.show_inlay_hints:
@@ -107,9 +109,9 @@ def list_predicted_hints(view: DocumentView, first: int, last: int) -> list[Hint
     return [hint for hint in made if hint is not None]
 
 
-def _list_hits(view: DocumentView, first: int, last: int) -> list[Hint]:
+def _list_hits(view: DocumentView, first: int, last: int) -> list[InlayHint]:
     return [
-        Hint(
+        InlayHint(
             position=view.positions.find_end(line),
             label=one.text,
             tooltip=f"not measured: {format_percent(one.share_ratio)} of the sectors of {one.kernel} that miss the caches are asked for here",
@@ -119,7 +121,7 @@ def _list_hits(view: DocumentView, first: int, last: int) -> list[Hint]:
     ]
 
 
-def _make_hint(view: DocumentView, predicted: PlacedPredictions, line: int, *, is_all: bool) -> Hint | None:
+def _make_hint(view: DocumentView, predicted: PlacedPredictions, line: int, *, is_all: bool) -> InlayHint | None:
     parts: list[str] = []
     tips: list[str] = []
     for one in _choose_accesses(predicted.accesses.get(line, ())):
@@ -136,7 +138,7 @@ def _make_hint(view: DocumentView, predicted: PlacedPredictions, line: int, *, i
         )
     if not parts:
         return None
-    return Hint(
+    return InlayHint(
         position=view.positions.find_end(line),
         label=f"{' · '.join(parts)} · emulated",
         tooltip=f"emulated, not measured: {'; '.join(tips)}",

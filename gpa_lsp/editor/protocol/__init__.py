@@ -1,1 +1,1 @@
-"""SERVE the editor: only ``wire.py`` and ``uris.py`` speak pygls; only ``protocol_types.py`` turns what ``gpa_lsp.editor`` answers into its types."""
+"""SERVE the editor: only ``wire.py`` and ``uris.py`` speak pygls; ``gpa_lsp.editor`` answers in the types of lsprotocol."""

@@ -6,9 +6,7 @@ from urllib.parse import quote
 from lsprotocol import types
 
 from gpa_lsp.editor.lines.positions import Positions, UnitCounter
-from gpa_lsp.editor.model import Location, Position, Range
 from gpa_lsp.editor.protocol.client import Client
-from gpa_lsp.editor.protocol.protocol_types import make_range
 from gpa_lsp.report.line_map import split_lines
 
 
@@ -25,19 +23,19 @@ def build_append(uri: str, text: str | None, addition: str, units: UnitCounter) 
     """
     if text is None:
         document = types.OptionalVersionedTextDocumentIdentifier(uri=uri, version=None)
-        start = Position(0, 0)
-        insertion = types.TextEdit(range=make_range(Range(start, start)), new_text=addition)
+        start = types.Position(0, 0)
+        insertion = types.TextEdit(range=types.Range(start, start), new_text=addition)
         create = types.CreateFile(uri=uri, options=types.CreateFileOptions(ignore_if_exists=True))
         return types.WorkspaceEdit(
             document_changes=[create, types.TextDocumentEdit(text_document=document, edits=[insertion])]
         )
     end = find_end(text, units)
     gap = "" if not text.strip() else "\n" if text.endswith("\n") else "\n\n"
-    insertion = types.TextEdit(range=make_range(Range(end, end)), new_text=f"{gap}{addition}")
+    insertion = types.TextEdit(range=types.Range(end, end), new_text=f"{gap}{addition}")
     return types.WorkspaceEdit(changes={uri: [insertion]})
 
 
-def find_end(text: str, units: UnitCounter) -> Position:
+def find_end(text: str, units: UnitCounter) -> types.Position:
     """The place behind the last character of a text."""
     lines = split_lines(text)
     return Positions(lines=lines, units=units).find_place(len(lines), len(lines[-1]))
@@ -58,8 +56,8 @@ async def append_text(
     answer = await client.ask(types.WORKSPACE_APPLY_EDIT, params, limit_s=None)
     is_applied = bool(getattr(answer, "applied", False))
     if is_applied:
-        end = Position(0, 0) if text is None else find_end(text, units)
-        client.show_location(Location(uri=uri, range=Range(end, end)))
+        end = types.Position(0, 0) if text is None else find_end(text, units)
+        client.show_location(types.Location(uri=uri, range=types.Range(end, end)))
     return is_applied
 
 

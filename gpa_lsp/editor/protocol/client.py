@@ -4,15 +4,14 @@ import asyncio
 import logging
 import tempfile
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from lsprotocol import types
 
-from gpa_lsp.editor.model import Location
-from gpa_lsp.editor.protocol.protocol_types import make_range
 from gpa_lsp.editor.protocol.safe_markdown import make_shown
+from gpa_lsp.editor.protocol.wire import Protocol
 from gpa_lsp.foundation.files import atomic_write
 from gpa_lsp.foundation.visible_text import make_visible, shorten
 
@@ -37,18 +36,6 @@ def make_sentence(text: str) -> str:
     return shorten(plain, _LONGEST_SENTENCE)
 
 
-class Wire(Protocol):
-    """Sends to the client."""
-
-    def notify(self, method: str, params: Any = None) -> None:
-        """Send a notification."""
-        ...
-
-    def send_request_async(self, method: str, params: Any = None) -> Awaitable[Any]:
-        """Send a request; the answer may never come."""
-        ...
-
-
 class Client:
     """One connected client.
 
@@ -57,7 +44,7 @@ class Client:
         capabilities: what it said it can do.
     """
 
-    def __init__(self, wire: Wire, capabilities: types.ClientCapabilities) -> None:
+    def __init__(self, wire: Protocol, capabilities: types.ClientCapabilities) -> None:
         self._wire = wire
         self._capabilities = capabilities
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -184,10 +171,10 @@ class Client:
             self._folder = tempfile.TemporaryDirectory(prefix="gpa-lsp-", ignore_cleanup_errors=True)
         return Path(self._folder.name)
 
-    def show_location(self, location: Location) -> None:
+    def show_location(self, location: types.Location) -> None:
         """Put the cursor somewhere; where the client cannot be asked to, say where that is."""
         if self.can("window.show_document.support"):
-            params = types.ShowDocumentParams(uri=location.uri, take_focus=True, selection=make_range(location.range))
+            params = types.ShowDocumentParams(uri=location.uri, take_focus=True, selection=location.range)
             self.start(self.ask(types.WINDOW_SHOW_DOCUMENT, params))
         else:
             self.inform(f"{location.uri}, line {location.range.start.line + 1}")

@@ -12,7 +12,8 @@ from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.documents import Documents
 from gpa_lsp.editor.jobs.every_job import Jobs
 from gpa_lsp.editor.protocol.features import PushFeature
-from gpa_lsp.editor.protocol.protocol_types import read_changes, read_path
+from gpa_lsp.editor.protocol.protocol_types import read_path
+from gpa_lsp.editor.protocol.safe_markdown import make_shown
 from gpa_lsp.editor.sass.library import SassDocuments, SassView, is_sass_uri
 
 _PUSH_DELAY_S = 0.3  # After the last keystroke; the client moves what it has by itself until then
@@ -67,7 +68,9 @@ class Pushes:
         is_new_text: bool = False,
     ) -> None:
         sent = self._sent.setdefault(uri, {})
-        items = self._guard(name, list_items, ())
+        items = make_shown(
+            self._guard(name, list_items, ())
+        )  # before it is compared: what is sent is changed as it stands
         if items != sent.get(name, ()) or (is_new_text and items):
             sent[name] = items
             feature = self._features[name]
@@ -127,12 +130,12 @@ class DocumentSync:
         self, document: types.VersionedTextDocumentIdentifier, given: Sequence[types.TextDocumentContentChangeEvent]
     ) -> None:
         """A document was edited."""
-        uri, changes = document.uri, read_changes(given)
+        uri = document.uri
         if is_sass_uri(uri):
-            self._sass.change(uri, changes, document.version)
+            self._sass.change(uri, given, document.version)
             self._tell_of_sass(uri, document.version, is_new_text=True)
             return
-        if not self._documents.change(uri, changes, document.version):
+        if not self._documents.change(uri, given, document.version):
             return
         self._tell(uri, self._jobs.changed)
         self._forget_push(uri)

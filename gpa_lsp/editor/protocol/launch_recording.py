@@ -1,7 +1,4 @@
-"""Records launches when the user asks for it: runs their program in the emulator, which they have confirmed, and says what came of it.
-
-Knows nothing of the protocol; the server is its :class:`~gpa_lsp.editor.protocol.measure_on_save.MeasuringAudience`.
-"""
+"""Records launches when the user asks for it: runs their program in the emulator, which they have confirmed, and says what came of it."""
 
 import asyncio
 import json
@@ -18,7 +15,8 @@ from msgspec import Struct
 
 from gpa_lsp.editor.permission import Permission, find_workspace
 from gpa_lsp.editor.progress import WorkProgress
-from gpa_lsp.editor.protocol.measure_on_save import LEAVE_LIMIT_S, MeasuringAudience
+from gpa_lsp.editor.protocol.measure_on_save import LEAVE_LIMIT_S
+from gpa_lsp.editor.protocol.measuring_client import MeasuringClient
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.threads import call_in_thread
 from gpa_lsp.foundation.numbers import format_count_of
@@ -148,7 +146,7 @@ class LaunchRecording:
 
     def __init__(
         self,
-        audience: MeasuringAudience,
+        audience: MeasuringClient,
         *,
         recorded: Callable[[Sequence[Path]], object],
         allowance: Allowance | None = None,

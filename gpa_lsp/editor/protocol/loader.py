@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from gpa_lsp.editor.progress import ProgressDisplay
 from gpa_lsp.editor.protocol.analysis import ProfileReaders
 from gpa_lsp.editor.protocol.discovery import ProfileFinder
-from gpa_lsp.editor.protocol.loading_round import LoadingRound, Readers
+from gpa_lsp.editor.protocol.loading_round import LoadingRound
 from gpa_lsp.editor.protocol.past import compare_again
 from gpa_lsp.editor.protocol.profile_messages import ProfileJob
 from gpa_lsp.editor.settings import Settings
@@ -143,9 +143,9 @@ class ProfileLoader:
         readers: read the profiles; None for processes of its own.
     """
 
-    def __init__(self, audience: Audience, readers: Readers | None = None) -> None:
+    def __init__(self, audience: Audience, readers: ProfileReaders | None = None) -> None:
         self._audience = audience
-        self._readers: Readers = readers or ProfileReaders()
+        self._readers = readers or ProfileReaders()
         self._watch = ProfileWatch()
         self._snapshot = Snapshot()
         self._settings = Settings()

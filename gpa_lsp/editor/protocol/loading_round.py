@@ -11,6 +11,7 @@ from typing import Protocol
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from gpa_lsp.editor.protocol.analysis import ProfileReaders
 from gpa_lsp.editor.protocol.profile_messages import (
     FilesFound,
     KernelRead,
@@ -186,23 +187,6 @@ def _is_called_alike(profile: Path, source: str) -> bool:
 logger = logging.getLogger(__name__)
 
 
-class Readers(Protocol):
-    """Read profiles."""
-
-    @property
-    def most(self) -> int:
-        """How many at a time, now."""
-        ...
-
-    async def read(self, job: ProfileJob, take: Callable[[ProfileMessage], None]) -> ProfileEnd:
-        """See :meth:`gpa_lsp.editor.protocol.analysis.ProfileReaders.read`."""
-        ...
-
-    async def leave(self) -> None:
-        """End all that was started."""
-        ...
-
-
 class Shelf(Protocol):
     """Where profiles that were read are kept."""
 
@@ -242,7 +226,7 @@ class LoadingRound:
     """
 
     def __init__(
-        self, shelf: Shelf, readers: Readers, make_job: Callable[[Path], ProfileJob], sources: Sequence[str]
+        self, shelf: Shelf, readers: ProfileReaders, make_job: Callable[[Path], ProfileJob], sources: Sequence[str]
     ) -> None:
         self._shelf = shelf
         self._readers = readers

@@ -1,20 +1,17 @@
-"""Measures again when a source is saved: after a pause, one measurement at a time, and only what the user has confirmed.
-
-Knows nothing of the protocol; the server is its :class:`MeasuringAudience`.
-"""
+"""Measures again when a source is saved: after a pause, one measurement at a time, and only what the user has confirmed."""
 
 import asyncio
 import logging
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from gpa_lsp.editor.permission import Permission, find_workspace, is_below
-from gpa_lsp.editor.progress import ProgressDisplay, WorkProgress
+from gpa_lsp.editor.progress import WorkProgress
+from gpa_lsp.editor.protocol.measuring_client import MeasuringClient
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.threads import call_in_thread
 from gpa_lsp.profile.collect.allowance import Allowance
@@ -39,34 +36,6 @@ logger = logging.getLogger(__name__)
 LEAVE_LIMIT_S = 0.5  # So long is waited for processes that were ended, when the client leaves
 
 
-class MeasuringAudience(Protocol):
-    """What measuring needs of the server. All of it is called on the event loop."""
-
-    def start_progress(self, title: str, cancel: Callable[[], None]) -> ProgressDisplay:
-        """Long work begins; ``cancel`` ends it."""
-        ...
-
-    async def confirm(self, text: str, actions: tuple[str, ...], *, is_explicit: bool) -> str | None:
-        """Ask the user, however long the answer takes; the action chosen, None when there was no answer or the client cannot ask."""
-        ...
-
-    def log(self, text: str) -> None:
-        """Add lines to the output channel."""
-        ...
-
-    def warn(self, text: str) -> None:
-        """Something the user must know."""
-        ...
-
-    def inform(self, text: str) -> None:
-        """Something the user asked for."""
-        ...
-
-    def finished(self, result: RunResult) -> None:
-        """A measurement is over, well or not; its report, if any, is where it stays."""
-        ...
-
-
 class _Request(Struct, frozen=True):
     file: Path | None
     kernel: str | None
@@ -84,7 +53,7 @@ class Measuring:
     """
 
     def __init__(
-        self, audience: MeasuringAudience, *, is_relevant: Callable[[Path], bool], allowance: Allowance | None = None
+        self, audience: MeasuringClient, *, is_relevant: Callable[[Path], bool], allowance: Allowance | None = None
     ) -> None:
         self._audience = audience
         self._is_relevant = is_relevant

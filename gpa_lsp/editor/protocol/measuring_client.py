@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import Protocol
 
 from lsprotocol import types
 from msgspec.structs import replace
@@ -28,18 +27,6 @@ class Outcome(Enum):
     OPEN = "open"  # It stands open in the client, seen or unseen
 
 
-class Dialog(Protocol):
-    """The client, as far as it is asked."""
-
-    async def ask(self, text: str, actions: Sequence[str]) -> str | None:
-        """The action chosen; None when there was no answer, or nobody can be asked."""
-        ...
-
-    def mention(self, text: str) -> None:
-        """Say that a question waits, without asking it."""
-        ...
-
-
 class OpenQuestion:
     """One question at a time.
 
@@ -50,7 +37,7 @@ class OpenQuestion:
         is_beside: what the client asks stands beside the work: it may be asked of its own accord, and to close it is no answer.
     """
 
-    def __init__(self, dialog: Dialog, status: Status, *, is_shown: bool, is_beside: bool) -> None:
+    def __init__(self, dialog: "MeasuringClient", status: Status, *, is_shown: bool, is_beside: bool) -> None:
         self._dialog, self._status = dialog, status
         self._is_shown, self._is_beside = is_shown, is_beside
         self._text = ""

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 
-from gpa_lsp.editor.model import ChainItem, Jump, Location, Range
+from gpa_lsp.editor.model import Jump
 from gpa_lsp.editor.session_view import SessionView
 from gpa_lsp.editor.snapshot import Snapshot, VisibleKernel
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 def encode_jump(jump: Jump) -> dict[str, Any]:
     """A jump as plain JSON.
 
-    >>> from gpa_lsp.editor.model import Position
+    >>> from lsprotocol.types import Position
     >>> start = Position(line=4, character=2)
-    >>> place = Location(uri="file:///k.cu", range=Range(start=start, end=start))
+    >>> place = types.Location(uri="file:///k.cu", range=types.Range(start=start, end=start))
     >>> sorted(encode_jump(Jump(location=place, text="60 samples", ratio=0.6, samples=60.0)))
     ['range', 'ratio', 'samples', 'sass', 'text', 'uri']
     """
@@ -32,18 +32,18 @@ def encode_jump(jump: Jump) -> dict[str, Any]:
     }
 
 
-def encode_location(location: Location) -> dict[str, Any]:
+def encode_location(location: types.Location) -> dict[str, Any]:
     """A location as plain JSON.
 
-    >>> from gpa_lsp.editor.model import Position
+    >>> from lsprotocol.types import Position
     >>> start = Position(line=4, character=2)
-    >>> encode_location(Location(uri="file:///k.cu", range=Range(start=start, end=start)))["range"]
+    >>> encode_location(types.Location(uri="file:///k.cu", range=types.Range(start=start, end=start)))["range"]
     {'start': {'line': 4, 'character': 2}, 'end': {'line': 4, 'character': 2}}
     """
     return {"uri": location.uri, "range": encode_range(location.range)}
 
 
-def encode_range(span: Range) -> dict[str, Any]:
+def encode_range(span: types.Range) -> dict[str, Any]:
     """A range as plain JSON."""
     return {
         "start": {"line": span.start.line, "character": span.start.character},
@@ -62,7 +62,7 @@ def encode_link(link: "Link") -> dict[str, Any]:
     }
 
 
-def encode_item(item: ChainItem) -> dict[str, Any]:
+def encode_item(item: types.CallHierarchyItem) -> dict[str, Any]:
     """An item as plain JSON, as the protocol has it."""
     return {
         "name": item.name,
@@ -71,7 +71,7 @@ def encode_item(item: ChainItem) -> dict[str, Any]:
         "range": encode_range(item.range),
         "selectionRange": encode_range(item.range),
         "detail": item.detail,
-        "data": dict(item.data),
+        "data": item.data,
     }
 
 

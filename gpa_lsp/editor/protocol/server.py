@@ -13,19 +13,16 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from lsprotocol import types
-from pygls.exceptions import JsonRpcInvalidParams
 
 import gpa_lsp.editor.protocol.commands
 import gpa_lsp.editor.protocol.features
 from gpa_lsp import __version__
-from gpa_lsp.editor.protocol.client import Wire
 from gpa_lsp.editor.protocol.commands import Command
 from gpa_lsp.editor.protocol.features import Feature, RequestFeature, SessionFeature
-from gpa_lsp.editor.protocol.greeting import Greeting
 from gpa_lsp.editor.protocol.plain_json import ArgumentsError
 from gpa_lsp.editor.protocol.safe_markdown import make_shown
 from gpa_lsp.editor.protocol.session import Session
-from gpa_lsp.editor.protocol.wire import IncomingPipe, Protocol, PyglsServer, claim_stdout, make_converter
+from gpa_lsp.editor.protocol.wire import IncomingPipe, Protocol, PyglsServer, claim_stdout, make_converter, make_refusal
 from gpa_lsp.editor.sass.library import is_sass_uri
 from gpa_lsp.foundation.catalogue import load_catalogue
 from gpa_lsp.foundation.visible_text import make_lines_visible, make_visible
@@ -106,7 +103,7 @@ class Dispatcher:
                 result = command.run(self._find_session(), arguments)
                 return make_shown(await result if inspect.isawaitable(result) else result)
             except ArgumentsError as error:
-                raise JsonRpcInvalidParams(f"{command.name}: {error}") from error
+                raise make_refusal(f"{command.name}: {error}") from error
             except Exception:
                 return self._tell_broken(command.name)
 
@@ -251,7 +248,7 @@ class Server:
         workspace = self.pygls.workspace
         root = None if params.workspace_folders else workspace.root_path
         session = Session(
-            cast(Wire, self.protocol),
+            self.protocol,
             params,
             units=workspace.position_codec,
             list_folders=lambda: tuple(folder.uri for folder in workspace.folders.values()),
@@ -264,11 +261,10 @@ class Server:
         self._dispatcher.hold(self.protocol.fm.features, self._features, session.can)
 
 
-def serve_client(greeting: Greeting) -> int:
+def serve_client() -> int:
     """Serve one client over stdin and stdout until it leaves."""
     start_log()
     server = Server()
-    server.protocol.greeting = greeting
-    server.pygls.incoming = IncomingPipe(sys.stdin.buffer, greeting.heard)
+    server.pygls.incoming = IncomingPipe(sys.stdin.buffer)
     server.pygls.start_io(stdin=cast(BinaryIO, server.pygls.incoming), stdout=cast(BinaryIO, claim_stdout()))
     return 0 if server.was_shut_down else 1

@@ -21,7 +21,7 @@ from gpa_lsp.editor.lines.places import PlaceFinder
 from gpa_lsp.editor.lines.positions import UnitCounter
 from gpa_lsp.editor.metrics import USUAL, LineMetric, find_metric
 from gpa_lsp.editor.progress import ProgressDisplay
-from gpa_lsp.editor.protocol.client import Client, Wire
+from gpa_lsp.editor.protocol.client import Client
 from gpa_lsp.editor.protocol.document_sync import DocumentSync, Pushes
 from gpa_lsp.editor.protocol.features import Feature, PushFeature, RequestFeature
 from gpa_lsp.editor.protocol.kept_choices import KeptChoices
@@ -35,6 +35,7 @@ from gpa_lsp.editor.protocol.protocol_types import read_path
 from gpa_lsp.editor.protocol.registrations import LateRegistrations, withdraw
 from gpa_lsp.editor.protocol.source_doubts import SourceDoubts
 from gpa_lsp.editor.protocol.status import READING, RECORDING, Status
+from gpa_lsp.editor.protocol.wire import Protocol
 from gpa_lsp.editor.sass.library import SCHEME, SassDocuments, is_sass_uri
 from gpa_lsp.editor.settings import HeldSettings, Settings, UnverifiedChoice
 from gpa_lsp.editor.snapshot import MeasuredKernel, Snapshot
@@ -80,7 +81,7 @@ class Session:
 
     def __init__(
         self,
-        wire: Wire,
+        wire: Protocol,
         params: types.InitializeParams,
         *,
         units: UnitCounter,

@@ -3,8 +3,6 @@
 import gc
 import sys
 
-from gpa_lsp.editor.protocol.greeting import greet
-
 # How long a thread that takes apart what was read may keep the one that answers waiting, again and again in one answer; Python's own is 5 ms
 _SWITCH_S = 0.001
 
@@ -20,11 +18,10 @@ def serve() -> int:
         The process' exit status: 0 after an orderly shutdown, 1 when the client was simply gone.
     """
     sys.setswitchinterval(_SWITCH_S)
-    greeting = greet(sys.stdin.buffer)
     gc.disable()  # importing lsprotocol makes 500 classes, none of which is garbage: collecting while at it costs a tenth of the start
     from gpa_lsp.editor.protocol.server import serve_client  # loaded late: it is what takes the time
 
     gc.freeze()  # nor do later collections have to look at them again
     gc.enable()
     gc.set_threshold(*_GARBAGE_THRESHOLDS)
-    return serve_client(greeting)
+    return serve_client()

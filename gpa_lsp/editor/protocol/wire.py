@@ -22,7 +22,6 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, default_converter, lsp_method
 from pygls.protocol.json_rpc import JsonRPCResponseMessage
 
-from gpa_lsp.editor.protocol.greeting import Greeting
 from gpa_lsp.editor.protocol.protocol_types import read_path
 
 logger = logging.getLogger(__name__)
@@ -61,8 +60,6 @@ class Protocol(LanguageServerProtocol):
 
     # Changes what the server says it can do, before it is said
     amend: Callable[[types.ServerCapabilities], None] | None = None
-
-    greeting: Greeting | None = None  # What the client was told before there was a server
 
     # Told the URI of a document whose change could not be read: nobody knows its text any more
     lose: Callable[[str], None] | None = None
@@ -192,10 +189,6 @@ class Protocol(LanguageServerProtocol):
         """Answer a request; what went wrong inside stands in the log and is nothing to the client."""
         if error is not None:
             error.data = None
-        if isinstance(result, types.InitializeResult) and self.greeting is not None:
-            answer = json.loads(json.dumps(result, default=self._serialize_message))
-            if self.greeting.settle(answer):
-                return
         super()._send_response(msg_id, result, error)
 
     def _send_data(self, data: Any) -> None:
@@ -261,6 +254,11 @@ class Protocol(LanguageServerProtocol):
             yield handler, (params,), None
 
 
+def make_refusal(reason: str) -> JsonRpcInvalidParams:
+    """What a handler raises to have a request answered with an error of the client's."""
+    return JsonRpcInvalidParams(reason)
+
+
 def _is_id(value: object) -> bool:
     return isinstance(value, int | str) and not isinstance(value, bool)
 
@@ -283,18 +281,16 @@ class IncomingPipe:
 
     Args:
         stream: the client's messages.
-        heard: what was read from it already, and comes first.
     """
 
-    def __init__(self, stream: BinaryIO, heard: bytes = b"") -> None:
+    def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
-        self._heard = io.BytesIO(heard)
         self.body = b""
         """Body of the last message."""
 
     def readline(self) -> bytes:
         """The next header, in the one spelling pygls knows; empty at the end, and when the beginning of the next message cannot be told."""
-        line = self._heard.readline() or self._stream.readline(_LONGEST_HEADER_BYTES)
+        line = self._stream.readline(_LONGEST_HEADER_BYTES)
         match = _LENGTH.search(line)
         if match is None:
             return line
@@ -306,8 +302,7 @@ class IncomingPipe:
 
     def read(self, count: int) -> bytes:
         """A message's body; shorter when the client is gone."""
-        heard = self._heard.read(count)
-        self.body = heard + self._stream.read(count - len(heard)) if len(heard) < count else heard
+        self.body = self._stream.read(count)
         return self.body
 
 

@@ -6,9 +6,9 @@ Where nothing was blamed on either side, the registers speak: who wrote what it 
 from collections.abc import Mapping
 from typing import Any
 
+from lsprotocol.types import CallHierarchyIncomingCall, CallHierarchyItem, CallHierarchyOutgoingCall, Range, SymbolKind
 from msgspec import Struct
 
-from gpa_lsp.editor.model import ChainItem, ChainLink, Range
 from gpa_lsp.editor.sass.hints import name_instruction
 from gpa_lsp.editor.sass.jumps import describe_tie, span_instruction
 from gpa_lsp.editor.sass.library import SassView
@@ -24,39 +24,39 @@ _LONGEST_NAME = 80
 class InstructionStep(Struct, frozen=True, kw_only=True):
     """An instruction one step away."""
 
-    item: ChainItem  # the instruction
+    item: CallHierarchyItem  # the instruction
     text: str  # a few words about what connects the two
     ratio: float  # samples of the connection, of the kernel's
     row: int  # the instruction
     resource: int | None  # what connects the two; None when nothing does, or nobody knows
 
 
-def prepare(view: SassView, line: int) -> ChainItem | None:
+def prepare(view: SassView, line: int) -> CallHierarchyItem | None:
     """The instruction on a 1-based line; None where there is none."""
     row = view.document.find_row(line)
     return None if row is None else make_item(view, row, _describe_own(view, row))
 
 
-def list_incoming(session: SessionView, data: object) -> list[ChainLink] | None:
+def list_incoming(session: SessionView, data: object) -> list[CallHierarchyIncomingCall] | None:
     """What an item's instruction waits for, most samples first; None for an item that is none of ours or is not in the text any more."""
     origin = read_origin(session, data)
     if origin is None:
         return None
     view, row = origin
     return [
-        ChainLink(item=step.item, ranges=_find_ranges(view, step.row, step.resource))
+        CallHierarchyIncomingCall(from_=step.item, from_ranges=_find_ranges(view, step.row, step.resource))
         for step in list_steps(view, row, is_incoming=True)
     ]
 
 
-def list_outgoing(session: SessionView, data: object) -> list[ChainLink] | None:
+def list_outgoing(session: SessionView, data: object) -> list[CallHierarchyOutgoingCall] | None:
     """Who waits for an item's instruction, most samples first; None for an item that is none of ours or is not in the text any more."""
     origin = read_origin(session, data)
     if origin is None:
         return None
     view, row = origin
     return [
-        ChainLink(item=step.item, ranges=_find_ranges(view, row, step.resource))
+        CallHierarchyOutgoingCall(to=step.item, from_ranges=_find_ranges(view, row, step.resource))
         for step in list_steps(view, row, is_incoming=False)
     ]
 
@@ -120,13 +120,16 @@ def _list_by_registers(view: SassView, row: int, *, is_incoming: bool) -> list[I
     return steps
 
 
-def make_item(view: SassView, row: int, detail: str) -> ChainItem:
+def make_item(view: SassView, row: int, detail: str) -> CallHierarchyItem:
     """An instruction as an item."""
     data: dict[str, Any] = {"kind": KIND, "uri": view.document.uri, "row": row}
-    return ChainItem(
+    span = span_instruction(view, row)
+    return CallHierarchyItem(
         name=_name(view, row),
+        kind=SymbolKind.Event,
         uri=view.document.uri,
-        range=span_instruction(view, row),
+        range=span,
+        selection_range=span,
         detail=detail,
         data=data,
     )

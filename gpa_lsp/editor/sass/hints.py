@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpa_lsp.editor.model import Hint, LabelPart, Location
+from lsprotocol.types import InlayHint, InlayHintLabelPart, Location
+
 from gpa_lsp.editor.sass.library import SassDocument, SassView
 from gpa_lsp.foundation.numbers import format_percent
 
@@ -26,7 +27,7 @@ class _Ties(NamedTuple):
     others: int  # how many there are that matter, the top one among them
 
 
-def list_hints(view: SassView, first: int, last: int) -> list[Hint]:
+def list_hints(view: SassView, first: int, last: int) -> list[InlayHint]:
     """The hints of some lines, by line.
 
     Args:
@@ -86,31 +87,31 @@ def _tie(
     return found
 
 
-def _make_hint(view: SassView, row: int, waits: _Ties | None, causes: _Ties | None) -> Hint:
+def _make_hint(view: SassView, row: int, waits: _Ties | None, causes: _Ties | None) -> InlayHint:
     """One hint per line, the weightier part first: editors cut what is long."""
-    parts: list[list[LabelPart]] = []
+    parts: list[list[InlayHintLabelPart]] = []
     if waits is not None:
         parts.append(_describe_waits(view, waits))
     if causes is not None:
         parts.insert(0 if waits is None or causes.samples > waits.samples else 1, _describe_causes(view, causes))
-    label = parts[0] if len(parts) == 1 else [*parts[0], LabelPart(value=" · "), *parts[1]]
+    label = parts[0] if len(parts) == 1 else [*parts[0], InlayHintLabelPart(value=" · "), *parts[1]]
     line = int(view.document.line_of_row[row])
-    return Hint(position=view.positions.find_end(line), label=tuple(label))
+    return InlayHint(position=view.positions.find_end(line), label=tuple(label))
 
 
-def _describe_waits(view: SassView, ties: _Ties) -> list[LabelPart]:
+def _describe_waits(view: SassView, ties: _Ties) -> list[InlayHintLabelPart]:
     """``waits 41 % for /*0040*/ LDG``."""
-    more = [LabelPart(value=f" and {ties.others - 1} more")] if ties.others > 1 else []
-    head = LabelPart(value=f"waits {_format(view, ties.samples)} for ")
+    more = [InlayHintLabelPart(value=f" and {ties.others - 1} more")] if ties.others > 1 else []
+    head = InlayHintLabelPart(value=f"waits {_format(view, ties.samples)} for ")
     return [head, _link(view, ties.top_row), *more]
 
 
-def _describe_causes(view: SassView, ties: _Ties) -> list[LabelPart]:
+def _describe_causes(view: SassView, ties: _Ties) -> list[InlayHintLabelPart]:
     """``/*0050*/ FFMA waits 41 %`` or ``3 wait 41 %, most /*0050*/ FFMA``."""
     share = _format(view, ties.samples)
     if ties.others == 1:
-        return [_link(view, ties.top_row), LabelPart(value=f" waits {share}")]
-    head = LabelPart(value=f"{ties.others} wait {share}, most ")
+        return [_link(view, ties.top_row), InlayHintLabelPart(value=f" waits {share}")]
+    head = InlayHintLabelPart(value=f"{ties.others} wait {share}, most ")
     return [head, _link(view, ties.top_row)]
 
 
@@ -118,10 +119,10 @@ def _format(view: SassView, samples: float) -> str:
     return format_percent(min(1.0, samples / view.document.shown.kernel.report.total_samples))
 
 
-def _link(view: SassView, row: int) -> LabelPart:
+def _link(view: SassView, row: int) -> InlayHintLabelPart:
     document = view.document
     location = Location(uri=document.uri, range=view.positions.find_text(int(document.line_of_row[row])))
-    return LabelPart(value=name_instruction(document, row), location=location)
+    return InlayHintLabelPart(value=name_instruction(document, row), location=location)
 
 
 def name_instruction(document: SassDocument, row: int) -> str:

@@ -1,10 +1,11 @@
 """The hottest instructions of a SASS document."""
 
+from lsprotocol.types import Location
 from msgspec import Struct
 
 from gpa_lsp.editor.lines.metric_values import label_value, measure_rows
 from gpa_lsp.editor.metrics import USUAL, LineMetric, MetricKind
-from gpa_lsp.editor.model import Location, Mark, MarkKind, Origin
+from gpa_lsp.editor.model import Mark, MarkKind, Origin
 from gpa_lsp.editor.sass.hints import name_instruction
 from gpa_lsp.editor.sass.jumps import locate_row
 from gpa_lsp.editor.sass.library import SassDocument, SassView

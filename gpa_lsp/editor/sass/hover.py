@@ -7,6 +7,8 @@ It needs numpy, which the answer to initialize must not wait for: it is imported
 import struct
 from collections.abc import Iterator, Sequence
 
+from lsprotocol.types import Hover, MarkupContent, MarkupKind, Position
+
 from gpa_lsp.code.binary.opcodes import describe_special_register
 from gpa_lsp.document.blocks import Block, Item, Items, Paragraph, make_line
 from gpa_lsp.document.layout import Line, Style
@@ -16,7 +18,6 @@ from gpa_lsp.editor.cause_table import describe_pair
 from gpa_lsp.editor.kernel_page import link_hover, write_hover
 from gpa_lsp.editor.lines.names import read_text
 from gpa_lsp.editor.lines.places import name_file
-from gpa_lsp.editor.model import Hover, Position
 from gpa_lsp.editor.sass.hints import name_instruction
 from gpa_lsp.editor.sass.instruction_hover import describe_details, describe_opcode, list_names, name_resources
 from gpa_lsp.editor.sass.jumps import point_at, span_instruction
@@ -56,7 +57,8 @@ def describe_hover(view: SassView, position: Position) -> Hover | None:
     last = [*map(write_line, _describe_source(view.document, row)), links]
     text = write_hover([write_line(one) for one in (operand, *_list_rows(view.document, row))], last)
     span = span_instruction(view, row, value.start, value.end) if value is not None and operand else None
-    return Hover(text=text, range=span or span_instruction(view, row))
+    content = MarkupContent(kind=MarkupKind.Markdown, value=text)
+    return Hover(contents=content, range=span or span_instruction(view, row))
 
 
 def _list_rows(document: SassDocument, row: int) -> list[Line]:

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
+from lsprotocol.types import DocumentHighlight, DocumentHighlightKind, Location, Position, Range
 from msgspec import Struct
 
-from gpa_lsp.editor.model import Highlight, HighlightKind, Jump, Location, Position, Range
+from gpa_lsp.editor.model import Jump
 from gpa_lsp.editor.sass.hints import name_instruction
 from gpa_lsp.editor.sass.library import SassView
 from gpa_lsp.editor.sass.operand_spans import OperandValue, find_mentions, find_target, find_value, list_origins
@@ -225,41 +226,41 @@ def find_references(view: SassView, position: Position, *, with_declarations: bo
     return [locate_row(view, row) for row in ([target, *rows] if with_declarations else rows)]
 
 
-def find_highlights(view: SassView, position: Position) -> list[Highlight] | None:
+def find_highlights(view: SassView, position: Position) -> list[DocumentHighlight] | None:
     """Where the value under the cursor is written and read; on a target, where it is and who goes there; elsewhere, partners behind scoreboards."""
     pointed = point_at(view, position)
     if pointed is None:
         return None
     if pointed.value is not None and pointed.value.resources:
         return [
-            Highlight(
+            DocumentHighlight(
                 range=span_mention(view, mention),
-                kind=HighlightKind.WRITE if mention.is_written else HighlightKind.READ,
+                kind=DocumentHighlightKind.Write if mention.is_written else DocumentHighlightKind.Read,
             )
             for mention in find_mentions_of(view, pointed.row, pointed.value)
         ]
     target = _find_meant_target(view, pointed)
     origins = list_origins(view.document, target)
     if origins:
-        return [_highlight(view, row, HighlightKind.TEXT) for row in (target, *origins)]
+        return [_highlight(view, row, DocumentHighlightKind.Text) for row in (target, *origins)]
     return _highlight_partners(view, pointed.row) if pointed.value is None else None
 
 
-def _highlight_partners(view: SassView, row: int) -> list[Highlight] | None:
+def _highlight_partners(view: SassView, row: int) -> list[DocumentHighlight] | None:
     """An instruction with those whose scoreboards it waits for, as writes, and those that wait for its own, as reads."""
     report = view.document.shown.kernel.report
     setters = {one for awaited in list_awaited(report, row) for one in find_setters(report, row, awaited).rows}
     waiters = {one for given in list_set(report, row) for one in find_waiters(report, row, given).rows}
     if not setters and not waiters:
         return None
-    kinds = dict.fromkeys(waiters, HighlightKind.READ)
-    kinds.update(dict.fromkeys(setters, HighlightKind.WRITE))
-    kinds[row] = HighlightKind.TEXT
+    kinds = dict.fromkeys(waiters, DocumentHighlightKind.Read)
+    kinds.update(dict.fromkeys(setters, DocumentHighlightKind.Write))
+    kinds[row] = DocumentHighlightKind.Text
     return [_highlight(view, one, kinds[one]) for one in sorted(kinds)]
 
 
-def _highlight(view: SassView, row: int, kind: HighlightKind) -> Highlight:
-    return Highlight(range=locate_row(view, row).range, kind=kind)
+def _highlight(view: SassView, row: int, kind: DocumentHighlightKind) -> DocumentHighlight:
+    return DocumentHighlight(range=locate_row(view, row).range, kind=kind)
 
 
 def _find_meant_target(view: SassView, pointed: PointedOperand) -> int:

@@ -8,11 +8,11 @@ from enum import Enum
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
+from lsprotocol.types import TextDocumentContentChangeEvent
 from msgspec import Struct
 
 from gpa_lsp.editor.lines.places import PlaceFinder
 from gpa_lsp.editor.lines.positions import Positions, UnitCounter
-from gpa_lsp.editor.model import TextChange
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.editor.text_changes import apply_changes
@@ -176,7 +176,7 @@ class SassDocuments:
             document = known.document if known is not None and known.document and _holds(known.document, text) else None
         self._open[normalise_uri(uri)] = _OpenDocument(uri=uri, version=version, text=text, document=document)
 
-    def change(self, uri: str, changes: Sequence[TextChange], version: int | None = None) -> None:
+    def change(self, uri: str, changes: Sequence[TextDocumentContentChangeEvent], version: int | None = None) -> None:
         """The client's text was changed, which happens when the editor reads it again."""
         opened = self._open.get(normalise_uri(uri))
         if opened is not None:

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from lsprotocol.types import Location, Range
 from msgspec import Struct
 
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.lines.names import name_line
 from gpa_lsp.editor.lines.positions import Positions
-from gpa_lsp.editor.model import Location, Range
 from gpa_lsp.editor.sass.library import SassDocument, is_same_code, is_sass_uri
 from gpa_lsp.editor.session_view import SessionView
 from gpa_lsp.editor.snapshot import VisibleKernel

@@ -2,7 +2,8 @@
 
 from typing import NamedTuple
 
-from gpa_lsp.editor.model import Fold, FoldKind, Range, Symbol, SymbolKind
+from lsprotocol.types import DocumentSymbol, FoldingRange, FoldingRangeKind, Range, SymbolKind
+
 from gpa_lsp.editor.sass.library import SassDocument, SassView, Section, SectionKind
 
 # Of the kernel's samples. A function has hundreds of blocks; nobody looks for the others by name.
@@ -15,9 +16,9 @@ _MOST_FOLDS = 4_900  # VS Code takes five thousand and then leaves some out, wit
 _DEEPEST = 12
 
 _KINDS = {
-    SectionKind.FUNCTION: SymbolKind.FUNCTION,
-    SectionKind.LOOP: SymbolKind.EVENT,
-    SectionKind.BLOCK: SymbolKind.BLOCK,
+    SectionKind.FUNCTION: SymbolKind.Function,
+    SectionKind.LOOP: SymbolKind.Event,
+    SectionKind.BLOCK: SymbolKind.Key,
 }
 
 
@@ -28,7 +29,7 @@ class _Part(NamedTuple):
     children: "list[_Part]"
 
 
-def list_symbols(view: SassView) -> list[Symbol]:
+def list_symbols(view: SassView) -> list[DocumentSymbol]:
     """The outline, nested as the code is."""
     document = view.document
     blocks = _find_hot_blocks(document)
@@ -64,10 +65,10 @@ def _find_hot_blocks(document: SassDocument) -> frozenset[int]:
     return frozenset(number for _, number in sorted(found)[:_MOST_BLOCKS])
 
 
-def _make_symbol(view: SassView, part: _Part) -> Symbol:
+def _make_symbol(view: SassView, part: _Part) -> DocumentSymbol:
     section = part.section
     heading = view.positions.find_text(section.first_line)
-    return Symbol(
+    return DocumentSymbol(
         name=section.name,
         detail=section.detail or None,
         kind=_KINDS[section.kind],
@@ -77,12 +78,12 @@ def _make_symbol(view: SassView, part: _Part) -> Symbol:
     )
 
 
-def list_folds(document: SassDocument) -> list[Fold]:
+def list_folds(document: SassDocument) -> list[FoldingRange]:
     """The folds, by first line; where there are too many, those of the shortest blocks are left out."""
     folds = [_make_fold(section) for section in _choose_sections(document) if section.last_line > section.first_line]
     header_lines = next((index for index, line in enumerate(document.lines) if not line.startswith("//")), 0)
     if header_lines > 1:
-        header = Fold(start_line=0, end_line=header_lines - 1, kind=FoldKind.COMMENT)
+        header = FoldingRange(start_line=0, end_line=header_lines - 1, kind=FoldingRangeKind.Comment)
         return [header, *folds]
     return folds
 
@@ -97,5 +98,5 @@ def _choose_sections(document: SassDocument) -> list[Section]:
     return sorted(ranked[:_MOST_FOLDS], key=lambda section: section.first_line)
 
 
-def _make_fold(section: Section) -> Fold:
-    return Fold(start_line=section.first_line - 1, end_line=section.last_line - 1, kind=FoldKind.REGION)
+def _make_fold(section: Section) -> FoldingRange:
+    return FoldingRange(start_line=section.first_line - 1, end_line=section.last_line - 1, kind=FoldingRangeKind.Region)

@@ -7,10 +7,12 @@ known; while it is not, a client that asks for the edits of what is looked at ge
 
 from collections.abc import Callable, Iterator, Sequence
 
+from lsprotocol.types import Command
+
 from gpa_lsp.code.binary.linkage_names import find_bare_name
 from gpa_lsp.code.sources.host_launches import find_host_launches
 from gpa_lsp.editor.document_view import DocumentView
-from gpa_lsp.editor.model import Action, ActionKind, CommandCall, Verification
+from gpa_lsp.editor.model import Action, ActionKind, Verification
 from gpa_lsp.editor.predicted.actions import list_description_actions, list_kernel_heads, list_trial_actions
 from gpa_lsp.editor.source.fixes import FixVerifier, OfferedFix, find_fixes
 from gpa_lsp.kernel.names import shorten_name
@@ -87,7 +89,7 @@ def _list_ways(view: DocumentView, line: int) -> Iterator[Action]:
 
 
 def _make_way(title: str, command: str, arguments: tuple[object, ...]) -> Action:
-    call = CommandCall(title=title, command=command, arguments=arguments)
+    call = Command(title=title, command=command, arguments=arguments)
     return Action(title=title, kind=ActionKind.WAY, command=call)
 
 
@@ -104,7 +106,7 @@ def list_simulation_actions(view: DocumentView, first: int, last: int) -> Iterat
         if not is_described and find_bare_name(head.mangled_name) not in view.once(_list_launched):
             continue
         title = f"Simulate {'the described launches' if is_described else 'a launch'} of {shorten_name(head.name)}"
-        command = CommandCall(title=title, command="gpaLsp.simulate", arguments=(view.uri, head.mangled_name))
+        command = Command(title=title, command="gpaLsp.simulate", arguments=(view.uri, head.mangled_name))
         yield Action(title=title, kind=ActionKind.REWRITE, command=command)
 
 

@@ -7,6 +7,13 @@ named by where they are now, and remembered in ``data`` by where they were measu
 from collections.abc import Mapping
 from typing import Any
 
+from lsprotocol.types import (
+    CallHierarchyIncomingCall,
+    CallHierarchyItem,
+    CallHierarchyOutgoingCall,
+    Location,
+    SymbolKind,
+)
 from msgspec import Struct
 
 from gpa_lsp.editor.cause_table import find_caused_reason
@@ -14,7 +21,6 @@ from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.lines.index import CauseLine
 from gpa_lsp.editor.lines.names import name_line
 from gpa_lsp.editor.lines.places import Counterpart, Place, PlaceFinder, describe_counterpart, gather_counterparts
-from gpa_lsp.editor.model import ChainItem, ChainLink, Location
 from gpa_lsp.editor.session_view import SessionView
 from gpa_lsp.editor.snapshot import Snapshot, VisibleKernel
 from gpa_lsp.foundation.numbers import format_percent
@@ -25,12 +31,12 @@ KIND = "source"  # In an item's ``data``: it is one of these
 class ChainStep(Struct, frozen=True, kw_only=True):
     """A line one step away."""
 
-    item: ChainItem  # the line
+    item: CallHierarchyItem  # the line
     text: str  # a few words about it
     ratio: float  # samples of the connection, of the kernel's
 
 
-def prepare(view: DocumentView, line: int) -> ChainItem | None:
+def prepare(view: DocumentView, line: int) -> CallHierarchyItem | None:
     """A 1-based line, of the kernel it matters most to; None for a line that neither waits nor is waited for."""
     cause = choose_kernel(view, line)
     if cause is None:
@@ -51,25 +57,28 @@ def _weigh(cause: CauseLine) -> float:
     return max(blame.waiting_samples, blame.causing_samples) / total if total else 0.0
 
 
-def list_incoming(session: SessionView, data: object) -> list[ChainLink] | None:
+def list_incoming(session: SessionView, data: object) -> list[CallHierarchyIncomingCall] | None:
     """What an item's line waits for, most samples first; None for an item that is none of ours or was measured away."""
     origin = read_origin(session.snapshot, data)
     if origin is None:
         return None
     return [
-        ChainLink(item=step.item, ranges=(step.item.range,))
+        CallHierarchyIncomingCall(from_=step.item, from_ranges=(step.item.range,))
         for step in list_steps(session.places, *origin, is_incoming=True)
     ]
 
 
-def list_outgoing(session: SessionView, data: object) -> list[ChainLink] | None:
+def list_outgoing(session: SessionView, data: object) -> list[CallHierarchyOutgoingCall] | None:
     """Who waits for an item's line, most samples first; None for an item that is none of ours or was measured away."""
     origin = read_origin(session.snapshot, data)
     if origin is None:
         return None
     own = session.places.locate(*origin)
     ranges = () if own is None else (own.range,)
-    return [ChainLink(item=step.item, ranges=ranges) for step in list_steps(session.places, *origin, is_incoming=False)]
+    return [
+        CallHierarchyOutgoingCall(to=step.item, from_ranges=ranges)
+        for step in list_steps(session.places, *origin, is_incoming=False)
+    ]
 
 
 def read_origin(snapshot: Snapshot, data: object) -> tuple[VisibleKernel, Place] | None:
@@ -107,17 +116,19 @@ def _make_step(places: PlaceFinder, shown: VisibleKernel, counterpart: Counterpa
     return ChainStep(item=item, text=text, ratio=ratio)
 
 
-def _make_item(shown: VisibleKernel, place: Place, location: Location, detail: str) -> ChainItem:
+def _make_item(shown: VisibleKernel, place: Place, location: Location, detail: str) -> CallHierarchyItem:
     data: dict[str, Any] = {
         "kind": KIND,
         "kernel": shown.kernel.report.mangled_name,
         "file": place[0],
         "line": place[1],
     }
-    return ChainItem(
+    return CallHierarchyItem(
         name=name_line(shown, place, location.range.start.line + 1),
+        kind=SymbolKind.Event,
         uri=location.uri,
         range=location.range,
+        selection_range=location.range,
         detail=detail,
         data=data,
     )

@@ -6,11 +6,12 @@ Information by default, because nothing is wrong with the code.
 
 from functools import partial
 
+from lsprotocol.types import Diagnostic, DiagnosticRelatedInformation, DiagnosticSeverity
+
 from gpa_lsp.editor.cause_table import find_caused_reason, summarise_cause
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.lines.index import CauseLine, HotLine
 from gpa_lsp.editor.lines.names import locate_from, name_place
-from gpa_lsp.editor.model import Diagnostic, DiagnosticSeverity, RelatedPlace
 from gpa_lsp.editor.predicted.diagnostics import list_predicted_diagnostics
 from gpa_lsp.editor.settings import Severity
 from gpa_lsp.editor.snapshot import VisibleKernel
@@ -20,11 +21,13 @@ from gpa_lsp.foundation.numbers import format_count
 from gpa_lsp.report.measured_files import MeasuredFile
 
 _SEVERITIES = {
-    Severity.INFORMATION: DiagnosticSeverity.INFORMATION,
-    Severity.HINT: DiagnosticSeverity.HINT,
-    Severity.WARNING: DiagnosticSeverity.WARNING,
+    Severity.INFORMATION: DiagnosticSeverity.Information,
+    Severity.HINT: DiagnosticSeverity.Hint,
+    Severity.WARNING: DiagnosticSeverity.Warning,
 }
 _MAX_RELATED = 8
+
+SOURCE = "gpa-lsp"  # whose diagnostics ours are
 
 
 def list_diagnostics(view: DocumentView) -> tuple[Diagnostic, ...]:
@@ -36,7 +39,10 @@ def list_diagnostics(view: DocumentView) -> tuple[Diagnostic, ...]:
     room = view.settings.max_diagnostics_per_file - len(measured) if is_wanted else 0
     static = tuple(list_static_diagnostics(view, room))
     predicted = list_predicted_diagnostics(view, room - len(static))
-    return (*measured, *static, *predicted, *list_compiler_diagnostics(view))
+    found = (*measured, *static, *predicted, *list_compiler_diagnostics(view))
+    for one in found:
+        one.source = SOURCE
+    return found
 
 
 def _list_measured(view: DocumentView) -> tuple[Diagnostic, ...]:
@@ -54,12 +60,12 @@ def _list_measured(view: DocumentView) -> tuple[Diagnostic, ...]:
 
 def _mark_cause(view: DocumentView, line: int, cause: CauseLine) -> Diagnostic:
     """On the causing line; the lines that suffer are related."""
-    related: list[RelatedPlace] = []
+    related: list[DiagnosticRelatedInformation] = []
     for pair in cause.victims:
         location = None if pair.place is None else locate_from(view, cause.shown, (pair.place.file, pair.place.line))
         if location is not None:
             text = f"{format_count(round(pair.samples))} samples wait here ({pair.reason})"
-            related.append(RelatedPlace(location=location, message=text))
+            related.append(DiagnosticRelatedInformation(location=location, message=text))
         if len(related) == _MAX_RELATED:
             break
     return Diagnostic(
@@ -70,7 +76,7 @@ def _mark_cause(view: DocumentView, line: int, cause: CauseLine) -> Diagnostic:
         + (" (measured before your edits)" if cause.is_edited and not cause.shown.kernel.report.is_simulated else "")
         + _say_simulated(cause.shown)
         + _say_doubt(cause.file),
-        related=tuple(related),
+        related_information=related or None,
     )
 
 
@@ -81,7 +87,7 @@ def _mark_hot_line(view: DocumentView, line: int, hot: HotLine) -> Diagnostic:
         severity=_SEVERITIES[view.settings.diagnostic_severity],
         code=reason,
         message=summarise_line(hot) + _say_simulated(hot.shown) + _say_doubt(hot.file),
-        related=_relate(view, hot),
+        related_information=_relate(view, hot) or None,
     )
 
 
@@ -94,14 +100,14 @@ def _say_doubt(file: MeasuredFile) -> str:
     return f" (unverified: the source {doubt})" if doubt else ""
 
 
-def _relate(view: DocumentView, hot: HotLine) -> tuple[RelatedPlace, ...]:
+def _relate(view: DocumentView, hot: HotLine) -> tuple[DiagnosticRelatedInformation, ...]:
     """The other frames of the hottest instruction's inline chain, innermost first, where edits have moved them, as far as they are still here."""
     if not hot.hottest:
         return ()
     columns = hot.shown.kernel.report.instructions
     chain = columns.chains[int(columns.chain_index[hot.hottest[0]])]
     text = columns.texts[hot.hottest[0]]
-    related: list[RelatedPlace] = []
+    related: list[DiagnosticRelatedInformation] = []
     for depth, frame in enumerate(chain):
         place = (frame.file, frame.line)
         location = None if place == (hot.row.file, hot.row.line) else locate_from(view, hot.shown, place)
@@ -110,5 +116,5 @@ def _relate(view: DocumentView, hot: HotLine) -> tuple[RelatedPlace, ...]:
         message = (
             f"hottest instruction: {text}" if depth == 0 and text else "inlined from here" if depth else "hottest code"
         )
-        related.append(RelatedPlace(location=location, message=message))
+        related.append(DiagnosticRelatedInformation(location=location, message=message))
     return tuple(related[:_MAX_RELATED])

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
+from lsprotocol.types import Range, TextEdit
 from msgspec import Struct
 
 from gpa_lsp.editor.document_view import DocumentView
-from gpa_lsp.editor.model import Range, TextEdit
 from gpa_lsp.editor.snapshot import MeasuredKernel, VisibleKernel
 
 if TYPE_CHECKING:  # needs numpy and tree-sitter, which the answer to initialize must not wait for

@@ -8,8 +8,8 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 
+from lsprotocol.types import InlayHint, InlayHintLabelPart
 from msgspec import Struct
-from msgspec.structs import replace
 
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.lines.index import CauseLine, HotLine, ValueLine
@@ -17,7 +17,6 @@ from gpa_lsp.editor.lines.metric_values import describe_value, label_value
 from gpa_lsp.editor.lines.names import locate_from, name_briefly
 from gpa_lsp.editor.lines.places import Counterpart, Place, describe_counterpart, gather_counterparts, gather_for_reason
 from gpa_lsp.editor.metrics import MetricKind
-from gpa_lsp.editor.model import Hint, LabelPart
 from gpa_lsp.editor.predicted.metric_values import list_predicted_hints
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.editor.stall_table import describe_taken, label_called_from, label_share
@@ -42,12 +41,12 @@ class _Side(Struct, frozen=True, kw_only=True):
     """One thing a hint says."""
 
     ratio: float  # of the kernel's samples; what is more comes first
-    link: LabelPart | None  # the place at the other end; None where none stands out
+    link: InlayHintLabelPart | None  # the place at the other end; None where none stands out
     words: str  # a quantity and its name
     tooltip: str  # a sentence without its stop
 
 
-def list_hints(view: DocumentView, first: int, last: int) -> list[Hint]:
+def list_hints(view: DocumentView, first: int, last: int) -> list[InlayHint]:
     """What each of some lines has to say, as much as a screen bears: what was measured there, times of launches, and what was emulated.
 
     Args:
@@ -56,33 +55,33 @@ def list_hints(view: DocumentView, first: int, last: int) -> list[Hint]:
     measured = _list_measured(view, first, last) if view.settings.show_inlay_hints else []
     left = {hint.position.line + 1: MOST_CHARS - _count_chars(hint) for hint in measured}
     timed = list_time_hints(view, first, last, lambda line: left.get(line, MOST_CHARS))
-    by_line: dict[int, list[Hint]] = {}
+    by_line: dict[int, list[InlayHint]] = {}
     for hint in (*measured, *timed, *list_predicted_hints(view, first, last)):
         by_line.setdefault(hint.position.line, []).append(hint)
     return [hint for line in sorted(by_line) for hint in _fit_line(by_line[line])]
 
 
-def _fit_line(hints: Sequence[Hint]) -> list[Hint]:
+def _fit_line(hints: Sequence[InlayHint]) -> list[InlayHint]:
     """The first hint of a line, and others as far as they fit: editors cut all of them together. What is left out goes into the first tooltip."""
     first, *others = hints
     room = MOST_CHARS - _count_chars(first)
-    shown: list[Hint] = []
-    left_out: list[Hint] = []
+    shown: list[InlayHint] = []
+    left_out: list[InlayHint] = []
     for hint in others:
         if _count_chars(hint) <= room:
             shown.append(hint)
             room -= _count_chars(hint)
         else:
             left_out.append(hint)
-    tips = [hint.tooltip for hint in (first, *left_out) if hint.tooltip]
-    return [replace(first, tooltip="; ".join(tips) or None), *shown]
+    first.tooltip = "; ".join(str(hint.tooltip) for hint in (first, *left_out) if hint.tooltip) or None
+    return [first, *shown]
 
 
-def _count_chars(hint: Hint) -> int:
+def _count_chars(hint: InlayHint) -> int:
     return len(hint.label) if isinstance(hint.label, str) else sum(len(part.value) for part in hint.label)
 
 
-def _list_measured(view: DocumentView, first: int, last: int) -> list[Hint]:
+def _list_measured(view: DocumentView, first: int, last: int) -> list[InlayHint]:
     """By line."""
     lines, leading = view.once(_choose_lines)
     wanted = lines[bisect_left(lines, first) : bisect_right(lines, last)]
@@ -119,16 +118,16 @@ def _list_first(stale: tuple[int, ...]) -> list[int]:
     return [line for line in stale if line - 1 not in known]
 
 
-def _make_hint(view: DocumentView, line: int, *, is_leading: bool) -> Hint | None:
+def _make_hint(view: DocumentView, line: int, *, is_leading: bool) -> InlayHint | None:
     """Its tooltip is short: all hints of a file are asked for with every edit, and the stall table is what the line's hover is for."""
     found, source = _find_sides(view, line, is_leading=is_leading)
     sides = sorted((side for side in found if side is not None), key=lambda side: -side.ratio)
     if not sides and line in view.stale:
-        return Hint(position=view.positions.find_end(line), label=_EDITED, tooltip=_WHEN)
+        return InlayHint(position=view.positions.find_end(line), label=_EDITED, tooltip=_WHEN)
     if not sides:
         return None
     mark, doubts = ("", []) if source is None else _describe_source(*source)
-    return Hint(
+    return InlayHint(
         position=view.positions.find_end(line),
         label=_join(_fit(sides, MOST_CHARS - len(mark)), mark),
         tooltip="; ".join([*(side.tooltip for side in sides), *doubts]),
@@ -163,34 +162,34 @@ def _find_sides(
     return (_say_suffering(view, hot, is_leading=is_leading), _say_causing(view, cause)), source
 
 
-def _fit(sides: Sequence[_Side], room: int) -> list[LabelPart]:
+def _fit(sides: Sequence[_Side], room: int) -> list[InlayHintLabelPart]:
     """The first thing in any case, its name cut from the left where it must be; others as far as they fit."""
     first, *others = sides
     shown = _list_parts(first, room)
     for side in others:
         left = room - sum(len(part.value) for part in shown) - len(" · ")
         way = [] if side.link is None else [side.link]  # the arrow alone says which way it is
-        forms = (_list_parts(side, MOST_CHARS), way, [LabelPart(value=side.words)])
+        forms = (_list_parts(side, MOST_CHARS), way, [InlayHintLabelPart(value=side.words)])
         parts = next((parts for parts in forms if parts and sum(len(part.value) for part in parts) <= left), [])
-        shown.extend((LabelPart(value=" · "), *parts) if parts else ())
+        shown.extend((InlayHintLabelPart(value=" · "), *parts) if parts else ())
     return shown
 
 
-def _list_parts(side: _Side, room: int) -> list[LabelPart]:
+def _list_parts(side: _Side, room: int) -> list[InlayHintLabelPart]:
     if side.link is None:
-        return [LabelPart(value=shorten(side.words, room))]
+        return [InlayHintLabelPart(value=shorten(side.words, room))]
     left = max(room - len(side.words) - len(" · "), len("← …:12"))
     value = side.link.value
     if len(value) > left:  # the beginning of a file's name goes: the line counts
         value = f"{value[:2]}…{value[len(value) + 3 - left :]}"
-    link = LabelPart(value=value, tooltip=side.link.tooltip, location=side.link.location)
-    return [link, LabelPart(value=f" · {shorten(side.words, room - len(value) - len(' · '))}")]
+    link = InlayHintLabelPart(value=value, tooltip=side.link.tooltip, location=side.link.location)
+    return [link, InlayHintLabelPart(value=f" · {shorten(side.words, room - len(value) - len(' · '))}")]
 
 
-def _join(parts: Sequence[LabelPart], mark: str) -> str | tuple[LabelPart, ...]:
+def _join(parts: Sequence[InlayHintLabelPart], mark: str) -> str | tuple[InlayHintLabelPart, ...]:
     """Plain text where no part is a link: some clients draw parts badly, and none of them gains by it."""
     if any(part.location is not None for part in parts):
-        return (*parts, LabelPart(value=mark)) if mark else tuple(parts)
+        return (*parts, InlayHintLabelPart(value=mark)) if mark else tuple(parts)
     return "".join(part.value for part in parts) + mark
 
 
@@ -268,7 +267,7 @@ def _link(
     *,
     whole: float,
     arrow: str,
-) -> LabelPart | None:
+) -> InlayHintLabelPart | None:
     """The place at the other end that matters most, a way to it where it is on this machine; None where that is the line itself, or code without
     lines, or hardly any of the whole.
     """
@@ -278,7 +277,9 @@ def _link(
     location = locate_from(view, shown, top.place)
     name = name_briefly(view, shown, top.place, location)
     return (
-        None if not name else LabelPart(value=f"{arrow} {name}", tooltip=describe_counterpart(top), location=location)
+        None
+        if not name
+        else InlayHintLabelPart(value=f"{arrow} {name}", tooltip=describe_counterpart(top), location=location)
     )
 
 
@@ -305,7 +306,7 @@ def thin_out(shares: Mapping[int, float], leading: Collection[int], most: int) -
 _WITH_TIMES = (MetricKind.USUAL, MetricKind.TIME)  # Who chose to see another metric sees no times
 
 
-def list_time_hints(view: DocumentView, first: int, last: int, find_room: Callable[[int], int]) -> list[Hint]:
+def list_time_hints(view: DocumentView, first: int, last: int, find_room: Callable[[int], int]) -> list[InlayHint]:
     """The hints of some lines, by line; none where the lens stands in their place and says it.
 
     Args:
@@ -323,13 +324,13 @@ def list_time_hints(view: DocumentView, first: int, last: int, find_room: Callab
     ]
 
 
-def _make_time_hint(view: DocumentView, line: int, anchors: Sequence[TimedAnchor], room: int) -> Hint:
+def _make_time_hint(view: DocumentView, line: int, anchors: Sequence[TimedAnchor], room: int) -> InlayHint:
     """The time of the longest launch; the tooltip has all."""
     longest = max(anchors, key=lambda anchor: anchor.change.time.median_ns)
     forms = list(_list_forms(longest, len(anchors)))
     label = next((form for form in forms if len(form) <= room), forms[-1])
     tips = (f"{anchor.change.time.shape} {describe_time(anchor)}" for anchor in anchors)
-    return Hint(position=view.positions.find_end(line), label=label, tooltip="; ".join(tips))
+    return InlayHint(position=view.positions.find_end(line), label=label, tooltip="; ".join(tips))
 
 
 def _list_forms(anchor: TimedAnchor, count: int) -> Iterator[str]:

@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, islice
 
-from msgspec.structs import replace
+from lsprotocol.types import CodeLens, Command, Range
 
 from gpa_lsp.editor.cause_table import label_remedy
 from gpa_lsp.editor.document_view import DocumentView, KernelAnchor
@@ -18,7 +18,6 @@ from gpa_lsp.editor.lines.index import RemedyAnchor
 from gpa_lsp.editor.lines.metric_values import label_kernel, label_scope
 from gpa_lsp.editor.measurements import label_shown
 from gpa_lsp.editor.metrics import LineMetric
-from gpa_lsp.editor.model import CommandCall, Lens, Range
 from gpa_lsp.editor.predicted.view import PredictedAnchor
 from gpa_lsp.editor.source.hints import thin_out
 from gpa_lsp.editor.static.view import StaticAnchor
@@ -34,9 +33,9 @@ _MOST_ON_SCREEN = 4  # Lenses of loops and calls: each pushes the code down by a
 _MAX_PER_LINE = 4
 
 
-def list_lenses(view: DocumentView) -> list[Lens]:
+def list_lenses(view: DocumentView) -> list[CodeLens]:
     """The lenses of the document's kernels, and of their loops and calls with advice."""
-    lenses: list[Lens] = []
+    lenses: list[CodeLens] = []
     for line, timed in groupby(
         view.timed, key=lambda anchor: anchor.line
     ):  # the news first: Neovim cuts a line of lenses at its window
@@ -58,19 +57,20 @@ def list_lenses(view: DocumentView) -> list[Lens]:
     if view.unsimulated and view.predicted is not None:
         kernels_of = {anchor.line: anchor.launch.mangled_name for anchor in reversed(view.predicted.anchors)}
         for line, kernel in sorted(kernels_of.items()):
-            command = CommandCall(title=view.unsimulated, command="gpaLsp.simulate", arguments=(view.uri, kernel))
+            command = Command(title=view.unsimulated, command="gpaLsp.simulate", arguments=(view.uri, kernel))
             lenses.extend(_place(view, line, (command,)))
     return lenses
 
 
-def _place(view: DocumentView, line: int, commands: Iterable[CommandCall]) -> Iterator[Lens]:
+def _place(view: DocumentView, line: int, commands: Iterable[Command]) -> Iterator[CodeLens]:
     start = view.positions.find_start(line)
     span = Range(start=start, end=start)
-    return (Lens(range=span, command=_fit(command)) for command in commands)
+    return (CodeLens(range=span, command=_fit(command)) for command in commands)
 
 
-def _fit(command: CommandCall) -> CommandCall:
-    return replace(command, title=shorten(command.title, MOST_LENS_CHARS))
+def _fit(command: Command) -> Command:
+    command.title = shorten(command.title, MOST_LENS_CHARS)
+    return command
 
 
 def _join_title(title: str, *trust: str, is_edited: bool) -> str:
@@ -78,22 +78,22 @@ def _join_title(title: str, *trust: str, is_edited: bool) -> str:
     return shorten(title, MOST_LENS_CHARS, " · ".join([*filter(None, trust), *([_EDITED] if is_edited else [])]))
 
 
-def _show_statics(uri: str, anchor: StaticAnchor) -> CommandCall:
+def _show_statics(uri: str, anchor: StaticAnchor) -> Command:
     """What the code of a kernel says that no profile measured."""
     title = _join_title(anchor.kernel.words, "static", is_edited=anchor.is_edited)
-    return CommandCall(title=title, command="gpaLsp.showStatics", arguments=(uri, anchor.kernel.mangled_name))
+    return Command(title=title, command="gpaLsp.showStatics", arguments=(uri, anchor.kernel.mangled_name))
 
 
-def _show_launch(uri: str, anchor: PredictedAnchor) -> CommandCall:
+def _show_launch(uri: str, anchor: PredictedAnchor) -> Command:
     """What was predicted of a launch; it opens the page there."""
     title = _join_title(anchor.launch.words, anchor.launch.limits, is_edited=anchor.is_edited)
-    return CommandCall(title=title, command="gpaLsp.showPrediction", arguments=(uri, anchor.index))
+    return Command(title=title, command="gpaLsp.showPrediction", arguments=(uri, anchor.index))
 
 
-def _show_time(uri: str, anchor: TimedAnchor) -> CommandCall:
+def _show_time(uri: str, anchor: TimedAnchor) -> Command:
     """What was timed of a launch; it shows all that was."""
     title = _join_title(anchor.words, is_edited=anchor.is_edited)
-    return CommandCall(title=title, command="gpaLsp.showTimes", arguments=(uri,))
+    return Command(title=title, command="gpaLsp.showTimes", arguments=(uri,))
 
 
 def _choose_remedies(view: DocumentView) -> Iterator[tuple[int, Sequence[RemedyAnchor]]]:
@@ -104,7 +104,7 @@ def _choose_remedies(view: DocumentView) -> Iterator[tuple[int, Sequence[RemedyA
         yield line, by_line[line]
 
 
-def _list_remedies(anchors: Sequence[RemedyAnchor], metric: LineMetric) -> Iterator[CommandCall]:
+def _list_remedies(anchors: Sequence[RemedyAnchor], metric: LineMetric) -> Iterator[Command]:
     """One remedy per line, the one that gains most, behind what the loop or call is in the metric that somebody chose; the kernel's page has the
     others.
     """
@@ -112,7 +112,7 @@ def _list_remedies(anchors: Sequence[RemedyAnchor], metric: LineMetric) -> Itera
     value = label_scope(best.shown.kernel, metric, best.region.scope)
     title = _join_title(label_remedy(best, value), is_edited=best.is_edited)
     arguments = (best.shown.kernel.report.mangled_name,)
-    yield CommandCall(title=title, command="gpaLsp.showKernel", arguments=arguments)
+    yield Command(title=title, command="gpaLsp.showKernel", arguments=arguments)
 
 
 def _remark(anchor: KernelAnchor, stale: int) -> str:
@@ -135,7 +135,7 @@ def _say_unemulated(view: DocumentView, mangled_name: str) -> str:
     return f"{metric.title}: {word_undescribed().lower()}" if metric.is_from_emulation and not is_emulated else ""
 
 
-def _list_commands(view: DocumentView, anchors: Sequence[KernelAnchor], stale: int) -> Iterator[CommandCall]:
+def _list_commands(view: DocumentView, anchors: Sequence[KernelAnchor], stale: int) -> Iterator[Command]:
     """The lenses of the kernels on one line."""
     shown = anchors if len(anchors) <= _MAX_PER_LINE else anchors[: _MAX_PER_LINE - 1]
     for anchor in shown:
@@ -143,14 +143,14 @@ def _list_commands(view: DocumentView, anchors: Sequence[KernelAnchor], stale: i
         remark = _remark(anchor, stale)
         chosen = label_kernel(anchor.shown, view.settings.metric) or _say_unemulated(view, kernel.report.mangled_name)
         title = describe_kernel_briefly(anchor.shown, MOST_LENS_CHARS - len(remark), chosen) + remark
-        yield CommandCall(title=title, command="gpaLsp.showKernel", arguments=(kernel.report.mangled_name,))
+        yield Command(title=title, command="gpaLsp.showKernel", arguments=(kernel.report.mangled_name,))
     if len(shown) < len(anchors):
         rest = len(anchors) - len(shown)
-        yield CommandCall(title=f"and {rest} more kernels", command="gpaLsp.showReport")
+        yield Command(title=f"and {rest} more kernels", command="gpaLsp.showReport")
     elif len(shown) < _MAX_PER_LINE:
         first = anchors[0].shown.kernel.report.mangled_name
-        yield CommandCall(title="SASS", command="gpaLsp.openSass", arguments=(first,))
+        yield Command(title="SASS", command="gpaLsp.openSass", arguments=(first,))
     choosable = label_shown(anchors[0].shown) if len(anchors) == 1 else ""
     if choosable:
         mangled_name = anchors[0].shown.kernel.report.mangled_name
-        yield CommandCall(title=choosable, command="gpaLsp.chooseMeasurement", arguments=(mangled_name,))
+        yield Command(title=choosable, command="gpaLsp.chooseMeasurement", arguments=(mangled_name,))

@@ -1,8 +1,9 @@
 """The kernels of a source as its symbols, with their times; loops and calls with advice below them."""
 
+from lsprotocol.types import DocumentSymbol, Range, SymbolKind
+
 from gpa_lsp.editor.document_view import DocumentView, KernelAnchor
 from gpa_lsp.editor.lines.index import RemedyAnchor
-from gpa_lsp.editor.model import Range, Symbol, SymbolKind
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.editor.stall_table import find_top_reason
 from gpa_lsp.foundation.numbers import format_percent
@@ -10,10 +11,10 @@ from gpa_lsp.foundation.numbers import format_percent
 _MOST_PER_LINE = 20  # A template has a kernel per instantiation; the longest are listed
 
 
-def list_symbols(view: DocumentView) -> list[Symbol]:
+def list_symbols(view: DocumentView) -> list[DocumentSymbol]:
     """The kernels whose body is in the document, by line, then longest first."""
     counts: dict[int, int] = {}
-    symbols: list[Symbol] = []
+    symbols: list[DocumentSymbol] = []
     for anchor in view.anchors:
         counts[anchor.line] = counts.get(anchor.line, 0) + 1
         if counts[anchor.line] <= _MOST_PER_LINE:
@@ -33,16 +34,16 @@ def describe_time(shown: VisibleKernel) -> str:
     return " · ".join(parts)
 
 
-def _make_symbol(view: DocumentView, anchor: KernelAnchor) -> Symbol:
+def _make_symbol(view: DocumentView, anchor: KernelAnchor) -> DocumentSymbol:
     """From its definition to the last line of its body that is still there; a symbol's children must lie inside it."""
     children = _list_children(view, anchor)
     last = max(
         [_find_last_line(view, anchor.shown) or 0, anchor.line, *(child.range.end.line + 1 for child in children)]
     )
-    return Symbol(
+    return DocumentSymbol(
         name=anchor.shown.name,
         detail=describe_time(anchor.shown),
-        kind=SymbolKind.FUNCTION,
+        kind=SymbolKind.Function,
         range=Range(start=view.positions.find_start(anchor.line), end=view.positions.find_end(last)),
         selection_range=view.positions.find_text(anchor.line),
         children=tuple(children),
@@ -60,7 +61,7 @@ def _find_last_line(view: DocumentView, shown: VisibleKernel) -> int | None:
     return next((line for line in lines if line is not None), None)
 
 
-def _list_children(view: DocumentView, anchor: KernelAnchor) -> list[Symbol]:
+def _list_children(view: DocumentView, anchor: KernelAnchor) -> list[DocumentSymbol]:
     """Loops and calls of the kernel below its definition, the best advice of each."""
     best: dict[int, RemedyAnchor] = {}
     for remedy in view.remedies:
@@ -69,7 +70,7 @@ def _list_children(view: DocumentView, anchor: KernelAnchor) -> list[Symbol]:
     return [_make_child(view, remedy) for remedy in best.values()]
 
 
-def _make_child(view: DocumentView, remedy: RemedyAnchor) -> Symbol:
+def _make_child(view: DocumentView, remedy: RemedyAnchor) -> DocumentSymbol:
     from gpa_lsp.document.advice_words import (
         show_estimate,  # needs numpy, which the answer to initialize must not wait for
     )
@@ -77,10 +78,10 @@ def _make_child(view: DocumentView, remedy: RemedyAnchor) -> Symbol:
     scope = remedy.region.scope
     file = None if scope.file is None else remedy.shown.profile.files.get(scope.file)
     last = view.finder.find(file, scope.last_line) if file is not None and scope.last_line else None
-    return Symbol(
+    return DocumentSymbol(
         name=f"{scope.kind.value} in line {remedy.line}",
         detail=f"{remedy.advice.title}: {show_estimate(remedy.region.speedup)}",
-        kind=SymbolKind.EVENT,
+        kind=SymbolKind.Event,
         range=Range(
             start=view.positions.find_start(remedy.line), end=view.positions.find_end(max(last or 0, remedy.line))
         ),

@@ -4,11 +4,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from msgspec.structs import replace
+from lsprotocol.types import Diagnostic, DiagnosticRelatedInformation, DiagnosticSeverity, Location, Range
 
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.lines.positions import span_line
-from gpa_lsp.editor.model import Diagnostic, DiagnosticSeverity, Location, Range, RelatedPlace
 from gpa_lsp.editor.static.results import StaticMark
 from gpa_lsp.editor.static.view import PlacedStatics
 from gpa_lsp.execution.compiler.missing_headers import find_missing_header, is_surely_missing
@@ -16,9 +15,9 @@ from gpa_lsp.execution.compiler.model import CompilerMessage
 from gpa_lsp.foundation.errors import ProblemSeverity
 
 _SEVERITIES = {
-    ProblemSeverity.ERROR: DiagnosticSeverity.ERROR,
-    ProblemSeverity.WARNING: DiagnosticSeverity.WARNING,
-    ProblemSeverity.NOTE: DiagnosticSeverity.INFORMATION,
+    ProblemSeverity.ERROR: DiagnosticSeverity.Error,
+    ProblemSeverity.WARNING: DiagnosticSeverity.Warning,
+    ProblemSeverity.NOTE: DiagnosticSeverity.Information,
 }
 _BRANCHES = "divergent-branches"
 _COUNTED = frozenset({"uncoalesced-accesses", "bank-conflicts", _BRANCHES})  # Checks of what an emulation counts
@@ -64,19 +63,19 @@ def _make_finding(view: DocumentView, line: int, mark: StaticMark) -> Diagnostic
     likely = "" if mark.certainty == "certain" else f", {mark.certainty}"
     return Diagnostic(
         range=view.positions.find_text(line),
-        severity=DiagnosticSeverity.INFORMATION if is_loud else DiagnosticSeverity.HINT,
+        severity=DiagnosticSeverity.Information if is_loud else DiagnosticSeverity.Hint,
         code=f"static {mark.check}",
         message=f"{mark.sentence} (static{likely})",
-        related=_relate_origin(mark),
+        related_information=_relate_origin(mark) or None,
     )
 
 
-def _relate_origin(mark: StaticMark) -> tuple[RelatedPlace, ...]:
+def _relate_origin(mark: StaticMark) -> tuple[DiagnosticRelatedInformation, ...]:
     """Where the code of a finding is written that was inlined into the line."""
     if mark.origin is None or not Path(mark.origin[0]).is_absolute():
         return ()
     location = Location(uri=Path(mark.origin[0]).as_uri(), range=span_line(mark.origin[1]))
-    return (RelatedPlace(location=location, message="inlined from here"),)
+    return (DiagnosticRelatedInformation(location=location, message="inlined from here"),)
 
 
 def list_compiler_diagnostics(view: DocumentView) -> Iterator[Diagnostic]:
@@ -88,7 +87,7 @@ def list_compiler_diagnostics(view: DocumentView) -> Iterator[Diagnostic]:
     for line, message in statics.messages:
         is_elsewhere = message.path is not None or message.line is None
         if message.severity is ProblemSeverity.NOTE and made and not is_elsewhere and line is not None:
-            made[-1] = _relate(view, made[-1], line, message)
+            _relate(view, made[-1], line, message)
         elif line is not None or is_elsewhere:
             made.append(_make_message(view, statics, line, message))
         if len(made) == _MOST_MESSAGES:
@@ -96,10 +95,10 @@ def list_compiler_diagnostics(view: DocumentView) -> Iterator[Diagnostic]:
     yield from made
 
 
-def _relate(view: DocumentView, diagnostic: Diagnostic, line: int, note: CompilerMessage) -> Diagnostic:
+def _relate(view: DocumentView, diagnostic: Diagnostic, line: int, note: CompilerMessage) -> None:
     location = Location(uri=view.uri, range=view.positions.find_text(line))
-    related = RelatedPlace(location=location, message=note.text)
-    return replace(diagnostic, related=(*diagnostic.related, related))
+    related = DiagnosticRelatedInformation(location=location, message=note.text)
+    diagnostic.related_information = [*(diagnostic.related_information or ()), related]
 
 
 def _make_message(view: DocumentView, statics: PlacedStatics, line: int | None, message: CompilerMessage) -> Diagnostic:
@@ -107,10 +106,10 @@ def _make_message(view: DocumentView, statics: PlacedStatics, line: int | None, 
     severity, text = _SEVERITIES[message.severity], message.text
     header = find_missing_header(text)
     if header is not None and not is_surely_missing(header, _read_line(view, line), has_flags=statics.has_flags):
-        severity = DiagnosticSeverity.INFORMATION
+        severity = DiagnosticSeverity.Information
         text = f"{_LACKED} {text}"
-    elif severity != DiagnosticSeverity.INFORMATION and _is_of_surroundings(statics, message):
-        severity = DiagnosticSeverity.INFORMATION
+    elif severity != DiagnosticSeverity.Information and _is_of_surroundings(statics, message):
+        severity = DiagnosticSeverity.Information
     place = "" if message.path is None else f"{message.path}:{f'{message.line}:' if message.line else ''} "
     number = f" {message.number}" if message.number else ""
     return Diagnostic(

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from lsprotocol.types import TextDocumentContentChangeWholeDocument
 from msgspec.structs import replace
 from pygls.workspace import PositionCodec
 
@@ -12,7 +13,6 @@ from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.documents import Documents
 from gpa_lsp.editor.jobs.background_job import BackgroundJob, Site, SourceScope
-from gpa_lsp.editor.model import TextChange
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.snapshot import Snapshot
 from gpa_lsp.foundation.processes.async_worker import AsyncWorker
@@ -115,7 +115,7 @@ class Workshop:
         if self.documents.find_local_path(path) is None:
             self.documents.open(path, path, text, 1)
         else:
-            self.documents.change(path, [TextChange(range=None, text=text)], 2)
+            self.documents.change(path, [TextDocumentContentChangeWholeDocument(text=text)], 2)
         return path
 
     def configure(self, *jobs: BackgroundJob[Any, Any], is_trusted: bool = True, **changes: object) -> None:

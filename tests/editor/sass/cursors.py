@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from gpa_lsp.editor.model import Position, Range
+from lsprotocol.types import Position, Range
+
 from gpa_lsp.editor.sass.library import SassView
 
 

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 
 from lsprotocol import converters
+from lsprotocol.types import DocumentSymbol, FoldingRangeKind, Range
 from msgspec.structs import replace
 
-from gpa_lsp.editor.model import FoldKind, Range, Symbol
-from gpa_lsp.editor.protocol.protocol_types import make_symbol
 from gpa_lsp.editor.sass.library import Section, SectionKind
 from gpa_lsp.editor.sass.outline import list_folds, list_symbols
 from tests.editor.sass.documents import LOOP, URI, find_line, open_document, show_report, write_document
@@ -28,13 +27,13 @@ inner:
 def list_outline(text: str) -> list[str]:
     found: list[str] = []
 
-    def walk(symbols: Sequence[Symbol], indent: str, outside: Range | None) -> None:
+    def walk(symbols: Sequence[DocumentSymbol], indent: str, outside: Range | None) -> None:
         for symbol in symbols:
             assert symbol.range.start.line <= symbol.selection_range.start.line <= symbol.range.end.line
             assert outside is None or outside.start.line <= symbol.range.start.line
             assert outside is None or symbol.range.end.line <= outside.end.line
-            found.append(f"{indent}{symbol.kind.value} {symbol.name}: {symbol.detail}")
-            walk(symbol.children, indent + "  ", symbol.range)
+            found.append(f"{indent}{symbol.kind.name.lower()} {symbol.name}: {symbol.detail}")
+            walk(symbol.children or (), indent + "  ", symbol.range)
 
     walk(list_symbols(open_document(write_document(text))), "", None)
     return found
@@ -43,12 +42,12 @@ def list_outline(text: str) -> list[str]:
 def test_the_outline_has_functions_loops_and_hot_blocks() -> None:
     assert list_outline(NEST) == [
         "function kernel: 100 % · wait",
-        "  block .L_0000: 2.0 % · wait",
+        "  key .L_0000: 2.0 % · wait",
         "  event loop .L_0010: 98 % · wait",
-        "    block .L_0010: 1.0 % · wait",
+        "    key .L_0010: 1.0 % · wait",
         "    event loop .L_0020: 90 % · wait",
-        "      block .L_0020: 90 % · wait",
-        "    block .L_0040: 7.0 % · wait",
+        "      key .L_0020: 90 % · wait",
+        "    key .L_0040: 7.0 % · wait",
     ]
 
 
@@ -56,7 +55,7 @@ def test_the_outline_of_a_deep_nest_can_be_written_as_json() -> None:
     depth = 500
     heads = "\n".join(f"l{number}:\nIADD3 R0, R0, 0x1, RZ  # - | wait=9" for number in range(depth))
     backs = "\n".join(f"@P0 BRA l{number}" for number in reversed(range(depth)))
-    symbols = [make_symbol(one) for one in list_symbols(open_document(write_document(f"{heads}\n{backs}\nEXIT")))]
+    symbols = list_symbols(open_document(write_document(f"{heads}\n{backs}\nEXIT")))
     assert str(converters.get_converter().unstructure(symbols)).count("loop .L_") == depth
 
 
@@ -70,7 +69,7 @@ def test_folds_nest_and_begin_on_headings() -> None:
     shown = [
         (document.lines[fold.start_line].split(" ")[0], fold.kind, fold.end_line - fold.start_line) for fold in folds
     ]
-    comment, region = FoldKind.COMMENT, FoldKind.REGION
+    comment, region = FoldingRangeKind.Comment, FoldingRangeKind.Region
     assert shown == [
         ("//", comment, 5), ("kernel:", region, 19), (".L_0000:", region, 3), ("//", region, 8), (".L_0020:", region, 7),
         (".L_0060:", region, 4),
@@ -98,4 +97,4 @@ def test_a_kernel_without_instructions_folds_its_header() -> None:
     from gpa_lsp.editor.sass.document import build_document
 
     document = build_document(URI, show_report(build_kernel("")))
-    assert [(fold.kind, fold.start_line) for fold in list_folds(document)] == [(FoldKind.COMMENT, 0)]
+    assert [(fold.kind, fold.start_line) for fold in list_folds(document)] == [(FoldingRangeKind.Comment, 0)]

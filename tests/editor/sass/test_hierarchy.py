@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
+from lsprotocol.types import CallHierarchyItem
 from msgspec.structs import replace
 
 from gpa_lsp.editor.jumps import list_chain, list_incoming, list_outgoing
 from gpa_lsp.editor.lines.positions import read_line
-from gpa_lsp.editor.model import ChainItem
 from gpa_lsp.editor.sass import chains
 from gpa_lsp.editor.sass.library import SassView
 from tests.editor.sass.cursors import put_cursor, read_places
@@ -28,7 +28,7 @@ def start(text: str = LOOP, **changes: Any) -> tuple[Session, SassView]:
     return session, view
 
 
-def prepare(view: SassView, marked: str) -> ChainItem | None:
+def prepare(view: SassView, marked: str) -> CallHierarchyItem | None:
     return chains.prepare(view, read_line(put_cursor(view, marked)))
 
 
@@ -38,13 +38,13 @@ def test_a_stalled_instruction_is_called_by_its_cause_and_back() -> None:
     assert item is not None
     assert (item.name, item.detail) == ("/*0030*/ FFMA R0, R2, R3, R0", "84 % of kernel")
     (call,) = list_incoming(session, item.data)
-    assert (call.item.name, call.item.detail) == (
+    assert (call.from_.name, call.from_.detail) == (
         "/*0020*/ LDG.E R2, [R4.64]",
         "80 % · 80 samples of long_scoreboard through R2",
     )
-    assert read_places(view, call.ranges) == ["0020 R2"]
-    (back,) = list_outgoing(session, call.item.data)
-    assert back.item.name == item.name and read_places(view, back.ranges) == ["0020 R2"]
+    assert read_places(view, call.from_ranges) == ["0020 R2"]
+    (back,) = list_outgoing(session, call.from_.data)
+    assert back.to.name == item.name and read_places(view, back.from_ranges) == ["0020 R2"]
 
 
 def test_where_nothing_was_blamed_registers_speak() -> None:
@@ -52,11 +52,11 @@ def test_where_nothing_was_blamed_registers_speak() -> None:
     item = prepare(view, "STG^.E")
     assert item is not None
     (call,) = list_incoming(session, item.data)
-    assert (call.item.name, call.item.detail) == ("/*0030*/ FFMA R0, R2, R3, R0", "writes R0")
+    assert (call.from_.name, call.from_.detail) == ("/*0030*/ FFMA R0, R2, R3, R0", "writes R0")
     move = prepare(view, "^MOV")
     assert move is not None
     (use,) = list_outgoing(session, move.data)
-    assert (use.item.name, use.item.detail) == ("/*0030*/ FFMA R0, R2, R3, R0", "reads R0")
+    assert (use.to.name, use.to.detail) == ("/*0030*/ FFMA R0, R2, R3, R0", "reads R0")
     assert list_incoming(session, move.data) == []
 
 

@@ -3,9 +3,9 @@
 import re
 
 import pytest
+from lsprotocol.types import Hover, MarkupContent, Position
 from msgspec.structs import replace
 
-from gpa_lsp.editor.model import Hover, Position
 from gpa_lsp.editor.protocol.safe_markdown import defuse
 from gpa_lsp.editor.sass.document import build_document
 from gpa_lsp.editor.sass.hover import describe_hover, describe_instruction
@@ -52,7 +52,12 @@ def ask(view: SassView, marked: str) -> Hover | None:
 def hover(view: SassView, marked: str) -> str:
     found = ask(view, marked)
     assert found is not None
-    return found.text
+    return read_text(found)
+
+
+def read_text(found: Hover) -> str:
+    assert isinstance(found.contents, MarkupContent)
+    return found.contents.value
 
 
 def place(view: SassView, marked: str) -> str:
@@ -82,7 +87,7 @@ def test_a_hover_has_twelve_lines_at_most_and_its_page_the_rest(loop: SassView, 
     for view in (loop, calls):
         for line in range(1, len(view.document.lines) + 1):
             found = describe_hover(view, Position(line - 1, 10))
-            assert found is None or len(found.text.splitlines()) <= 12
+            assert found is None or len(read_text(found).splitlines()) <= 12
             assert (describe_instruction(view, line) is None) == (view.document.find_row(line) is None)
     line = next(number for number, text in enumerate(loop.document.lines, 1) if "FFMA" in text)
     page = describe_instruction(loop, line)
@@ -209,8 +214,8 @@ def test_code_that_could_not_be_disassembled_is_said_to_be_so() -> None:
     row = int(view.document.line_of_row[3]) - 1
     found = describe_hover(view, Position(row, 4))
     assert found is not None
-    assert "there is no disassembly of this code" in found.text
-    assert "84 of 100 samples" in found.text
+    assert "there is no disassembly of this code" in read_text(found)
+    assert "84 of 100 samples" in read_text(found)
 
 
 def test_registers_are_named_in_stretches() -> None:

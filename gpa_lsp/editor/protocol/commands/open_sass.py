@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+from lsprotocol.types import Location
+
 from gpa_lsp.editor.lines.positions import span_line
-from gpa_lsp.editor.model import Location
 from gpa_lsp.editor.protocol.commands import Command
 from gpa_lsp.editor.protocol.plain_json import encode_location, read_place, read_text
 from gpa_lsp.editor.protocol.session import Session

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from lsprotocol import types
 
 from gpa_lsp.editor.protocol.features import Method, SessionFeature
-from gpa_lsp.editor.protocol.protocol_types import make_incoming_call
 from gpa_lsp.editor.session_view import SessionView
 
 
@@ -15,8 +14,7 @@ def answer(
     """The instructions or lines one step up; None for an item that is none of ours."""
     from gpa_lsp.editor.jumps import list_incoming
 
-    found = list_incoming(session, params.item.data)
-    return None if found is None else [make_incoming_call(link) for link in found]
+    return list_incoming(session, params.item.data)
 
 
 FEATURE = SessionFeature(

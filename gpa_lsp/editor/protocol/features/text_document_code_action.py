@@ -10,8 +10,9 @@ from lsprotocol import types
 from gpa_lsp.editor.lines.positions import read_lines
 from gpa_lsp.editor.model import Action, ActionKind
 from gpa_lsp.editor.protocol.features import Method, SessionFeature
-from gpa_lsp.editor.protocol.protocol_types import SOURCE, Annotations, choose_annotations, make_action, read_range
+from gpa_lsp.editor.protocol.protocol_types import Annotations, choose_annotations, make_action
 from gpa_lsp.editor.session_view import SessionView
+from gpa_lsp.editor.source.diagnostics import SOURCE
 
 
 def answer_code_action(session: SessionView, params: types.CodeActionParams) -> list[types.CodeAction] | None:
@@ -21,7 +22,7 @@ def answer_code_action(session: SessionView, params: types.CodeActionParams) -> 
     view = session.view(params.text_document.uri)
     if view is None:
         return None
-    first, last = read_lines(read_range(params.range))
+    first, last = read_lines(params.range)
     wanted, diagnostics = params.context.only, params.context.diagnostics
     found = list_actions(view, first, last, lambda kind: _is_wanted(kind, wanted), session.fixes)
     annotations = choose_annotations(session)

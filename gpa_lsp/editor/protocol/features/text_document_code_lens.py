@@ -6,20 +6,14 @@ from lsprotocol import types
 
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.protocol.features import Method, RequestFeature
-from gpa_lsp.editor.protocol.protocol_types import make_lens
 from gpa_lsp.editor.source.lenses import list_lenses
 
 
 def answer_code_lens(view: DocumentView, params: types.CodeLensParams) -> list[types.CodeLens]:
     """The lenses of the document's kernels, and of their loops and calls with advice."""
     del params
-    return view.once(
-        _make_lenses
-    )  # asked for again with every change of the cursor's line in some editors, and by every window
-
-
-def _make_lenses(view: DocumentView) -> list[types.CodeLens]:
-    return [make_lens(lens) for lens in list_lenses(view)]
+    # asked for again with every change of the cursor's line in some editors, and by every window
+    return view.once(list_lenses)
 
 
 FEATURE = RequestFeature(

@@ -10,7 +10,6 @@ from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.lines.positions import read_line
 from gpa_lsp.editor.protocol.features import Method, RequestFeature
-from gpa_lsp.editor.protocol.protocol_types import make_locations, read_position
 from gpa_lsp.editor.sass.library import SassView
 from gpa_lsp.editor.settings import Settings
 
@@ -19,14 +18,14 @@ def answer_definition(view: DocumentView, params: types.DefinitionParams) -> lis
     """The lines that the line under the cursor waits for, most samples first; those of little weight are left out."""
     from gpa_lsp.editor.jumps import find_awaited_lines
 
-    return make_locations(find_awaited_lines(view, read_line(read_position(params.position))) or None)
+    return find_awaited_lines(view, read_line(params.position)) or None
 
 
 def answer_sass(view: SassView, params: types.DefinitionParams) -> list[types.Location] | None:
     """The definitions of what is under the cursor."""
     from gpa_lsp.editor.sass.jumps import find_definition  # needs numpy, which initialize must not wait for
 
-    return make_locations(find_definition(view, read_position(params.position)))
+    return find_definition(view, params.position)
 
 
 def _is_wanted(settings: Settings, abilities: Abilities) -> bool:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from lsprotocol import types
 
 from gpa_lsp.editor.protocol.features import Method, RequestFeature
-from gpa_lsp.editor.protocol.protocol_types import make_highlight, read_position
 from gpa_lsp.editor.sass.library import SassView
 
 
@@ -13,8 +12,7 @@ def answer_sass(view: SassView, params: types.DocumentHighlightParams) -> list[t
     """The highlights of what is under the cursor."""
     from gpa_lsp.editor.sass.jumps import find_highlights  # needs numpy, which initialize must not wait for
 
-    found = find_highlights(view, read_position(params.position))
-    return None if found is None else [make_highlight(one) for one in found]
+    return find_highlights(view, params.position)
 
 
 FEATURE = RequestFeature(

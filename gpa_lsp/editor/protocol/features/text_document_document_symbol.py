@@ -6,7 +6,6 @@ from lsprotocol import types
 
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.protocol.features import Method, RequestFeature
-from gpa_lsp.editor.protocol.protocol_types import make_symbol
 from gpa_lsp.editor.sass import outline as sass_outline
 from gpa_lsp.editor.sass.library import SassView
 from gpa_lsp.editor.source.symbols import list_symbols
@@ -15,13 +14,13 @@ from gpa_lsp.editor.source.symbols import list_symbols
 def answer_document_symbol(view: DocumentView, params: types.DocumentSymbolParams) -> list[types.DocumentSymbol]:
     """The symbols of a source."""
     del params
-    return [make_symbol(symbol) for symbol in list_symbols(view)]
+    return list_symbols(view)
 
 
 def answer_sass(view: SassView, params: types.DocumentSymbolParams) -> list[types.DocumentSymbol]:
     """The outline of a SASS document."""
     del params
-    return [make_symbol(symbol) for symbol in sass_outline.list_symbols(view)]
+    return sass_outline.list_symbols(view)
 
 
 FEATURE = RequestFeature(

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from lsprotocol import types
 
 from gpa_lsp.editor.protocol.features import Method, RequestFeature
-from gpa_lsp.editor.protocol.protocol_types import make_fold
 from gpa_lsp.editor.sass.library import SassView
 from gpa_lsp.editor.sass.outline import list_folds
 
@@ -13,7 +12,7 @@ from gpa_lsp.editor.sass.outline import list_folds
 def answer_folding_range(view: SassView, params: types.FoldingRangeParams) -> list[types.FoldingRange]:
     """The folds of the document."""
     del params
-    return [make_fold(fold) for fold in list_folds(view.document)]
+    return list_folds(view.document)
 
 
 FEATURE = RequestFeature(

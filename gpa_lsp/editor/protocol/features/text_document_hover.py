@@ -6,18 +6,17 @@ from lsprotocol import types
 
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.lines.positions import read_line
-from gpa_lsp.editor.model import Hover
 from gpa_lsp.editor.protocol.features import Method, RequestFeature
-from gpa_lsp.editor.protocol.protocol_types import make_hover, read_position
 from gpa_lsp.editor.sass.library import SassView
 from gpa_lsp.editor.source.hover import describe_hover
 
 
 def answer_hover(view: DocumentView, params: types.HoverParams) -> types.Hover | None:
     """The hover of the line under the cursor."""
-    line = read_line(read_position(params.position))
+    line = read_line(params.position)
     text = describe_hover(view, line)
-    return None if text is None else make_hover(Hover(text=text, range=view.positions.find_text(line)))
+    content = types.MarkupContent(kind=types.MarkupKind.Markdown, value=text or "")
+    return None if text is None else types.Hover(contents=content, range=view.positions.find_text(line))
 
 
 def answer_sass(view: SassView, params: types.HoverParams) -> types.Hover | None:
@@ -26,7 +25,7 @@ def answer_sass(view: SassView, params: types.HoverParams) -> types.Hover | None
         hover as sass_hover,  # it needs numpy, which the answer to initialize must not wait for
     )
 
-    return make_hover(sass_hover.describe_hover(view, read_position(params.position)))
+    return sass_hover.describe_hover(view, params.position)
 
 
 FEATURE = RequestFeature(

@@ -9,7 +9,6 @@ from lsprotocol import types
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.lines.positions import read_lines
 from gpa_lsp.editor.protocol.features import Method, RequestFeature
-from gpa_lsp.editor.protocol.protocol_types import make_hint, read_range
 from gpa_lsp.editor.sass import hints as sass_hints
 from gpa_lsp.editor.sass.library import SassView
 from gpa_lsp.editor.source.hints import list_hints
@@ -19,12 +18,19 @@ def answer_inlay_hint(view: DocumentView, params: types.InlayHintParams) -> list
     """A hint for each line of the requested range whose share is above the user's threshold, or that was edited since it was measured; then those
     of the emulation.
     """
-    return [make_hint(hint) for hint in list_hints(view, *read_lines(read_range(params.range)))]
+    return _pad(list_hints(view, *read_lines(params.range)))
 
 
 def answer_sass(view: SassView, params: types.InlayHintParams) -> list[types.InlayHint]:
     """The hints of the requested lines."""
-    return [make_hint(hint) for hint in sass_hints.list_hints(view, *read_lines(read_range(params.range)))]
+    return _pad(sass_hints.list_hints(view, *read_lines(params.range)))
+
+
+def _pad(hints: list[types.InlayHint]) -> list[types.InlayHint]:
+    """Keep hints at a distance from the text before them."""
+    for hint in hints:
+        hint.padding_left = True
+    return hints
 
 
 FEATURE = RequestFeature(

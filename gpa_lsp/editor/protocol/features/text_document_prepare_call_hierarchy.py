@@ -8,7 +8,6 @@ from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.lines.positions import read_line
 from gpa_lsp.editor.protocol.features import Method, RequestFeature
-from gpa_lsp.editor.protocol.protocol_types import make_chain_item, read_position
 from gpa_lsp.editor.sass.library import SassView
 from gpa_lsp.editor.settings import Settings
 
@@ -17,16 +16,16 @@ def answer_source(view: DocumentView, params: types.CallHierarchyPrepareParams) 
     """The line under the cursor."""
     from gpa_lsp.editor.source.chains import prepare
 
-    item = prepare(view, read_line(read_position(params.position)))
-    return None if item is None else [make_chain_item(item)]
+    item = prepare(view, read_line(params.position))
+    return None if item is None else [item]
 
 
 def answer_sass(view: SassView, params: types.CallHierarchyPrepareParams) -> list[types.CallHierarchyItem] | None:
     """The instruction under the cursor."""
     from gpa_lsp.editor.sass.chains import prepare
 
-    item = prepare(view, read_line(read_position(params.position)))
-    return None if item is None else [make_chain_item(item)]
+    item = prepare(view, read_line(params.position))
+    return None if item is None else [item]
 
 
 def serves_source(settings: Settings, abilities: Abilities) -> bool:

@@ -5,14 +5,12 @@ Pushed and not pulled, because results come when an analysis is done.
 
 from lsprotocol import types
 
-from gpa_lsp.editor.model import Diagnostic
 from gpa_lsp.editor.protocol.features import Method, PushFeature
-from gpa_lsp.editor.protocol.protocol_types import make_diagnostic
 from gpa_lsp.editor.source.diagnostics import list_diagnostics
 
 
-def _wrap(uri: str, version: int | None, items: tuple[Diagnostic, ...]) -> types.PublishDiagnosticsParams:
-    return types.PublishDiagnosticsParams(uri=uri, version=version, diagnostics=[make_diagnostic(one) for one in items])
+def _wrap(uri: str, version: int | None, items: tuple[types.Diagnostic, ...]) -> types.PublishDiagnosticsParams:
+    return types.PublishDiagnosticsParams(uri=uri, version=version, diagnostics=list(items))
 
 
 FEATURE = PushFeature(

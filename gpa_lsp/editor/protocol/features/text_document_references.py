@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from lsprotocol import types
 
 from gpa_lsp.editor.protocol.features import Method, RequestFeature
-from gpa_lsp.editor.protocol.protocol_types import make_locations, read_position
 from gpa_lsp.editor.sass.library import SassView
 
 
@@ -13,8 +12,7 @@ def answer_sass(view: SassView, params: types.ReferenceParams) -> list[types.Loc
     """The references of what is under the cursor."""
     from gpa_lsp.editor.sass.jumps import find_references  # needs numpy, which initialize must not wait for
 
-    position, with_declarations = read_position(params.position), params.context.include_declaration
-    return make_locations(find_references(view, position, with_declarations=with_declarations))
+    return find_references(view, params.position, with_declarations=params.context.include_declaration)
 
 
 FEATURE = RequestFeature(

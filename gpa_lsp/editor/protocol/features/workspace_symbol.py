@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from lsprotocol import types
 
 from gpa_lsp.editor.protocol.features import Method, SessionFeature
-from gpa_lsp.editor.protocol.protocol_types import make_kernel_symbol
 from gpa_lsp.editor.session_view import SessionView
 
 
@@ -13,7 +12,7 @@ def answer_workspace_symbol(session: SessionView, params: types.WorkspaceSymbolP
     """The kernels that the query's characters name."""
     from gpa_lsp.editor.kernels import find_kernels
 
-    return [make_kernel_symbol(symbol) for symbol in find_kernels(session, params.query)]
+    return find_kernels(session, params.query)
 
 
 FEATURE = SessionFeature(
