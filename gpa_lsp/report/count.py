@@ -29,7 +29,12 @@ def count_reasons(
     {'selected': ReasonCount(all_samples=9, latency_samples=0), 'wait': ReasonCount(all_samples=5, latency_samples=2)}
     """
     quiet = [None] * len(reasons) if latency_samples is None else latency_samples.tolist()
-    rows = [row for row in zip(reasons, all_samples.tolist(), quiet, strict=True) if row[1]]
+    return rank_reasons(reasons, all_samples.tolist(), quiet)
+
+
+def rank_reasons(reasons: Sequence[str], every: Sequence[int], quiet: Sequence[int | None]) -> ReasonCounts:
+    """:func:`count_reasons` of lists."""
+    rows = [row for row in zip(reasons, every, quiet, strict=True) if row[1]]
     rows.sort(key=lambda row: (-row[1], row[0]))
     return {reason: _make_count(every, latency) for reason, every, latency in rows}
 

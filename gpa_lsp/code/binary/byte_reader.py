@@ -1,7 +1,6 @@
 """Numbers and strings out of the bytes of a file that may be damaged, and how much one reading may produce."""
 
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from gpa_lsp.foundation.errors import InputError
@@ -198,9 +197,7 @@ class FileBytes:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
     def __len__(self) -> int:

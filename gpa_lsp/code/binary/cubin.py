@@ -130,15 +130,8 @@ class Symbols(ColumnRecord, frozen=True, kw_only=True):
         """Whether a symbol is a kernel's; the index must be valid."""
         return bool(int(self.table[index]["other"]) & _ENTRY_FLAG)
 
-    def functions_by_section(self) -> dict[int, list[int]]:
-        """Section index → indexes of the function symbols defined in it, ascending."""
-        return self._group_by_section(FUNCTION_SYMBOL)
-
-    def objects_by_section(self) -> dict[int, list[int]]:
-        """Section index → indexes of the symbols of the variables in it, ascending."""
-        return self._group_by_section(_OBJECT_SYMBOL)
-
-    def _group_by_section(self, kind: int) -> dict[int, list[int]]:
+    def group_by_section(self, kind: int = _OBJECT_SYMBOL) -> dict[int, list[int]]:
+        """Section index → indexes of the symbols of a kind in it, variables unless said otherwise, ascending."""
         chosen = np.flatnonzero((self.table["info"] & _SYMBOL_TYPE_MASK) == kind)
         grouped: dict[int, list[int]] = defaultdict(list)
         for index, section in zip(chosen.tolist(), self.table["section"][chosen].tolist(), strict=True):
@@ -251,7 +244,7 @@ class _FunctionReader:
         self.elf = elf
         self.symbols = Symbols.of(elf)
         self.image = image
-        self.symbols_in = self.symbols.functions_by_section()
+        self.symbols_in = self.symbols.group_by_section(FUNCTION_SYMBOL)
         info = elf.find_section(".nv.info")
         self.attributes = read_symbol_attributes(elf.section_bytes(info) if info is not None else b"", path=elf.path)
         self.info_of: dict[int, int] = {}

@@ -166,7 +166,7 @@ def _make_variable(
 def _read_variables(elf: ElfImage) -> dict[str, PtxVariable]:
     """Variables in global and in constant memory, by their symbols."""
     symbols = Symbols.of(elf)
-    objects = symbols.objects_by_section()
+    objects = symbols.group_by_section()
     found: dict[str, PtxVariable] = {}
     for section, name in enumerate(elf.section_names):
         kind = _VARIABLES.fullmatch(name)

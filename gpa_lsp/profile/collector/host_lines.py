@@ -5,6 +5,7 @@ pyelftools reads it; without debugging information, names come from the table of
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -89,30 +90,21 @@ class _Finder:
                 yield offset, tuple(_unroll(chain, file, line, symbols.get(offset)))
 
 
-class _open_debug:  # noqa: N801  # used as a function
+@contextmanager
+def _open_debug(elf: Any) -> Iterator[Any]:
     """The image with debugging information: itself, or the separate file that its build names."""
+    from elftools.elf.elffile import ELFFile
 
-    def __init__(self, elf: Any) -> None:
-        self._elf = elf
-        self._stream: BinaryIO | None = None
-
-    def __enter__(self) -> Any:
-        if self._elf.has_dwarf_info(strict=True):
-            return self._elf
-        path = _find_separate(self._elf)
-        if path is None:
-            return self._elf
-        from elftools.elf.elffile import ELFFile
-
-        try:
-            self._stream, _ = open_regular_file(path)
-        except InputError:
-            return self._elf
-        return ELFFile(self._stream)
-
-    def __exit__(self, *_: object) -> None:
-        if self._stream is not None:
-            self._stream.close()
+    path = None if elf.has_dwarf_info(strict=True) else _find_separate(elf)
+    try:
+        stream = None if path is None else open_regular_file(path)[0]
+    except InputError:
+        stream = None
+    if stream is None:
+        yield elf
+        return
+    with stream:
+        yield ELFFile(stream)
 
 
 def _find_separate(elf: Any) -> Path | None:

@@ -3,7 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 
+from gpa_lsp.code.binary.sass import read_mnemonic
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.symbolic_accesses.model import SymbolicAccess
 from gpa_lsp.diagnosis.advice.find_statics import KernelFindings
@@ -107,6 +109,7 @@ def _judge_figure(base: GateKernel, head: GateKernel, budget: Budget, judgement:
 
     What was counted while other work was done is not compared.
     """
+    row = partial(GateRow, kernel=head, base=base, budget=budget)
     is_alone = budget.limit.kind is LimitKind.VALUE
     is_counted = judgement is not None and budget.metric in _COUNTED
     note = judgement.note if judgement is not None and is_counted and not is_alone else NOTHING
@@ -118,10 +121,7 @@ def _judge_figure(base: GateKernel, head: GateKernel, budget: Budget, judgement:
         old = None if before is None else before.value
         bound = budget.limit.find_bound(old)
         is_beyond = bound is not None and _is_beyond(after.value, bound, is_better_high=budget.metric.is_better_high)
-        return GateRow(
-            kernel=head,
-            base=base,
-            budget=budget,
+        return row(
             outcome=Outcome.EXCEEDED if is_beyond else Outcome.KEPT,
             origin=origin,
             before=old,
@@ -130,7 +130,7 @@ def _judge_figure(base: GateKernel, head: GateKernel, budget: Budget, judgement:
             note=note if origin in _OF_LAUNCHES else NOTHING,
             line=after.line,
         )
-    return GateRow(kernel=head, base=base, budget=budget, outcome=Outcome.UNKNOWN, note=note, line=head.body)
+    return row(outcome=Outcome.UNKNOWN, note=note, line=head.body)
 
 
 def _is_beyond(value: float, bound: float, *, is_better_high: bool) -> bool:
@@ -142,7 +142,8 @@ def _judge_time(base: GateKernel, head: GateKernel, budget: Budget, judgement: M
     if budget.limit.kind is LimitKind.VALUE:
         return _judge_time_alone(base, head, budget)
     note = NOTHING if judgement is None else judgement.note
-    unknown = GateRow(kernel=head, base=base, budget=budget, outcome=Outcome.UNKNOWN, note=note, line=head.body)
+    row = partial(GateRow, kernel=head, base=base, budget=budget, note=note)
+    unknown = row(outcome=Outcome.UNKNOWN, line=head.body)
     if judgement is None or judgement.verdict is Verdict.OTHER_WORK or base.work is None or head.work is None:
         return unknown
     time = judgement.time
@@ -157,36 +158,30 @@ def _judge_time(base: GateKernel, head: GateKernel, budget: Budget, judgement: M
         outcome = Outcome.EXCEEDED if is_clear else Outcome.WITHIN_NOISE
         if judgement.verdict is Verdict.SAME_CODE:
             outcome = Outcome.SAME_CODE
-    return GateRow(
-        kernel=head,
-        base=base,
-        budget=budget,
+    return row(
         outcome=outcome,
         origin=head.time_origin,
         before=time.before,
         after=time.after,
         bound=bound,
         time=time,
-        note=note,
         line=_find_slower_line(base, head, outcome) or head.body,
     )
 
 
 def _judge_time_alone(base: GateKernel, head: GateKernel, budget: Budget) -> GateRow:
     """A limit of the time itself, in nanoseconds."""
+    row = partial(GateRow, kernel=head, base=base, budget=budget)
     spread = None if head.work is None else head.work.times.ns
     if spread is None:
-        return GateRow(kernel=head, base=base, budget=budget, outcome=Outcome.UNKNOWN, line=head.body)
+        return row(outcome=Outcome.UNKNOWN, line=head.body)
     bound = budget.limit.amount
     outcome = Outcome.KEPT
     if spread.mean > bound:
         is_clear = measure_range(spread, "ns")[0] > bound
         outcome = Outcome.EXCEEDED if is_clear else Outcome.WITHIN_NOISE
     old = None if base.work is None or base.work.times.ns is None else base.work.times.ns.mean
-    return GateRow(
-        kernel=head,
-        base=base,
-        budget=budget,
+    return row(
         outcome=outcome,
         origin=head.time_origin,
         before=old,
@@ -299,8 +294,7 @@ def _find_local_line(kernel: KernelReport) -> SourceLine | None:
     columns = kernel.instructions
     weights: Counter[SourceLine] = Counter()
     for row, text in enumerate(columns.texts):
-        words = text.split(maxsplit=2)
-        mnemonic = words[1] if text.startswith("@") and len(words) > 1 else next(iter(words), "")
+        mnemonic = read_mnemonic(text)
         chain = int(columns.chain_index[row])
         if chain < 0 or not mnemonic or classify_mnemonic(mnemonic) is not WorkClass.LOCAL:
             continue

@@ -4,16 +4,15 @@ import hashlib
 import json
 import os
 import re
-import stat
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
 import msgspec.structs
-from msgspec import Struct
 from msgspec.structs import replace
 
-from gpa_lsp.foundation.files import Stamp, read_stamp
+from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.foundation.files import Stamp, open_regular_file, read_stamp
 from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.report.changes import Place, ReasonCounts
 from gpa_lsp.report.compare import measure_work
@@ -40,8 +39,7 @@ from gpa_lsp.report.source_paths import parse_compiled_path
 # Which commit was checked out when something was measured, from git's own log of that; git itself is not run.
 #
 # The log is what `git reflog` prints. It is private to a working tree, so that linked ones and submodules have theirs; a measurement from before
-# its
-# first entry (a clone that came later) belongs to no commit anybody knows.
+# its first entry (a clone that came later) belongs to no commit anybody knows.
 #
 # Source: git, "gitrepository-layout" (gitfile, logs/HEAD), and "git-reflog".
 
@@ -56,12 +54,9 @@ _ENTRY = re.compile(rb"[0-9a-f]{40,64} ([0-9a-f]{40,64}) [^\t\n]*? (\d{1,12}) [-
 _SUBJECT = re.compile(r"(?:commit(?: \([a-z]+\))?|cherry-pick|rebase(?: -i)? \((?:pick|reword)\)): (.*)")
 
 
-class _Entry(Struct, frozen=True, kw_only=True):
-    """What became the checked out commit."""
-
-    digest: str  # of the commit
-    begun_s: int  # since when, since 1970
-    message: str  # what git did
+_Entry = tuple[
+    str, int, str
+]  # Digest of what became the checked out commit, since when (s since 1970), and what git did
 
 
 def find_commit(path: Path, measured_ns: int) -> Commit | None:
@@ -75,13 +70,11 @@ def find_commit(path: Path, measured_ns: int) -> Commit | None:
         return None
     try:
         entries = _read_log(log, stamp)
-    except OSError:
+    except (InputError, OSError):
         return None
     measured_s = measured_ns // _SECOND_NS
-    entry = next((one for one in reversed(entries) if one.begun_s <= measured_s), None)
-    if entry is None or not entry.digest.strip("0"):
-        return None
-    return Commit(digest=entry.digest, subject=_find_subject(entries, entry.digest))
+    digest = next((digest for digest, begun_s, _ in reversed(entries) if begun_s <= measured_s), "")
+    return Commit(digest=digest, subject=_find_subject(entries, digest)) if digest.strip("0") else None
 
 
 def _find_repository(path: Path) -> Path | None:
@@ -94,7 +87,7 @@ def _find_repository(path: Path) -> Path | None:
             if not found.exists():
                 continue
             text = _read_end(found, _MOST_LINK_BYTES).decode("utf-8", "surrogateescape")
-        except (OSError, ValueError):
+        except (InputError, OSError, ValueError):
             return None
         target = text.partition("\n")[0].removeprefix("gitdir: ").rstrip("\r")
         return folder / target if text.startswith("gitdir: ") and "\0" not in target else None
@@ -107,36 +100,29 @@ def _read_log(log: Path, stamp: Stamp) -> tuple[_Entry, ...]:
     del stamp
     found = (_ENTRY.fullmatch(line) for line in _read_end(log, _MOST_LOG_BYTES).split(b"\n"))
     return tuple(
-        _Entry(
-            digest=entry[1].decode("ascii"), begun_s=int(entry[2]), message=(entry[3] or b"").decode("utf-8", "replace")
-        )
+        (entry[1].decode("ascii"), int(entry[2]), (entry[3] or b"").decode("utf-8", "replace"))
         for entry in found
         if entry is not None
     )
 
 
 def _read_end(path: Path, most_bytes: int) -> bytes:
-    """The end of a file, opened without blocking: nothing of what is no regular file, such as a pipe without a writer.
+    """The end of a regular file.
 
     Raises:
+        InputError: it is none, or may not be read.
         OSError: it cannot be read.
     """
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(path, flags)
-    try:
-        facts = os.fstat(descriptor)
-        if not stat.S_ISREG(facts.st_mode):
-            return b""
-        os.lseek(descriptor, max(0, facts.st_size - most_bytes), os.SEEK_SET)
-        return os.read(descriptor, most_bytes)
-    finally:
-        os.close(descriptor)
+    stream, size_bytes = open_regular_file(path)
+    with stream:
+        stream.seek(max(0, size_bytes - most_bytes))
+        return stream.read(most_bytes)
 
 
 def _find_subject(entries: tuple[_Entry, ...], digest: str) -> str:
     """The first line of a commit's message, where it was made in this working tree."""
-    for entry in reversed(entries):
-        found = _SUBJECT.fullmatch(entry.message) if entry.digest == digest else None
+    for own, _, message in reversed(entries):
+        found = _SUBJECT.fullmatch(message) if own == digest else None
         if found is not None:
             return found[1][:_MOST_SUBJECT_CHARS]
     return ""

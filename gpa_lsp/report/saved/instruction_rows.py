@@ -11,6 +11,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from gpa_lsp.code.binary.model import ResourceKind, encode_resource, name_resource
+from gpa_lsp.code.binary.sass import read_mnemonic
 from gpa_lsp.diagnosis.blame.model import (
     BlameCategory,
     BlameEdges,
@@ -28,7 +29,8 @@ from gpa_lsp.foundation.json_values import InScope, MisfitError, NameIn, Number,
 from gpa_lsp.foundation.locations import Frame, InlineChain
 from gpa_lsp.foundation.numbers import format_file_value
 from gpa_lsp.foundation.records import ColumnRecord
-from gpa_lsp.report.changes import ReasonCount, ReasonCounts
+from gpa_lsp.report.changes import ReasonCounts
+from gpa_lsp.report.count import rank_reasons
 from gpa_lsp.report.model import InstructionColumns, KernelReport
 
 File = Annotated[str, Shared("files")]
@@ -109,18 +111,6 @@ def place_instruction(row: int | None, kernel: KernelReport) -> InstructionPlace
     )
 
 
-def read_opcode(text: str) -> str | None:
-    """The opcode with its modifiers, of a disassembled instruction; None when there is no text.
-
-    >>> read_opcode("@!P0 LDG.E.64 R2, [R4.64]")
-    'LDG.E.64'
-    """
-    words = text.split(maxsplit=2)
-    if words and words[0].startswith("@"):
-        words = words[1:]
-    return words[0] if words else None
-
-
 def _find_chain(columns: InstructionColumns, row: int) -> InlineChain:
     number = int(columns.chain_index[row])
     return columns.chains[number] if number >= 0 else ()
@@ -135,25 +125,19 @@ def _make_instructions(columns: InstructionColumns, kernel: KernelReport) -> Ins
     table = {
         "function": [columns.functions[number] for number in columns.function_index.tolist()],
         "pc_offset": columns.pc_offsets.tolist(),
-        "opcode": [read_opcode(text) for text in columns.texts],
+        "opcode": [read_mnemonic(text) or None for text in columns.texts],
         "text": columns.texts,
         "file": [chain[0].file if chain else None for chain in inlines],
         "line": [chain[0].line if chain else None for chain in inlines],
         "inline": inlines,
         "samples": [sum(row) for row in every],
         "latency_samples": [sum_known(row) for row in quiets],
-        "by_reason": [_list_reasons(columns.reasons, *row) for row in zip(every, quiets, strict=True)],
+        "by_reason": [rank_reasons(columns.reasons, *row) for row in zip(every, quiets, strict=True)],
         "executions": [count if count >= 0 else None for count in columns.executions.tolist()],
         "loop_depth": columns.loop_depths.tolist(),
         "control": _list_controls(columns),
     }
     return Instructions(reasons=columns.reasons, instructions=table)
-
-
-def _list_reasons(reasons: Sequence[str], every: Sequence[int], quiets: Sequence[int | None]) -> ReasonCounts:
-    found = [row for row in zip(reasons, every, quiets, strict=True) if row[1]]
-    found.sort(key=lambda row: (-row[1], row[0]))
-    return {reason: ReasonCount(all_samples=count, latency_samples=quiet) for reason, count, quiet in found}
 
 
 def _list_controls(columns: InstructionColumns) -> list[Control | None]:

@@ -127,7 +127,7 @@ def _read_function_numbers(elf: ElfImage, module: PtxModule) -> dict[tuple[str, 
     if not any(wanted.values()):
         return {}
     symbols = Symbols.of(elf)
-    objects = symbols.objects_by_section()
+    objects = symbols.group_by_section()
     found: dict[tuple[str, int], bytes] = {}
     for index, section in enumerate(elf.section_names):
         if not section.startswith(_INITIALISED):
@@ -186,7 +186,7 @@ def _read_banks(
     """The banks of the image: the compiler's constants (2), the program's (3), addresses of variables (4)."""
     found: dict[int, Bank] = {}
     symbols = Symbols.of(elf)
-    objects = symbols.objects_by_section()
+    objects = symbols.group_by_section()
     for index, name in enumerate(elf.section_names):
         head, _, owner = name.removeprefix(".nv.constant").partition(".")
         if not name.startswith(".nv.constant") or not head.isdigit() or head == "0" or owner not in ("", kernel):
