@@ -1,7 +1,5 @@
-"""Occupancy against known values of NVIDIA's calculator, and against the limits and curves that Nsight Compute puts into real reports."""
+"""Occupancy against known values of NVIDIA's calculator, and against curves that Nsight Compute puts into real reports."""
 
-from collections.abc import Iterator
-from functools import cache
 from itertools import pairwise
 
 import pytest
@@ -18,11 +16,7 @@ from gpa_lsp.gpu.arch.occupancy import (
 )
 from gpa_lsp.gpu.arch.occupancy_steps import find_next_steps, list_register_steps
 from gpa_lsp.profile.model import Launch
-from gpa_lsp.profile.read import read_profile
-from tests.conftest import find_corpus
-
-CORPUS = find_corpus()
-needs_corpus = pytest.mark.skipif(CORPUS is None, reason="the corpus of real reports is not at hand")
+from tests.real_reports import REPORTS, read_launches
 
 KNOWN = [
     # capability, threads, registers, shared bytes → blocks, warps, what limits
@@ -178,94 +172,32 @@ def test_nothing_is_to_gain_when_all_warps_are_resident():
     assert find_next_steps(find_architecture((8, 0)), shape) == ()
 
 
-@cache
-def real_launches() -> tuple[tuple[str, Launch], ...]:
-    assert CORPUS is not None
-    paths = sorted((CORPUS / "ncu").glob("*.ncu-rep"))
-    return tuple((path.name, launch) for path in paths for launch in read_profile(path).launches)
-
-
-def sound_launches() -> Iterator[tuple[str, Architecture, BlockShape, Launch]]:
-    for name, launch in real_launches():
-        if launch.failure is not None:
-            continue
+@pytest.mark.corpus
+def test_curves_over_barriers_are_those_of_real_reports():
+    """What else reports print of occupancy is compared with what the question answers (``tests/analyses``)."""
+    points = 0
+    for launch in (launch for name in REPORTS for launch in read_launches(name)):
         assert launch.device.compute_capability is not None
+        curve = launch.metrics.get("launch__occupancy_per_barrier_count")
         shape = BlockShape(
             threads=launch.block[0] * launch.block[1] * launch.block[2],
             registers_per_thread=read_count(launch, "launch__registers_per_thread"),
             shared_bytes=read_count(launch, "launch__shared_mem_per_block_static")
             + read_count(launch, "launch__shared_mem_per_block_dynamic"),
-            barriers=read_count(launch, "launch__barrier_count", missing=0),
         )
-        yield f"{name} {launch.index}", find_architecture(launch.device.compute_capability), shape, launch
+        for count, warps in zip(curve.instance_ids, curve.instance_values, strict=True) if curve else ():
+            block = replace(shape, barriers=int(count))
+            found = find_occupancy(
+                find_architecture(launch.device.compute_capability),
+                block,
+                read_count(launch, "launch__shared_mem_config_size") or None,
+            )
+            assert found.warps_per_sm == warps, f"{launch.index}: {count} barriers"
+            points += 1
+    assert points > 100
 
 
-def read_count(launch: Launch, metric: str, missing: int | None = None) -> int:
+def read_count(launch: Launch, metric: str) -> int:
     value = launch.read_number(metric)
-    if value is None:
-        assert missing is not None, metric
-        return missing
+    assert value is not None, metric
     return round(value)
-
-
-def carveout_of(name: str, launch: Launch) -> int | None:
-    """Reports of 2020.3 reckon with the largest carve-out, later ones with the one that was set; those without shared memory set none."""
-    if "2020.3" in name:
-        return None
-    return read_count(launch, "launch__shared_mem_config_size") or None
-
-
-@needs_corpus
-@pytest.mark.corpus
-def test_limits_and_warps_are_those_of_real_reports():
-    compared = 0
-    for name, architecture, shape, launch in sound_launches():
-        found = find_occupancy(architecture, shape, carveout_of(name, launch))
-        limits = {
-            OccupancyLimit.WARPS: "launch__occupancy_limit_warps",
-            OccupancyLimit.BLOCKS: "launch__occupancy_limit_blocks",
-            OccupancyLimit.REGISTERS: "launch__occupancy_limit_registers",
-            OccupancyLimit.SHARED_MEMORY: "launch__occupancy_limit_shared_mem",
-        }
-        for resource, metric in limits.items():
-            assert found.limit_of(resource) == read_count(launch, metric), f"{name}: {resource}"
-            compared += 1
-        printed = launch.read_number("launch__occupancy_limit_barriers")
-        ours = found.limit_of(OccupancyLimit.BARRIERS)
-        assert (ours is None) == (printed is None), name
-        if ours is not None:
-            # The profiler prints at most as many as there can be blocks.
-            assert min(ours, architecture.occupancy.max_blocks_per_sm.value) == printed, name
-        assert found.warps_per_sm == read_count(launch, "sm__maximum_warps_avg_per_active_cycle"), name
-        assert found.shared_per_block_bytes == read_count(launch, "launch__shared_mem_per_block_allocated"), name
-    assert compared > 100
-
-
-@needs_corpus
-@pytest.mark.corpus
-def test_curves_over_registers_block_size_and_barriers_are_those_of_real_reports():
-    points = 0
-    for name, architecture, shape, launch in sound_launches():
-        carveout = carveout_of(name, launch)
-        for count, warps in curve(launch, "launch__occupancy_per_register_count"):
-            found = find_occupancy(architecture, replace(shape, registers_per_thread=count), carveout)
-            assert found.warps_per_sm == warps, f"{name}: {count} registers"
-            points += 1
-        for count, warps in curve(launch, "launch__occupancy_per_block_size"):
-            found = find_occupancy(architecture, replace(shape, threads=count), carveout)
-            assert found.warps_per_sm == warps, f"{name}: {count} threads"
-            points += 1
-        for count, warps in curve(launch, "launch__occupancy_per_barrier_count"):
-            found = find_occupancy(architecture, replace(shape, barriers=count), carveout)
-            assert found.warps_per_sm == warps, f"{name}: {count} barriers"
-            points += 1
-    assert points > 10_000
-
-
-def curve(launch: Launch, metric: str) -> list[tuple[int, int]]:
-    found = launch.metrics.get(metric)
-    return (
-        []
-        if found is None
-        else [(int(x), int(y)) for x, y in zip(found.instance_ids, found.instance_values, strict=True)]
-    )
