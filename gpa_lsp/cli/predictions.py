@@ -18,6 +18,7 @@ from gpa_lsp.foundation.errors import InputError
 if TYPE_CHECKING:
     from gpa_lsp.execution.emulator.model import TraceSink
     from gpa_lsp.execution.prediction.model import PredictionSettings, SourcePrediction
+    from gpa_lsp.execution.prediction.simulation import Simulation, SimulationSettings
 
 _SOURCE_HELP = (
     "a CUDA C++ source, or a program, library, object, fat binary or cubin with PTX in it, or a file of PTX, "
@@ -136,6 +137,27 @@ class InputKind(Enum):
     BUILD = "build"  # A program, library, object, fat binary or cubin, or a file of PTX
     REPORT = "report"  # A profile: the code that was measured, with the launches
     TRACE = "trace"  # A folder that ``gpa-lsp predict trace`` wrote
+
+
+def simulate(arguments: argparse.Namespace, settings: "SimulationSettings", progress: ProgressBar) -> "Simulation":
+    """Simulate the launches of what a command line names: of a report, with the code, the GPU and the clocks of it."""
+    from gpa_lsp.execution.prediction.simulation import simulate_build, simulate_report, simulate_source
+
+    common: dict[str, Any] = {
+        "kernel": arguments.kernel,
+        "launches": arguments.launches,
+        "settings": settings,
+        "progress": progress,
+    }
+    kind = find_kind(arguments.source)
+    if kind is InputKind.REPORT:
+        if arguments.arch is not None:
+            remedy = "leave out --arch, or name another GPU with --machine"
+            raise InputError("the code of a report is what it is", path=arguments.source, remedy=remedy)
+        return simulate_report(arguments.source, **common)
+    return (simulate_build if kind is InputKind.BUILD else simulate_source)(
+        arguments.source, compute_capability=arguments.arch, **common
+    )
 
 
 def find_kind(path: Path) -> InputKind:

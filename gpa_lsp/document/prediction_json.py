@@ -63,7 +63,7 @@ def make_kernel_prediction(kernel: KernelPrediction) -> dict[str, Any]:
         "volumes": None if volumes is None else _make_volumes(volumes),
         **pick(kernel, "contradictions"),
         "measured": None if kernel.measured is None else _make_measured(kernel.measured),
-        **pick(kernel, "measured_volumes answers problems"),
+        **pick(kernel, "measured_volumes answers problems waits"),
     }
 
 

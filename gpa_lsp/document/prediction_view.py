@@ -5,6 +5,8 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from gpa_lsp.document.answer_view import build_answer
 from gpa_lsp.document.blocks import Block, Paragraph, Part, Table, tabulate
 from gpa_lsp.document.layout import Column, Span, Style, flexible, left, right
@@ -26,6 +28,7 @@ from gpa_lsp.foundation.numbers import (
     format_percent,
 )
 from gpa_lsp.foundation.ownership import find_frame_in
+from gpa_lsp.kernel.line_waits import HIDDEN_RATIO
 from gpa_lsp.kernel.names import shorten_name
 from gpa_lsp.report.line_map import split_lines
 
@@ -85,6 +88,7 @@ def build_launch(kernel: KernelPrediction, folder: Path | None = None, listing: 
         *build_launch_head(kernel),
         *map(build_answer, kernel.answers),
         *_build_lines(kernel.accesses, folder),
+        *_build_waits(kernel, folder),
     ]
     if listing is not None and listing.rows:
         blocks.append(Part(title="Source (emulated)", blocks=[listing], name="source"))
@@ -195,6 +199,48 @@ def build_access_table(facts: Sequence[AccessLineFact], folder: Path | None = No
 def _build_lines(facts: Sequence[AccessLineFact], folder: Path | None) -> list[Part]:
     table = build_access_table(facts, folder)
     return [Part(title="Lines (emulated)", blocks=[table], name="lines")] if table.rows else []
+
+
+def _build_waits(kernel: KernelPrediction, folder: Path | None) -> list[Part]:
+    """Which lines the kernel is stalled on, and which are hidden, so that to change them gains nothing."""
+    costs: dict[tuple[str, int], list[str]] = {}
+    for access in (one for one in kernel.accesses if not one.is_nested):
+        costs.setdefault((access.file, access.line), []).append(describe_access(access))
+    for branch in (one for one in kernel.branches if not one.is_nested and one.divergent):
+        costs.setdefault((branch.file, branch.line), []).append(describe_branch(branch))
+    known = {(one.file, one.line): one for one in kernel.waits or ()}
+    if not costs or not kernel.waits:
+        return []
+    nothing = replace(kernel.waits[-1], ratio=0.0)
+    waits = [known.get(place) or replace(nothing, file=place[0], line=place[1]) for place in costs]
+    waits.sort(key=lambda one: -one.ratio)
+    table = tabulate(
+        waits,
+        [
+            (
+                flexible("line", keeps_end=True),
+                lambda one: (write_place(show_path(Path(one.file), folder), one.line), Style.PATH),
+            ),
+            (
+                right("stalled on"),
+                lambda one: (
+                    f"{format_percent(one.ratio)}{', hidden' if one.is_hidden else ''}",
+                    Style.DIM if one.is_hidden else Style.PLAIN,
+                ),
+            ),
+            (flexible("what it does", 20), lambda one: "; ".join(costs[one.file, one.line])),
+        ],
+        most_rows=MOST_LINES,
+    )
+    how = "simulated" if waits[0].is_simulated else "measured"
+    note = f"Of the samples of the kernel, the stalls that the line causes; below {format_percent(HIDDEN_RATIO)}, other work hides what it costs."
+    return [
+        Part(
+            title=f"What the kernel is stalled on ({how})",
+            blocks=[table, Paragraph(text=((note, Style.DIM),))],
+            name="waits",
+        )
+    ]
 
 
 def _count_traffic(fact: AccessLineFact) -> float:

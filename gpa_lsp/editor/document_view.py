@@ -31,6 +31,7 @@ from gpa_lsp.editor.static.view import PlacedStatics, StaticState, place_code_fi
 from gpa_lsp.editor.timed.view import TimedAnchor, TimedState, place_times
 from gpa_lsp.foundation.files import Stamp
 from gpa_lsp.foundation.records import SharedFacts
+from gpa_lsp.kernel.line_waits import LineWait
 from gpa_lsp.report.line_map import LineMap, split_lines
 from gpa_lsp.report.measured_files import MeasuredFile
 
@@ -208,16 +209,15 @@ class DocumentView(Struct, SharedFacts, frozen=True, kw_only=True, dict=True, we
         """Lines that were changed since they were measured, ascending; they carry no numbers."""
         return self.once(_find_stale)
 
-    def find_wait(self, line: int) -> tuple[float, bool] | None:
-        """Of the samples of the kernel that waits most for a line (1-based) the share that does, and whether they are simulated; None where no kernel
-        with causes was sampled on the line.
-        """
+    def find_wait(self, line: int) -> LineWait | None:
+        """How much of the kernel waits for a line (1-based) that waits most for it; None where no kernel with causes was sampled on the line."""
         kernels = [one.shown.kernel for one in (*self.hot_lines.get(line, ()), *self.cause_lines.get(line, ()))]
         explained = [kernel for kernel in kernels if kernel.causes]
         if not explained:
             return None
         waits = [(one.caused_ratio, one.shown.kernel.report.is_simulated) for one in self.cause_lines.get(line, ())]
-        return max(waits, default=(0.0, explained[0].report.is_simulated))
+        ratio, is_simulated = max(waits, default=(0.0, explained[0].report.is_simulated))
+        return LineWait(ratio=ratio, is_simulated=is_simulated, file=self.uri, line=line)
 
     def find_costliest_lines(self) -> tuple[tuple[int, CauseLine], ...]:
         """Lines that cause at least the user's threshold, each with the kernel it costs most, costliest first."""

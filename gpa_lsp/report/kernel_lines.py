@@ -10,6 +10,7 @@ from msgspec import Struct
 from gpa_lsp.diagnosis.advice.model import Advice
 from gpa_lsp.foundation.locations import InlineChain
 from gpa_lsp.foundation.ownership import is_library_file
+from gpa_lsp.kernel.line_waits import LineWait
 from gpa_lsp.kernel.scopes import ScopeKind
 from gpa_lsp.report.model import InstructionColumns, KernelReport
 from gpa_lsp.report.pairs import LineBlame, LinePair, build_pair_index
@@ -35,6 +36,16 @@ class LineCauses(Struct, frozen=True, kw_only=True):
     def caused_samples(self) -> float:
         """Stalls that would go if this line were free: those blamed on it, wherever they were taken."""
         return self.blame.causing_samples + sum(self.own_stalls.values())
+
+
+def list_waits(kernel: KernelReport) -> tuple[LineWait, ...]:
+    """How much waits for each line that waits or is waited for, most first; empty where nothing was blamed."""
+    total = max(kernel.total_samples, 1)
+    found = (
+        LineWait(ratio=min(1.0, one.caused_samples / total), is_simulated=kernel.is_simulated, file=file, line=line)
+        for (file, line), one in find_causes(kernel).items()
+    )
+    return tuple(sorted(found, reverse=True))
 
 
 def find_causes(kernel: KernelReport) -> dict[Place, LineCauses]:

@@ -258,3 +258,45 @@ def test_an_undescribed_kernel_is_named_with_a_remedy(project: Path, capsys: pyt
     assert (code, out) == (2, "")
     assert "No launch description of transpose<float, 32>. Create one: " in err
     assert "gpa-lsp predict trace --template other.cu >> other.launch.toml" in err
+
+
+WAITING = """\
+__global__ void work(const float *in, float *out, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float sum = 0;
+    for (int k = 0; k < 128; ++k)
+        sum += in[(i * 32 + k * 4099) & (n - 1)];
+    out[i * 8] = sum;
+}
+"""
+WAITING_LAUNCH = """\
+[[launch]]
+kernel = "work"
+block = 256
+grid = 864
+arguments = [
+  { name = "in", type = "float", count = 16777216 },
+  { name = "out", type = "float", count = 1769472 },
+  { name = "n", type = "int", value = 16777216 },
+]
+"""
+
+
+def test_what_is_waited_for_and_what_is_hidden_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Loads are waited for; the stores behind them have as bad a pattern, and nothing waits for them."""
+    monkeypatch.chdir(tmp_path)
+    Path("work.cu").write_text(WAITING)
+    Path("work.launch.toml").write_text(WAITING_LAUNCH)
+    code, out, _ = run(capsys, "work.cu", "--stalls", "--machine", "A100")
+    rows = out.partition("What the kernel is stalled on (simulated)\n")[2].splitlines()[1:3]
+    assert code == 0 and rows[0].startswith("  work.cu:6") and "loads of `in`: 32 sectors per request" in rows[0]
+    assert rows[1].startswith("  work.cu:7") and "hidden" in rows[1] and "stores of `out`: 32 sectors" in rows[1]
+    _, out, _ = run(capsys, "work.cu", "--stalls", "--machine", "A100", "--format", "json")
+    (kernel,) = json.loads(out)["kernels"]
+    shares = {one["line"]: one["ratio"] for one in kernel["waits"] if one["is_simulated"]}
+    assert shares[6] > 0.5 and shares.get(7, 0.0) < 0.01
+    _, out, _ = run(capsys, "work.cu", "--machine", "A100", "--format", "json")
+    assert json.loads(out)["kernels"][0]["waits"] is None

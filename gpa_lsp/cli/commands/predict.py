@@ -1,15 +1,19 @@
 """``gpa-lsp predict``: what kernels do to memory and where their warps diverge, emulated; no GPU, no profile."""
 
 import argparse
+import json
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, judge_problems
 from gpa_lsp.cli.options import add_format_argument, add_limit_argument, add_output_argument, declare
-from gpa_lsp.cli.outputs import write_answer
+from gpa_lsp.cli.outputs import write_answer, write_file
 from gpa_lsp.cli.predictions import (
     InputKind,
     add_prediction_arguments,
@@ -17,7 +21,9 @@ from gpa_lsp.cli.predictions import (
     find_kind,
     make_settings,
     predict,
+    simulate,
 )
+from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import InputError
 
@@ -40,6 +46,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         """
         --mode {corrected,paper}  the volume model: corrected (the default), or as published, for a V100, an A100 or what a file makes of them
         --paper                   also count by CUDAAdvisor's definitions, for comparison with its paper
+        --stalls                  also tell which lines the kernel is stalled on, by a simulation of the launch; of a report, as it was measured
         """,
         mode="corrected",
     )
@@ -60,12 +67,40 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     code = complain_of(prediction, terminal)
     if prediction.statics.unit.has_failed:
         return code
+    if arguments.stalls and prediction.kernels:
+        prediction = _weigh(prediction, arguments, terminal)
     _write_prediction(prediction, arguments, terminal)
     return code or (_judge(prediction, arguments.fail_on) if prediction.kernels else EXIT_BAD_INPUT)
 
 
+def _weigh(prediction: "SourcePrediction", arguments: argparse.Namespace, terminal: Terminal) -> "SourcePrediction":
+    """With how much of each kernel waits for its lines."""
+    from gpa_lsp.execution.prediction.simulation import SimulationSettings
+    from gpa_lsp.execution.simulator.profile_document import make_document
+    from gpa_lsp.report.kernel_lines import list_waits
+    from gpa_lsp.report.pipeline import analyse
+
+    with tempfile.TemporaryDirectory(prefix="gpa-lsp-", ignore_cleanup_errors=True) as name:
+        profile = arguments.source
+        if find_kind(profile) is not InputKind.REPORT:
+            settings = SimulationSettings(
+                machine=arguments.machine, seconds=arguments.seconds, memory_bytes=arguments.memory
+            )
+            with ProgressBar(terminal) as progress:
+                simulation = simulate(arguments, settings, progress)
+            for problem in simulation.problems:
+                terminal.complain(f"not simulated: {problem}")
+            profile = Path(name) / "stalls.gpa-profile.json"
+            write_file(json.dumps(make_document(simulation.launches, simulation.problems)), profile)
+        sampled = analyse([profile], kernel_filter=arguments.kernel, answers=False).kernels
+    waits = {one.mangled_name: list_waits(one) for one in sampled}
+    return replace(
+        prediction, kernels=tuple(replace(one, waits=waits.get(one.mangled_name)) for one in prediction.kernels)
+    )
+
+
 def _run_expressions(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    _refuse_choices(arguments, "describes one launch", ("blocks", "paper"))
+    _refuse_choices(arguments, "describes one launch", ("blocks", "paper", "stalls"))
     from gpa_lsp.document.prediction_json import make_expression_prediction
     from gpa_lsp.document.prediction_view import build_expression_prediction
     from gpa_lsp.execution.prediction.predict import predict_expressions
@@ -92,7 +127,7 @@ def _refuse_choices(arguments: argparse.Namespace, why: str, more: Iterable[str]
 
 
 def _run_saved(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    _refuse_choices(arguments, "is a trace of one launch")
+    _refuse_choices(arguments, "is a trace of one launch", ("stalls",))
     from gpa_lsp.execution.prediction.trace_files import analyse_saved
     from gpa_lsp.execution.volumes.model import VolumeMode  # these bring numpy, which --help does without
 

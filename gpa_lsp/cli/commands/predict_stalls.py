@@ -3,20 +3,19 @@
 import argparse
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, judge_problems
 from gpa_lsp.cli.options import add_output_argument, add_source_arguments, declare, parse_number
 from gpa_lsp.cli.outputs import refuse_standard_output, write_file
-from gpa_lsp.cli.predictions import InputKind, find_kind
+from gpa_lsp.cli.predictions import InputKind, find_kind, simulate
 from gpa_lsp.cli.progress import ProgressBar
-from gpa_lsp.cli.static_check import SUFFIXES
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from gpa_lsp.execution.prediction.simulation import Simulation
+    from gpa_lsp.execution.prediction.simulation import SimulationSettings
 
 _SUFFIX = ".simulated.gpa-profile.json"
 _MOST_ROWS = 200
@@ -56,7 +55,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     refuse_standard_output(arguments.output, "a profile")
     refuse_standard_output(arguments.page, "a page beside what is printed")
     compares = arguments.compare or arguments.page is not None
-    if compares and not _is_report(arguments.source):
+    if compares and find_kind(arguments.source) is not InputKind.REPORT:
         message = "nothing of it was measured that could be compared"
         raise InputError(message, path=arguments.source, remedy="give a report, or leave out --compare and --page")
     if arguments.mode != "pipeline" and (compares or arguments.output is not None):
@@ -66,7 +65,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         message = "--loop-bound and --show-trace are of traces that are searched"
         raise InputError(message, path=None, remedy="add --mode paper")
     with ProgressBar(terminal) as progress:
-        simulation = _simulate(arguments, progress)
+        simulation = simulate(arguments, _make_settings(arguments), progress)
     for problem in simulation.problems:
         terminal.complain(f"{problem.severity.value}: {problem}")
     if simulation.estimates:
@@ -88,37 +87,18 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     return judge_problems(simulation.problems) if is_compared else EXIT_BAD_INPUT
 
 
-def _simulate(arguments: argparse.Namespace, progress: ProgressBar) -> "Simulation":
+def _make_settings(arguments: argparse.Namespace) -> "SimulationSettings":
     from gpa_lsp.execution.hybrid.operations import EVERY_TERM, PRINTED
-    from gpa_lsp.execution.prediction.simulation import (
-        SimulationSettings,
-        simulate_build,
-        simulate_report,
-        simulate_source,
-    )  # brings numpy, which --help does without
+    from gpa_lsp.execution.prediction.simulation import SimulationSettings  # brings numpy, which --help does without
 
-    terms = {"pipeline": None, "paper": EVERY_TERM, "printed": PRINTED}[arguments.mode]
-    settings = SimulationSettings(
+    return SimulationSettings(
         machine=arguments.machine,
         seconds=arguments.seconds,
         memory_bytes=arguments.memory,
-        terms=terms,
+        terms={"pipeline": None, "paper": EVERY_TERM, "printed": PRINTED}[arguments.mode],
         loop_bound=arguments.loop_bound,
         executions=arguments.executions,
     )
-    common: dict[str, Any] = {
-        "kernel": arguments.kernel,
-        "launches": arguments.launches,
-        "settings": settings,
-        "progress": progress,
-    }
-    if _is_report(arguments.source):
-        if arguments.arch is not None:
-            remedy = "leave out --arch, or name another GPU with --machine"
-            raise InputError("the code of a report is what it is", path=arguments.source, remedy=remedy)
-        return simulate_report(arguments.source, **common)
-    simulate = simulate_build if find_kind(arguments.source) is InputKind.BUILD else simulate_source
-    return simulate(arguments.source, compute_capability=arguments.arch, **common)
 
 
 def _find_stem(path: Path) -> str:
@@ -128,12 +108,6 @@ def _find_stem(path: Path) -> str:
     name = path.name
     ending = max((one for one in list_suffixes() if name.lower().endswith(one)), key=len, default=path.suffix)
     return name[: len(name) - len(ending)]
-
-
-def _is_report(path: Path) -> bool:
-    from gpa_lsp.profile.read import list_suffixes
-
-    return path.suffix.lower() not in SUFFIXES and path.name.lower().endswith(list_suffixes())
 
 
 def _compare(arguments: argparse.Namespace, simulated: Path, terminal: Terminal) -> bool:

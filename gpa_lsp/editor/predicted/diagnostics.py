@@ -10,7 +10,6 @@ from lsprotocol.types import Diagnostic, DiagnosticRelatedInformation, Diagnosti
 
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.predicted.hover import (
-    HIDDEN_RATIO,
     count_cost,
     describe_fault,
     describe_wait,
@@ -116,8 +115,7 @@ def _list_accesses(view: DocumentView, predicted: PlacedPredictions) -> Iterator
 def _weigh(view: DocumentView, line: int) -> DiagnosticSeverity:
     """A hint where the line costs next to no time."""
     wait = view.find_wait(line)
-    is_hidden = wait is not None and wait[0] < HIDDEN_RATIO
-    return DiagnosticSeverity.Hint if is_hidden else DiagnosticSeverity.Information
+    return DiagnosticSeverity.Hint if wait is not None and wait.is_hidden else DiagnosticSeverity.Information
 
 
 def _is_costly(access: "AccessLineFact") -> bool:

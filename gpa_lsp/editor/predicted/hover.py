@@ -71,17 +71,10 @@ _BAR_CELLS = 16
 _LEAST_SHARE = 0.005
 
 
-# Of a kernel's samples: what less than this waits for, other work hides
-HIDDEN_RATIO = 0.01
-
-
 def describe_wait(view: DocumentView, line: int) -> str:
     """Whether what an access or a branch of a line costs is waited for, in one sentence behind a space; empty where that is unknown."""
     wait = view.find_wait(line)
-    if wait is None:
-        return ""
-    how = "simulated" if wait[1] else "measured"
-    return f" {'Hidden: ' if wait[0] < HIDDEN_RATIO else ''}{format_percent(wait[0])} of the samples are stalled on this line ({how})."
+    return "" if wait is None else f" {wait.describe()}"
 
 
 def describe_predictions(view: DocumentView, line: int) -> str | None:

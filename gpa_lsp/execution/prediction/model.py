@@ -20,6 +20,7 @@ from gpa_lsp.execution.volumes.measured_volumes import VolumeComparison
 from gpa_lsp.execution.volumes.model import Contradiction, VolumeMode, VolumePrediction
 from gpa_lsp.foundation.errors import Problem
 from gpa_lsp.foundation.records import ColumnRecord
+from gpa_lsp.kernel.line_waits import LineWait
 from gpa_lsp.kernel.names import shorten_name
 
 
@@ -128,6 +129,8 @@ class KernelPrediction(ColumnRecord, frozen=True, kw_only=True):
     measured: CountComparison | None = None
     # volumes that were measured of it beside those predicted; None where none were, or where it is predicted for another GPU
     measured_volumes: VolumeComparison | None = None
+    # how much waits for its lines, most first; None where nobody looked
+    waits: tuple[LineWait, ...] | None = None
 
     @property
     def short_name(self) -> str:
