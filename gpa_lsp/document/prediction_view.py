@@ -13,7 +13,7 @@ from gpa_lsp.document.layout import Column, Span, Style, flexible, left, right
 from gpa_lsp.document.places import show_path
 from gpa_lsp.execution.launches.read_launches import explain_undescribed
 from gpa_lsp.execution.prediction.model import Execution, KernelPrediction, SourcePrediction
-from gpa_lsp.execution.traces.line_facts import AccessLineFact, BranchLineFact
+from gpa_lsp.execution.traces.line_facts import AccessLineFact
 from gpa_lsp.foundation.errors import Problem
 from gpa_lsp.foundation.locations import write_place
 from gpa_lsp.foundation.numbers import (
@@ -24,7 +24,6 @@ from gpa_lsp.foundation.numbers import (
     format_duration_ns,
     format_launches,
     format_number,
-    format_number_of,
     format_percent,
 )
 from gpa_lsp.foundation.ownership import find_frame_in
@@ -205,9 +204,9 @@ def _build_waits(kernel: KernelPrediction, folder: Path | None) -> list[Part]:
     """Which lines the kernel is stalled on, and which are hidden, so that to change them gains nothing."""
     costs: dict[tuple[str, int], list[str]] = {}
     for access in (one for one in kernel.accesses if not one.is_nested):
-        costs.setdefault((access.file, access.line), []).append(describe_access(access))
+        costs.setdefault((access.file, access.line), []).append(access.words)
     for branch in (one for one in kernel.branches if not one.is_nested and one.divergent):
-        costs.setdefault((branch.file, branch.line), []).append(describe_branch(branch))
+        costs.setdefault((branch.file, branch.line), []).append(branch.words)
     known = {(one.file, one.line): one for one in kernel.waits or ()}
     if not costs or not kernel.waits:
         return []
@@ -257,10 +256,10 @@ def build_listing(kernel: KernelPrediction, file: str, text: str) -> Table:
             said.setdefault(frame.line, []).append(f"{fault.kind.value}: {fault.message}")
             hot.add(frame.line)
     for access in (one for one in kernel.accesses if one.file == file):
-        said.setdefault(access.line, []).append(describe_access(access))
+        said.setdefault(access.line, []).append(access.words)
         hot |= {access.line} if access.excess_ratio >= _MUCH_RATIO else set()
     for branch in (one for one in kernel.branches if one.file == file and not one.is_nested):
-        said.setdefault(branch.line, []).extend([describe_branch(branch)] if branch.divergent else [])
+        said.setdefault(branch.line, []).extend([branch.words] if branch.divergent else [])
     return tabulate(
         enumerate(split_lines(text)[:_MOST_SOURCE_LINES] if said else (), start=1),
         [
@@ -274,19 +273,6 @@ def build_listing(kernel: KernelPrediction, file: str, text: str) -> Table:
         "The source with what each line does",
         is_listing=True,
     )
-
-
-def describe_access(fact: AccessLineFact) -> str:
-    """A line's accesses of one kind: what they cost, and what would do."""
-    what = fact.write_arrays("`{}`".format) or f"{fact.space.name.lower()} memory"
-    called = " in a function called here" if fact.is_nested else ""
-    cost = format_number_of(fact.cost, "wavefront" if fact.is_shared else "sector")
-    return f"{fact.kind.value} of {what}{called}: {cost} per request, {format_number(fact.ideal)} at best"
-
-
-def describe_branch(fact: BranchLineFact) -> str:
-    """How often a line's branches diverge."""
-    return f"{format_percent(fact.divergent_ratio)} of {format_count_of(fact.executions, 'branch')} diverge"
 
 
 def build_saved_trace(saved: "SavedTrace", folder: Path | None = None) -> list[Block]:

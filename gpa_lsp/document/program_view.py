@@ -7,7 +7,7 @@ from gpa_lsp.code.binary.linkage_names import demangle
 from gpa_lsp.document.blocks import Block, Item, Items, Paragraph, Part
 from gpa_lsp.document.layout import Line, Style
 from gpa_lsp.document.places import show_path
-from gpa_lsp.document.prediction_view import build_remarks, describe_access, describe_branch
+from gpa_lsp.document.prediction_view import build_remarks
 from gpa_lsp.execution.emulator.model import Fault
 from gpa_lsp.execution.programs.examine import ExaminedKernel
 from gpa_lsp.execution.programs.model import (
@@ -133,9 +133,9 @@ def _list_lines(kernel: ExaminedKernel, folder: Path | None) -> Iterator[_Row]:
         if time or limiter:
             yield "time", ", ".join(filter(None, (time, limiter))) + _tell_launch(runs), Style.PLAIN
     for access in _find_wasteful(prediction.accesses):
-        yield "memory", _point_at(access, describe_access(access), folder), Style.PLAIN
+        yield "memory", _point_at(access, access.words, folder), Style.PLAIN
     for branch in _find_divergent(prediction.branches):
-        yield "diverge", _point_at(branch, describe_branch(branch), folder), Style.PLAIN
+        yield "diverge", _point_at(branch, branch.words, folder), Style.PLAIN
     if kernel.comparison is not None:
         compared = f" ({format_count(kernel.comparison.launches)} of {format_launches(runs.launches)})"
         varying = [_describe_spread(one) for one in _find_varying(kernel.comparison.spreads)[:_MOST_SPREADS]]

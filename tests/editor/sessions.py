@@ -12,6 +12,7 @@ from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.documents import Documents
 from gpa_lsp.editor.lines.places import PlaceFinder
 from gpa_lsp.editor.metrics import LineMetric
+from gpa_lsp.editor.protocol.safe_markdown import defuse
 from gpa_lsp.editor.sass.document import build_document
 from gpa_lsp.editor.sass.library import SassDocuments
 from gpa_lsp.editor.settings import Settings
@@ -87,18 +88,14 @@ class Session:
     def view(self, uri: str) -> DocumentView | None:
         return self.documents.view(uri)
 
-    async def wait_for_profiles(self, uri: str) -> None: ...
-
     def choose_metric(self, metric: LineMetric) -> None:
         self.settings = replace(self.settings, metric=metric)
         self.documents.take(self.snapshot, self.settings)
         self.sass.take(self.snapshot.visible, self.settings, self.places)
 
-    def show_all_hints(self, is_wanted: bool | None) -> bool:
-        return bool(is_wanted)
-
-    def show_document(self, title: str, markdown: str) -> None:
-        self.documents_shown.append((title, markdown))
+    def show_document(self, title: str, markdown: str) -> str:
+        self.documents_shown.append((title, defuse(markdown)))
+        return self.documents_shown[-1][1]
 
     def show_location(self, location: Location) -> None:
         self.locations.append(location)

@@ -76,12 +76,12 @@ def test_the_hover_says_what_an_access_costs() -> None:
     assert text is not None and text.startswith(
         "**Emulated** · `scale`, block 64, all 16 blocks, predicted for the A100"
     )
-    assert "stores of `x`: **16 sectors per request**, 2 at best, 8 lines, strided by 64 bytes" in text
+    assert "stores of `x`: 16 sectors per request, 2 at best, 8 lines, strided by 64 bytes" in text
     assert "predicted hits 50 % in L1; 32 requests of 16 lanes" in text
-    assert "within 7 lines  ████████████     75 %\nfirst use       ████             25 %" in text
-    assert "branches: **50 % diverge**, of 32 executions with 32 lanes" in text
+    assert "within 7 lines  ████████████      75 %\nfirst use       ████              25 %" in text
+    assert "50 % of 32 branches diverge, with 32 lanes" in text
     shared = describe_hover(view(), 6)
-    assert shared is not None and "stores of shared memory: **4 wavefronts per request**, 1 at best" in shared
+    assert shared is not None and "stores of shared memory: 4 wavefronts per request, 1 at best" in shared
     assert "Race on shared memory: threads 0 and 33 store" in shared
     assert describe_hover(view(), 2) is None
 
@@ -202,7 +202,7 @@ def test_findings_say_whether_their_line_is_waited_for(waiting: int, severity: D
     assert words in found["emulated uncoalesced"].message
     assert words in found["emulated divergence"].message
     assert {found[code].severity for code in ("emulated uncoalesced", "emulated divergence")} == {severity}
-    assert f"* {words.strip()}" in (describe_line_page(seen, 5) or "")
+    assert f"- {words.strip()}" in (describe_line_page(seen, 5) or "")
 
 
 def test_what_costs_little_is_no_diagnostic() -> None:

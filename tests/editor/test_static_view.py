@@ -102,7 +102,7 @@ def test_lines_follow_edits_and_edited_lines_are_silent() -> None:
 def test_the_hover_says_it_too() -> None:
     text = describe_hover(view(take_result(None, make_result())), 5)
     assert text is not None and text.startswith("**Static** · from the code alone, not measured")
-    assert "Values are widened. Write `0.5f`. *(double-constants, certain)*" in text
+    assert "Values are widened. Write `0.5f`. (double-constants, certain)" in text
     assert describe_hover(view(take_result(None, make_result())), 2) is None
 
 

@@ -241,8 +241,9 @@ class Desk:
     def reload(self) -> None:
         self.reloads += 1
 
-    def show_document(self, title: str, markdown: str) -> None:
+    def show_document(self, title: str, markdown: str) -> str:
         self.shown.append((title, markdown))
+        return markdown
 
     def inform(self, text: str) -> None:
         self.said.append(text)

@@ -88,7 +88,7 @@ def test_a_described_source_from_opening_to_a_broken_description(client: RawClie
         "textDocument/hover", {"textDocument": {"uri": uri}, "position": {"line": 2, "character": 4}}
     )
     assert "**Emulated** · `gather`" in hover["contents"]["value"]
-    assert "loads of `x`: **32 sectors per request**" in hover["contents"]["value"]
+    assert "loads of `x`: 32 sectors per request" in hover["contents"]["value"]
 
     text = client.execute("gpaLsp.showPrediction", uri, 0)
     assert text.startswith("# Predictions for k.cu")

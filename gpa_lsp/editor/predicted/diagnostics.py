@@ -10,10 +10,8 @@ from lsprotocol.types import Diagnostic, DiagnosticRelatedInformation, Diagnosti
 
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.predicted.hover import (
-    count_cost,
     describe_fault,
     describe_wait,
-    name_access,
     quote_code,
 )
 from gpa_lsp.editor.predicted.results import PredictedFault, PredictedProblem
@@ -102,8 +100,8 @@ def _list_accesses(view: DocumentView, predicted: PlacedPredictions) -> Iterator
         what = "Bank conflicts" if is_shared else "Uncoalesced"
         share = "" if one.share_ratio is None else f", {format_percent(one.share_ratio)} of the kernel's sectors"
         pattern = f", {one.pattern_words}" if one.pattern_words else ""
-        name = quote_code(name_access(one))
-        text = f"{what}: {name} take {count_cost(one)} where {format_number(one.ideal)} would do{pattern}{share}."
+        name = quote_code(one.name)
+        text = f"{what}: {name} take {one.cost_words} where {format_number(one.ideal)} would do{pattern}{share}."
         yield Diagnostic(
             range=view.positions.find_text(line),
             severity=_weigh(view, line),

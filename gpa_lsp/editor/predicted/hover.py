@@ -4,15 +4,16 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gpa_lsp.document.layout import draw_bar
-from gpa_lsp.document.markdown_text import begin_paragraph, mark_code
+from gpa_lsp.document.blocks import Block, Gauge, Item, Items, Paragraph, make_line, tabulate
+from gpa_lsp.document.layout import Line, Style, left, right
+from gpa_lsp.document.markdown import write_line
+from gpa_lsp.document.markdown_text import mark_code
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.lines.metric_values import measure_values
+from gpa_lsp.editor.lines.places import name_file
 from gpa_lsp.editor.metrics import LineMetric, MetricKind
 from gpa_lsp.editor.predicted.results import PredictedFault
-from gpa_lsp.editor.predicted.view import PlacedPredictions
 from gpa_lsp.foundation.numbers import format_count, format_number, format_number_of, format_percent
-from gpa_lsp.foundation.visible_text import make_one_line
 from gpa_lsp.kernel.names import shorten_name
 
 if TYPE_CHECKING:
@@ -22,20 +23,18 @@ if TYPE_CHECKING:
 _COUNTED = frozenset({"GLOBAL", "GENERIC", "LOCAL"})
 
 
-def compare_with_measured(
-    view: DocumentView, line: int, launch: int, accesses: "Sequence[AccessLineFact]"
-) -> str | None:
-    """The sectors of a line, measured and emulated, in one sentence; None where no such launch was measured, or its sectors were not.
+def compare_with_measured(view: DocumentView, line: int, launch: int, accesses: "Sequence[AccessLineFact]") -> Line:
+    """The sectors of a line, measured and emulated, in one sentence; empty where no such launch was measured, or its sectors were not.
 
     Args:
         line: of the document, 1-based.
     """
     own = [one for one in accesses if one.space.name in _COUNTED]
     if view.predicted is None or not own:
-        return None
+        return ()
     emulated = view.predicted.find_launch(launch)
     if emulated.grid is None or emulated.emulated_ratio <= 0:
-        return None
+        return ()
     for hot in view.hot_lines.get(line, ()):
         report = hot.shown.kernel.report
         shape = (report.configuration.grid, report.configuration.block)
@@ -50,18 +49,18 @@ def compare_with_measured(
         measured = value.number / len(report.launches)
         counted = sum(one.sectors for one in own) / emulated.emulated_ratio
         return _say(measured, counted, is_whole=emulated.emulated_ratio >= 1)
-    return None
+    return ()
 
 
-def _say(measured: float, emulated: float, *, is_whole: bool) -> str:
+def _say(measured: float, emulated: float, *, is_whole: bool) -> Line:
     from gpa_lsp.execution.prediction.model import CountPair  # it needs numpy
 
     shown = f"{format_count(round(measured))} sectors measured, {format_count(round(emulated))} emulated"
     if CountPair(measured=measured, emulated=emulated).agrees:
-        return f"{shown}: they agree"
-    if not is_whole:
-        return f"{shown}, from a part of the blocks: **they differ**"
-    return f"{shown}: **they differ**; are the arguments those of the measured launch?"
+        return make_line(f"{shown}: they agree")
+    rest = "; are the arguments those of the measured launch?" if is_whole else ""
+    part = "" if is_whole else ", from a part of the blocks"
+    return (f"{shown}{part}: ", Style.PLAIN), ("they differ", Style.WARNING), (rest, Style.PLAIN)
 
 
 _MOST_ACCESSES = 6
@@ -77,33 +76,33 @@ def describe_wait(view: DocumentView, line: int) -> str:
     return "" if wait is None else f" {wait.describe()}"
 
 
-def describe_predictions(view: DocumentView, line: int) -> str | None:
-    """What was emulated of a line (1-based) as Markdown; None for a line without any."""
+def build_predictions(view: DocumentView, line: int) -> Iterator[Block]:
+    """What was emulated of a line (1-based), launch by launch."""
     predicted = view.predicted
     if predicted is None or not predicted.is_source:
-        return None
+        return
     accesses, branches = predicted.accesses.get(line, ()), predicted.branches.get(line, ())
     faults = predicted.faults.get(line, ())
     launches = sorted({found.launch for facts in (accesses, branches, faults) for found in facts})
-    parts = []
     for launch in launches[:_MOST_LAUNCHES]:
-        parts.append(_head(predicted, launch))
-        parts.extend(f"* {begin_paragraph(describe_fault(one))}" for one in faults if one.launch == launch)
+        found = predicted.find_launch(launch)
+        name = (shorten_name(found.name), Style.CODE)
+        yield Paragraph(text=(("Emulated", Style.TITLE), (" · ", Style.PLAIN), name, (f", {found.what}", Style.PLAIN)))
         own = [one.fact for one in accesses if one.launch == launch]
-        for one in own[:_MOST_ACCESSES]:
-            parts.extend(_describe_access(one))
-        compared = compare_with_measured(view, line, launch, own)
-        parts.extend(() if compared is None else (f"* {compared}",))
-        wait = describe_wait(view, line).strip() if own or any(one.launch == launch for one in branches) else ""
-        parts.extend((f"* {wait}",) if wait else ())
-        if len(own) > _MOST_ACCESSES:
-            parts.append(f"* and {len(own) - _MOST_ACCESSES} more accesses")
-        own_branches = (one.fact for one in branches if one.launch == launch)
-        parts.extend(f"* {describe_branch(one)}" for one in own_branches if not one.is_nested)
-        parts.append("")
+        ways = [one.fact for one in branches if one.launch == launch]
+        yield Items(items=[Item(text=describe_fault(one)) for one in faults if one.launch == launch])
+        for access in own[:_MOST_ACCESSES]:
+            yield from _build_access(access)
+        more = len(own) - _MOST_ACCESSES
+        said: list[str | Line] = [
+            compare_with_measured(view, line, launch, own),
+            describe_wait(view, line).strip() if own or ways else "",
+            f"and {more} more accesses" if more > 0 else "",
+            *(_describe_branch(one) for one in ways if not one.is_nested),
+        ]
+        yield Items(items=[Item(text=one) for one in said if one])
     if len(launches) > _MOST_LAUNCHES:
-        parts.append(f"and {len(launches) - _MOST_LAUNCHES} more launches")
-    return "\n".join(parts).rstrip() or None
+        yield Paragraph(text=f"and {len(launches) - _MOST_LAUNCHES} more launches")
 
 
 def summarise_predictions(view: DocumentView, line: int) -> str:
@@ -111,29 +110,26 @@ def summarise_predictions(view: DocumentView, line: int) -> str:
     predicted = view.predicted
     if predicted is None or not predicted.is_source:
         return ""
-    faults, branches = predicted.faults.get(line, ()), predicted.branches.get(line, ())
     accesses = sorted((one.fact for one in predicted.accesses.get(line, ())), key=lambda one: -one.excess_ratio)
-    said = [describe_fault(one) for one in faults]
-    said += [f"{name_access(one)}: **{count_cost(one)}**, {format_number(one.ideal)} at best" for one in accesses]
-    said += [describe_branch(one.fact) for one in branches]
+    said = [describe_fault(one) for one in predicted.faults.get(line, ())]
+    said += [one.words for one in accesses]
+    said += [_describe_branch(one.fact) for one in predicted.branches.get(line, ())]
     if not said:
         return ""
-    return f"**emulated** {begin_paragraph(said[0])}{f'; {len(said) - 1} more' if len(said) > 1 else ''}"
+    return f"**emulated** {write_line(said[0])}{f'; {len(said) - 1} more' if len(said) > 1 else ''}"
 
 
-def _head(predicted: PlacedPredictions, launch: int) -> str:
-    found = predicted.find_launch(launch)
-    return f"**Emulated** · {mark_code(shorten_name(found.name))}, {make_one_line(found.what)}\n"
+def _describe_branch(branch: "BranchLineFact") -> str:
+    return f"{branch.words}, with {format_number(branch.lanes_per_execution)} lanes"
 
 
-def _describe_access(access: "AccessLineFact") -> Iterator[str]:
+def _build_access(access: "AccessLineFact") -> Iterator[Block]:
     from gpa_lsp.execution.traces.words import (
         summarise_reuse,  # brings numpy, which the answer to initialize must not wait for
     )
 
     pattern = f", {access.pattern_words}" if access.pattern_words else ""
     reuse = () if access.reuse is None else tuple(summarise_reuse(access.reuse))
-    yield f"* {name_access(access)}: **{count_cost(access)}**, {format_number(access.ideal)} at best{_count_lines(access)}{pattern};"
     hits = ((access.l1_hit_ratio, "L1"), (access.l2_hit_ratio, "L2"))
     known = [f"{format_percent(ratio)} in {where}" for ratio, where in hits if ratio is not None]
     details = [f"predicted hits {', '.join(known)}"] if known else []
@@ -144,9 +140,13 @@ def _describe_access(access: "AccessLineFact") -> Iterator[str]:
         details.append(f"reuse: all {reuse[0][0]}")
     if access.callers:
         details.append(f"called from {_list_callers(access.callers[:_MOST_CALLERS])}")
-    yield f"  {'; '.join(details)}"
-    if len(reuse) > 1:
-        yield from _draw_reuse(reuse)
+    lines = "" if access.is_shared else f", {format_number_of(access.lines_per_request, 'line')}"
+    below = [Paragraph(text="; ".join(details))]
+    yield Items(items=[Item(text=f"{access.words}{lines}{pattern}", below=below)])
+    if len(reuse) > 1:  # distances in lines of 128 bytes, within a block
+        bars = (left(""), lambda one: (Gauge(one[1], _BAR_CELLS), Style.PLAIN))
+        ratios = (right(""), lambda one: format_percent(one[1]))
+        yield tabulate(reuse, [(left(""), lambda one: one[0]), bars, ratios])
 
 
 def _list_callers(callers: tuple[tuple[str, float], ...]) -> str:
@@ -155,16 +155,6 @@ def _list_callers(callers: tuple[tuple[str, float], ...]) -> str:
     words = [f"{mark_code(path)} ({format_percent(ratio)})" for path, ratio in callers]
     others = 1 - sum(ratio for _, ratio in callers)
     return ", ".join([*words, *([f"others ({format_percent(others)})"] if others >= _LEAST_SHARE else [])])
-
-
-def _draw_reuse(reuse: tuple[tuple[str, float], ...]) -> Iterator[str]:
-    """Reuse distances in lines of 128 bytes, within a block."""
-    width = max(len(words) for words, _ in reuse)
-    yield ""
-    yield "```text"
-    for words, ratio in reuse:
-        yield f"{words.ljust(width)}  {draw_bar(ratio, _BAR_CELLS).ljust(_BAR_CELLS)} {format_percent(ratio)}"
-    yield "```"
 
 
 def quote_code(text: str) -> str:
@@ -176,34 +166,7 @@ def quote_code(text: str) -> str:
     return re.sub(r"`([^`]*)`", r"“\1”", text)
 
 
-def name_access(access: "AccessLineFact") -> str:
-    """``loads of `in```, ``stores of shared memory``."""
-    where = access.write_arrays(mark_code) or f"{access.space.name.lower()} memory"
-    return f"{access.kind.value} of {where}{' in a function called here' if access.is_nested else ''}"
-
-
-def count_cost(access: "AccessLineFact") -> str:
-    """``8.0 sectors per request``."""
-    return f"{format_number_of(access.cost, 'wavefront' if access.is_shared else 'sector')} per request"
-
-
-def _count_lines(access: "AccessLineFact") -> str:
-    return "" if access.is_shared else f", {format_number_of(access.lines_per_request, 'line')}"
-
-
-def describe_branch(branch: "BranchLineFact") -> str:
-    """How often its branches diverge."""
-    return (
-        f"branches: **{format_percent(branch.divergent_ratio)} diverge**, of {format_count(branch.executions)} executions with "
-        f"{format_number(branch.lanes_per_execution)} lanes"
-    )
-
-
 def describe_fault(fault: PredictedFault) -> str:
     """What went wrong, where, and what to do."""
-    where = "" if fault.place is None else f" (in {_name_file(fault.place[0])}:{fault.place[1]})"
+    where = "" if fault.place is None else f" (in {name_file(fault.place[0])}:{fault.place[1]})"
     return f"{fault.kind[0].upper()}{fault.kind[1:]}{where}: {fault.message} {fault.remedy}".rstrip()
-
-
-def _name_file(path: str) -> str:
-    return path.replace("\\", "/").rpartition("/")[2]

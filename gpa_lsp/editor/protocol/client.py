@@ -10,7 +10,7 @@ from typing import Any
 
 from lsprotocol import types
 
-from gpa_lsp.editor.protocol.safe_markdown import make_shown
+from gpa_lsp.editor.protocol.safe_markdown import defuse, make_shown
 from gpa_lsp.editor.protocol.wire import Protocol
 from gpa_lsp.foundation.files import atomic_write
 from gpa_lsp.foundation.visible_text import make_visible, shorten
@@ -153,17 +153,23 @@ class Client:
         message = f"gpa-lsp: {make_sentence(text)}"
         self.notify(types.WINDOW_SHOW_MESSAGE, types.ShowMessageParams(type=kind, message=message))
 
-    def show_document(self, title: str, markdown: str) -> None:
-        """Open a text beside the sources; where the client cannot be asked to, say in which file it is."""
+    def show_document(self, title: str, markdown: str) -> str:
+        """Open a text beside the sources; where the client cannot be asked to, say in which file it is.
+
+        Returns:
+            The Markdown as it was shown, for clients that would rather show it themselves.
+        """
+        text = defuse(markdown)
         name = "".join(character if character.isalnum() or character in "-_." else "_" for character in title)[:80]
         path = self.make_folder() / f"{name}.md"
         with atomic_write(path, errors="replace") as stream:
-            stream.write(markdown)
+            stream.write(text)
         if self.can("window.show_document.support"):
             params = types.ShowDocumentParams(uri=path.as_uri(), take_focus=True)
             self.start(self.ask(types.WINDOW_SHOW_DOCUMENT, params))
         else:
             self.inform(f"{title} is in {path}")
+        return text
 
     def make_folder(self) -> Path:
         """A folder for what is shown; it goes with the session."""

@@ -34,10 +34,12 @@ class Pages:
 
     Args:
         client: the editor.
+        is_left_to_client: it shows pages of HTML itself.
     """
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, *, is_left_to_client: bool = False) -> None:
         self._client = client
+        self._is_left_to_client = is_left_to_client
         self._turn = asyncio.Lock()
         self._writer = AsyncWorker(_WRITER)
 
@@ -71,17 +73,21 @@ class Pages:
         """End the process that writes."""
         await self._writer.leave()
 
-    def show(self, path: Path, place: str) -> None:
-        """Let whatever shows HTML open it.
+    def show(self, path: Path, place: str) -> dict[str, str]:
+        """Let whatever shows HTML open it, unless the client does that itself.
 
         Args:
             place: a fragment with its ``#``; empty for the beginning.
+
+        Returns:
+            ``uri`` of the file, and the ``place``.
         """
-        if self._client.can("window.show_document.support"):
+        if not self._is_left_to_client and self._client.can("window.show_document.support"):
             params = types.ShowDocumentParams(uri=path.as_uri() + place, external=True)
             self._client.start(self._client.ask(types.WINDOW_SHOW_DOCUMENT, params))
-        else:
+        elif not self._is_left_to_client:
             self._client.inform(f"the report is in {path}")
+        return {"uri": path.as_uri(), "place": place}
 
 
 def write_page(kernels: Sequence[VisibleKernel], path: Path) -> None:

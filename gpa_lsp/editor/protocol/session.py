@@ -112,7 +112,7 @@ class Session:
         """What is open."""
         self.sass = SassDocuments(build_sass, units, has_links=self.abilities.links)
         """The SASS documents."""
-        self.pages = Pages(self.client)
+        self.pages = Pages(self.client, is_left_to_client=self.abilities.pages)
         """The report as a page."""
         self._choices = KeptChoices()
         self.doubts = SourceDoubts(

@@ -4,7 +4,9 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gpa_lsp.document.markdown_text import begin_paragraph
+from gpa_lsp.document.blocks import Block, Item, Items, Paragraph
+from gpa_lsp.document.layout import Style
+from gpa_lsp.document.markdown import write_line, write_markdown
 from gpa_lsp.editor.cause_table import describe_causes, describe_stalls, summarise_cause, summarise_remedy
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.history import describe_course_of, describe_line_change
@@ -18,15 +20,16 @@ from gpa_lsp.editor.kernel_page import (
 )
 from gpa_lsp.editor.lines.index import CauseLine, HotLine
 from gpa_lsp.editor.lines.names import name_place
-from gpa_lsp.editor.predicted.hover import describe_predictions, summarise_predictions
+from gpa_lsp.editor.predicted.hover import build_predictions, summarise_predictions
 from gpa_lsp.editor.roofline import describe_known_roofs_of, describe_roof_briefly, draw_roofline_of
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.editor.stall_table import describe_doubts, describe_line, describe_origin, describe_share
-from gpa_lsp.editor.timed.view import describe_times, list_times
+from gpa_lsp.editor.timed.view import build_times, list_times
 
 if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
     from gpa_lsp.diagnosis.analyses.answers import LineMark
     from gpa_lsp.document.stall_picture import StallPart
+    from gpa_lsp.editor.static.results import StaticMark
 
 _MOST_LINES = 12  # of a hover: what is taken in at a glance; its links open the rest
 
@@ -74,7 +77,7 @@ def _list_rows(
         rows.append(describe_line_change(shown.kernel.history, lines[0].place))
     times = list_times(view.timed, line)
     rows += [
-        f"**timed** {times[0]}" if times else "",
+        f"**timed** {write_line(times[0])}" if times else "",
         _summarise_statics(view, line),
         summarise_predictions(view, line),
     ]
@@ -118,19 +121,19 @@ def describe_line_page(view: DocumentView, line: int) -> str | None:
 
 
 def _list_unmeasured(view: DocumentView, line: int) -> list[str]:
-    found = (describe_times(view.timed, line), _describe_statics(view, line), describe_predictions(view, line))
-    return [part for part in found if part]
+    found = (build_times(view.timed, line), _build_statics(view, line), build_predictions(view, line))
+    return [part for blocks in found if (part := "\n".join(write_markdown([*blocks])))]
 
 
 def _summarise_statics(view: DocumentView, line: int) -> str:
     """What the code says by itself of a line, in one row; empty where it says nothing."""
     marks = view.static_marks.get(line, ())
     requests = () if view.statics is None else view.statics.requests.get(line, ())
-    said = [*(f"{mark.sentence} ({mark.check}, {mark.certainty})" for mark in marks), *requests]
+    said = [*map(_describe_mark_of_code, marks), *requests]
     if not said:
         return ""
     more = f"; {len(said) - 1} more" if len(said) > 1 else ""
-    return f"**static** {begin_paragraph(said[0])}{more}"
+    return f"**static** {write_line(said[0])}{more}"
 
 
 def _choose_cause(view: DocumentView, line: int, lines: Sequence[HotLine], least_ratio: float) -> CauseLine | None:
@@ -166,19 +169,19 @@ def _list_parts(hot: HotLine) -> "list[StallPart]":
     return [StallPart(reason=reason, ratio=count.all_samples / total) for reason, count in counts if total]
 
 
-def _describe_statics(view: DocumentView, line: int) -> str | None:
-    """The findings and requests on a line (1-based) as Markdown; None for a line without any."""
+def _build_statics(view: DocumentView, line: int) -> Iterator[Block]:
+    """The findings and requests on a line (1-based); nothing for a line without any."""
     marks = view.static_marks.get(line, ())
     requests = () if view.statics is None else view.statics.requests.get(line, ())
-    if not marks and not requests:
-        return None
-    parts = [
-        f"* {begin_paragraph(f'{mark.sentence} *({mark.check}, {mark.certainty})*')}" for mark in marks[:_MOST_MARKS]
-    ]
-    if len(marks) > _MOST_MARKS:
-        parts.append(f"* and {len(marks) - _MOST_MARKS} more")
-    parts += [f"* {begin_paragraph(words)}" for words in requests[:_MOST_REQUESTS]]
-    return "\n".join(("**Static** · from the code alone, not measured", "", *parts))
+    if marks or requests:
+        yield Paragraph(text=(("Static", Style.TITLE), (" · from the code alone, not measured", Style.PLAIN)))
+        said = [*map(_describe_mark_of_code, marks[:_MOST_MARKS])]
+        said += [f"and {len(marks) - _MOST_MARKS} more"] if len(marks) > _MOST_MARKS else []
+        yield Items(items=[Item(text=one) for one in (*said, *requests[:_MOST_REQUESTS])])
+
+
+def _describe_mark_of_code(mark: "StaticMark") -> str:
+    return f"{mark.sentence} ({mark.check}, {mark.certainty})"
 
 
 def _describe_marks(lines: Sequence[HotLine]) -> str:

@@ -1,9 +1,12 @@
 """What was timed of an open source, beside what it was before the last edit: for lens, hover and status."""
 
+from collections.abc import Iterator
 from math import hypot
 
 from msgspec import Struct
 
+from gpa_lsp.document.blocks import Block, Item, Items, Paragraph
+from gpa_lsp.document.layout import Line, Style
 from gpa_lsp.editor.lines.anchors import choose_anchor, find_definitions
 from gpa_lsp.editor.lines.finder import LineFinder
 from gpa_lsp.editor.timed.results import LaunchTime, TimedResult
@@ -89,17 +92,22 @@ def place_times(state: TimedState, text: str, finder: LineFinder) -> tuple[Timed
     return tuple(sorted(found, key=lambda anchor: anchor.line))
 
 
-def list_times(anchors: tuple[TimedAnchor, ...], line: int) -> list[str]:
-    """The times of the kernel that is defined on a line, a row of Markdown each."""
-    return [f"`{anchor.change.time.shape}` {describe_time(anchor)}" for anchor in anchors if anchor.line == line]
+def list_times(anchors: tuple[TimedAnchor, ...], line: int) -> list[Line]:
+    """The times of the kernel that is defined on a line, each with the launch's shape."""
+    return [
+        ((anchor.change.time.shape, Style.CODE), (f" {describe_time(anchor)}", Style.PLAIN))
+        for anchor in anchors
+        if anchor.line == line
+    ]
 
 
-def describe_times(anchors: tuple[TimedAnchor, ...], line: int) -> str | None:
-    """The same as a list with a heading; None where none was timed."""
-    rows = [f"* {row}" for row in list_times(anchors, line)]
-    if not rows:
-        return None
-    return "\n".join(("**Timed** · described launches, on the GPU of this computer, with no profiler", "", *rows))
+def build_times(anchors: tuple[TimedAnchor, ...], line: int) -> Iterator[Block]:
+    """The same as a list with a heading; nothing where none was timed."""
+    times = list_times(anchors, line)
+    if times:
+        head = " · described launches, on the GPU of this computer, with no profiler"
+        yield Paragraph(text=(("Timed", Style.TITLE), (head, Style.PLAIN)))
+        yield Items(items=[Item(text=one) for one in times])
 
 
 def describe_time(anchor: TimedAnchor) -> str:

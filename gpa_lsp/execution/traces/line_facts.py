@@ -26,6 +26,7 @@ from gpa_lsp.execution.traces.results import TraceAnalyses
 from gpa_lsp.execution.traces.reuse_distance import ReuseHistogram, add_histograms
 from gpa_lsp.execution.traces.words import find_remedy
 from gpa_lsp.foundation.locations import SourceLine
+from gpa_lsp.foundation.numbers import format_count_of, format_number, format_number_of, format_percent
 from gpa_lsp.foundation.ownership import choose_frame, find_library_frame, name_stand_in
 from gpa_lsp.foundation.prose import Sentence
 
@@ -92,6 +93,22 @@ class AccessLineFact(Struct, frozen=True, kw_only=True):
         return (self.cost - self.ideal) / self.cost if self.cost > 0 else 0.0
 
     @property
+    def name(self) -> str:
+        """``loads of `in```, ``stores of shared memory``."""
+        where = self.write_arrays("`{}`".format) or f"{self.space.name.lower()} memory"
+        return f"{self.kind.value} of {where}{' in a function called here' if self.is_nested else ''}"
+
+    @property
+    def cost_words(self) -> str:
+        """``8.0 sectors per request``."""
+        return f"{format_number_of(self.cost, 'wavefront' if self.is_shared else 'sector')} per request"
+
+    @property
+    def words(self) -> str:
+        """What the accesses cost, and what would do."""
+        return f"{self.name}: {self.cost_words}, {format_number(self.ideal)} at best"
+
+    @property
     def pattern_words(self) -> Sentence:
         """The commonest pattern, in words."""
         return describe_pattern(self.patterns, tuple((one, 1) for one in self.strides_bytes))
@@ -122,6 +139,11 @@ class BranchLineFact(Struct, frozen=True, kw_only=True):
     def divergent_ratio(self) -> float:
         """Of all executions, 0..1."""
         return self.divergent / self.executions if self.executions else 0.0
+
+    @property
+    def words(self) -> str:
+        """How often the line's branches diverge."""
+        return f"{format_percent(self.divergent_ratio)} of {format_count_of(self.executions, 'branch')} diverge"
 
 
 _Place = tuple[SourceLine, bool]

@@ -11,10 +11,13 @@ from msgspec import Struct
 
 from gpa_lsp.editor.protocol.session import Session
 
+Arguments = Sequence[Any]  # of a command, as its client sent them
+JsonObject = dict[str, Any]
+
 
 class Command(Struct, frozen=True, kw_only=True):
     """One command."""
 
     name: str  # starts with ``gpaLsp.``; the same for all clients
     # (session, the request's arguments) → the result, plain JSON, or a coroutine of it. Arguments come from the client unchecked.
-    run: Callable[[Session, Sequence[Any]], Any]
+    run: Callable[[Session, Arguments], Any]

@@ -1,13 +1,10 @@
 """``gpaLsp.cancelMeasuring``: end the run that goes on."""
 
-from collections.abc import Sequence
-from typing import Any
-
-from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.editor.protocol.commands import Arguments, Command
 from gpa_lsp.editor.protocol.session import Session
 
 
-def cancel_measuring(session: Session, arguments: Sequence[Any]) -> bool:
+def cancel_measuring(session: Session, arguments: Arguments) -> bool:
     """End it."""
     del arguments
     return session.cancel_measuring()

@@ -1,14 +1,11 @@
 """``gpaLsp.chooseColumns``: what stands beside the instructions of SASS documents from now on."""
 
-from collections.abc import Sequence
-from typing import Any
-
-from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.editor.protocol.commands import Arguments, Command
 from gpa_lsp.editor.protocol.kept_choices import check_names
 from gpa_lsp.editor.protocol.session import Session
 
 
-def choose_columns(session: Session, arguments: Sequence[Any]) -> list[str]:
+def choose_columns(session: Session, arguments: Arguments) -> list[str]:
     """Show the columns with the names in the arguments, in that order; the usual ones without names."""
     from gpa_lsp.editor.sass.columns import USUAL_COLUMNS
 

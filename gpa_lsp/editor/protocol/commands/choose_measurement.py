@@ -1,19 +1,18 @@
 """``gpaLsp.chooseMeasurement``: show another measurement of a kernel, until there is a newer one. Its lens runs this."""
 
-from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from gpa_lsp.editor.measurements import describe_measurement
-from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.editor.protocol.commands import Arguments, Command
 from gpa_lsp.editor.protocol.plain_json import find_mangled, read_text
 from gpa_lsp.editor.protocol.session import Session
 
 _MOST_OFFERED = 10
 
 
-async def choose_measurement(session: Session, arguments: Sequence[Any]) -> str | None:
+async def choose_measurement(session: Session, arguments: Arguments) -> str | None:
     """Show the measurement in the profile that is named behind the mangled name, or ask which.
 
     Returns:

@@ -1,15 +1,12 @@
 """``gpaLsp.chooseMetric``: what hints, colours and lenses show from now on."""
 
-from collections.abc import Sequence
-from typing import Any
-
-from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.editor.protocol.commands import Arguments, Command, JsonObject
 from gpa_lsp.editor.protocol.kept_choices import check_names
 from gpa_lsp.editor.protocol.plain_json import read_text
 from gpa_lsp.editor.protocol.session import Session
 
 
-def choose_metric(session: Session, arguments: Sequence[Any]) -> dict[str, Any] | None:
+def choose_metric(session: Session, arguments: Arguments) -> JsonObject | None:
     """Show the metric with the name in the arguments; the usual one without a name.
 
     Returns:

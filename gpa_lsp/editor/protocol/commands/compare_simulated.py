@@ -1,13 +1,11 @@
 """``gpaLsp.compareSimulated``: a measured kernel beside the same as it is simulated, as a page of HTML."""
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from gpa_lsp.editor.jobs.background_job import find_description
 from gpa_lsp.editor.jobs.simulated import ASKED_S, Simulations, word_remedy
 from gpa_lsp.editor.predicted.actions import explain_undescribed_kernel
-from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.editor.protocol.commands import Arguments, Command
 from gpa_lsp.editor.protocol.plain_json import find_mangled
 from gpa_lsp.editor.protocol.session import Session
 from gpa_lsp.editor.simulated.results import ComparisonJob, ComparisonResult
@@ -15,7 +13,7 @@ from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.foundation.errors import GpaError
 
 
-async def compare_simulated(session: Session, arguments: Sequence[Any]) -> dict[str, str] | None:
+async def compare_simulated(session: Session, arguments: Arguments) -> dict[str, str] | None:
     """Simulate a described launch of a measured kernel, with the code, the GPU and the clocks of its report, and show both sides unless the client
     does that itself: the kernel whose mangled name was sent, or the one that a line (``uri, line``) is in.
 
@@ -32,9 +30,7 @@ async def compare_simulated(session: Session, arguments: Sequence[Any]) -> dict[
     except (GpaError, OSError) as error:
         session.client.inform(f"not compared: {error}")
         return None
-    if not session.abilities.pages:
-        session.pages.show(path, "")
-    return {"uri": path.as_uri(), "place": ""}
+    return session.pages.show(path, "")
 
 
 async def _write_page(simulations: Simulations, shown: VisibleKernel) -> Path:

@@ -1,13 +1,10 @@
 """``gpaLsp.describeLaunch``: begin the description of a kernel's launch. A code action on the kernel runs this."""
 
-from collections.abc import Sequence
-from typing import Any
-
 from msgspec.structs import replace
 
 from gpa_lsp.editor.predicted.results import TemplateJob, TemplateResult
 from gpa_lsp.editor.protocol.append_text import append_text, name_beside
-from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.editor.protocol.commands import Arguments, Command
 from gpa_lsp.editor.protocol.plain_json import read_text
 from gpa_lsp.editor.protocol.session import Session
 from gpa_lsp.kernel.names import demangle, shorten_name
@@ -16,7 +13,7 @@ _DIED = TemplateResult(failure="the prediction process ended; look at the log")
 _QUESTION = "How large is a launch of {}? Nothing in the source says so; correct what is guessed"
 
 
-async def describe_launch(session: Session, arguments: Sequence[Any]) -> str | None:
+async def describe_launch(session: Session, arguments: Arguments) -> str | None:
     """Append to the description beside a source, which is made where there is none: arguments are the document's URI and the kernel's mangled name.
 
     Sizes that nothing in the source says are asked for, where the client can ask: the question's default is what is emulated in time.

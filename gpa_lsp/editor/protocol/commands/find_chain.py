@@ -3,15 +3,12 @@
 For clients that show def-use chains themselves: the items are opened further with ``callHierarchy/incomingCalls`` and ``…/outgoingCalls``.
 """
 
-from collections.abc import Sequence
-from typing import Any
-
-from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.editor.protocol.commands import Arguments, Command, JsonObject
 from gpa_lsp.editor.protocol.plain_json import ArgumentsError, encode_item, need_place, read_text
 from gpa_lsp.editor.protocol.session import Session
 
 
-def find_chain(session: Session, arguments: Sequence[Any]) -> list[dict[str, Any]]:
+def find_chain(session: Session, arguments: Arguments) -> list[JsonObject]:
     """The lines one step from a place, most samples first."""
     from gpa_lsp.editor.jumps import list_chain
 

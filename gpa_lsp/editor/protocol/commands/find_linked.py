@@ -1,14 +1,11 @@
 """``gpaLsp.findLinked``: the same code on the other side, SASS of a source line or source lines of an instruction."""
 
-from collections.abc import Sequence
-from typing import Any
-
-from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.editor.protocol.commands import Arguments, Command, JsonObject
 from gpa_lsp.editor.protocol.plain_json import encode_link, need_place
 from gpa_lsp.editor.protocol.session import Session
 
 
-def find_linked(session: Session, arguments: Sequence[Any]) -> list[dict[str, Any]]:
+def find_linked(session: Session, arguments: Arguments) -> list[JsonObject]:
     """The links from the place in the arguments."""
     from gpa_lsp.editor.sass.links import find_links
 

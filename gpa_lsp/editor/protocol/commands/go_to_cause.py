@@ -1,14 +1,11 @@
 """``gpaLsp.goToCause``: show what a line waits for most. For editors that have keys for commands and nothing else of ours."""
 
-from collections.abc import Sequence
-from typing import Any
-
-from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.editor.protocol.commands import Arguments, Command, JsonObject
 from gpa_lsp.editor.protocol.plain_json import encode_jump, need_place
 from gpa_lsp.editor.protocol.session import Session
 
 
-def go_to_cause(session: Session, arguments: Sequence[Any]) -> dict[str, Any] | None:
+def go_to_cause(session: Session, arguments: Arguments) -> JsonObject | None:
     """Show the first cause of the place in the arguments: its line, or its instruction where the line is the one we come from.
 
     Returns:

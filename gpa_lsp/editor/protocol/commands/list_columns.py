@@ -1,14 +1,11 @@
 """``gpaLsp.listColumns``: what can stand beside the instructions of a SASS document."""
 
-from collections.abc import Sequence
-from typing import Any
-
-from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.editor.protocol.commands import Arguments, Command, JsonObject
 from gpa_lsp.editor.protocol.plain_json import read_text
 from gpa_lsp.editor.protocol.session import Session
 
 
-def list_columns(session: Session, arguments: Sequence[Any]) -> list[dict[str, Any]]:
+def list_columns(session: Session, arguments: Arguments) -> list[JsonObject]:
     """The columns of the document in the arguments, those that are chosen first and in their order; of the longest kernel without one."""
     from gpa_lsp.editor.sass.columns import USUAL_COLUMNS, ColumnKind, describe_reason, fill_column, list_kinds
 
@@ -20,7 +17,7 @@ def list_columns(session: Session, arguments: Sequence[Any]) -> list[dict[str, A
     kinds = {kind.name: kind for kind in list_kinds(shown.kernel.report)}
     first = [kinds.pop(name) if name in kinds else describe_reason(name) for name in chosen]
 
-    def encode(kind: ColumnKind, *, is_shown: bool) -> dict[str, Any]:
+    def encode(kind: ColumnKind, *, is_shown: bool) -> JsonObject:
         is_known = fill_column(shown, kind.name).width > 0
         return {
             "name": kind.name,

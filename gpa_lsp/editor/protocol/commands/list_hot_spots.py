@@ -1,14 +1,11 @@
 """``gpaLsp.listHotSpots``: the hottest lines of a document, or of everything that is shown."""
 
-from collections.abc import Sequence
-from typing import Any
-
-from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.editor.protocol.commands import Arguments, Command, JsonObject
 from gpa_lsp.editor.protocol.plain_json import encode_spot, read_text
 from gpa_lsp.editor.protocol.session import Session
 
 
-def answer(session: Session, arguments: Sequence[Any]) -> list[dict[str, Any]]:
+def answer(session: Session, arguments: Arguments) -> list[JsonObject]:
     """The hot spots of the document in the arguments; of all where there is none."""
     from gpa_lsp.editor.hot_spots import list_hot_spots
 

@@ -1,14 +1,11 @@
 """``gpaLsp.listInstructions``: the instructions of a SASS document sorted by a column, largest first."""
 
-from collections.abc import Sequence
-from typing import Any
-
-from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.editor.protocol.commands import Arguments, Command, JsonObject
 from gpa_lsp.editor.protocol.plain_json import encode_location, read_text
 from gpa_lsp.editor.protocol.session import Session
 
 
-def list_instructions(session: Session, arguments: Sequence[Any]) -> list[dict[str, Any]]:
+def list_instructions(session: Session, arguments: Arguments) -> list[JsonObject]:
     """The instructions of the document in the arguments by the column named there, by their samples where none is."""
     from gpa_lsp.editor.sass.hot_rows import sort_rows
 

@@ -1,22 +1,19 @@
 """``gpaLsp.listKernels``: every kernel that is shown, longest first, for lists to choose from."""
 
-from collections.abc import Sequence
-from typing import Any
-
-from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.editor.protocol.commands import Arguments, Command, JsonObject
 from gpa_lsp.editor.protocol.plain_json import encode_location
 from gpa_lsp.editor.protocol.session import Session
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.editor.source.symbols import describe_time
 
 
-def list_kernels(session: Session, arguments: Sequence[Any]) -> list[dict[str, Any]]:
+def list_kernels(session: Session, arguments: Arguments) -> list[JsonObject]:
     """The kernels, and where they are."""
     del arguments
     return [_describe(session, shown) for shown in session.snapshot.visible]
 
 
-def _describe(session: Session, shown: VisibleKernel) -> dict[str, Any]:
+def _describe(session: Session, shown: VisibleKernel) -> JsonObject:
     from gpa_lsp.editor.kernels import find_source_place
 
     location = find_source_place(session, shown)

@@ -1,15 +1,12 @@
 """``gpaLsp.listMeasurements``: the measurements of a kernel in all profiles, newest first, for lists to choose from."""
 
-from collections.abc import Sequence
-from typing import Any
-
 from gpa_lsp.editor.measurements import describe_measurement
-from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.editor.protocol.commands import Arguments, Command, JsonObject
 from gpa_lsp.editor.protocol.plain_json import find_mangled
 from gpa_lsp.editor.protocol.session import Session
 
 
-def list_them(session: Session, arguments: Sequence[Any]) -> list[dict[str, Any]]:
+def list_them(session: Session, arguments: Arguments) -> list[JsonObject]:
     """The measurements of the kernel that a mangled name or a place (``uri, line``) names; none where there is no such kernel."""
     mangled = find_mangled(session, arguments)
     shown = {one.profile.path for one in session.snapshot.visible if one.kernel.report.mangled_name == mangled}

@@ -1,14 +1,11 @@
 """``gpaLsp.listMetrics``: what can be shown on lines."""
 
-from collections.abc import Sequence
-from typing import Any
-
-from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.editor.protocol.commands import Arguments, Command, JsonObject
 from gpa_lsp.editor.protocol.plain_json import read_text
 from gpa_lsp.editor.protocol.session import Session
 
 
-def list_metrics(session: Session, arguments: Sequence[Any]) -> list[dict[str, Any]]:
+def list_metrics(session: Session, arguments: Arguments) -> list[JsonObject]:
     """The metrics of the kernels of the document in the arguments; of all that are shown without one."""
     from gpa_lsp.editor.metric_offers import list_offers
 

@@ -1,14 +1,11 @@
 """``gpaLsp.listTies``: which lines of a source became which lines of a SASS document, each with the number of a colour."""
 
-from collections.abc import Sequence
-from typing import Any
-
-from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.editor.protocol.commands import Arguments, Command, JsonObject
 from gpa_lsp.editor.protocol.plain_json import ArgumentsError, read_text
 from gpa_lsp.editor.protocol.session import Session
 
 
-def list_ties(session: Session, arguments: Sequence[Any]) -> list[dict[str, Any]]:
+def list_ties(session: Session, arguments: Arguments) -> list[JsonObject]:
     """The ties between the SASS document and the source in the arguments, both open; none where they have nothing to do with each other."""
     from gpa_lsp.editor.sass.links import find_ties
 

@@ -1,16 +1,13 @@
 """``gpaLsp.openPlace``: show a line of a source as the compiler named it, wherever that is on this machine now. Pages send their places here."""
 
-from collections.abc import Sequence
-from typing import Any
-
-from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.editor.protocol.commands import Arguments, Command, JsonObject
 from gpa_lsp.editor.protocol.plain_json import encode_location, read_text
 from gpa_lsp.editor.protocol.session import Session
 
 _MOST_LINES = 1 << 31
 
 
-def open_place(session: Session, arguments: Sequence[Any]) -> dict[str, Any] | None:
+def open_place(session: Session, arguments: Arguments) -> JsonObject | None:
     """Show a place of a loaded profile.
 
     Args:

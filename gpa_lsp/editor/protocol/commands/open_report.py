@@ -1,17 +1,15 @@
 """``gpaLsp.openReport``: one profile as a page of HTML. An editor runs this when somebody opens the file itself."""
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.editor.protocol.commands import Arguments, Command
 from gpa_lsp.editor.protocol.plain_json import find_mangled, read_text
 from gpa_lsp.editor.protocol.protocol_types import read_path
 from gpa_lsp.editor.protocol.session import Session
 from gpa_lsp.foundation.errors import GpaError
 
 
-async def open_report(session: Session, arguments: Sequence[Any]) -> dict[str, str] | None:
+async def open_report(session: Session, arguments: Arguments) -> dict[str, str] | None:
     """Write the page of a profile, and show it unless the client does that itself: arguments are the file's URI and, where somebody looks at a
     source, its URI and line, or a kernel's mangled name.
 
@@ -29,10 +27,7 @@ async def open_report(session: Session, arguments: Sequence[Any]) -> dict[str, s
             session.client.inform(str(error))
         return {"failure": str(error)}
     wanted = find_mangled(session, arguments[1:])
-    place = f"#k{kernels.index(wanted)}" if wanted in kernels else ""
-    if not session.abilities.pages:
-        session.pages.show(path, place)
-    return {"uri": path.as_uri(), "place": place}
+    return session.pages.show(path, f"#k{kernels.index(wanted)}" if wanted in kernels else "")
 
 
 COMMAND = Command(name="gpaLsp.openReport", run=open_report)

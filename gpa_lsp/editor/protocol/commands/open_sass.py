@@ -1,19 +1,16 @@
 """``gpaLsp.openSass``: show the instructions of a source line, or of a kernel."""
 
-from collections.abc import Sequence
-from typing import Any
-
 from lsprotocol.types import Location
 
 from gpa_lsp.editor.lines.positions import span_line
-from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.editor.protocol.commands import Arguments, Command, JsonObject
 from gpa_lsp.editor.protocol.plain_json import encode_location, read_place, read_text
 from gpa_lsp.editor.protocol.session import Session
 from gpa_lsp.editor.sass.library import is_sass_uri
 from gpa_lsp.editor.snapshot import VisibleKernel
 
 
-def open_sass(session: Session, arguments: Sequence[Any]) -> dict[str, Any] | None:
+def open_sass(session: Session, arguments: Arguments) -> JsonObject | None:
     """Show the instruction of a place that matters most, or the beginning of a kernel's document.
 
     Returns:

@@ -1,15 +1,13 @@
 """``gpaLsp.pinBaseline``: later measurements are compared with the shown ones, or with that of a kernel in one profile."""
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.editor.protocol.commands import Arguments, Command
 from gpa_lsp.editor.protocol.plain_json import choose_kernels, read_text
 from gpa_lsp.editor.protocol.session import Session
 
 
-async def pin_baseline(session: Session, arguments: Sequence[Any]) -> int:
+async def pin_baseline(session: Session, arguments: Arguments) -> int:
     """Pin a kernel, or all."""
     mangled, profile = read_text(arguments), read_text(arguments, 1)
     kernels = [shown.kernel for shown in choose_kernels(session.snapshot, arguments)]

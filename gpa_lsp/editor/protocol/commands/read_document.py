@@ -1,15 +1,12 @@
 """``gpaLsp.readDocument``: the text of a SASS document, for clients that cannot ask for ``workspace/textDocumentContent``."""
 
-from collections.abc import Sequence
-from typing import Any
-
-from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.editor.protocol.commands import Arguments, Command
 from gpa_lsp.editor.protocol.plain_json import read_text
 from gpa_lsp.editor.protocol.session import Session
 from gpa_lsp.editor.sass.library import LANGUAGE_ID, is_sass_uri
 
 
-def read_document(session: Session, arguments: Sequence[Any]) -> dict[str, str] | None:
+def read_document(session: Session, arguments: Arguments) -> dict[str, str] | None:
     """The document's text and language.
 
     Returns:

@@ -1,13 +1,10 @@
 """``gpaLsp.reload``: read every profile again."""
 
-from collections.abc import Sequence
-from typing import Any
-
-from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.editor.protocol.commands import Arguments, Command
 from gpa_lsp.editor.protocol.session import Session
 
 
-def reload(session: Session, arguments: Sequence[Any]) -> None:
+def reload(session: Session, arguments: Arguments) -> None:
     """Forget what was read and look again; also finds sources that came since."""
     del arguments
     session.loader.reload()

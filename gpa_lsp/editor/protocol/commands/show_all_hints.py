@@ -1,13 +1,10 @@
 """``gpaLsp.showAllHints``: hints on all lines above the threshold instead of as many as a screen bears."""
 
-from collections.abc import Sequence
-from typing import Any
-
-from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.editor.protocol.commands import Arguments, Command
 from gpa_lsp.editor.protocol.session import Session
 
 
-def show_all_hints(session: Session, arguments: Sequence[Any]) -> bool:
+def show_all_hints(session: Session, arguments: Arguments) -> bool:
     """Take what is said in the arguments, true or false, or turn it round; what it is then."""
     return session.show_all_hints(next((one for one in arguments if isinstance(one, bool)), None))
 

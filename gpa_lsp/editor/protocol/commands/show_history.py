@@ -1,22 +1,18 @@
 """``gpaLsp.showHistory``: a page with what changed since earlier measurements."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from gpa_lsp.editor.history import describe_past
-from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.editor.protocol.commands import Arguments, Command
 from gpa_lsp.editor.protocol.plain_json import choose_kernels
-from gpa_lsp.editor.protocol.safe_markdown import defuse
 from gpa_lsp.editor.protocol.session import Session
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.foundation.visible_text import make_one_line
 
 
-def show_history(session: Session, arguments: Sequence[Any]) -> str:
+def show_history(session: Session, arguments: Arguments) -> str:
     """Show the past of a kernel (its mangled name), or of all."""
-    page = defuse(describe_histories(choose_kernels(session.snapshot, arguments)))
-    session.client.show_document("history", page)
-    return page
+    return session.client.show_document("history", describe_histories(choose_kernels(session.snapshot, arguments)))
 
 
 def describe_histories(kernels: Sequence[VisibleKernel]) -> str:

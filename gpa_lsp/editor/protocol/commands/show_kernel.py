@@ -1,15 +1,11 @@
 """``gpaLsp.showKernel``: a page about one kernel. Its lens runs this."""
 
-from collections.abc import Sequence
-from typing import Any
-
 from gpa_lsp.editor.kernel_page import describe_kernel
-from gpa_lsp.editor.protocol.commands import Command
-from gpa_lsp.editor.protocol.safe_markdown import defuse
+from gpa_lsp.editor.protocol.commands import Arguments, Command
 from gpa_lsp.editor.protocol.session import Session
 
 
-def show_kernel(session: Session, arguments: Sequence[Any]) -> str | None:
+def show_kernel(session: Session, arguments: Arguments) -> str | None:
     """Show the kernel whose mangled name is the first argument.
 
     Returns:
@@ -18,9 +14,7 @@ def show_kernel(session: Session, arguments: Sequence[Any]) -> str | None:
     wanted = arguments[0] if arguments else None
     for shown in session.snapshot.visible:
         if shown.kernel.report.mangled_name == wanted:
-            page = defuse(describe_kernel(shown))
-            session.client.show_document(shown.name, page)
-            return page
+            return session.client.show_document(shown.name, describe_kernel(shown))
     session.client.inform("no loaded profile has this kernel any more")
     return None
 

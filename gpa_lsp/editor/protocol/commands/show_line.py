@@ -1,16 +1,12 @@
 """``gpaLsp.showLine``: all that is known of a line, as a page: the tables that its hover leaves out."""
 
-from collections.abc import Sequence
-from typing import Any
-
-from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.editor.protocol.commands import Arguments, Command
 from gpa_lsp.editor.protocol.plain_json import need_place
-from gpa_lsp.editor.protocol.safe_markdown import defuse
 from gpa_lsp.editor.protocol.session import Session
 from gpa_lsp.editor.sass.library import is_sass_uri
 
 
-def show_line(session: Session, arguments: Sequence[Any]) -> str | None:
+def show_line(session: Session, arguments: Arguments) -> str | None:
     """Show the line in the arguments.
 
     Returns:
@@ -21,9 +17,7 @@ def show_line(session: Session, arguments: Sequence[Any]) -> str | None:
     if page is None:
         session.client.inform("nothing is known of this line")
         return None
-    page = defuse(f"# Line {place[1]}\n\n{page}")
-    session.client.show_document(f"line {place[1]}", page)
-    return page
+    return session.client.show_document(f"line {place[1]}", f"# Line {place[1]}\n\n{page}")
 
 
 def _describe(session: Session, uri: str, line: int) -> str | None:

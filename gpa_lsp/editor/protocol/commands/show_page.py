@@ -1,15 +1,12 @@
 """``gpaLsp.showPage``: the whole report as a page of HTML, at a kernel or at its beginning."""
 
-from collections.abc import Sequence
-from typing import Any
-
-from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.editor.protocol.commands import Arguments, Command
 from gpa_lsp.editor.protocol.plain_json import find_mangled
 from gpa_lsp.editor.protocol.session import Session
 from gpa_lsp.foundation.errors import GpaError
 
 
-async def show_page(session: Session, arguments: Sequence[Any]) -> dict[str, str] | None:
+async def show_page(session: Session, arguments: Arguments) -> dict[str, str] | None:
     """Write the page of all shown kernels, and show it unless the client does that itself: at the kernel whose mangled name was sent, or at the one
     that a line (``uri, line``) is in.
 
@@ -28,10 +25,7 @@ async def show_page(session: Session, arguments: Sequence[Any]) -> dict[str, str
     except (GpaError, OSError) as error:
         session.client.inform(f"the page cannot be written: {error}")
         return None
-    place = "" if number is None else f"#k{number}"
-    if not session.abilities.pages:
-        session.pages.show(path, place)
-    return {"uri": path.as_uri(), "place": place}
+    return session.pages.show(path, "" if number is None else f"#k{number}")
 
 
 COMMAND = Command(name="gpaLsp.showPage", run=show_page)

@@ -1,17 +1,13 @@
 """``gpaLsp.showPrediction``: what was predicted of an open source, as a page. The lens of a launch runs this."""
 
-from collections.abc import Sequence
-from typing import Any
-
 from gpa_lsp.editor.predicted.results import PageJob, PageResult
-from gpa_lsp.editor.protocol.commands import Command
-from gpa_lsp.editor.protocol.safe_markdown import defuse
+from gpa_lsp.editor.protocol.commands import Arguments, Command
 from gpa_lsp.editor.protocol.session import Session
 
 _DIED = PageResult(failure="the prediction process ended; look at the log")
 
 
-async def show_prediction(session: Session, arguments: Sequence[Any]) -> dict[str, str] | str | None:
+async def show_prediction(session: Session, arguments: Arguments) -> dict[str, str] | str | None:
     """Show the page of a source: arguments are the document's URI, the number of a launch from 0, and ``"page"`` for a page of HTML in any case.
 
     Returns:
@@ -27,9 +23,8 @@ async def show_prediction(session: Session, arguments: Sequence[Any]) -> dict[st
         session.client.inform(explain_undescribed_kernel(None))
         return None
     if not session.abilities.pages and kind != "page":
-        page = defuse(state.result.page or "Nothing could be emulated.")
-        session.client.show_document(f"predictions for {state.result.job.path.name}", page)
-        return page
+        page = state.result.page or "Nothing could be emulated."
+        return session.client.show_document(f"predictions for {state.result.job.path.name}", page)
     base, predictions = state.result.job, session.jobs.predictions
     target = predictions.name_file(base.path, "prediction.html")
     result = await predictions.do_beside(PageJob(base=base, target=target), limit_s=2 * base.most_s) or _DIED
@@ -37,10 +32,7 @@ async def show_prediction(session: Session, arguments: Sequence[Any]) -> dict[st
         session.client.inform(f"the page cannot be written: {result.failure}")
         return None
     is_number = isinstance(number, int) and not isinstance(number, bool) and 0 <= number < len(state.result.launches)
-    place = f"#k{number}" if is_number else ""
-    if not session.abilities.pages:
-        session.pages.show(target, place)
-    return {"uri": target.as_uri(), "place": place}
+    return session.pages.show(target, f"#k{number}" if is_number else "")
 
 
 COMMAND = Command(name="gpaLsp.showPrediction", run=show_prediction)

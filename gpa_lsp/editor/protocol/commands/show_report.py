@@ -1,22 +1,16 @@
 """``gpaLsp.showReport``: a page with every kernel that is shown, longest first."""
 
-from collections.abc import Sequence
-from typing import Any
-
-from gpa_lsp.editor.protocol.commands import Command
-from gpa_lsp.editor.protocol.safe_markdown import defuse
+from gpa_lsp.editor.protocol.commands import Arguments, Command
 from gpa_lsp.editor.protocol.session import Session
 from gpa_lsp.editor.snapshot import Snapshot, VisibleKernel
 from gpa_lsp.editor.stall_table import find_top_reason
 from gpa_lsp.foundation.numbers import format_count
 
 
-def show_report(session: Session, arguments: Sequence[Any]) -> str:
+def show_report(session: Session, arguments: Arguments) -> str:
     """Show all kernels."""
     del arguments
-    page = defuse(describe_all(session.snapshot))
-    session.client.show_document("kernels", page)
-    return page
+    return session.client.show_document("kernels", describe_all(session.snapshot))
 
 
 def describe_all(snapshot: Snapshot) -> str:

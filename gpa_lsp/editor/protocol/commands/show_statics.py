@@ -1,15 +1,11 @@
 """``gpaLsp.showStatics``: a page about a kernel by its code alone. Its static lens runs this."""
 
-from collections.abc import Sequence
-from typing import Any
-
-from gpa_lsp.editor.protocol.commands import Command
-from gpa_lsp.editor.protocol.safe_markdown import defuse
+from gpa_lsp.editor.protocol.commands import Arguments, Command
 from gpa_lsp.editor.protocol.session import Session
 from gpa_lsp.kernel.names import shorten_name
 
 
-def show_statics(session: Session, arguments: Sequence[Any]) -> str | None:
+def show_statics(session: Session, arguments: Arguments) -> str | None:
     """Show a kernel of an open source: arguments are the document's URI and the kernel's mangled name.
 
     Returns:
@@ -20,9 +16,7 @@ def show_statics(session: Session, arguments: Sequence[Any]) -> str | None:
     anchors = () if view is None or view.statics is None else view.statics.anchors
     for anchor in anchors:
         if anchor.kernel.mangled_name == wanted:
-            page = defuse(anchor.kernel.page)
-            session.client.show_document(shorten_name(anchor.kernel.name), page)
-            return page
+            return session.client.show_document(shorten_name(anchor.kernel.name), anchor.kernel.page)
     session.client.inform("nothing is known of this kernel's code any more")
     return None
 
