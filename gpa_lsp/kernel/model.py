@@ -320,6 +320,12 @@ class KernelRows(SharedFacts):
         spread: npt.NDArray[np.int64] = numbers[self.mnemonic_index]
         return spread
 
+    def mark(self, rows: Iterable[int]) -> npt.NDArray[np.bool_]:
+        """bool[n]: some rows."""
+        marks = np.zeros(len(self), dtype=np.bool_)
+        marks[list(rows)] = True
+        return marks
+
     def mark_by_opcode(self, is_wanted: Callable[[Opcode], bool]) -> npt.NDArray[np.bool_]:
         """bool[n]: rows whose opcode is wanted, asked once per distinct mnemonic; none without a disassembly."""
         wanted = np.array([*map(is_wanted, self.opcodes), False], dtype=np.bool_)  # the last one is that of -1

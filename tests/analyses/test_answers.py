@@ -55,7 +55,7 @@ def ask(question: str, kernel: Kernel) -> Answer:
     blame = (
         blame_kernel(kernel) if question in ("memory_access", "memory_latency", "top_down", "stall_sources") else None
     )
-    return list_analyses()[question].answer(Subject(kernel, blame, roofline))
+    return list_analyses()[question].ask(Subject(kernel, blame, roofline))
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ def facts_of(text: str, **kernel):
 
 
 def ask(text: str, **kernel) -> Answer:
-    return ANALYSIS.answer(facts_of(text, **kernel))
+    return ANALYSIS.ask(facts_of(text, **kernel))
 
 
 @given(st.integers(1, 1024), st.integers(1, 4), st.integers(1, 4))

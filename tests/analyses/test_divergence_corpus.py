@@ -62,6 +62,6 @@ def test_branches_that_part_are_branches():
 
 def test_every_answer_is_known_and_its_bars_are_one_whole():
     for facts in every_kernel():
-        answer = ANALYSIS.answer(facts)
+        answer = ANALYSIS.ask(facts)
         assert answer.is_known
         assert sum(bar.ratio for bar in answer.bars) == pytest.approx(1), name_of(facts)

@@ -139,7 +139,7 @@ def _count_constants(facts) -> int:
 
 def test_every_answer_is_known_and_its_bars_are_one_whole():
     for facts in every_kernel():
-        answer = ANALYSIS.answer(facts)
+        answer = ANALYSIS.ask(facts)
         assert answer.is_known
         assert sum(bar.ratio for bar in answer.bars) == pytest.approx(1), name_of(facts)
         assert len(answer.tables) == 3, name_of(facts)

@@ -11,6 +11,7 @@ from gpa_lsp.diagnosis.analyses.line_sums import (
     LinePlace,
     count_waits,
     index_lines,
+    index_outermost_lines,
     mark_lines,
     mark_with_callers,
     rank_lines,
@@ -41,12 +42,11 @@ def facts_of(text: str):
     return Subject(write_kernel(text), None, None)
 
 
-def sums_by_name(text: str, *, is_outermost: bool = False) -> dict[str, float]:
+def sums_by_name(text: str, find_index=index_lines) -> dict[str, float]:
     facts = facts_of(text)
-    index = index_lines(facts, is_outermost=is_outermost)
-    return dict(
-        zip(map(str, index.places), index.sum_by_line(facts.rows.all_samples.sum(axis=1)).tolist(), strict=True)
-    )
+    index = find_index(facts)
+    sums = index.sum_by_line(facts.rows.all_samples.sum(axis=1))
+    return dict(zip(map(str, index.places), sums.tolist(), strict=True))
 
 
 def test_innermost_lines_of_all_functions():
@@ -60,7 +60,7 @@ def test_innermost_lines_of_all_functions():
 
 
 def test_outermost_lines_gather_what_was_inlined_there():
-    assert sums_by_name(INLINED, is_outermost=True) == {
+    assert sums_by_name(INLINED, index_outermost_lines) == {
         "k.cu:3": 33,
         "k.cu:4": 10,
         "k.cu:5": 4,

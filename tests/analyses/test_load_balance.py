@@ -15,7 +15,7 @@ from tests.rows.written import write_kernel
 
 
 def ask(kernel: Kernel) -> Answer:
-    answer = load_balance.ANALYSIS.answer(Subject(kernel))
+    answer = load_balance.ANALYSIS.ask(Subject(kernel))
     check_answer(answer)
     return answer
 

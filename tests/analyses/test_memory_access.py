@@ -19,7 +19,7 @@ B2:R-:W-:-:S05  FADD R6, R2, R6      # k.cu:2 | long_scoreboard={waits} selected
 
 def ask(text: str, **kernel) -> Answer:
     written = write_kernel(text, **kernel)
-    return ANALYSIS.answer(Subject(written, blame_kernel(written), None))
+    return ANALYSIS.ask(Subject(written, blame_kernel(written), None))
 
 
 @pytest.mark.parametrize(
@@ -95,6 +95,6 @@ def test_code_that_cannot_be_disassembled_still_has_its_sectors():
     bare = msgspec.structs.replace(
         written, functions=(msgspec.structs.replace(function, instructions=None, graph=None),)
     )
-    answer = ANALYSIS.answer(Subject(bare))
+    answer = ANALYSIS.ask(Subject(bare))
     assert answer.summary.startswith("The accesses move 32 sectors of global memory where 4 would suffice")
     assert [mark.value for mark in answer.marks] == [28]

@@ -77,7 +77,7 @@ def test_widths_are_nvidias():
 
 def test_every_answer_is_known_and_its_shares_are_shares():
     for facts in every_kernel():
-        answer = ANALYSIS.answer(facts)
+        answer = ANALYSIS.ask(facts)
         assert answer.is_known, name_of(facts)
         assert all(0 < mark.share_ratio <= 1 + 1e-9 for mark in answer.marks), name_of(facts)
         for table in answer.tables:
@@ -88,7 +88,7 @@ def test_a_kernel_whose_launches_were_lost_has_nothing_but_its_code():
     facts = every_kernel()[0]
     assert launches_of(facts)
     empty = Subject(_forget(facts.kernel))
-    answer = ANALYSIS.answer(empty)
+    answer = ANALYSIS.ask(empty)
     assert not answer.is_known
     assert len(answer.missing) == 6
 

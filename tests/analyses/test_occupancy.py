@@ -21,7 +21,7 @@ MEASURED = {"smsp__warps_active.avg.per_cycle_active": 6.0, "smsp__issue_active.
 
 
 def ask(kernel: Kernel, roofline: KernelRoofline | None = None) -> Answer:
-    answer = occupancy.ANALYSIS.answer(Subject(kernel, None, roofline))
+    answer = occupancy.ANALYSIS.ask(Subject(kernel, None, roofline))
     check_answer(answer)
     return answer
 

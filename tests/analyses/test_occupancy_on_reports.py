@@ -42,7 +42,7 @@ def _cut_kernels() -> Iterator[tuple[str, Subject, Launch]]:
 
 @cache
 def occupancy_answers() -> tuple[tuple[str, Answer, Launch], ...]:
-    return tuple((name, occupancy.ANALYSIS.answer(facts), launch) for name, facts, launch in every_launch())
+    return tuple((name, occupancy.ANALYSIS.ask(facts), launch) for name, facts, launch in every_launch())
 
 
 def read(launch: Launch, metric: str) -> float:
@@ -139,7 +139,7 @@ def test_achieved_occupancy_is_the_counter():
 
 def test_waves_are_those_of_the_report():
     for name, facts, launch in every_launch():
-        grids = table(load_balance.ANALYSIS.answer(facts), "Other grids")
+        grids = table(load_balance.ANALYSIS.ask(facts), "Other grids")
         assert grids.current_row is not None
         waves = grids.rows[grids.current_row][1]
         assert waves == pytest.approx(read(launch, "launch__waves_per_multiprocessor"), rel=1e-12), name

@@ -56,7 +56,7 @@ def write(stored: dict[str, float], **metrics: float) -> Kernel:
 
 
 def ask(kernel: Kernel) -> Answer:
-    return ANALYSIS.answer(Subject(kernel, None, place_kernel(kernel)))
+    return ANALYSIS.ask(Subject(kernel, None, place_kernel(kernel)))
 
 
 def list_recomputed(answer: Answer) -> dict[str, float]:

@@ -33,8 +33,7 @@ def count_scope_bytes(subject: Subject) -> npt.NDArray[np.int64]:
 
 def count_called_bytes(subject: Subject, rows: npt.NDArray[np.int64]) -> int:
     """Executed code of the routines that some rows call directly, each once."""
-    inside = np.zeros(len(subject.rows), dtype=np.bool_)
-    inside[rows] = True
+    inside = subject.rows.mark(rows)
     called: set[range] = set()
     for index, function in enumerate(subject.rows.functions):
         first = int(subject.rows.first_rows[index])

@@ -31,8 +31,7 @@ EVERY_DEPENDENCE = VARIABLE_LATENCY | {BlameCategory.EXECUTION_ARITHMETIC, Blame
 def find_dependency_edges(subject: Subject, categories: Collection[BlameCategory]) -> npt.NDArray[np.int64]:
     """The blamed pairs of two instructions with latency samples in some categories; waits for asynchronous copies are left out.
 
-    Returns:
-        int64[m], indices into ``subject.edges``, ascending.
+    Returns int64[m], indices into ``subject.edges``, ascending.
     """
     edges = subject.edges
     is_wanted = np.array([category in categories for category in BlameCategory], dtype=np.bool_)

@@ -68,10 +68,8 @@ def find_narrower_data(subject: Subject, wanted: Collection[Value], least_bytes:
     """The global loads and stores of some values, and what is left when each takes half its bytes; None without any.
 
     Of an access's sectors half of those that its data fills go, and those that it wastes stay. L2 and DRAM keep of their traffic what the sectors of
-    all global accesses keep. A load of fewer bytes is waited for as long where no queue is: no sample is known to go.
-
-    Args:
-        least_bytes: of one value; smaller ones are narrow already.
+    all global accesses keep. A load of fewer bytes is waited for as long where no queue is: no sample is known to go. ``least_bytes``: of one value;
+    smaller ones are narrow already.
     """
     rows = subject.rows
     accesses = mark_accesses(rows, GLOBAL_SPACES, (Access.LOAD, Access.STORE))

@@ -118,8 +118,7 @@ def build_row_region(
         edges: int64[m], indices of the blamed pairs that may count.
         separable: bool[e], as :func:`~gpa_lsp.diagnosis.advice.blamed_stalls.find_separable` says.
     """
-    causes = np.zeros(len(subject.rows), dtype=np.bool_)
-    causes[list(rows)] = True
+    causes = subject.rows.mark(rows)
     chosen = edges[causes[subject.edges.def_row[edges]] & (subject.edges.all_samples[edges] > 0)]
     if len(chosen) == 0:
         return None
@@ -169,8 +168,7 @@ def _build_region(
         whole = calls_of[sequence.callee]
         if whole > 0:
             weight_of[sequence.callee.start : sequence.callee.stop] += float(called.all_samples[sequence.site]) / whole
-    own = np.zeros(len(subject.rows), dtype=np.bool_)
-    own[[row for sequence in members for row in (*sequence.inlined, *sequence.call_block)]] = True
+    own = subject.rows.mark(row for sequence in members for row in (*sequence.inlined, *sequence.call_block))
     removable = find_removable(subject)
     is_own = own[edges.def_row] & removable
     samples += float(edges.all_samples[is_own].sum())

@@ -89,11 +89,8 @@ def plan_unrolling(
 def choose_copies(*, present: int, iterations: float, latency_ratio: float, most: float) -> int:
     """The unroll factor a loop should have: a power of two, as many as fill the latency with their own instructions.
 
-    Args:
-        latency_ratio: latency samples by samples in issuing cycles of the loop.
-
-    Returns:
-        At most ``present`` where more copies than there are would not help, or not fit.
+    Returns at most ``present`` where more copies than there are would not help, or not fit. ``latency_ratio``: latency samples by samples in issuing
+    cycles of the loop.
 
     >>> choose_copies(present=1, iterations=64, latency_ratio=5.0, most=80)
     8

@@ -87,8 +87,7 @@ def _measure_passes_per_line(subject: Subject, lines: float, wavefronts: float) 
 def remove_feeders(subject: Subject, gone: Parts, *, guarded: Marks | None = None) -> Parts:
     """The same with the arithmetic whose results only instructions read of which as much goes: addresses, converted operands, conditions.
 
-    Args:
-        guarded: bool[n], instructions that stay, but no longer under a condition that those that go share with them.
+    ``guarded``: bool[n], instructions that stay, but no longer under a condition that those that go share with them.
     """
     found = gone.copy()
     rows = subject.rows

@@ -164,4 +164,9 @@ class Answer(Struct, frozen=True, kw_only=True):
     movements: tuple[Movement, ...] = ()  # arrows for the roofline chart, largest gain first
 
 
+def know_nothing(summary: Sentence, *missing: Missing) -> Answer:
+    """The answer where nothing can be said."""
+    return Answer(summary=summary, missing=missing, is_known=False)
+
+
 MOST_MARKS = 200  # Marks an answer carries at most

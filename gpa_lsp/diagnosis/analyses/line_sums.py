@@ -16,7 +16,7 @@ from gpa_lsp.foundation.locations import Frame, InlineChain, shorten_paths
 from gpa_lsp.foundation.numbers import Quantity
 from gpa_lsp.foundation.ownership import choose_frame
 from gpa_lsp.foundation.prose import Code, Place, Sentence, list_of, percent, say
-from gpa_lsp.foundation.records import ColumnRecord
+from gpa_lsp.foundation.records import ColumnRecord, remembered
 
 Column = npt.NDArray[np.float64] | npt.NDArray[np.int64]  # One number per instruction of the kernel
 
@@ -76,22 +76,18 @@ class LineIndex(ColumnRecord, frozen=True, kw_only=True):
         return heaviest
 
 
-def index_lines(subject: Subject, *, is_outermost: bool = False) -> LineIndex:
+@remembered
+def index_lines(subject: Subject) -> LineIndex:
     """The places of a kernel's instructions: the line each was written on or, where that is a library's, the user's line it was inlined into.
 
     A row whose line the compiler left out (no chain, or line 0) belongs to its function.
-
-    Args:
-        is_outermost: the line of the function that was compiled, where the kernel's own code asked for what was inlined.
     """
-    return subject.once(_index_outermost if is_outermost else _index_innermost)
-
-
-def _index_innermost(subject: Subject) -> LineIndex:
     return _index(subject, choose_frame)
 
 
-def _index_outermost(subject: Subject) -> LineIndex:
+@remembered
+def index_outermost_lines(subject: Subject) -> LineIndex:
+    """The same by the line of the function that was compiled, where the kernel's own code asked for what was inlined."""
     return _index(subject, lambda chain: chain[-1])
 
 
@@ -143,8 +139,7 @@ def mark_lines(
 ) -> tuple[LineMark, ...]:
     """Marks on the places with the largest sums of a column.
 
-    Args:
-        most: marks at most; never more than :data:`MOST_MARKS`.
+    ``most``: marks at most; never more than :data:`MOST_MARKS`.
     """
     sums = index.sum_by_line(column)
     total = float(sums.sum())
@@ -187,7 +182,7 @@ def mark_with_callers(
         inner: innermost lines.
         most: marks of each kind at most.
     """
-    outer, quantity = index_lines(subject, is_outermost=True), Quantity.COUNT
+    outer, quantity = index_outermost_lines(subject), Quantity.COUNT
     marks = mark_lines(subject, inner, column, measure=measure, quantity=quantity, describe=describe, most=most)
     files = {place.file: number for number, place in enumerate((*inner.places, *outer.places))}
     of_inner, of_outer = (np.array([files[place.file] for place in index.places]) for index in (inner, outer))
@@ -211,12 +206,8 @@ def mark_with_callers(
 def count_waits(subject: Subject, categories: tuple[int, ...] | None = None) -> npt.NDArray[np.float64]:
     """Samples each instruction causes.
 
-    Args:
-        categories: numbers of :class:`~gpa_lsp.diagnosis.blame.model.BlameCategory` that count; None for all.
-
-    Returns:
-        float64[n], samples of the instructions stalled on it, its own at itself included. Without a blame, the samples taken at the
-        instruction itself, whatever their reason.
+    Returns float64[n], samples of the instructions stalled on it, its own at itself included. Without a blame, the samples taken at the instruction
+    itself, whatever their reason. ``categories``: numbers of :class:`~gpa_lsp.diagnosis.blame.model.BlameCategory` that count; None for all.
     """
     if subject.blame is None:
         own: npt.NDArray[np.float64] = subject.rows.all_samples.sum(axis=1).astype(np.float64)

@@ -232,8 +232,7 @@ def assign_pipes(subject: Subject, architecture: str) -> npt.NDArray[np.int64]:
 def measure_pipes(subject: Subject, executions: npt.NDArray[np.int64] | None) -> tuple[PipeUse, ...]:
     """Every pipe that executed something or has a counter that says so, busiest first.
 
-    Args:
-        executions: int64[n], warp-level; None when not collected.
+    ``executions``: int64[n], warp-level; None when not collected.
     """
     architecture = subject.architecture
     counts: npt.NDArray[np.int64] | None = None

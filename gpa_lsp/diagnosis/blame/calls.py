@@ -62,11 +62,8 @@ def carry_to_callers(
       real reports sit at the first instruction of a routine.)
     * Scoreboards that nothing in the function sets: the instructions that hold them when the CALLs are made.
 
-    The calls of a function share by how often they issued; what is held at one of them shares evenly. What has no cause there either stays
-    as it is.
-
-    Returns:
-        Both, the samples that found a cause moved to new edges: from the second, and from edges of ``wait`` to themselves.
+    The calls of a function share by how often they issued; what is held at one of them shares evenly. What has no cause there either stays as it is.
+    Returns both, the samples that found a cause moved to new edges: from the second, and from edges of ``wait`` to themselves.
     """
     carrier = _Carrier(kernel, issue_counts.counts)
     if not carrier.sites_of:

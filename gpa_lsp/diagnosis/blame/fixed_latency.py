@@ -181,10 +181,8 @@ class StallWindow:
     count really covers its latency. Ways back over block borders are taken in the order of their length, each block once, and end at calls.
 
     Without an architecture's table, and for pairs it has no number for, the nearest def of something the use reads is taken, provided that it
-    accesses no memory, sets no scoreboard and lies no farther back than a stall count can reach.
-
-    Args:
-        budget: pays a step for each instruction looked at; without it nothing is found.
+    accesses no memory, sets no scoreboard and lies no farther back than a stall count can reach. ``budget``: pays a step for each instruction looked
+    at; without it nothing is found.
 
     Source: required latencies are those of the architecture's hazard tables. In real reports the stall count is exactly what its producer asks
     for in .78 of the ``wait`` samples that have one, and within a cycle of it in .99.

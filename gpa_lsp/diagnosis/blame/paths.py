@@ -92,8 +92,7 @@ class ShortestPaths:
     def find(self, def_row: int, use_row: int, limit: float = float("inf")) -> Distance | None:
         """The shortest path from a def to a use, which may be the same instruction one turn of a loop later.
 
-        Returns:
-            None when there is no path, or only ones of more than ``limit`` instructions.
+        Returns None when there is no path, or only ones of more than ``limit`` instructions.
 
         Raises:
             OutOfWorkError: the budget is spent.
@@ -293,8 +292,7 @@ class _Level:
     def measure(self, source: int, target: int, sizes: tuple[int, int], budget: WorkBudget) -> int:
         """Instructions between two blocks: in the parts between, and in what is left of the blocks' own parts.
 
-        Args:
-            target: part of the second.
+        ``target``: part of the second.
         """
         if not self._place:
             self._sort(budget)

@@ -75,8 +75,7 @@ class PendingSetters(Struct, frozen=True, kw_only=True):
 def find_pending(view: FunctionView, is_sampled: npt.NDArray[np.bool_], budget: WorkBudget) -> PendingSetters:
     """Find what the sampled waits of a function wait for.
 
-    Args:
-        is_sampled: bool[n], instructions that are asked about; a DEPBAR is when an instruction that can follow it is.
+    ``is_sampled``: bool[n], instructions that are asked about; a DEPBAR is when an instruction that can follow it is.
     """
     barriers = read_barriers(view)
     masks = {row for row in barriers.masks if is_sampled[row]}

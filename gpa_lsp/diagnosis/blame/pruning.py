@@ -36,8 +36,7 @@ def bound_latency(architecture: Architecture | None, writer: str, reader: str, k
     * An instruction of the memory input/output unit without a figure (shuffles, conversions, special registers) is taken to be answered
       within what the unit needs for a shared load with bank conflicts, its slowest.
 
-    Args:
-        architecture: its tables; None: nothing is bounded.
+    ``architecture``: its tables; None: nothing is bounded.
 
     Source: GPA section IV, rule 3.
 
@@ -186,11 +185,8 @@ class _MandatoryBlocks:
     def is_separated(self, source: int, target: int, key: int, asked: Collection[int]) -> bool:
         """Whether one of some blocks dominates the target but not the source, or post-dominates the source but not the target.
 
-        A way from an entry to the source that avoids such a block, and on to the target, must meet it after the source. It is enough to
-        look at the nearest one: those farther up dominate it.
-
-        Args:
-            key: names ``asked``, so that what was found is remembered.
+        A way from an entry to the source that avoids such a block, and on to the target, must meet it after the source. It is enough to look at the
+        nearest one: those farther up dominate it. ``key``: names ``asked``, so that what was found is remembered.
         """
         if self._is_reachable[source] and self._is_reachable[target]:
             nearest = self._dominators.find_nearest(key, self._dominators.parent[target], asked)

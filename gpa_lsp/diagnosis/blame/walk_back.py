@@ -72,8 +72,7 @@ def blame_queue(view: FunctionView, reason: int, executions: _Rows, budget: Work
 
     Source: conv2d of published reports, where 62 % of all samples sit on a load of one address per warp, behind one of 20 sectors per request.
 
-    Args:
-        executions: int64[n], of its instructions.
+    ``executions``: int64[n], of its instructions.
     """
     samples = view.all_samples[:, reason]
     uses = np.flatnonzero(samples)
@@ -222,8 +221,7 @@ class _NearestBefore:
     def find(self, rows: _Rows) -> tuple[Causes, _Rows]:
         """The nearest candidates before some rows, sharing by their issue counts, and the rows without any.
 
-        Args:
-            rows: int64[r], unique.
+        ``rows``: int64[r], unique.
         """
         before = self._before[rows]
         is_inside = before >= self._first[self._block_of[rows]]

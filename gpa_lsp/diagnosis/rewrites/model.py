@@ -97,8 +97,7 @@ def insert_line_above(
 ) -> TextEdit:
     """A line of its own above the one on which a node begins, or above another one.
 
-    Args:
-        row: 0-based line above which it is put; None for the node's own.
+    ``row``: 0-based line above which it is put; None for the node's own.
     """
     end = find_line_end(tree.content, node.start_byte - node.start_point[1])
     place = TextPlace(line=(node.start_point[0] if row is None else row) + 1, column=0)

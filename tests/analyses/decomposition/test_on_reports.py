@@ -72,7 +72,7 @@ def test_the_waiting_for_memory_is_shared_out_whole(name):
 def test_answers_are_within_their_bounds(name):
     for facts in read_subjects(name):
         for question in (top_down, memory_latency, stall_sources):
-            answer = question.answer(facts)
+            answer = question.ANALYSIS.ask(facts)
             assert answer.is_known
             assert len(answer.marks) <= MOST_MARKS
             assert all(0 <= bar.ratio <= 1 for bar in answer.bars)

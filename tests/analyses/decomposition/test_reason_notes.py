@@ -127,7 +127,7 @@ def test_dense_stores_are_not_to_be_made_denser():
         EXIT               # k.cu:4
         BRA `(.L)          # k.cu:4 | drain=50
     """
-    (finding,) = stall_sources.answer(write_facts(text)).findings
+    (finding,) = stall_sources.ANALYSIS.ask(write_facts(text)).findings
     assert STORES_ARE_DENSE in finding.text
     assert finding.remedy == STORE_AND_GO_ON
 

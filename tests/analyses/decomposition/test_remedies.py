@@ -86,22 +86,22 @@ def list_remedies(answer: Answer) -> list[str]:
 @pytest.mark.parametrize(("reason", "kind"), SOURCE_REMEDIES, ids=lambda one: str(getattr(one, "name", one)))
 def test_every_kind_behind_a_reason_gets_its_own_words(reason, kind):
     facts = write_facts(write_stall(reason, kind))
-    assert list_remedies(stall_sources.answer(facts)) == [SOURCE_REMEDIES[reason, kind]]
-    assert list_remedies(top_down.answer(facts)) == [SOURCE_REMEDIES[reason, kind]]
+    assert list_remedies(stall_sources.ANALYSIS.ask(facts)) == [SOURCE_REMEDIES[reason, kind]]
+    assert list_remedies(top_down.ANALYSIS.ask(facts)) == [SOURCE_REMEDIES[reason, kind]]
 
 
 @pytest.mark.parametrize("reason", [name for name, state in WARP_STATES.items() if state.is_stall])
 def test_every_reason_gets_its_words(reason):
     facts = write_facts(write_stall(reason, PLAIN_KIND.get(reason, InstructionKind.INTEGER)))
-    assert list_remedies(stall_sources.answer(facts)) == [WARP_STATES[reason].remedy]
-    (finding,) = top_down.answer(facts).findings
+    assert list_remedies(stall_sources.ANALYSIS.ask(facts)) == [WARP_STATES[reason].remedy]
+    (finding,) = top_down.ANALYSIS.ask(facts).findings
     assert finding.remedy == WARP_STATES[reason].remedy
     assert finding.share_ratio == pytest.approx(1.0)
 
 
 def test_a_reason_that_is_new_is_answered_all_the_same():
     facts = write_facts("    MOV R4, R10  # flux_capacitor=100")
-    (finding,) = stall_sources.answer(facts).findings
+    (finding,) = stall_sources.ANALYSIS.ask(facts).findings
     assert "flux_capacitor" in finding.text
     assert finding.remedy
 
@@ -113,21 +113,21 @@ def test_bank_conflicts_come_before_wider_accesses(reason):
         B-:R-:W0:-:S02  LDS R4, [R9]       # k.cu:4 | mio_throttle=1 | {counted}
         B0:R-:W-:-:S02  LDS R5, [R4]       # k.cu:5 | {reason}=100 | {counted}
     """
-    first = stall_sources.answer(write_facts(text)).findings[0]
+    first = stall_sources.ANALYSIS.ask(write_facts(text)).findings[0]
     assert first.remedy == REMOVE_CONFLICTS
     assert "97 % of the shared-memory wavefronts are bank conflicts" in first.text
 
 
 def test_scattered_accesses_come_before_wider_ones():
     text = "    LDG.E R4, [R2.64]  # k.cu:4 | lg_throttle=100 | x=10 global_tag_requests=320 global_sectors_ideal=40"
-    (finding,) = stall_sources.answer(write_facts(text)).findings
+    (finding,) = stall_sources.ANALYSIS.ask(write_facts(text)).findings
     assert finding.remedy == ACCESS_DENSER
     assert "32 passes each where 1 would suffice" in finding.text
 
 
 @pytest.mark.parametrize("kind", KIND_REMEDIES, ids=lambda kind: kind.name)
 def test_every_kind_of_load_gets_its_words(kind):
-    remedies = list_remedies(memory_latency.answer(write_facts(write_stall("long_scoreboard", kind))))
+    remedies = list_remedies(memory_latency.ANALYSIS.ask(write_facts(write_stall("long_scoreboard", kind))))
     assert KIND_REMEDIES[kind] in remedies
 
 
@@ -169,10 +169,10 @@ def write_loads(*, samples, hit, dram=0.0, fabric=None, sectors=4.0, metrics=())
     ],
 )
 def test_every_leg_gets_its_words(leg, loads):
-    remedies = list_remedies(memory_latency.answer(write_loads(**loads)))
+    remedies = list_remedies(memory_latency.ANALYSIS.ask(write_loads(**loads)))
     if leg == "to the far partition of L2":  # 166 of 377 cycles: L1 to L2 takes 175
         assert LEG_REMEDIES["L1 to L2"] in remedies
-        nodes = [row[6] for row in top_down.answer(write_loads(**loads)).tables[0].rows if row[1] == leg]
+        nodes = [row[6] for row in top_down.ANALYSIS.ask(write_loads(**loads)).tables[0].rows if row[1] == leg]
         assert nodes == [LEG_REMEDIES[leg]]
     else:
         assert LEG_REMEDIES[leg] in remedies
@@ -180,7 +180,7 @@ def test_every_leg_gets_its_words(leg, loads):
 
 def test_operands_get_their_words():
     facts = write_facts("    B-:R0:W-:-:S02  STG.E [R2.64], R4\n    B0:R-:W-:-:S02  MOV R4, R6  # long_scoreboard=50")
-    (finding,) = stall_sources.answer(facts).findings
+    (finding,) = stall_sources.ANALYSIS.ask(facts).findings
     assert "until they have read their operands" in finding.text
     both = write_facts(
         """
@@ -190,25 +190,25 @@ def test_operands_get_their_words():
         """,
         {f"l1tex__t_requests_{LD}.sum": 1000.0, f"l1tex__t_sector_{LD}_hit_rate.pct": 100.0},
     )
-    assert LEG_REMEDIES["operands not yet read"] in list_remedies(memory_latency.answer(both))
+    assert LEG_REMEDIES["operands not yet read"] in list_remedies(memory_latency.ANALYSIS.ask(both))
 
 
 @pytest.mark.parametrize("unit", MEMORY_UNITS, ids=lambda unit: f"{unit[0]} {unit[1]}")
 def test_queueing_is_set_down_to_the_busiest_unit(unit):
     busy = write_loads(samples=90000, hit=1.0, metrics=[(name_use(unit), 90.0)])
-    answer = memory_latency.answer(busy)
+    answer = memory_latency.ANALYSIS.ask(busy)
     assert LEVEL_REMEDIES[unit[0]] in list_remedies(answer)
     assert f"at {unit[0]} ({unit[1]}, 90 % of its peak)" in answer.summary
     idle = write_loads(samples=90000, hit=1.0, metrics=[(name_use(unit), 20.0)])
-    assert NOT_BUSY_REMEDY in list_remedies(memory_latency.answer(idle))
+    assert NOT_BUSY_REMEDY in list_remedies(memory_latency.ANALYSIS.ask(idle))
 
 
 def test_loads_only_queue_at_a_full_level():
     """At 40 % of the DRAM's peak starting loads earlier helps; at 83 % only fewer bytes do."""
     kind = InstructionKind.GLOBAL_LOAD
     busy = {"dram__cycles_active.avg.pct_of_peak_sustained_elapsed": 83.0}
-    (full,) = list_remedies(stall_sources.ANALYSIS.answer(write_facts(write_stall("long_scoreboard", kind), busy)))
+    (full,) = list_remedies(stall_sources.ANALYSIS.ask(write_facts(write_stall("long_scoreboard", kind), busy)))
     assert full == f"{LEVEL_REMEDIES['DRAM']}; loads issued earlier only queue longer"
     idle = dict.fromkeys(busy, 40.0)
-    (free,) = list_remedies(stall_sources.ANALYSIS.answer(write_facts(write_stall("long_scoreboard", kind), idle)))
+    (free,) = list_remedies(stall_sources.ANALYSIS.ask(write_facts(write_stall("long_scoreboard", kind), idle)))
     assert free.startswith("Issue loads earlier")

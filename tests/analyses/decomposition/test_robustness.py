@@ -18,7 +18,7 @@ STATES = {name_state(state): 1.0 for state in ("selected", "long_scoreboard", "w
 @pytest.mark.parametrize("lost", [None, *COUNTERS, *STATES])
 def test_each_metric_may_be_missing(question, lost):
     metrics = {name: value for name, value in {**COUNTERS, **STATES}.items() if name != lost}
-    answer = question.answer(write_facts(LOADS, metrics, compute_capability=(8, 0)))
+    answer = question.ANALYSIS.ask(write_facts(LOADS, metrics, compute_capability=(8, 0)))
     assert answer.is_known
     assert answer.findings
 
@@ -27,7 +27,7 @@ def test_each_metric_may_be_missing(question, lost):
 @pytest.mark.parametrize("value", [0.0, -1.0, 1e30], ids=["zero", "negative", "huge"])
 def test_metrics_may_be_senseless(question, value):
     metrics = dict.fromkeys({**COUNTERS, **STATES}, value)
-    answer = question.answer(write_facts(LOADS, metrics, compute_capability=(8, 0)))
+    answer = question.ANALYSIS.ask(write_facts(LOADS, metrics, compute_capability=(8, 0)))
     assert all(0 <= bar.ratio <= 1 for bar in answer.bars)
 
 
@@ -43,7 +43,7 @@ def test_blame_instructions_executions_architecture_and_launches_may_be_missing(
         replace(kernel, launches=()),
     ]
     for one in without:
-        answer = question.answer(Subject(one))
+        answer = question.ANALYSIS.ask(Subject(one))
         assert answer.is_known
         assert answer.summary
 
@@ -51,7 +51,7 @@ def test_blame_instructions_executions_architecture_and_launches_may_be_missing(
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda one: one.ANALYSIS.name)
 def test_code_without_a_profile_has_no_answer(question):
     kernel = replace(write_kernel("    MOV R0, R1"), launches=())
-    answer = question.answer(Subject(kernel))
+    answer = question.ANALYSIS.ask(Subject(kernel))
     assert not answer.is_known
     assert answer.missing
 
@@ -59,18 +59,18 @@ def test_code_without_a_profile_has_no_answer(question):
 def test_missing_blame_and_missing_instructions_are_said():
     kernel = write_kernel(LOADS)
     bare = replace(kernel, functions=(replace(kernel.functions[0], instructions=None, graph=None),))
-    said = {one.what for one in stall_sources.answer(Subject(bare)).missing}
+    said = {one.what for one in stall_sources.ANALYSIS.ask(Subject(bare)).missing}
     assert said == {"the instructions that cause the stalls", "which instructions stall"}
 
 
 def test_a_full_buffer_leaves_the_length_of_a_wait_unknown():
-    answer = memory_latency.answer(write_facts(LOADS, truncated=True))
+    answer = memory_latency.ANALYSIS.ask(write_facts(LOADS, truncated=True))
     assert "how long the stalls of each load take" in {one.what for one in answer.missing}
     assert answer.marks[0].measure == "samples stalled on loads and atomics"
 
 
 def test_misses_of_the_tlb_have_no_counter():
-    answer = memory_latency.answer(write_facts(LOADS))
+    answer = memory_latency.ANALYSIS.ask(write_facts(LOADS))
     assert "how many addresses missed the TLB" in {one.what for one in answer.missing if one.why and not one.metrics}
 
 
@@ -82,7 +82,7 @@ def test_the_marks_of_long_code_are_limited_and_ordered():
     ]
     facts = write_facts("\n".join(lines))
     for question in (memory_latency, stall_sources):
-        marks = question.answer(facts).marks
+        marks = question.ANALYSIS.ask(facts).marks
         assert len(marks) == MOST_MARKS
         shares = [mark.share_ratio for mark in marks]
         assert shares == sorted(shares, reverse=True)

@@ -52,7 +52,7 @@ def test_nodes_add_up(samples, used):
 def test_empty_slots_are_shared_out_by_samples_taken_while_nothing_was_issued():
     """A quarter of the slots is used; of 800 samples without an issue 600 wait for memory, 200 for a fixed latency."""
     code = CODE.replace("long_scoreboard=600 wait=300", "long_scoreboard=700/600 wait=300/200")
-    answer = top_down.answer(write_facts(code, {"smsp__issue_active.avg.per_cycle_active": 0.25}))
+    answer = top_down.ANALYSIS.ask(write_facts(code, {"smsp__issue_active.avg.per_cycle_active": 0.25}))
     assert answer.summary == "25 % of the issue slots are used; of the rest, 75 % is lost to long_scoreboard."
     assert [(bar.label, bar.ratio) for bar in answer.bars] == [
         ("issue slots used", 0.25),
@@ -93,19 +93,19 @@ def test_what_holds_the_whole_back_comes_first():
         "gpc__cycles_elapsed.max": 1000.0,
         "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed": 95.0,
     }
-    findings = top_down.answer(write_facts(CODE, metrics)).findings
+    findings = top_down.ANALYSIS.ask(write_facts(CODE, metrics)).findings
     assert "95 % of its peak" in findings[0].text
     assert "has warps only 50 % of the time" in "".join(one.text for one in findings)
     assert [one.weight for one in findings] == sorted((one.weight for one in findings), key=list(Weight)[::-1].index)
 
 
 def test_full_slots_are_good():
-    findings = top_down.answer(write_facts(CODE, {"smsp__issue_active.avg.per_cycle_active": 0.9})).findings
+    findings = top_down.ANALYSIS.ask(write_facts(CODE, {"smsp__issue_active.avg.per_cycle_active": 0.9})).findings
     assert findings[-1].weight is Weight.GOOD
     assert "90 %" in findings[-1].text
 
 
 def test_without_anything_it_is_unknown_and_names_the_section():
-    answer = top_down.answer(write_facts("    MOV R0, R1"))
+    answer = top_down.ANALYSIS.ask(write_facts("    MOV R0, R1"))
     assert not answer.is_known
     assert answer.missing[0].section == "WarpStateStats"

@@ -73,7 +73,7 @@ def test_a_full_unit_is_told_where_all_roofs_are_far():
     assert placed is not None and placed.whole is not None
     assert placed.whole.roofs[0].share_ratio < 0.15
     assert placed.whole.headroom == pytest.approx(0.97 / 0.873)
-    answer = ANALYSIS.answer(Subject(kernel, None, placed))
+    answer = ANALYSIS.ask(Subject(kernel, None, placed))
     assert answer.summary == (
         "Limited by L1 load/store: 87 % of peak (practical maximum 97 %). Busiest unit: L1 wavefronts of loads and stores, 87 % of its peak, "
         "headroom 1.11×."
@@ -92,7 +92,7 @@ def test_a_full_unit_is_told_where_all_roofs_are_far():
 
 def test_more_warps_only_queue_for_a_full_unit():
     kernel = write(**{WAVEFRONTS: 87.3})
-    findings = occupancy.ANALYSIS.answer(Subject(kernel, None, place_kernel(kernel))).findings
+    findings = occupancy.ANALYSIS.ask(Subject(kernel, None, place_kernel(kernel))).findings
     assert findings[0].text == (
         "More warps would gain at most 1.15×: Limited by L1 load/store: 87 % of peak (practical maximum 97 %)."
     )
@@ -111,7 +111,7 @@ def test_a_unit_far_from_full_only_bounds_what_there_is_to_gain():
     placed = place_kernel(kernel)
     assert placed is not None and placed.whole is not None
     assert placed.whole.headroom == pytest.approx(2.5)
-    answer = ANALYSIS.answer(Subject(kernel, None, placed))
+    answer = ANALYSIS.ask(Subject(kernel, None, placed))
     assert answer.summary == (
         "Latency: no unit is more than 40 % busy (L1 load/store). Busiest unit: load and store instructions, 40 % of its peak, headroom 2.50×."
     )

@@ -216,7 +216,7 @@ def test_senseless_reports_are_placed_with_finite_numbers_or_not_at_all(launches
     kernel = repeat(write(), *launches)
     placed = place_kernel(kernel)
     facts = Subject(kernel, None, placed)
-    answers = (roofline_question.ANALYSIS.answer(facts), speed_of_light.ANALYSIS.answer(facts))
+    answers = (roofline_question.ANALYSIS.ask(facts), speed_of_light.ANALYSIS.ask(facts))
     assert all(answer.summary for answer in answers)
     for number in list_numbers((placed, *answers)):
         assert math.isfinite(number)

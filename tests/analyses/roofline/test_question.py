@@ -21,7 +21,7 @@ METRICS = {
 
 
 def ask(kernel: Kernel) -> Answer:
-    return ANALYSIS.answer(Subject(kernel, None, place_kernel(kernel)))
+    return ANALYSIS.ask(Subject(kernel, None, place_kernel(kernel)))
 
 
 def write(bytes_read: float = 16e6, text: str = SASS, **metrics: float) -> Kernel:

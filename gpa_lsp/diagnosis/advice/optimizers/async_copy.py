@@ -95,8 +95,8 @@ def _find_staged_regions(subject: Subject, copies: Sequence[StagedCopy]) -> dict
     regions = {}
     for loop in sorted({copy.loop for copy in copies if copy.loop >= 0}):
         members = [copy for copy in copies if copy.loop == loop]
-        stores = _mark(subject, [copy.store_row for copy in members])
-        loads = _mark(subject, [row for copy in members for row in copy.load_rows])
+        stores = subject.rows.mark(copy.store_row for copy in members)
+        loads = subject.rows.mark(row for copy in members for row in copy.load_rows)
         waits = np.flatnonzero(loads[edges.def_row] & stores[edges.use_row])
         if not subject.known_edge_latency_samples[waits].sum():
             continue
@@ -137,12 +137,6 @@ def _build_region(
         hotspots=hotspots,
         hint=hint,
     )
-
-
-def _mark(subject: Subject, rows: Sequence[int]) -> npt.NDArray[np.bool_]:
-    marks = np.zeros(len(subject.rows), dtype=np.bool_)
-    marks[list(rows)] = True
-    return marks
 
 
 def _write_staged_hint(subject: Subject, loop: int, copies: Sequence[StagedCopy], longest: Hotspot) -> Sentence:

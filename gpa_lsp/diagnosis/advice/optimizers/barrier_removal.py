@@ -68,8 +68,7 @@ def match(subject: Subject) -> Found:
     found = {one.row: one for one in _find_unneeded(subject, barriers, waits)}
     if not found:
         return say("each of {count} separates writes from accesses", count=count(len(barriers), "block barrier"))
-    marks = np.zeros(len(subject.rows), dtype=np.bool_)
-    marks[list(found)] = True
+    marks = subject.rows.mark(found)
     edges = find_edges(subject, marks, (WAITING,))
     gone = np.zeros(len(subject.rows))
     for one in found.values():
@@ -151,9 +150,7 @@ def _find_sides(kernel: KernelRows, row: int, barriers: Collection[int]) -> _Sid
     graph, first = kernel.functions[number].graph, int(kernel.first_rows[number])
     if graph is None:
         return None
-    marks = np.zeros(len(kernel), dtype=np.bool_)
-    marks[list(barriers)] = True
-    inside = marks[first : first + len(kernel.functions[number].pc_offsets)]
+    inside = kernel.mark(barriers)[first : first + len(kernel.functions[number].pc_offsets)]
     before = _walk(graph.previous_instructions, row - first, inside)
     after = _walk(graph.next_instructions, row - first, inside)
     if before is None or after is None:

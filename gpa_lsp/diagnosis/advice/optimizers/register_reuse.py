@@ -1,6 +1,6 @@
 """Local memory: registers that did not fit, and arrays that could not be kept in registers."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -44,7 +44,7 @@ def match(subject: Subject) -> Found:
         return say("{accesses}, all to registers saved for callers", accesses=count(len(saved), "local-memory access"))
     if not accesses:
         return say("none of the {rows} accesses local memory", rows=count(len(subject.rows), "instruction"))
-    wanted = _mark(subject, (one.row for one in accesses if one.use is not LocalUse.SAVED_REGISTER))
+    wanted = subject.rows.mark(one.row for one in accesses if one.use is not LocalUse.SAVED_REGISTER)
     regions = _build_regions(subject, accesses) if subject.total_samples else _count_regions(subject, accesses, wanted)
     if not regions:
         return say(
@@ -117,8 +117,8 @@ def _count_regions(
 
 def _build_regions(subject: Subject, accesses: Sequence[LocalAccess]) -> tuple[EliminationRegion, ...]:
     by_row = {one.row: one for one in accesses}
-    spills = find_edges(subject, _mark(subject, (one.row for one in accesses if one.use is LocalUse.SPILL)))
-    arrays = find_edges(subject, _mark(subject, (one.row for one in accesses if one.use is LocalUse.ARRAY)))
+    spills = find_edges(subject, subject.rows.mark(one.row for one in accesses if one.use is LocalUse.SPILL))
+    arrays = find_edges(subject, subject.rows.mark(one.row for one in accesses if one.use is LocalUse.ARRAY))
     arrays = arrays[np.isin(subject.edges.category[arrays], _ARRAY_STALLS)]
     limits = find_register_limits(subject)
 
@@ -134,12 +134,6 @@ def _build_regions(subject: Subject, accesses: Sequence[LocalAccess]) -> tuple[E
         *build_regions(subject, arrays, np.ones(len(arrays)), write_hint=advise_arrays),
     ]
     return tuple(sorted(regions, key=lambda region: (-region.samples, region.scope.row)))
-
-
-def _mark(subject: Subject, rows: Iterable[int]) -> npt.NDArray[np.bool_]:
-    marked = np.zeros(len(subject.rows), dtype=np.bool_)
-    marked[list(rows)] = True
-    return marked
 
 
 def _choose_category(subject: Subject, accesses: Sequence[LocalAccess]) -> Category:

@@ -122,8 +122,7 @@ def _describe(subject: Subject, work: LoopWork, per_result: float, tile: _Tile) 
     edge = tile.edge
     loads_left = min(1.0, tile.loads_per_result * work.multiply_adds / max(1, work.shared_loads))
     passes_left = min(1.0, tile.passes_per_result / per_result)
-    loads = np.zeros(len(subject.rows), dtype=np.bool_)
-    loads[work.rows] = True
+    loads = subject.rows.mark(work.rows)
     edges = find_edges(subject, loads, (*_QUEUE_REASONS, "lg_throttle", WAITING))
     waits = subject.edges.reason[edges] == subject.rows.reason_index(WAITING)
     gone = np.where(loads & ~mark_multiply_adds(subject.rows), 1 - loads_left, 0.0)

@@ -119,12 +119,10 @@ def _count_work_left(
 ) -> dict[str, float]:
     """Unit → the part of its work that stays: a load of each element once per block, and reads of shared memory in place of the others.
 
-    Elements that all lanes of a warp read alike lie side by side in the tile, as do those that a thread reads one after the other, and one read of
-    16 bytes fetches several. Reads that slide along a row of the array, as a stencil's do, need a halo: the rows of a tile are then wider than the
-    block, and where a warp covers several of them they share banks.
-
-    Args:
-        constants: what all lanes read alike is put into constant memory, which takes no passes.
+    Elements that all lanes of a warp read alike lie side by side in the tile, as do those that a thread reads one after the other, and one read of 16
+    bytes fetches several. Reads that slide along a row of the array, as a stencil's do, need a halo: the rows of a tile are then wider than the
+    block, and where a warp covers several of them they share banks. ``constants``: what all lanes read alike is put into constant memory, which takes
+    no passes.
     """
     executed = np.maximum(subject.rows.executions, 0).astype(np.float64)
     uniform = loads & find_uniform_loads(subject.rows)
@@ -190,9 +188,7 @@ def _derive_fills(subject: Subject) -> list[float]:
 
 
 def _mark_loads(subject: Subject, work: LoopWork) -> npt.NDArray[np.bool_]:
-    marked = np.zeros(len(subject.rows), dtype=np.bool_)
-    marked[work.rows] = True
-    return marked & mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD,))
+    return subject.rows.mark(work.rows) & mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD,))
 
 
 def _write_hint(subject: Subject, work: LoopWork, loads: npt.NDArray[np.bool_]) -> Sentence:

@@ -70,8 +70,7 @@ def match(subject: Subject) -> Found:
             SilenceStage.GATED,
             say("arithmetic does not limit the kernel: {why}", why=find_limiter(subject).sentence),
         )
-    inside = np.zeros(len(subject.rows), dtype=np.bool_)
-    inside[work.rows] = True
+    inside = subject.rows.mark(work.rows)
     gone = _weigh_rows(subject, inside, is_half=half is not None)
     edges = find_edges(subject, gone > 0)
     edges = edges[

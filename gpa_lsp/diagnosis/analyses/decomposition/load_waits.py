@@ -155,13 +155,10 @@ def mark_results(pairs: BlameEdges) -> npt.NDArray[np.bool_]:
 def measure_load_waits(subject: Subject, scale: float | None) -> LoadWaits | None:
     """How long warps wait for loads; None without samples of long_scoreboard or without blame.
 
-    The mean wait of one execution is samples · (warp-cycles per sample) / executions (Little's law: warp-cycles in a state over arrivals are
-    its mean duration). Per kind of load, over all executions of its instructions; waits for several loads together are shared out as blame does,
-    so that the kinds add up to the whole. Per use, over its own executions, for everything it waits for together; uses at which no sample was taken
-    are left out.
-
-    Args:
-        scale: warp-cycles that a sample stands for; None leaves the cycles unknown.
+    The mean wait of one execution is samples · (warp-cycles per sample) / executions (Little's law: warp-cycles in a state over arrivals are its mean
+    duration). Per kind of load, over all executions of its instructions; waits for several loads together are shared out as blame does, so that the
+    kinds add up to the whole. Per use, over its own executions, for everything it waits for together; uses at which no sample was taken are left out.
+    ``scale``: warp-cycles that a sample stands for; None leaves the cycles unknown.
     """
     pairs = list_wait_pairs(subject)
     if pairs is None:
@@ -211,10 +208,8 @@ def measure_passed_cycles(subject: Subject, pairs: BlameEdges, cycles: float) ->
     """What passed between the issue of a load and the arrival at the instruction that waits for it.
 
     Within one block, every execution of the use went through the instructions between: their samples times what a sample stands for, over the
-    executions of the use, is the mean time that took. Elsewhere it is the shortest encoded way, 0 where that is unknown.
-
-    Returns:
-        float64[e], mean cycles per execution of the use.
+    executions of the use, is the mean time that took. Elsewhere it is the shortest encoded way, 0 where that is unknown. Returns float64[e], mean
+    cycles per execution of the use.
     """
     before = np.concatenate([[0], np.cumsum(subject.rows.all_samples.sum(axis=1))])
     blocks = _number_blocks(subject)

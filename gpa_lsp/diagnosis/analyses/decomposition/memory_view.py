@@ -172,13 +172,8 @@ def estimate_unloaded_latency(
         unloaded = L1 + p₁ · (near − L1) + (p₂ − p₃) · (far − near) + p₃ · (DRAM − near) + 2 · (k − 1)
 
     The last term is what each further 128-byte line of a request adds. Sectors of one line are taken to be answered together, lines to be
-    independent; lines that come and go together make it shorter, down to the same with p₁ = m, p₂ = m·(f + d), p₃ = m·d.
-
-    Args:
-        lines_per_request: k, 128-byte lines; None when unknown, and taken as 1.
-
-    Returns:
-        None when a latency or a share that is needed is unknown.
+    independent; lines that come and go together make it shorter, down to the same with p₁ = m, p₂ = m·(f + d), p₃ = m·d. Returns None when a latency
+    or a share that is needed is unknown. ``lines_per_request``: k, 128-byte lines; None when unknown, and taken as 1.
 
     Source: DrGPU (Hao et al., ICPE 2023), latency of the memory hierarchy and 2 cycles per line; latencies by level from the tables.
     """

@@ -18,6 +18,7 @@ from gpa_lsp.diagnosis.analyses.occupancy.launch import Waves, find_unit, find_w
 from gpa_lsp.diagnosis.analyses.roofline.counts import read_busy_units
 from gpa_lsp.diagnosis.analyses.subject import ELAPSED_METRICS, Subject
 from gpa_lsp.foundation.prose import NOTHING, Sentence, begin_lower, count, duration, percent, say
+from gpa_lsp.foundation.records import remembered
 from gpa_lsp.gpu.device.model import L1_CEILING, L2_CEILING, MemoryLevel, OperationKind, find_dram_ceiling
 from gpa_lsp.kernel.dataflow.accesses import (
     GLOBAL_SPACES,
@@ -115,9 +116,30 @@ _FLOATS = frozenset({"F16", "F32", "F64", "BF16", "F16x2", "F32x2"})
 _ATOMIC_CYCLES = "lts__d_atomic_input_cycles_active.max.pct_of_peak_sustained_elapsed"
 
 
+@remembered
 def list_limits(subject: Subject) -> tuple[Limit, ...]:
     """The parts of the GPU of which the longest launch says how busy they were, nearest to what they sustain first."""
-    return subject.once(_list_limits)
+    launch = subject.longest
+    if launch is None:
+        return ()
+    found: dict[str, Limit] = {}
+    for limit in (*_read_members(subject, launch), *_read_whole(subject)):
+        known = found.get(limit.unit)
+        if known is None or (limit.metric and limit.nearness > known.nearness):
+            found[limit.unit] = limit
+    counted = found.keys() | ({"shared"} if "l1" in found else set())  # shared memory is a part of L1
+    has_pipes = bool(counted - _NO_PIPES)  # then those that are missing were not worth the profiler's while
+    for limit in _derive_from_roofs(subject):
+        if limit.unit not in counted and (limit.unit in _NO_PIPES or not has_pipes):
+            found[limit.unit] = limit
+    if {"dram", "l2", "l1"} & found.keys():
+        found.pop("memory", None)
+    fp64, tensor = found.get("fp64"), found.get("tensor")
+    if fp64 and tensor and "pipe_shared" in tensor.metric and fp64.busy_ratio >= _SAME_PIPE * tensor.busy_ratio:
+        del found["tensor"]  # FP64 and tensor instructions share it, and these are FP64's
+    if len(found.keys() - {"dram", "l2", "l1", "sm", "memory"}) > 1:
+        found.pop("sm", None)
+    return tuple(sorted(found.values(), key=lambda limit: (-limit.nearness, limit.unit)))
 
 
 def find_serial_slice(subject: Subject) -> float | None:
@@ -153,30 +175,6 @@ def _derive_serial_slice(subject: Subject) -> float | None:
 def list_members(subject: Subject) -> tuple[Limit, ...]:
     """Every counter that the profiler made a throughput of, of the longest launch; parts of the GPU that have several are there several times."""
     return () if subject.longest is None else tuple(_read_members(subject, subject.longest))
-
-
-def _list_limits(subject: Subject) -> tuple[Limit, ...]:
-    launch = subject.longest
-    if launch is None:
-        return ()
-    found: dict[str, Limit] = {}
-    for limit in (*_read_members(subject, launch), *_read_whole(subject)):
-        known = found.get(limit.unit)
-        if known is None or (limit.metric and limit.nearness > known.nearness):
-            found[limit.unit] = limit
-    counted = found.keys() | ({"shared"} if "l1" in found else set())  # shared memory is a part of L1
-    has_pipes = bool(counted - _NO_PIPES)  # then those that are missing were not worth the profiler's while
-    for limit in _derive_from_roofs(subject):
-        if limit.unit not in counted and (limit.unit in _NO_PIPES or not has_pipes):
-            found[limit.unit] = limit
-    if {"dram", "l2", "l1"} & found.keys():
-        found.pop("memory", None)
-    fp64, tensor = found.get("fp64"), found.get("tensor")
-    if fp64 and tensor and "pipe_shared" in tensor.metric and fp64.busy_ratio >= _SAME_PIPE * tensor.busy_ratio:
-        del found["tensor"]  # FP64 and tensor instructions share it, and these are FP64's
-    if len(found.keys() - {"dram", "l2", "l1", "sm", "memory"}) > 1:
-        found.pop("sm", None)
-    return tuple(sorted(found.values(), key=lambda limit: (-limit.nearness, limit.unit)))
 
 
 def _read_members(subject: Subject, launch: Launch) -> Iterator[Limit]:
@@ -288,9 +286,10 @@ _RUNNING = ("selected", "not_selected")
 
 def find_limiter(subject: Subject) -> Limiter:
     """What limits a kernel; of several launch contexts the heaviest."""
-    return find_limiter(subject.main) if subject.main is not None else subject.once(_find_limiter)
+    return _find_limiter(subject.main or subject)
 
 
+@remembered
 def _find_limiter(subject: Subject) -> Limiter:
     limits = list_limits(subject)
     cubin = subject.kernel.cubin

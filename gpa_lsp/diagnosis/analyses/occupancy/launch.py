@@ -364,11 +364,8 @@ def measure_gap(
 ) -> OccupancyGap | None:
     """The gap and its parts.
 
-    Args:
-        active_cycles: of an SM, on average over all SMs; None when not collected.
-
-    Returns:
-        None where the grid or the number of SMs is unknown, or nothing fits.
+    Returns None where the grid or the number of SMs is unknown, or nothing fits. ``active_cycles``: of an SM, on average over all SMs; None when not
+    collected.
 
     >>> from gpa_lsp.gpu.arch.lookup import find_architecture
     >>> from gpa_lsp.gpu.arch.occupancy import BlockShape, find_occupancy

@@ -100,8 +100,7 @@ def tabulate_block_sizes(
 ) -> tuple[Table, Chart]:
     """Occupancy over the size of a block, with its shared memory as it is and, where that divides evenly, with the dynamic part per thread.
 
-    Args:
-        carveout_bytes: as in :func:`~gpa_lsp.gpu.arch.occupancy.find_occupancy`.
+    ``carveout_bytes``: as in :func:`~gpa_lsp.gpu.arch.occupancy.find_occupancy`.
     """
     curve = build_block_size_curve(architecture, block, carveout_bytes)
     scaled = _build_scaled(architecture, block, dynamic_bytes)

@@ -18,6 +18,7 @@ class Analysis(Struct, frozen=True, kw_only=True):
     answer: Callable[[Subject], Answer]  # asks it; never raises for what a kernel lacks, but says so in the answer
 
     def ask(self, subject: Subject) -> Answer:
-        """The answer, with the question's name and title."""
+        """The answer, with the question's name and title, and without tables that have no rows."""
         answer = self.answer(subject)
-        return replace(answer, analysis=answer.analysis or self.name, title=answer.title or self.title)
+        tables = tuple(table for table in answer.tables if table.rows)
+        return replace(answer, analysis=answer.analysis or self.name, title=answer.title or self.title, tables=tables)

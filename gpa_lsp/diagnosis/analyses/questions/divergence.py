@@ -242,13 +242,13 @@ def build_bars(lanes: LaneColumns) -> tuple[Bar, ...]:
     )
 
 
-def build_line_table(subject: Subject, lanes: LaneColumns, index: LineIndex) -> tuple[Table, ...]:
-    """The lines that lose most lanes; nothing where none are lost."""
+def build_line_table(subject: Subject, lanes: LaneColumns, index: LineIndex) -> Table:
+    """The lines that lose most lanes."""
     lost = index.sum_by_line(lanes.lost)
     executed = index.sum_by_line(lanes.executions)
     samples = index.sum_by_line(subject.rows.all_samples.sum(axis=1))
     part, work = (None if one is None else index.sum_by_line(one) for one in (lanes.part, lanes.work))
-    rows: list[tuple[Cell, ...]] = [
+    rows = tuple(
         (
             str(index.places[line]),
             round(executed[line]),
@@ -258,9 +258,7 @@ def build_line_table(subject: Subject, lanes: LaneColumns, index: LineIndex) -> 
             round(samples[line]),
         )
         for line in rank_lines(lost, _MOST_ROWS)
-    ]
-    if not rows:
-        return ()
+    )
     columns = (
         Column(name="line"),
         Column(name="warp instructions", quantity=Quantity.COUNT),
@@ -271,11 +269,11 @@ def build_line_table(subject: Subject, lanes: LaneColumns, index: LineIndex) -> 
     note = say(
         "Of 32 threads: the active ones execute the instruction, and of these the predicated-on ones pass its predicate."
     )
-    return (Table(title="Lost lanes, by line", columns=columns, rows=tuple(rows), note=note),)
+    return Table(title="Lost lanes, by line", columns=columns, rows=rows, note=note)
 
 
 def build_branch_table(subject: Subject, lanes: LaneColumns, index: LineIndex) -> tuple[Table, ...]:
-    """The branches that diverge most; nothing where none does."""
+    """The branches that diverge most; nothing where that was not counted."""
     if lanes.divergent is None:
         return ()
     rows: list[tuple[Cell, ...]] = []
@@ -285,8 +283,6 @@ def build_branch_table(subject: Subject, lanes: LaneColumns, index: LineIndex) -
             place = str(index.places[int(index.line_of[row])])
             share = min(parted / executed, 1.0) if executed else None
             rows.append((place, subject.rows.mnemonic(row), executed, parted, share))
-    if not rows:
-        return ()
     columns = (
         *list_columns("line", "branch"),
         *list_columns("executions", "divergent", quantity=Quantity.COUNT),
@@ -367,10 +363,9 @@ def _answer(subject: Subject) -> Answer:
         summary=_summarise(lanes),
         findings=order_findings(findings),
         bars=build_bars(lanes),
-        tables=(*build_line_table(subject, lanes, index), *build_branch_table(subject, lanes, index)),
+        tables=(build_line_table(subject, lanes, index), *build_branch_table(subject, lanes, index)),
         marks=(*_mark_lost(subject, lanes, index), *_mark_branches(subject, lanes, index)),
         missing=_list_missing(lanes),
-        is_known=True,
     )
 
 

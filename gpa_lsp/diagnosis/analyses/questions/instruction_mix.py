@@ -24,7 +24,6 @@ from gpa_lsp.diagnosis.analyses.mix import (
     MEMORY,
     PipeUse,
     WorkClass,
-    classify_mnemonic,
     classify_rows,
     count_classes,
     measure_pipes,
@@ -191,7 +190,8 @@ def find_conversions(
 ) -> list[Finding]:
     """Many conversions, and those between float and double, which a literal without its suffix makes."""
     findings = []
-    converts = np.where(subject.rows.spread_by_mnemonic(_is_conversion, unknown=0) > 0, executions, 0)
+    is_conversion = classify_rows(subject) == CLASSES.index(WorkClass.CONVERSION)
+    converts = np.where(is_conversion, executions, 0)
     many = int(converts.sum())
     if many >= _MANY_CONVERSIONS * total:
         is_busy = any(use.pipe.name == "xu" and (use.use_ratio or 0.0) >= BUSY for use in uses)
@@ -283,10 +283,6 @@ def _describe_use(use: PipeUse, stop: str = "") -> Sentence:
     )
 
 
-def _is_conversion(mnemonic: str) -> int:
-    return int(classify_mnemonic(mnemonic) is WorkClass.CONVERSION)
-
-
 def _is_float_to_double(mnemonic: str) -> int:
     name, *modifiers = mnemonic.split(".")
     return int(name == "F2F" and {"F32", "F64"} <= set(modifiers))
@@ -325,34 +321,29 @@ def build_bars(classes: Mapping[WorkClass, int]) -> tuple[Bar, ...]:
     )
 
 
-def build_pipe_table(uses: tuple[PipeUse, ...], total: int | None) -> tuple[Table, ...]:
-    """How busy each pipe is; nothing where nothing is known of any."""
-    if not uses:
-        return ()
-    rows: list[tuple[Cell, ...]] = [
-        (
-            use.pipe.title,
-            use.pipe.says,
-            use.instructions,
-            use.instructions / total if use.instructions is not None and total else None,
-            use.counted_ratio,
-            use.computed_ratio,
-        )
-        for use in uses
-    ]
-    return (
-        Table(
-            title="Pipes",
-            columns=(
-                *list_columns("pipe", "executes"),
-                Column(name="instructions", quantity=Quantity.COUNT),
-                *list_columns("share", "use, counted", "use, computed", quantity=Quantity.RATIO),
-            ),
-            rows=tuple(rows),
-            note=say(
-                "Use is of the pipe's rate while the SMs are active (over the whole kernel where only that was counted). Computed use takes one "
-                "issue slot per instruction; some take more."
-            ),
+def build_pipe_table(uses: tuple[PipeUse, ...], total: int | None) -> Table:
+    """How busy each pipe is."""
+    return Table(
+        title="Pipes",
+        columns=(
+            *list_columns("pipe", "executes"),
+            Column(name="instructions", quantity=Quantity.COUNT),
+            *list_columns("share", "use, counted", "use, computed", quantity=Quantity.RATIO),
+        ),
+        rows=tuple(
+            (
+                use.pipe.title,
+                use.pipe.says,
+                use.instructions,
+                use.instructions / total if use.instructions is not None and total else None,
+                use.counted_ratio,
+                use.computed_ratio,
+            )
+            for use in uses
+        ),
+        note=say(
+            "Use is of the pipe's rate while the SMs are active (over the whole kernel where only that was counted). Computed use takes one "
+            "issue slot per instruction; some take more."
         ),
     )
 
@@ -362,8 +353,8 @@ def build_line_table(
     executions: npt.NDArray[np.int64],
     samples: npt.NDArray[np.int64],
     index: LineIndex,
-) -> tuple[Table, ...]:
-    """What the hottest lines execute, in shares of their instructions; nothing where none executed any.
+) -> Table:
+    """What the hottest lines execute, in shares of their instructions.
 
     Args:
         classes: int64[n], numbers in ``CLASSES``; -1 unknown.
@@ -378,39 +369,35 @@ def build_line_table(
     for line in rank_lines(np.where(executed > 0, heat, 0.0), MOST_ROWS):
         shares = [float(sums[line] / executed[line]) for sums in by_group]
         rows.append((str(index.places[line]), round(float(heat[line])), round(float(executed[line])), *shares))
-    if not rows:
-        return ()
     heat_column = (
         Column(name="samples", quantity=Quantity.SAMPLES)
         if samples.any()
         else Column(name="executions", quantity=Quantity.COUNT)
     )
-    return (
-        Table(
-            title="What the hottest lines execute",
-            columns=(
-                Column(name="line"),
-                heat_column,
-                Column(name="warp instructions", quantity=Quantity.COUNT),
-                *(Column(name=name, quantity=Quantity.RATIO) for name, _ in groups),
-            ),
-            rows=tuple(rows),
+    return Table(
+        title="What the hottest lines execute",
+        columns=(
+            Column(name="line"),
+            heat_column,
+            Column(name="warp instructions", quantity=Quantity.COUNT),
+            *list_columns(*(name for name, _ in groups), quantity=Quantity.RATIO),
         ),
+        rows=tuple(rows),
     )
 
 
-def build_opcode_table(counts: Mapping[str, int], total: int) -> tuple[Table, ...]:
-    """The opcodes executed most; nothing without executions."""
+def build_opcode_table(counts: Mapping[str, int], total: int) -> Table:
+    """The opcodes executed most."""
     largest = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MOST_ROWS]
-    rows: list[tuple[Cell, ...]] = [(name, executed, executed / total) for name, executed in largest if executed > 0]
-    if not rows:
-        return ()
-    columns = (
-        Column(name="opcode"),
-        Column(name="warp instructions", quantity=Quantity.COUNT),
-        Column(name="share", quantity=Quantity.RATIO),
+    return Table(
+        title="Opcodes",
+        columns=(
+            Column(name="opcode"),
+            Column(name="warp instructions", quantity=Quantity.COUNT),
+            Column(name="share", quantity=Quantity.RATIO),
+        ),
+        rows=tuple((name, executed, executed / total) for name, executed in largest if executed > 0),
     )
-    return (Table(title="Opcodes", columns=columns, rows=tuple(rows)),)
 
 
 _SECTION = "SourceCounters"
@@ -428,7 +415,7 @@ def _answer(subject: Subject) -> Answer:
         return Answer(
             summary=say("Unknown: which instructions the kernel executes."),
             findings=tuple(find_busy_pipes(uses)),
-            tables=build_pipe_table(uses, None),
+            tables=(build_pipe_table(uses, None),),
             missing=missing,
             is_known=bool(uses),
         )
@@ -447,9 +434,9 @@ def _answer(subject: Subject) -> Answer:
         findings=order_findings(findings),
         bars=build_bars(counts),
         tables=(
-            *build_pipe_table(uses, total),
-            *build_line_table(classes, executions, subject.rows.all_samples.sum(axis=1), index),
-            *build_opcode_table(count_opcodes(subject, executions), total),
+            build_pipe_table(uses, total),
+            build_line_table(classes, executions, subject.rows.all_samples.sum(axis=1), index),
+            build_opcode_table(count_opcodes(subject, executions), total),
         ),
         marks=_mark_executions(subject, executions, index, total),
         missing=missing,

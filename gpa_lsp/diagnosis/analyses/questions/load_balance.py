@@ -13,6 +13,7 @@ from gpa_lsp.diagnosis.analyses.answers import (
     Series,
     Table,
     Weight,
+    know_nothing,
     list_columns,
     order_findings,
 )
@@ -81,20 +82,16 @@ def tabulate_waves(subject: Subject, launch: Launch, waves: Waves | None) -> lis
     return tables
 
 
-def tabulate_units(loads: tuple[UnitLoad, ...]) -> list[Table]:
-    """Least, mean and most of every measure; nothing where none was collected."""
-    if not loads:
-        return []
-    return [
-        Table(
-            title="How evenly units were busy",
-            columns=(
-                *list_columns("units", "measure"),
-                *list_columns("least", "mean", "most", "most over mean", quantity=Quantity.NUMBER),
-            ),
-            rows=tuple((load.unit, load.measure, load.least, load.mean, load.most, load.excess) for load in loads),
-        )
-    ]
+def tabulate_units(loads: tuple[UnitLoad, ...]) -> Table:
+    """Least, mean and most of every measure."""
+    return Table(
+        title="How evenly units were busy",
+        columns=(
+            *list_columns("units", "measure"),
+            *list_columns("least", "mean", "most", "most over mean", quantity=Quantity.NUMBER),
+        ),
+        rows=tuple((load.unit, load.measure, load.least, load.mean, load.most, load.excess) for load in loads),
+    )
 
 
 def chart_grids(waves: Waves) -> Chart:
@@ -198,8 +195,7 @@ def describe_waves(waves: Waves, idle_ratio: float | None, empty_ratio: float | 
 def describe_units(subject: Subject, loads: tuple[UnitLoad, ...], elapsed_cycles: float | None) -> Iterator[Finding]:
     """What uneven SMs, schedulers, slices and channels cost.
 
-    Args:
-        elapsed_cycles: of the launch, in the SMs' clock; None when not collected.
+    ``elapsed_cycles``: of the launch, in the SMs' clock; None when not collected.
     """
     sms = find_unit(loads, "sm__cycles_active.avg")
     if sms is not None:
@@ -362,7 +358,7 @@ def answer_load_balance(subject: Subject) -> Answer:
     if ends is not None and not is_told:
         findings.append(ends)
     findings.sort(key=lambda finding: -(finding.share_ratio or 0.0))
-    tables = [*tabulate_waves(subject, launch, waves), *tabulate_units(loads)]
+    tables = [*tabulate_waves(subject, launch, waves), tabulate_units(loads)]
     return Answer(
         summary=_summarise(waves, mean, sms, elapsed),
         findings=order_findings(findings),
@@ -448,8 +444,7 @@ def _list_missing(
 
 def _know_nothing(*missing: Missing) -> Answer:
     why = missing[0].why or "the profile does not say how many blocks fit at once, nor how long the SMs were busy"
-    summary = say("The load is unknown: {why}.", why=why)
-    return Answer(summary=summary, missing=missing, is_known=False)
+    return know_nothing(say("The load is unknown: {why}.", why=why), *missing)
 
 
 ANALYSIS = Analysis(name="load_balance", title="Load balance", order=40, answer=answer_load_balance)

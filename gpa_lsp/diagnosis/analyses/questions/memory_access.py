@@ -79,8 +79,8 @@ _KINDS = (
 )
 
 
-def build_hit_rates(subject: Subject) -> Table | None:
-    """The table of the longest launch, with the kinds of access it made; None when no hit rate was collected.
+def build_hit_rates(subject: Subject) -> Table:
+    """The table of the longest launch, with the kinds of access it made; without rows when no hit rate was collected.
 
     A kind without sectors has no hit rate, whatever the report says; one whose sectors were not counted keeps its rate. Rates are counted in
     two passes and can exceed 1 by a little; they are shown as 1.
@@ -90,8 +90,6 @@ def build_hit_rates(subject: Subject) -> Table | None:
         rate, sectors = subject.metric(rate_metric), subject.metric(counter)
         if rate is not None and sectors != 0:
             rows.append((name, None if sectors is None else round(sectors), min(rate / _PERCENT, 1.0)))
-    if not rows:
-        return None
     return Table(
         title="Hit rates",
         columns=(
@@ -253,8 +251,8 @@ def find_narrow_accesses(subject: Subject, columns: AccessColumns) -> list[Findi
     ]
 
 
-def build_totals(columns: AccessColumns) -> Table | None:
-    """What all accesses of the kernel move; None where nothing is known or nothing is moved."""
+def build_totals(columns: AccessColumns) -> Table:
+    """What all accesses of the kernel move."""
     rows: list[tuple[Cell, ...]] = []
     for name, transfers in (("global", columns.global_transfers), ("shared", columns.shared_transfers)):
         if transfers is not None and transfers.actual.any():
@@ -264,8 +262,6 @@ def build_totals(columns: AccessColumns) -> Table | None:
     if columns.local_sectors is not None and columns.local_sectors.any():
         requests = None if columns.executions is None else int(columns.executions[columns.local_sectors > 0].sum())
         rows.append(("local", "sectors", requests, int(columns.local_sectors.sum()), None, None, None))
-    if not rows:
-        return None
     return Table(
         title="What is moved",
         columns=(
@@ -278,23 +274,19 @@ def build_totals(columns: AccessColumns) -> Table | None:
     )
 
 
-def build_width_table(columns: AccessColumns) -> tuple[Table, ...]:
-    """How wide the executed accesses are; nothing without executions or accesses."""
+def build_width_table(columns: AccessColumns) -> Table:
+    """How wide the executed accesses are."""
     widths = count_widths(columns)
     total = sum(widths.values())
-    if not total:
-        return ()
-    return (
-        Table(
-            title="Width of accesses",
-            columns=(
-                Column(name="per thread", quantity=Quantity.BYTES),
-                Column(name="accesses", quantity=Quantity.COUNT),
-                Column(name="share", quantity=Quantity.RATIO),
-            ),
-            rows=tuple((width, count, count / total) for width, count in widths.items()),
-            note=say("Global, shared and local memory."),
+    return Table(
+        title="Width of accesses",
+        columns=(
+            Column(name="per thread", quantity=Quantity.BYTES),
+            Column(name="accesses", quantity=Quantity.COUNT),
+            Column(name="share", quantity=Quantity.RATIO),
         ),
+        rows=tuple((width, count, count / total) for width, count in widths.items()),
+        note=say("Global, shared and local memory."),
     )
 
 
@@ -404,7 +396,8 @@ def _answer(subject: Subject) -> Answer:
             continue
         lines = sum_transfers(columns, transfers, index)
         findings += find(subject, columns, transfers, index, lines)
-        tables.append(_build_table(name, subject, columns, index, lines))
+        build_table = build_global_table if name == "global" else build_shared_table
+        tables.append(build_table(index, lines, subject.rows.mnemonic))
         describe = partial(describe_excess, lines, unit=transfers.unit)
         measure = f"excess {name} {transfers.unit}"
         marks += mark_with_callers(subject, index, transfers.excess, measure=measure, describe=describe)
@@ -415,22 +408,15 @@ def _answer(subject: Subject) -> Answer:
     ]
     marks += _mark_local(subject, columns, index)
     hit_rates = build_hit_rates(subject)
-    totals = build_totals(columns)
-    tables = [*([totals] if totals else []), *tables, *build_width_table(columns), *([hit_rates] if hit_rates else [])]
+    tables = [build_totals(columns), *tables, build_width_table(columns), hit_rates]
     return Answer(
         summary=_summarise(columns),
         findings=order_findings(findings),
         tables=tuple(tables),
         marks=tuple(sorted(marks, key=lambda mark: -(mark.share_ratio or 0.0))[:MOST_MARKS]),
-        missing=_list_missing(columns, has_rates=hit_rates is not None),
-        is_known=bool(tables),
+        missing=_list_missing(columns, has_rates=bool(hit_rates.rows)),
+        is_known=any(table.rows for table in tables),
     )
-
-
-def _build_table(name: str, subject: Subject, columns: AccessColumns, index: LineIndex, lines: LineTransfers) -> Table:
-    if name == "global":
-        return build_global_table(index, lines, subject.rows.mnemonic)
-    return build_shared_table(index, lines, subject.rows.mnemonic)
 
 
 def _mark_local(subject: Subject, columns: AccessColumns, index: LineIndex) -> tuple[LineMark, ...]:

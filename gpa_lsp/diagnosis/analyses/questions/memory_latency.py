@@ -22,6 +22,7 @@ from gpa_lsp.diagnosis.analyses.answers import (
     Missing,
     Table,
     Weight,
+    know_nothing,
     list_columns,
     order_findings,
 )
@@ -54,6 +55,15 @@ _MATTERS_RATIO = 0.1
 _HOLDS_UP_RATIO = 0.25  # Part of all warp-cycles from which memory stalls are likely to be what limits the kernel
 _CONSTANTS_RATIO = 0.05
 _CONSTANT_MISS = "imc_miss"
+
+# Leg of a load's way → where on it
+_LEGS = {
+    "L1": "in L1",
+    "L1 to L2": "between L1 and L2",
+    "to the far partition of L2": "on the way to the far partition of L2",
+    "L2 to DRAM": "between L2 and DRAM",
+    "several lines per request": "on further lines of the same request",
+}
 
 
 def find_in_memory(share: float, subject: Subject, view: MemoryView) -> Iterator[Finding]:
@@ -97,19 +107,9 @@ def _find_split(share: float, weight: Weight, view: MemoryView) -> Iterator[Find
             share=percent(exposed),
             unloaded=count(split.unloaded_cycles, "cycle"),
             exposed=count(split.exposed_cycles),
-            leg=_name_leg(longest.name),
+            leg=_LEGS[longest.name],
         )
         yield Finding(text=text, weight=weight, remedy=LEG_REMEDIES[longest.name], share_ratio=share * exposed)
-
-
-def _name_leg(name: str) -> str:
-    return {
-        "L1": "in L1",
-        "L1 to L2": "between L1 and L2",
-        "to the far partition of L2": "on the way to the far partition of L2",
-        "L2 to DRAM": "between L2 and DRAM",
-        "several lines per request": "on further lines of the same request",
-    }[name]
 
 
 def _find_queueing(share: float, weight: Weight, view: MemoryView) -> Finding:
@@ -205,9 +205,9 @@ _MOST_ROWS = 8
 
 
 def list_memory_tables(view: MemoryView) -> tuple[Table, ...]:
-    """Kinds of load, the legs of their way, and the units on it; tables without rows are left out."""
+    """Kinds of load, the legs of their way, and the units on it."""
     units = tabulate_units("How busy the units on the way are", "level", "unit", view.units[:_MOST_ROWS])
-    return tuple(table for table in (_tabulate_loads(view), _tabulate_latency(view), units) if table.rows)
+    return _tabulate_loads(view), _tabulate_latency(view), units
 
 
 def _tabulate_loads(view: MemoryView) -> Table:
@@ -273,8 +273,7 @@ def answer(subject: Subject) -> Answer:
     time = read_warp_time(subject)
     if time is None:
         missing = lack("what warps are stalled on", section="SourceCounters")
-        summary = say("Unknown: neither stall samples nor warp states were collected.")
-        return Answer(summary=summary, missing=(missing,), is_known=False)
+        return know_nothing(say("Unknown: neither stall samples nor warp states were collected."), missing)
     share = time.share_of(LONG_SCOREBOARD)
     view = view_memory(subject)
     if share < _HARDLY_RATIO:

@@ -4,7 +4,18 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Chart, Column, Finding, Missing, Table, Weight, list_columns
+from gpa_lsp.diagnosis.analyses.answers import (
+    Answer,
+    Bar,
+    Chart,
+    Column,
+    Finding,
+    Missing,
+    Table,
+    Weight,
+    know_nothing,
+    list_columns,
+)
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import Limiter, LimiterKind
 from gpa_lsp.diagnosis.analyses.occupancy.launch import (
@@ -129,8 +140,7 @@ def judge_worth(
 ) -> tuple[Finding, bool, bool]:
     """What more warps would be worth, whether they help, and whether what tells was measured.
 
-    Args:
-        resident_warps: of one scheduler, on average while its SM is active; None when unknown.
+    ``resident_warps``: of one scheduler, on average while its SM is active; None when unknown.
     """
     most = limiter.most_speedup
     if most is not None:
@@ -149,11 +159,8 @@ def judge_worth(
 def estimate_needed_warps(subject: Subject, resident_warps: float | None) -> float | None:
     """Warps with which a scheduler would issue in every cycle: the cycles between two instructions of a warp, without those lost to other warps.
 
-    These cycles are resident warps over the issue rate, or else all samples over those that issued; the share of samples of warps that were
-    ready and not selected goes off, because these stalls grow with the number of warps.
-
-    Returns:
-        None where neither was measured.
+    These cycles are resident warps over the issue rate, or else all samples over those that issued; the share of samples of warps that were ready and
+    not selected goes off, because these stalls grow with the number of warps. Returns None where neither was measured.
     """
     total = subject.total_samples
     issue_ratio = subject.metric("smsp__issue_active.avg.per_cycle_active")
@@ -310,11 +317,7 @@ def answer_from_counters(subject: Subject) -> Answer:
 
 
 def _know_nothing(*missing: Missing) -> Answer:
-    return Answer(
-        summary=say("Occupancy is unknown: {why}.", why=missing[0].why),
-        missing=missing,
-        is_known=False,
-    )
+    return know_nothing(say("Occupancy is unknown: {why}.", why=missing[0].why), *missing)
 
 
 def draw_bars(theoretical: float | None, achieved: float | None) -> tuple[Bar, ...]:

@@ -2,7 +2,17 @@
 
 from collections.abc import Iterator
 
-from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Column, Finding, Missing, Table, Weight, list_columns
+from gpa_lsp.diagnosis.analyses.answers import (
+    Answer,
+    Bar,
+    Column,
+    Finding,
+    Missing,
+    Table,
+    Weight,
+    know_nothing,
+    list_columns,
+)
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import LimiterKind
 from gpa_lsp.diagnosis.analyses.questions import Analysis
@@ -103,7 +113,8 @@ def list_findings(roofline: Roofline, machine: Machine, *, is_latency: bool) -> 
         *_find_side(roofline),
         *_find_slow_type(roofline, machine),
         *_find_reuse(roofline),
-        *_find_clocks(machine),
+        # Ceilings at other clocks than the kernel's are no measure of it.
+        *(Finding(text=join([one])) for one in machine.doubts if machine.clocks.basis is not ClockBasis.MEASURED),
     )
 
 
@@ -247,12 +258,6 @@ def _find_reuse(roofline: Roofline) -> Iterator[Finding]:
         if near in traffic and far in traffic and traffic[near].is_exact and traffic[far].bytes > 0:
             moved = number(traffic[near].bytes / traffic[far].bytes, "byte")
             yield Finding(text=say("{near} moves {moved} per byte of {far}.", near=near, moved=moved, far=far))
-
-
-def _find_clocks(machine: Machine) -> Iterator[Finding]:
-    """Ceilings at other clocks than the kernel's are no measure of it."""
-    if machine.clocks.basis is not ClockBasis.MEASURED:
-        yield from (Finding(text=join([doubt])) for doubt in machine.doubts)
 
 
 _NS_PER_S = 1e9
@@ -514,11 +519,7 @@ _TOGETHER = say("All launches together:")
 def _answer(subject: Subject) -> Answer:
     kernel_roofline = subject.roofline
     if kernel_roofline is None or kernel_roofline.whole is None:
-        return Answer(
-            summary=_explain_nothing(subject),
-            missing=(_find_lacking(subject),),
-            is_known=False,
-        )
+        return know_nothing(_explain_nothing(subject), _find_lacking(subject))
     whole = kernel_roofline.whole
     return Answer(
         summary=join(

@@ -7,7 +7,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from gpa_lsp.code.binary.opcodes import Pipe, describe_mnemonic
-from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Column, Finding, Table, Weight, list_columns
+from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Column, Finding, Table, Weight, know_nothing, list_columns
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import Confidence, Limiter, LimiterKind
 from gpa_lsp.diagnosis.analyses.questions import Analysis
@@ -81,11 +81,7 @@ def find_pipe_use(
 ) -> float | None:
     """The share of its peak that a pipe had.
 
-    Args:
-        sm_cycles: elapsed cycles, summed over the SMs; positive.
-
-    Returns:
-        0..1; None where the rule is not known to hold.
+    Returns 0..1; None where the rule is not known to hold. ``sm_cycles``: elapsed cycles, summed over the SMs; positive.
     """
     capability = architecture.compute_capability
     rate = _find_rate(use, architecture)
@@ -207,8 +203,7 @@ class Breakdown(Struct, frozen=True, kw_only=True):
 def read_breakdown(metric: str, basis: Basis) -> Breakdown | None:
     """A throughput's members, with what can be recomputed.
 
-    Returns:
-        None when the report does not list the members.
+    Returns None when the report does not list the members.
     """
     names = list_members(basis.launch, metric)
     if not names:
@@ -356,18 +351,9 @@ def _answer(subject: Subject) -> Answer:
     breakdowns = list(_read_breakdowns(subject))
     known = [one for one in breakdowns if one.busiest is not None]
     if not known:
-        return Answer(
-            summary=_quote(find_limiter(subject)),
-            missing=(
-                lack(
-                    "throughputs and their parts",
-                    *(f"breakdown:{metric}.avg.pct_of_peak_sustained_elapsed" for metric in _TITLES),
-                    section=_SECTION,
-                    needs_all=True,
-                ),
-            ),
-            is_known=False,
-        )
+        names = (f"breakdown:{metric}{ELAPSED_SHARE}" for metric in _TITLES)
+        lacking = lack("throughputs and their parts", *names, section=_SECTION, needs_all=True)
+        return know_nothing(_quote(find_limiter(subject)), lacking)
     return Answer(
         summary=_summarise(known),
         findings=tuple(_list_findings(known, find_limiter(subject))),

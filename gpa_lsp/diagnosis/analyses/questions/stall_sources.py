@@ -19,6 +19,7 @@ from gpa_lsp.diagnosis.analyses.answers import (
     Missing,
     Table,
     Weight,
+    know_nothing,
     list_columns,
     order_findings,
 )
@@ -58,8 +59,7 @@ def answer(subject: Subject) -> Answer:
     total = subject.total_samples
     if total == 0:
         missing = lack("where warps stall", section="SourceCounters")
-        summary = say("Unknown: no stall samples were taken.")
-        return Answer(summary=summary, missing=(missing,), is_known=False)
+        return know_nothing(say("Unknown: no stall samples were taken."), missing)
     kept = split_heaviest(subject)
     if not kept:
         summary = say("No warp was sampled while stalled.")
@@ -69,7 +69,7 @@ def answer(subject: Subject) -> Answer:
         summary=_summarise(kept, total),
         findings=order_findings(_find(subject, kept), by_share=True),
         bars=tuple(_draw_bars(kept, total)),
-        tables=tuple(table for table in _list_tables(subject, kept) if table.rows),
+        tables=tuple(_list_tables(subject, kept)),
         marks=_mark_causes(subject),
         missing=tuple(_list_missing(subject)),
     )

@@ -11,6 +11,7 @@ from gpa_lsp.diagnosis.analyses.answers import (
     Movement,
     Table,
     Weight,
+    know_nothing,
     list_columns,
 )
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
@@ -51,8 +52,7 @@ def answer_starlight(subject: Subject) -> Answer:
     lines, decision = count_lines(subject), decide(subject)
     if not len(lines) and decision.is_memory_bound is None:
         summary = say("Unknown: there are neither samples nor a roofline of this kernel.")
-        missing = (_lack_samples(), *decision.missing)
-        return Answer(summary=summary, missing=missing, is_known=False)
+        return know_nothing(summary, _lack_samples(), *decision.missing)
     estimates = estimate_lines(lines, decision.position)
     missing_samples = () if len(lines) else (_lack_samples(),)
     return Answer(
@@ -187,13 +187,12 @@ MOST_LINES = 10  # Lines shown; what is cut is counted
 
 def build_tables(lines: LineCounts, estimates: Sequence[LineEstimate], decision: Decision) -> tuple[Table, ...]:
     """All tables, in the order to be read."""
-    tables = [build_suggestions(lines, estimates, decision)]
-    if estimates:
-        tables.append(build_lines(estimates, decision.position))
-    tables.append(build_checks(decision))
-    if len(lines):
-        tables.append(build_parts(lines))
-    return tuple(tables)
+    return (
+        build_suggestions(lines, estimates, decision),
+        *([build_lines(estimates, decision.position)] if estimates else []),
+        build_checks(decision),
+        *([build_parts(lines)] if len(lines) else []),
+    )
 
 
 def build_suggestions(lines: LineCounts, estimates: Sequence[LineEstimate], decision: Decision) -> Table:

@@ -20,6 +20,7 @@ from gpa_lsp.diagnosis.analyses.answers import (
     Missing,
     Table,
     Weight,
+    know_nothing,
     list_columns,
     order_findings,
 )
@@ -268,8 +269,7 @@ def answer(subject: Subject) -> Answer:
             "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio",
             section="WarpStateStats",
         )
-        summary = say("Unknown: neither warp states nor stall samples were collected.")
-        return Answer(summary=summary, missing=(missing,), is_known=False)
+        return know_nothing(say("Unknown: neither warp states nor stall samples were collected."), missing)
     return Answer(
         summary=_summarise(tree),
         findings=order_findings(_find(tree), by_share=True),

@@ -84,11 +84,7 @@ def read_count(launch: Launch, name: str) -> float | None:
 def read_total(launch: Launch, span: Span, counters: Iterable[str]) -> Total | None:
     """What a counter adds up to over the launch.
 
-    Args:
-        span: its time and cycles.
-
-    Returns:
-        None when it has none of them.
+    Returns None when it has none of them. ``span``: its time and cycles.
     """
     return next((total for counter in counters for total in _read_forms(launch, span, counter)), None)
 
@@ -98,11 +94,7 @@ def sum_totals(
 ) -> Total | None:
     """The sum of several counters, each times a factor.
 
-    Args:
-        span: its time and cycles.
-
-    Returns:
-        None when one of the terms was not collected.
+    Returns None when one of the terms was not collected. ``span``: its time and cycles.
     """
     value, sources = 0.0, []
     for counters, factor in terms:

@@ -132,8 +132,7 @@ NEAR_RATIO = 0.4
 def build_roofline(launch_index: int | None, work: Work, machine: Machine, dram_ceiling: float) -> Roofline:
     """Where work stands under a machine's roofs.
 
-    Args:
-        launch_index: position in the profile; None for several launches together.
+    ``launch_index``: position in the profile; None for several launches together.
     """
     roofs = sorted(_list_roofs(work, machine, dram_ceiling), key=_rank)
     operations = [

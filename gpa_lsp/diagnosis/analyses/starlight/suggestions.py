@@ -444,8 +444,7 @@ def _name_rate(rate_per_s: float | None, kind: OperationKind) -> Amount | str:
 def move_right(position: Position, label: str, *, is_narrower: bool) -> Outcome | None:
     """The movement when every value takes half the bytes: twice the intensity at every level, at the rate as it is.
 
-    Returns:
-        None where there is no narrower type.
+    Returns None where there is no narrower type.
     """
     point, kind = position.point, position.kind
     then = _NARROWER.get(kind) if is_narrower else kind

@@ -53,8 +53,7 @@ _WAITS_AT = {
 def apportion(issue_counts: Sequence[float], path_lengths: Sequence[int]) -> tuple[float, ...]:
     """The share of each source in the stalls of one use: issues times 1 / path length, as ratios of their sums.
 
-    Args:
-        path_lengths: instructions on the longest path from each source to the use, at least 1.
+    ``path_lengths``: instructions on the longest path from each source to the use, at least 1.
 
     Source: GPA section IV, "Attribute stalls", Equation 1 (Figure 4d).
 

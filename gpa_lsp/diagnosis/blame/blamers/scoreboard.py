@@ -124,12 +124,9 @@ Groups = dict[int, dict[int, Pending]]  # Scoreboard → producer's row → how 
 def blame_scoreboards(view: FunctionView, budget: WorkBudget) -> tuple[BlameEdges, Unattributed, list[tuple[int, int]]]:
     """The causes of long- and short-scoreboard samples.
 
-    Candidates that the reason cannot mean on this architecture are ruled out. Where that leaves none, all stay: 112 of 4.1 million samples
-    contradict the table, and the instruction waits for nothing else.
-
-    Returns:
-        Edges, whose groups count from 0; samples without a cause; and unique (use, def) rows of all that sampled instructions wait for, before
-        any is ruled out.
+    Candidates that the reason cannot mean on this architecture are ruled out. Where that leaves none, all stay: 112 of 4.1 million samples contradict
+    the table, and the instruction waits for nothing else. Returns edges, whose groups count from 0; samples without a cause; and unique (use, def)
+    rows of all that sampled instructions wait for, before any is ruled out.
     """
     pending = find_pending(view, view.is_sampled, budget)
     found = _Function(view, pending, CopyGroups(view, budget))
@@ -308,11 +305,8 @@ def _list_moved(edges: BlameEdges) -> npt.NDArray[np.int64]:
 def find_fixed_latency_defs(view: FunctionView, is_use: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
     """The (use, def) rows of values that come from instructions of fixed latency, in the order of uses.
 
-    A value from before the block is left out: the stall counts since have paid for it, or are too few to matter. So is a value behind a
-    scoreboard, which its counter stands for.
-
-    Args:
-        is_use: bool[n], the uses that are asked about.
+    A value from before the block is left out: the stall counts since have paid for it, or are too few to matter. So is a value behind a scoreboard,
+    which its counter stands for. ``is_use``: bool[n], the uses that are asked about.
     """
     has_scoreboard = (view.control.write_barrier != NO_BARRIER).tolist()
     found: list[tuple[int, int]] = []
