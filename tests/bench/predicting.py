@@ -125,7 +125,7 @@ def print_whole(source: Path, kernel: str, times: int) -> None:
 def print_configurations(source: Path, kernel: str, times: int) -> None:
     """One configuration of an exploration: so short that many turns are needed for a median that stands."""
     subject = prepare_exploration(source, kernel=kernel, compile_settings=KEPT)
-    spent_ms = 1e3 * time_work(lambda: subject.evaluate([subject.current]), 10 * times)[1]
+    spent_ms = 1e3 * time_work(lambda: subject.evaluate(subject.current), 10 * times)[1]
     print(f"{kernel:10} {'a configuration':24} {spent_ms:9.2f} ms   (aim: 10 ms)")
 
 

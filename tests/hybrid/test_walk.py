@@ -278,12 +278,12 @@ def test_a_way_does_not_see_what_the_other_wrote() -> None:
 def test_integers_are_those_of_the_instruction_set(text: str, expected: int) -> None:
     module = parse_ptx(_TEXT.format(text), name="k")
     function = module.functions["k"]
-    values = LaneValues(function, bytes(12), {}, {}, 1)
+    values = LaneValues(function, bytes(12), {}, {}, 32)
     for instruction in function.instructions:
-        values.execute(instruction, np.ones(1, dtype=bool))
+        values.execute(instruction, np.ones(32, dtype=bool))
     slot = function.register_names.index("%rd7")
     assert values.registers[slot].is_known.all()
-    assert values.registers[slot].numbers.tolist() == [expected]
+    assert values.registers[slot].numbers.tolist() == [expected] * 32
 
 
 def test_products_of_matrices_are_priced_by_their_size() -> None:

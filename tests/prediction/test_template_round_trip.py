@@ -55,7 +55,7 @@ def test_what_is_written_is_taken(source: Path, tmp_path: Path) -> None:
 
     subject = prepare_exploration(path, compile_settings=NVRTC)
     assert any(notes[0].message in str(one) for one in subject.notes)
-    (ranked,) = subject.evaluate([subject.current])
+    ranked = subject.evaluate(subject.current)
     assert ranked.seconds is not None, ranked.why_not
 
     simulated = simulate_source(path, settings=SIMULATION, compile_settings=NVRTC)

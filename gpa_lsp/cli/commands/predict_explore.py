@@ -97,7 +97,8 @@ def _check_options(arguments: argparse.Namespace) -> None:
     from gpa_lsp.execution.launches.read_launches import read_launches
     from gpa_lsp.execution.prediction.exploration.model import build_space
     from gpa_lsp.execution.prediction.exploration.simulating import list_variants
-    from gpa_lsp.execution.prediction.exploration.subjects import read_launch_text, require_description
+    from gpa_lsp.execution.prediction.exploration.subjects import read_launch_text
+    from gpa_lsp.execution.prediction.launch_sources import require_description
     from gpa_lsp.gpu.device.products import find_product
 
     if arguments.machine is not None:

@@ -11,7 +11,7 @@ from gpa_lsp.execution.compiler.model import CompileSettings
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.launches.read_launches import read_launches
 from gpa_lsp.execution.prediction.exploration.answer import describe_trial, find_trial
-from gpa_lsp.execution.prediction.exploration.explore import Exploration
+from gpa_lsp.execution.prediction.exploration.explore import Exploration, evaluate_each
 from gpa_lsp.execution.prediction.exploration.model import Configuration, RankedConfiguration, build_space, rank
 from gpa_lsp.execution.prediction.exploration.subjects import ExplorationSubject, prepare_exploration
 from gpa_lsp.execution.prediction.fault_answer import ENDINGS
@@ -132,7 +132,7 @@ def _evaluate(
     """As many as there is time for."""
     found: list[RankedConfiguration] = []
     for configuration in configurations:
-        found.extend(subject.evaluate([configuration]))
+        found += evaluate_each(subject.evaluate, [configuration])
         if work_time() > end_s:
             break
     return found

@@ -28,7 +28,7 @@ from gpa_lsp.code.ptx.static_instructions import list_reachable
 from gpa_lsp.execution.emulator.emulate import emulate
 from gpa_lsp.execution.emulator.model import Budget, FaultKind, Sampling, SamplingKind, TraceSettings
 from gpa_lsp.execution.emulator.trace import Accesses, Entries, Trace
-from gpa_lsp.execution.hybrid.lane_values import Integers, Value
+from gpa_lsp.execution.hybrid.lane_values import WARP_THREADS, Integers, Value
 from gpa_lsp.execution.hybrid.operations import (
     EVERY_TERM,
     Costs,
@@ -45,7 +45,6 @@ from gpa_lsp.execution.hybrid.operations import (
 from gpa_lsp.execution.hybrid.pipeline import L2Sharing, Use, count_misses, find_hit_ratio, list_uses, simulate_round
 from gpa_lsp.execution.hybrid.walk import (
     ACCESSED,
-    WARP_THREADS,
     Access,
     BranchMisses,
     KernelTrace,

@@ -18,7 +18,7 @@ from gpa_lsp.code.ptx.blocks import PtxBlocks, find_blocks
 from gpa_lsp.code.ptx.model import PtxFunction, PtxInstruction, list_reads, list_writes
 from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.code.symbolic_accesses.wavefronts import count_wavefronts
-from gpa_lsp.execution.hybrid.lane_values import Integers, LaneValues, Marks, Value
+from gpa_lsp.execution.hybrid.lane_values import WARP_THREADS, Integers, LaneValues, Marks, Value
 from gpa_lsp.execution.hybrid.operations import (
     NeedsDataError,
     Operation,
@@ -35,7 +35,6 @@ from gpa_lsp.foundation.numbers import format_seconds
 from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.foundation.work_time import work_time
 
-WARP_THREADS = 32
 ACCESSED = (Resource.GLOBAL, Resource.CONSTANT, Resource.SHARED)
 _ENDS = frozenset({"ret", "exit", "trap"})
 

@@ -36,9 +36,9 @@ from gpa_lsp.execution.launches.model import LaunchInputs
 from gpa_lsp.execution.launches.read_launches import explain_undescribed, find_launch_file
 from gpa_lsp.execution.local_gpu.local_gpu import LocalGpu, PlacedLaunch
 from gpa_lsp.execution.prediction.built_modules import read_modules
-from gpa_lsp.execution.prediction.launch_sources import LaunchChoice, list_launches
-from gpa_lsp.execution.prediction.predict import choose_launches, match_launches, name_meant
-from gpa_lsp.execution.prediction.static_source import examine_source
+from gpa_lsp.execution.prediction.launch_sources import LaunchChoice, choose_launches, list_launches
+from gpa_lsp.execution.prediction.predict import match_launches, name_kernel, name_meant
+from gpa_lsp.execution.prediction.static_source import examine_source, require_ptx
 from gpa_lsp.foundation.errors import InputError, Problem, ToolError, UnsupportedInputError
 from gpa_lsp.foundation.numbers import format_count
 from gpa_lsp.foundation.records import ColumnRecord
@@ -109,10 +109,7 @@ def trace_source_on_gpu(
     """
     wanted = compute_capability or gpu.facts.compute_capability
     statics = examine_source(path, compute_capability=wanted, kernel=kernel)
-    if statics.unit.ptx is None:
-        first = next((one.text for one in statics.unit.messages), "without a message")
-        raise InputError(f"does not compile: {first}", path=path, remedy="see gpa-lsp check")
-    module = parse_ptx(statics.unit.ptx, name=str(path))
+    module = parse_ptx(require_ptx(statics, path), name=str(path))
     return trace_on_gpu(_choose([module], path, kernel, launches), gpu, settings, sinks)
 
 
@@ -141,7 +138,7 @@ def _choose(modules: Sequence[PtxModule], path: Path, kernel: str | None, choice
     matched = [(one, module) for module in modules for one in match_launches(module, listed.launches, meant, problems)]
     if not matched:
         raise explain_undescribed(path, described=described)
-    (chosen,) = choose_launches([one for one, _ in matched], choice, described)
+    (chosen,) = choose_launches([one for one, _ in matched], choice, described, name_kernel)
     module = next(module for one, module in matched if one is chosen)
     return TracedSubject(module=module, function=chosen.function, launch=chosen.launch)
 

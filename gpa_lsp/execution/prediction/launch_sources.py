@@ -1,7 +1,8 @@
-"""Where launches come from: a description, or a profile with the arguments of a description; launches of a report with the code that ran."""
+"""Where launches come from (a description, a profile with the arguments of a description, a report with the code that ran) and which are meant."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,14 +15,18 @@ from gpa_lsp.code.ptx.model import PtxFunction, PtxModule
 from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.launches.pointer_uses import SHAPE
-from gpa_lsp.execution.launches.read_launches import read_launches
+from gpa_lsp.execution.launches.read_launches import explain_undescribed, find_launch_file, read_launches
 from gpa_lsp.foundation.errors import GpaError, InputError, Problem, UnsupportedInputError
-from gpa_lsp.kernel.names import list_named
+from gpa_lsp.foundation.numbers import format_count
+from gpa_lsp.kernel.names import demangle, list_named, shorten_name
 from gpa_lsp.profile.model import Launch, Profile
 from gpa_lsp.profile.read import read_profile
 
 MOST_MEASURED = 64  # Different launches that are taken from a profile
 _DYNAMIC_SHARED = "launch__shared_mem_per_block_dynamic"
+_MOST_NAMES, _LONGEST_NAME = 10, 120  # Kernels, and characters of a name, in a message
+
+AnyLaunch = TypeVar("AnyLaunch")
 
 
 class LaunchChoice(Struct, frozen=True, kw_only=True):
@@ -36,6 +41,68 @@ class LaunchChoice(Struct, frozen=True, kw_only=True):
 
 
 EVERY_LAUNCH = LaunchChoice()
+
+
+def choose_launches(
+    matched: Sequence[AnyLaunch], choice: LaunchChoice, described: Path | None, name: Callable[[AnyLaunch], str]
+) -> tuple[AnyLaunch, ...]:
+    """Of the launches of the kernels that are meant, those that are chosen.
+
+    Args:
+        name: gives the mangled name of a launch's kernel.
+
+    Raises:
+        InputError: there are not so many, or more than the one that may be meant.
+    """
+    if choice.number is None:
+        if choice.is_single and len(matched) > 1:
+            names = list_names(dict.fromkeys(map(name, matched)))
+            message = f"{format_count(len(matched))} launches match ({names}), and one is asked for"
+            raise InputError(message, path=described, remedy="choose one with --kernel and --launch")
+        return tuple(matched)
+    if not 1 <= choice.number <= len(matched):
+        remedy = f"give a number from 1 to {len(matched)}" if matched else "describe a launch"
+        raise InputError(f"there is no launch {choice.number}", path=described, remedy=remedy)
+    return (matched[choice.number - 1],)
+
+
+def list_names(mangled: Iterable[str]) -> str:
+    """The first of some kernels, by their names for people."""
+    return ", ".join(shorten_name(demangle(one)) for one in list(mangled)[:_MOST_NAMES])
+
+
+def miss_kernel(kernel: str, known: Iterable[str], path: Path | None, place: str | None = None) -> InputError:
+    """The error of a name that no kernel has."""
+    names = list_names(known)
+    message = f"there is no kernel {kernel[:_LONGEST_NAME]}"
+    return InputError(message, path=path, place=place, remedy=f"name one of {names}" if names else None)
+
+
+def explain_mismatch(launch: LaunchDescription, found: Sequence[str], known: Iterable[str]) -> InputError:
+    """The error of a launch whose name means no kernel, or several.
+
+    Args:
+        found: mangled names of the kernels that it means.
+        known: mangled names of all kernels.
+    """
+    place = None if launch.line is None else f"line {launch.line}"
+    if not found:
+        return miss_kernel(launch.kernel, known, launch.path, place)
+    message = f"{launch.kernel[:_LONGEST_NAME]} could be any of {list_names(found)}"
+    mangled = found[0] if len(found[0]) <= _LONGEST_NAME else f"{found[0][:_LONGEST_NAME]}…"
+    return InputError(message, path=launch.path, place=place, remedy=f"write its mangled name, such as {mangled}")
+
+
+def require_description(path: Path, described: Path | None) -> Path:
+    """The file that describes launches of a source or a build: the one that is named, or that beside it.
+
+    Raises:
+        InputError: there is none.
+    """
+    found = described or find_launch_file(path)
+    if found is None:
+        raise explain_undescribed(path)
+    return found
 
 
 class ListedLaunches(Struct, frozen=True, kw_only=True):

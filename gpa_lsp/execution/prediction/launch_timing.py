@@ -28,12 +28,13 @@ from gpa_lsp.execution.local_gpu.timing_processes import FoundGpu, find_gpu, tim
 from gpa_lsp.execution.prediction.built_modules import read_image_module, read_modules
 from gpa_lsp.execution.prediction.launch_sources import (
     LaunchChoice,
+    choose_launches,
     explain_no_code,
     list_launches,
     list_measured_launches,
 )
-from gpa_lsp.execution.prediction.predict import DescribedLaunch, choose_launches, match_launches, name_meant
-from gpa_lsp.execution.prediction.static_source import examine_source
+from gpa_lsp.execution.prediction.predict import DescribedLaunch, match_launches, name_kernel, name_meant
+from gpa_lsp.execution.prediction.static_source import examine_source, require_ptx
 from gpa_lsp.foundation.errors import GpaError, InputError, Problem, ProblemSeverity, spare_others
 from gpa_lsp.foundation.files import atomic_write
 from gpa_lsp.foundation.packed_records import pack_records
@@ -116,12 +117,9 @@ def time_source(
     """
     gpu = work.find()
     capability = gpu.compute_capability
-    unit = examine_source(path, text=text, compute_capability=capability, kernel=kernel, settings=compile_settings).unit
-    if unit.ptx is None:
-        first = next((one.text for one in unit.messages), "without a message")
-        raise InputError(f"it does not compile: {first}", path=path, remedy="see gpa-lsp check")
-    module = parse_ptx(unit.ptx, name=str(path))
-    return _time_described([(unit.cubin, module)], path, kernel, choice, work)
+    found = examine_source(path, text=text, compute_capability=capability, kernel=kernel, settings=compile_settings)
+    module = parse_ptx(require_ptx(found, path), name=str(path))
+    return _time_described([(found.unit.cubin, module)], path, kernel, choice, work)
 
 
 def time_build(
@@ -179,7 +177,7 @@ def time_report(
         for one in measured
         if one.is_described
     ]
-    found = _time_all(choose_launches(subjects, choice, described), work)
+    found = _time_all(choose_launches(subjects, choice, described, name_kernel), work)
     left = [
         Problem(severity=ProblemSeverity.WARNING, message=explain_undescribed(path, (name,), described).message)
         for name in missing
@@ -207,7 +205,7 @@ def _time_described(
         if problems:
             raise InputError(problems[0].message, path=described or path, remedy=problems[0].remedy)
         raise explain_undescribed(path, described=described)
-    return _time_all(choose_launches(subjects, choice, described), work)
+    return _time_all(choose_launches(subjects, choice, described, name_kernel), work)
 
 
 def _time_all(subjects: Sequence[_Subject], work: TimingWork) -> LaunchTimings:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,7 +14,13 @@ from gpa_lsp.execution.emulator.model import TraceSink
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.launches.read_launches import find_launch_file
 from gpa_lsp.execution.prediction.built_modules import BuiltModule, examine_built, read_modules
-from gpa_lsp.execution.prediction.launch_sources import EVERY_LAUNCH, LaunchChoice, list_launches
+from gpa_lsp.execution.prediction.launch_sources import (
+    EVERY_LAUNCH,
+    LaunchChoice,
+    choose_launches,
+    explain_mismatch,
+    list_launches,
+)
 from gpa_lsp.execution.prediction.model import (
     DEFAULT_PREDICTION,
     KernelPrediction,
@@ -43,11 +48,9 @@ from gpa_lsp.foundation.numbers import format_count
 from gpa_lsp.foundation.prose import join
 from gpa_lsp.foundation.work_time import work_time
 from gpa_lsp.gpu.device.products import note_choice
-from gpa_lsp.kernel.names import demangle, list_named, shorten_name
+from gpa_lsp.kernel.names import demangle, list_named
 
 Progress = Callable[[str, int, int], None]  # Told (what, done, total)
-
-_LONGEST_SHOWN = 120  # Characters of a mangled name in a message
 
 
 class DescribedLaunch(Struct, frozen=True, kw_only=True):
@@ -55,6 +58,11 @@ class DescribedLaunch(Struct, frozen=True, kw_only=True):
 
     launch: LaunchDescription
     function: PtxFunction
+
+
+def name_kernel(one: DescribedLaunch) -> str:
+    """Mangled name of the kernel of a launch."""
+    return one.function.name
 
 
 class PredictionWork(Struct, frozen=True, kw_only=True):
@@ -65,9 +73,6 @@ class PredictionWork(Struct, frozen=True, kw_only=True):
     settings: PredictionSettings  # how much it may cost
     sinks: tuple[TraceSink, ...]  # get the traces as well
     progress: Progress | None  # told how far it is
-
-
-AnyLaunch = TypeVar("AnyLaunch", bound=DescribedLaunch)
 
 
 def predict_source(
@@ -128,7 +133,7 @@ def _predict_module(
     listed = list_launches(described, choice)
     meant = name_meant((work.module,), kernel)
     matched = match_launches(work.module, listed.launches, meant, problems if listed.must_match else [])
-    predictions = predict_matched(work, choose_launches(matched, choice, described), problems)
+    predictions = predict_matched(work, choose_launches(matched, choice, described, name_kernel), problems)
     launched = {one.function.name for one in matched}
     return SourcePrediction(
         path=work.statics.path,
@@ -173,41 +178,11 @@ def match_launches(
     for launch in launches:
         functions = list_named(launch.kernel, module.entries, lambda one: (one.name,))
         if len(functions) != 1:
-            problems.append(Problem.from_error(_explain_mismatch(module, launch, functions)))
+            known = [one.name for one in module.entries]
+            problems.append(Problem.from_error(explain_mismatch(launch, [one.name for one in functions], known)))
         elif meant is None or functions[0].name in meant:
             found.append(DescribedLaunch(launch=launch, function=functions[0]))
     return tuple(found)
-
-
-def choose_launches(
-    matched: Sequence[AnyLaunch], choice: LaunchChoice, described: Path | None
-) -> tuple[AnyLaunch, ...]:
-    """Of the launches of the kernels that are meant, those to be emulated.
-
-    Raises:
-        InputError: there are not so many, or more than the one that may be meant.
-    """
-    if choice.number is None:
-        if choice.is_single and len(matched) > 1:
-            names = ", ".join(dict.fromkeys(shorten_name(demangle(one.function.name)) for one in matched[:10]))
-            message = f"{format_count(len(matched))} launches match ({names}), and one is asked for"
-            raise InputError(message, path=described, remedy="choose one with --kernel and --launch")
-        return tuple(matched)
-    if not 1 <= choice.number <= len(matched):
-        remedy = f"give a number from 1 to {len(matched)}" if matched else "describe a launch"
-        raise InputError(f"there is no launch {choice.number}", path=described, remedy=remedy)
-    return (matched[choice.number - 1],)
-
-
-def _explain_mismatch(module: PtxModule, launch: LaunchDescription, found: Sequence[PtxFunction]) -> InputError:
-    place = None if launch.line is None else f"line {launch.line}"
-    names = ", ".join(shorten_name(demangle(one.name)) for one in (found or module.entries)[:10])
-    if found:
-        message = f"{launch.kernel} could be any of {names}"
-        mangled = found[0].name if len(found[0].name) <= _LONGEST_SHOWN else f"{found[0].name[:_LONGEST_SHOWN]}…"
-        return InputError(message, path=launch.path, place=place, remedy=f"write its mangled name, such as {mangled}")
-    message = f"there is no kernel {launch.kernel[:_LONGEST_SHOWN]}"
-    return InputError(message, path=launch.path, place=place, remedy=f"name one of {names}" if names else None)
 
 
 def predict_matched(
@@ -304,7 +279,7 @@ def predict_build(
     matched, unmatched = _match(built, listed.launches, meant)
     if listed.must_match:
         problems.extend(unmatched)
-    chosen = choose_launches(matched, launches, described)
+    chosen = choose_launches(matched, launches, described, name_kernel)
     statics = {place: examine_built(built[place], path, kernel) for place in dict.fromkeys(one.place for one in chosen)}
     predictions: list[KernelPrediction] = []
     for place, examined in statics.items():

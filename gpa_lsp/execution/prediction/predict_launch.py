@@ -30,15 +30,12 @@ from gpa_lsp.execution.traces.piece_rows import PieceRows
 from gpa_lsp.execution.volumes.answer import answer_volumes
 from gpa_lsp.execution.volumes.expressions import KernelAccesses
 from gpa_lsp.execution.volumes.from_trace import (
-    find_launch_shape,
-    find_miscounts,
-    find_shortfalls,
     list_fewest_probe_blocks,
     list_probe_blocks,
+    predict_traced,
     recover_expressions,
 )
-from gpa_lsp.execution.volumes.model import Contradiction, VolumeMode, VolumePrediction
-from gpa_lsp.execution.volumes.predict import predict_volumes
+from gpa_lsp.execution.volumes.model import Contradiction, VolumePrediction
 from gpa_lsp.execution.volumes.trace_sampling import continue_trace, has_all_first
 from gpa_lsp.foundation.errors import GpaError, InputError, Problem, ProblemSeverity, spare_others
 from gpa_lsp.foundation.locations import InlineChain
@@ -122,19 +119,16 @@ def predict_volumes_of(
             piece=piece,
             continuation=continuation,
         )
-        shape = find_launch_shape(recovered, subject.launch.block, subject.launch.grid)
-        predicted = predict_volumes(
+        predicted = predict_traced(
             recovered,
-            shape,
+            trace,
             device,
+            mode=settings.mode,
             registers=subject.registers or 0,
             shared_bytes=subject.shared_bytes,
-            mode=settings.mode,
+            piece=piece,
+            counts_requests=continuation is None,
         )
-        if settings.mode is VolumeMode.CORRECTED:
-            miscounts = find_miscounts(recovered, trace, piece) if continuation is None else ()
-            shortfalls = find_shortfalls(predicted, trace, piece)
-            predicted = replace(predicted, contradictions=(*predicted.contradictions, *miscounts, *shortfalls))
         return LaunchVolumes(recovered=recovered, predicted=predicted, answers=(answer_volumes(predicted, recovered),))
     return LaunchVolumes()
 

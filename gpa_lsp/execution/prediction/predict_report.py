@@ -1,6 +1,6 @@
 """From a report to predictions that stand beside what was measured: :func:`predict_report`. It tells all of a launch but its arguments."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -19,6 +19,7 @@ from gpa_lsp.execution.prediction.launch_sources import (
     EVERY_LAUNCH,
     LaunchChoice,
     MeasuredLaunch,
+    choose_launches,
     explain_no_code,
     list_measured_launches,
 )
@@ -38,9 +39,9 @@ from gpa_lsp.execution.prediction.static_source import SourceStatics, examine_un
 from gpa_lsp.execution.traces.access_sums import RequestCollector, RequestCounts
 from gpa_lsp.execution.traces.model import AccessGroupKind, find_group_kind
 from gpa_lsp.execution.volumes.measured_volumes import answer_compared, compare_volumes
-from gpa_lsp.foundation.errors import InputError, Problem, spare_others
+from gpa_lsp.foundation.errors import Problem, spare_others
 from gpa_lsp.foundation.locations import shorten_paths
-from gpa_lsp.foundation.numbers import Cell, Quantity, format_count
+from gpa_lsp.foundation.numbers import Cell, Quantity
 from gpa_lsp.foundation.prose import NOTHING, Place, Sentence, count, join, percent, say
 from gpa_lsp.gpu.device.products import find_product_of, note_choice
 from gpa_lsp.kernel.dataflow.accesses import count_access_bytes
@@ -317,7 +318,8 @@ def predict_report(
     found = list_measured_launches(profile, kernel, given, problems)
     if not found:
         raise explain_no_code(path, problems)
-    chosen = _choose([one for one in found if one.is_described], launches, described)
+    own = [one for one in found if one.is_described]
+    chosen = choose_launches(own, launches, described, lambda one: one.launch.mangled_name)
     work = _ReportWork(profile, settings, tuple(sinks), problems)
     predictions = []
     for number, one in enumerate(chosen):
@@ -336,18 +338,6 @@ def predict_report(
         problems=tuple(problems),
         comparisons=compare_launches(predictions),
     )
-
-
-def _choose(found: list[MeasuredLaunch], choice: LaunchChoice, described: Path | None) -> Sequence[MeasuredLaunch]:
-    if choice.number is not None:
-        if not 1 <= choice.number <= len(found):
-            remedy = f"give a number from 1 to {len(found)}" if found else "describe a launch's arguments"
-            raise InputError(f"there is no launch {choice.number}", path=described, remedy=remedy)
-        return found[choice.number - 1 : choice.number]
-    if choice.is_single and len(found) > 1:
-        message = f"{format_count(len(found))} launches match, and one is asked for"
-        raise InputError(message, path=described, remedy="choose one with --kernel and --launch")
-    return found
 
 
 class _ReportWork:

@@ -15,8 +15,15 @@ from gpa_lsp.execution.hybrid.estimate import CompiledKernel, PaperEstimate, est
 from gpa_lsp.execution.hybrid.operations import EVERY_TERM, Term
 from gpa_lsp.execution.launches.block_mates import list_mates
 from gpa_lsp.execution.launches.launch import ArrayArgument, LaunchDescription
-from gpa_lsp.execution.launches.read_launches import explain_undescribed, find_launch_file, read_launches
+from gpa_lsp.execution.launches.read_launches import explain_undescribed, read_launches
 from gpa_lsp.execution.prediction.fault_answer import note_guesses
+from gpa_lsp.execution.prediction.launch_sources import (
+    LaunchChoice,
+    choose_launches,
+    list_names,
+    miss_kernel,
+    require_description,
+)
 from gpa_lsp.execution.prediction.simulation_subjects import (
     PTX_REMEDY,
     Place,
@@ -25,11 +32,9 @@ from gpa_lsp.execution.prediction.simulation_subjects import (
     choose_units,
     find_module,
     find_ptx,
-    list_names,
     make_built,
     make_measured,
     match_launches,
-    miss_kernel,
 )
 from gpa_lsp.execution.prediction.static_source import examine_for_machine, note_difference
 from gpa_lsp.execution.simulator.profile_document import DocumentLaunch
@@ -108,7 +113,7 @@ def simulate_report(
         InputError: the report or the description cannot be read, or no GPU has the name.
     """
     profile = read_profile(path)
-    described = _read_described(path, launches)
+    described = read_launches(require_description(path, launches))
     problems: list[Problem] = []
     wanted = {one.mangled_name for one in profile.launches}
     if kernel is not None:
@@ -157,7 +162,7 @@ def simulate_build(
     choose = choose_by_name(kernel)
     built = read_build(path, compute_capability=compute_capability, assembles=product is None, choose_entries=choose)
     units = assemble_units(built, product, choose)
-    described = _read_described(path, launches)
+    described = read_launches(require_description(path, launches))
     problems: list[Problem] = []
     if product is not None:
         units = choose_units(units, product, path)
@@ -222,11 +227,13 @@ def simulate_source(
     if unit.has_failed:
         listed = "; ".join(message.text for message in unit.messages[:3])
         raise InputError(f"it cannot be compiled: {listed}", path=path, remedy="mend it and simulate it again")
-    described = _read_described(path, launches, launches_text)
+    described = read_launches(require_description(path, launches), text=launches_text)
     problems = [Problem.note(note) for note in examined.notes]
     subjects = make_built((unit,), path, kernel, settings.machine, problems)
     if number is not None:
-        described = _choose_launch(described, [one.kernel.mangled_name for one in subjects], number)
+        names = [one.kernel.mangled_name for one in subjects]
+        own = [one for one in described if list_named(one.kernel, names, lambda name: (name,))]
+        described = choose_launches(own, LaunchChoice(number=number), launches, lambda one: one.kernel)
     is_chosen = kernel is not None
     return _simulate_all(
         described, subjects, settings, problems, progress, path=path, launches=launches, is_chosen=is_chosen
@@ -246,24 +253,6 @@ def simulate_launch(
     return _simulate_all(
         (launch,), subjects, settings, problems, None, path=path, launches=launch.path, is_chosen=False
     )
-
-
-def _choose_launch(
-    described: Sequence[LaunchDescription], names: Sequence[str], number: int
-) -> tuple[LaunchDescription, ...]:
-    """The launch with a number among those of some kernels."""
-    own = [one for one in described if list_named(one.kernel, list(names), lambda name: (name,))]
-    if number > len(own):
-        message = f"there is no launch {number}: {format_count_of(len(own), 'launch')} of it described"
-        raise InputError(message, remedy="choose another with --launch")
-    return (own[number - 1],)
-
-
-def _read_described(path: Path, launches: Path | None, text: str | None = None) -> tuple[LaunchDescription, ...]:
-    described = launches or find_launch_file(path)
-    if described is None:
-        raise explain_undescribed(path)
-    return read_launches(described, text=text)
 
 
 def _simulate_all(

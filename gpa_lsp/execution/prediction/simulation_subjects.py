@@ -15,6 +15,7 @@ from gpa_lsp.execution.compiler.model import CompiledUnit
 from gpa_lsp.execution.compiler.ptx_files import ChooseEntries, assemble_ptx
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.prediction.built_modules import read_image_module
+from gpa_lsp.execution.prediction.launch_sources import explain_mismatch, miss_kernel
 from gpa_lsp.execution.prediction.static_source import choose_product
 from gpa_lsp.foundation.errors import InputError, MissingToolError, Problem, ProblemSeverity, ToolError
 from gpa_lsp.foundation.records import ColumnRecord
@@ -24,11 +25,10 @@ from gpa_lsp.gpu.device.products import Product, find_product_of
 from gpa_lsp.gpu.device.rates import read_attribute
 from gpa_lsp.kernel.join import list_unmeasured_kernels
 from gpa_lsp.kernel.model import Kernel
-from gpa_lsp.kernel.names import demangle, list_named, shorten_name
+from gpa_lsp.kernel.names import demangle, list_named
 from gpa_lsp.profile.model import Launch
 
 _CARVEOUT = "launch__shared_mem_config_size"
-_MOST_NAMES, _LONGEST_NAME = 10, 200
 PTX_REMEDY = "build with -lineinfo, so that the image keeps its PTX"
 _CODE_REMEDY = "build with -gencode arch=compute_XX,code=sm_XX for the architecture of the GPU"
 
@@ -145,18 +145,6 @@ def make_built(
     return subjects
 
 
-def miss_kernel(kernel: str, known: Iterable[str], path: Path | None) -> InputError:
-    """The error of a name that no kernel has."""
-    return InputError(
-        f"there is no kernel {kernel[:_LONGEST_NAME]}", path=path, remedy=f"name one of {list_names(known)}"
-    )
-
-
-def list_names(mangled: Iterable[str]) -> str:
-    """The first of some kernels, by their names for people."""
-    return ", ".join(shorten_name(demangle(one)) for one in list(mangled)[:_MOST_NAMES])
-
-
 def make_measured(kernel: Kernel, product: Product | None) -> Subject:
     """A kernel of a report."""
 
@@ -203,42 +191,17 @@ def match_launches(
     *,
     is_chosen: bool,
 ) -> list[tuple[LaunchDescription, Subject]]:
-    """Launches with their kernels."""
+    """Launches with their kernels; where kernels were chosen, a launch of another one is no problem."""
     by_name = {one.kernel.mangled_name: one for one in subjects}
     found = []
     for launch in described:
         names = list_named(launch.kernel, list(by_name), lambda name: (name,))
         if len(names) == 1:
             found.append((launch, by_name[names[0]]))
-        elif names:
-            problems.append(_tell_ambiguous(launch, names))
-        elif not is_chosen:
-            problems.append(_tell_unknown(launch, known))
+        elif names or not is_chosen:
+            problem = Problem.from_error(explain_mismatch(launch, names, known))
+            problems.append(problem if names else replace(problem, severity=ProblemSeverity.WARNING))
     return found
-
-
-def _tell_ambiguous(launch: LaunchDescription, names: Sequence[str]) -> Problem:
-    return Problem(
-        severity=ProblemSeverity.ERROR,
-        message=f"{launch.kernel[:_LONGEST_NAME]} could be any of {list_names(names)}",
-        path=launch.path,
-        place=_place_in_description(launch),
-        remedy=f"write its mangled name, such as {names[0][:_LONGEST_NAME]}",
-    )
-
-
-def _tell_unknown(launch: LaunchDescription, known: Iterable[str]) -> Problem:
-    return Problem(
-        severity=ProblemSeverity.WARNING,
-        message=f"there is no kernel {launch.kernel[:_LONGEST_NAME]}",
-        path=launch.path,
-        place=_place_in_description(launch),
-        remedy=f"name one of {list_names(known)}",
-    )
-
-
-def _place_in_description(launch: LaunchDescription) -> str | None:
-    return None if launch.line is None else f"line {launch.line}"
 
 
 def find_ptx(subject: Subject) -> PtxModule | None:

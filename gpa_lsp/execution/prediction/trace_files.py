@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
-from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.static_instructions import StaticInstruction
 from gpa_lsp.diagnosis.analyses.answers import Answer
@@ -39,15 +38,8 @@ from gpa_lsp.execution.traces.lane_addresses import check_trace, count_lanes
 from gpa_lsp.execution.traces.line_facts import AccessLineFact, BranchLineFact
 from gpa_lsp.execution.traces.model import AnalysisSettings, build_trace_context
 from gpa_lsp.execution.volumes.answer import answer_volumes
-from gpa_lsp.execution.volumes.from_trace import (
-    find_launch_shape,
-    find_miscounts,
-    find_shortfalls,
-    list_probe_blocks,
-    recover_expressions,
-)
+from gpa_lsp.execution.volumes.from_trace import list_probe_blocks, predict_traced, recover_expressions
 from gpa_lsp.execution.volumes.model import VolumeMode
-from gpa_lsp.execution.volumes.predict import predict_volumes
 from gpa_lsp.foundation.errors import InputError, MissingToolError, Problem, UnsupportedInputError, spare_others
 from gpa_lsp.foundation.files import atomic_write, open_regular_file, read_bounded
 from gpa_lsp.foundation.json_records import make_record, read_record
@@ -554,10 +546,5 @@ def _answer_volumes(
         return ()
     with spare_others("predicting data volumes", problems, kernel=head.kernel):
         recovered = recover_expressions(probe)
-        shape = find_launch_shape(recovered, head.block_threads, head.grid)
-        predicted = predict_volumes(recovered, shape, device, registers=0, mode=mode)
-        if mode is VolumeMode.CORRECTED:
-            counted = (*find_miscounts(recovered, probe), *find_shortfalls(predicted, probe))
-            predicted = replace(predicted, contradictions=(*predicted.contradictions, *counted))
-        return (answer_volumes(predicted, recovered),)
+        return (answer_volumes(predict_traced(recovered, probe, device, mode=mode), recovered),)
     return ()

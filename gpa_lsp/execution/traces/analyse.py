@@ -1,4 +1,4 @@
-"""All analyses of a trace: :func:`analyse_trace` for one that is there, :class:`TraceAnalyser` for one that comes in pieces."""
+"""All analyses of a trace that comes in pieces: :class:`TraceAnalyser`."""
 
 import numpy as np
 

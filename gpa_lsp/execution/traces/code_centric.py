@@ -9,7 +9,7 @@ Source: CUDAAdvisor (CGO 2018), section 3.2.1, for the part of the path on the d
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count as count_from
 
 from msgspec import Struct
@@ -299,16 +299,15 @@ def find_look(analyses: TraceAnalyses, group: AccessGroup | None) -> Look:
     return (name_arrays(analyses, {group.instruction}), pattern, stride)
 
 
-def list_path_accesses(analyses: TraceAnalyses, *, by_line: bool = False) -> tuple[PathAccesses, ...]:
-    """Requests to global memory by call path, or by innermost line; most excess sectors first, then most sectors.
+def list_path_accesses(analyses: TraceAnalyses) -> tuple[PathAccesses, ...]:
+    """Requests to global memory by call path; most excess sectors first, then most sectors.
 
     Accesses to different arrays, or in different patterns, are apart; what the compiler unrolled is together.
     """
-    find = find_line_place if by_line else find_place
     groups: dict[tuple[CodePlace, AccessGroupKind, Look], list[AccessGroup]] = {}
     for group in analyses.accesses.instructions:
         if group.space in GLOBAL_SPACES:
-            place = find(analyses, group.instruction)
+            place = find_place(analyses, group.instruction)
             key = (place, analyses.find_kind(group.instruction), find_look(analyses, group))
             groups.setdefault(key, []).append(group)
     whole = max(1, analyses.count_global_sectors())
@@ -350,13 +349,12 @@ def find_statements(analyses: TraceAnalyses) -> dict[int, tuple[object, ...]]:
     return found
 
 
-def list_path_branches(analyses: TraceAnalyses, *, by_line: bool = False) -> tuple[PathBranches, ...]:
-    """Conditional branches by statement: call path, or innermost line, and condition; most divergent executions first."""
-    find = find_line_place if by_line else find_place
+def list_path_branches(analyses: TraceAnalyses) -> tuple[PathBranches, ...]:
+    """Conditional branches by statement, that is call path and condition; most divergent executions first."""
     keys = find_statements(analyses)
     statements: dict[CodePlace, dict[tuple[object, ...], list[BranchTotals]]] = {}
     for branch in sorted(analyses.branches.branches, key=lambda one: one.instruction):
-        groups = statements.setdefault(_find_branch_place(analyses, branch.instruction, find), {})
+        groups = statements.setdefault(_find_branch_place(analyses, branch.instruction), {})
         groups.setdefault(keys[branch.instruction], []).append(branch)
     found = [
         PathBranches(
@@ -380,12 +378,10 @@ def _name_called(analyses: TraceAnalyses, instruction: int) -> str:
     return find_bare_name(one.function) if one.calls and not _clean(one.chain) else ""
 
 
-def _find_branch_place(
-    analyses: TraceAnalyses, instruction: int, find: Callable[[TraceAnalyses, int], CodePlace]
-) -> CodePlace:
+def _find_branch_place(analyses: TraceAnalyses, instruction: int) -> CodePlace:
     """The place of a branch; in a function without lines that of the call."""
     is_called = bool(_name_called(analyses, instruction))
-    return find(analyses, analyses.instructions[instruction].calls[0] if is_called else instruction)
+    return find_place(analyses, analyses.instructions[instruction].calls[0] if is_called else instruction)
 
 
 def _find_original(analyses: TraceAnalyses, instruction: int) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.diagnosis.analyses.access import REMEDIES, Pattern
-from gpa_lsp.diagnosis.analyses.answers import Bar
+from gpa_lsp.diagnosis.analyses.answers import Answer, Bar
 from gpa_lsp.execution.traces.lane_addresses import SECTOR_BYTES, LanePattern
 from gpa_lsp.execution.traces.model import AccessGroupKind
 from gpa_lsp.execution.traces.reuse_distance import INFINITE_BIN, ReuseHistogram
@@ -31,18 +31,15 @@ _DISTANCES = (
 )
 
 
-def deny(what: str, *, is_complete: bool) -> Sentence:
-    """That traced blocks do not do something: of blocks that were cut short, only of what they did until then.
+def deny(name: str, title: str, what: str, *, is_complete: bool) -> Answer:
+    """That traced blocks do not do what a question is about: of blocks that were cut short, only of what they did until then.
 
-    >>> deny("do not access global memory", is_complete=False)
+    >>> deny("traced_memory", "", "do not access global memory", is_complete=False).summary
     'The traced blocks do not access global memory in what was traced of them; they did not run to their end, or their trace was cut off.'
     """
-    if is_complete:
-        return say("The traced blocks {what}.", what=what)
-    return say(
-        "The traced blocks {what} in what was traced of them; they did not run to their end, or their trace was cut off.",
-        what=what,
-    )
+    cut = " in what was traced of them; they did not run to their end, or their trace was cut off"
+    summary = say("The traced blocks {what}{cut}.", what=what, cut="" if is_complete else cut)
+    return Answer(analysis=name, title=title, summary=summary, is_known=False)
 
 
 def name_bin(number: int) -> str:

@@ -13,6 +13,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind, StaticInstruction
@@ -22,6 +23,7 @@ from gpa_lsp.execution.traces.model import bypasses_l1
 from gpa_lsp.execution.traces.piece_rows import PieceRows
 from gpa_lsp.execution.traces.references import order_rows
 from gpa_lsp.execution.traces.request_kinds import RequestKinds
+from gpa_lsp.execution.volumes.devices import VolumeDevice
 from gpa_lsp.execution.volumes.expressions import (
     AccessedArray,
     AccessExpression,
@@ -44,7 +46,8 @@ from gpa_lsp.execution.volumes.lane_rows import (
     solve_affine,
     split_index,
 )
-from gpa_lsp.execution.volumes.model import TOLERANCE_RATIO, Contradiction, Rule, VolumePrediction
+from gpa_lsp.execution.volumes.model import TOLERANCE_RATIO, Contradiction, Rule, VolumeMode, VolumePrediction
+from gpa_lsp.execution.volumes.predict import predict_volumes
 from gpa_lsp.execution.volumes.trace_sampling import (
     Continuation,
     continue_sampled,
@@ -411,6 +414,35 @@ def _read_triple(values: Integers) -> Triple:
     return (x, y, z)
 
 
+def predict_traced(
+    recovered: KernelAccesses,
+    trace: Trace,
+    device: VolumeDevice,
+    *,
+    mode: VolumeMode,
+    registers: int = 0,
+    shared_bytes: int = 0,
+    piece: PieceRows | None = None,
+    counts_requests: bool = True,
+) -> VolumePrediction:
+    """Data volumes of a launch whose expressions were recovered; the corrected model's are held to what the traced blocks did.
+
+    Args:
+        counts_requests: the trace has all requests of its blocks.
+
+    Raises:
+        InputError: no SM holds a block.
+    """
+    piece = PieceRows(trace) if piece is None else piece
+    shape = find_launch_shape(recovered, trace.block_threads, trace.grid)
+    predicted = predict_volumes(recovered, shape, device, registers=registers, shared_bytes=shared_bytes, mode=mode)
+    if mode is VolumeMode.PAPER:
+        return predicted
+    miscounts = find_miscounts(recovered, trace, piece) if counts_requests else ()
+    found = (*predicted.contradictions, *miscounts, *find_shortfalls(predicted, trace, piece))
+    return replace(predicted, contradictions=found)
+
+
 def find_miscounts(kernel: KernelAccesses, trace: Trace, piece: PieceRows | None = None) -> tuple[Contradiction, ...]:
     """Sectors that a kernel's expressions give for the traced blocks, where the trace itself has others."""
     piece = PieceRows(trace) if piece is None else piece
@@ -453,7 +485,7 @@ def find_shortfalls(
         ("read", "loads from DRAM", AccessKind.STORE, prediction.volumes.dram_load),
         ("write", "stores to DRAM", AccessKind.LOAD, prediction.volumes.dram_store),
     ):
-        touched = count_touched(piece, kinds != kind) * SECTOR_BYTES
+        touched = piece.count_sectors(kinds != kind) * SECTOR_BYTES
         given = prediction.scale_to_launch(moved)
         if touched > given * (1 + TOLERANCE_RATIO):
             found.append(
@@ -466,11 +498,6 @@ def find_shortfalls(
                 )
             )
     return tuple(found)
-
-
-def count_touched(piece: PieceRows, is_counted: Marks) -> int:
-    """Distinct sectors of global memory and textures that some instructions access, all together."""
-    return piece.count_sectors(is_counted)
 
 
 def _list_boxes(trace: Trace) -> Iterator[BlockBox]:

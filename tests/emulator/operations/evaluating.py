@@ -11,13 +11,12 @@ import numpy as np
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.compiled.core_functions import find_core
+from gpa_lsp.execution.emulator.compiled.core_functions import LANE_FUNCTION, LaneOperation, find_core
 from gpa_lsp.execution.emulator.compiled.instructions import write_product
-from gpa_lsp.execution.emulator.compiled.lane_operations import OPERATIONS, list_steps
+from gpa_lsp.execution.emulator.compiled.lane_operations import OPERATIONS
 from gpa_lsp.execution.emulator.compiled.model import CoreMachine
 from gpa_lsp.execution.emulator.semantics.find import find_meaning
 from gpa_lsp.execution.emulator.semantics.matrix_products import describe_product
-from gpa_lsp.execution.emulator.semantics.model import Meaning
 
 HEADER = """.version 8.8
 .target sm_100
@@ -34,68 +33,20 @@ def read_instruction(text: str) -> PtxInstruction:
     return module.functions["kernel"].instructions[0]
 
 
-class Operation:
-    """What an instruction means, evaluated by the core.
-
-    Args:
-        meaning: it.
-    """
-
-    def __init__(self, meaning: Meaning) -> None:
-        core = find_core()
-        self.meaning = meaning
-        self.source_types, self.result_types = meaning.sources, meaning.results
-        self.member_mask_source = meaning.members
-        self._steps = list_steps(meaning)
-        self.reads_carry = any("k" in step.operands for step in self._steps)
-        numbers = [OPERATIONS.number(step.function) for step in self._steps]
-        core.prepare(numbers)
-        self._functions = [_FUNCTION(int(core.functions[number])) for number in numbers]
-
-    def evaluate(self, active: Any, *sources: Any) -> Any:
-        """Results of warps: [w, 32] each; the lanes that execute it and the sources as well."""
-        shape = active.shape
-        kept = {
-            name: np.ascontiguousarray(np.broadcast_to(one, shape)) for name, one in zip("abcde", sources, strict=False)
-        }
-        if self.reads_carry:
-            kept["k"] = np.ascontiguousarray(sources[-1]).reshape(shape)
-        for place, kind in enumerate(self.result_types):
-            kept[f"r{place}"] = np.zeros(shape, kind.natural_dtype)
-        kept["new carry"] = np.zeros(shape, np.bool_)
-        masks = np.packbits(active, axis=1, bitorder="little").view("<u4")[:, 0]
-        for step, function in zip(self._steps, self._functions, strict=True):
-            if step.result not in kept:
-                kept[step.result] = np.zeros(shape, f"u{step.function.bits // 8}")
-            other = "new carry" if step.other_result == "k" else step.other_result or "new carry"
-            names = (step.result, other, *step.operands, *("a",) * (3 - len(step.operands)))
-            for warp, mask in enumerate(masks.tolist()):
-                places = [kept[name][warp].ctypes.data if name in kept else None for name in names]
-                function(*places, None, 0, mask, mask, 0xFFFFFFFF, None)
-        results = [kept[f"r{place}"] for place in range(len(self.result_types))]
-        if self.meaning.carry:
-            results.append(kept["new carry"])
-        return tuple(results) if len(results) > 1 else results[0]
-
-
-_PLACE, _MASK = ctypes.c_void_p, ctypes.c_uint32
-_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64, *(_PLACE,) * 6, ctypes.c_int64, *(_MASK,) * 3, _PLACE)
-
-
 @cache
-def bind(text: str) -> Operation:
+def bind(text: str) -> LaneOperation:
     """What an instruction of lanes means."""
     meaning = find_meaning(read_instruction(text))
     assert meaning is not None and not meaning.exchanges, text
-    return Operation(meaning)
+    return LaneOperation(meaning)
 
 
 @cache
-def bind_warp(text: str) -> Operation:
+def bind_warp(text: str) -> LaneOperation:
     """What an exchange means."""
     meaning = find_meaning(read_instruction(text))
     assert meaning is not None and meaning.exchanges, text
-    return Operation(meaning)
+    return LaneOperation(meaning)
 
 
 @cache
@@ -108,7 +59,7 @@ def bind_product(text: str) -> Callable[..., list[Any]]:
     results = product.registers[-1]
     number = OPERATIONS.number(write_product(product))
     core.prepare([number])
-    call, machine = _FUNCTION(int(core.functions[number])), CoreMachine.c_type()
+    call, machine = LANE_FUNCTION(int(core.functions[number])), CoreMachine.c_type()
     described = np.array(product.numbers, np.int32)
     kind = (
         instruction.types[0].natural_dtype
@@ -135,7 +86,7 @@ def bind_product(text: str) -> Callable[..., list[Any]]:
 def evaluate(text: str, *sources: Any) -> Any:
     """Results of lanes. Sources may be lists; they are converted to the source types."""
     operation = bind(text)
-    kinds = [kind.natural_dtype for kind in operation.source_types]
+    kinds = [kind.natural_dtype for kind in operation.meaning.sources]
     if operation.reads_carry:
         kinds.append(np.dtype(np.bool_))
     assert len(kinds) == len(sources), (text, kinds)

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.execution.prediction.exploration import evaluators
 from gpa_lsp.execution.prediction.exploration.evaluators import PROBE_BUDGET, ProbingEvaluator, Resources, VariedLaunch
+from gpa_lsp.execution.prediction.exploration.explore import evaluate_each
 from gpa_lsp.execution.prediction.exploration.model import Configuration
 from gpa_lsp.execution.prediction.static_source import choose_product, choose_volume_device
 from gpa_lsp.execution.volumes.model import VolumeMode
@@ -51,13 +52,13 @@ def build(*, ptx: str = PTX, text: str = LAUNCH) -> ProbingEvaluator:
 
 
 def test_configurations_do_not_depend_on_those_before_them():
-    together = build()(SPACE)
+    together = evaluate_each(build(), SPACE)
     assert together[0] == together[4]
     assert together[1] == together[5]
     assert len({one.seconds for one in together[:4]}) == 4
     for configuration, found in zip(SPACE, together, strict=True):
         evaluators._parse.cache_clear()
-        assert build()([configuration]) == [found]
+        assert build()(configuration) == found
 
 
 @pytest.mark.parametrize(
@@ -65,12 +66,12 @@ def test_configurations_do_not_depend_on_those_before_them():
 )
 def test_what_changed_is_seen(old, new):
     """In the code, and in the description, under the same names."""
-    before = build()(SPACE[:1])
-    changed = build(ptx=PTX.replace(old, new), text=LAUNCH.replace(old, new))(SPACE[:1])
+    before = build()(SPACE[0])
+    changed = build(ptx=PTX.replace(old, new), text=LAUNCH.replace(old, new))(SPACE[0])
     assert changed != before
     evaluators._parse.cache_clear()
-    assert changed == build(ptx=PTX.replace(old, new), text=LAUNCH.replace(old, new))(SPACE[:1])
-    assert before == build()(SPACE[:1])
+    assert changed == build(ptx=PTX.replace(old, new), text=LAUNCH.replace(old, new))(SPACE[0])
+    assert before == build()(SPACE[0])
 
 
 ROWS = """.version 8.0 .target sm_80 .address_size 64
@@ -102,7 +103,7 @@ arguments = [
 def test_a_fold_is_counted_once(fold):
     """Guarded along x, open along y: a copy moves its arrays whatever a thread covers."""
     evaluate = replace(build(ptx=ROWS, text=ROWS_LAUNCH), resources=replace(build().resources, static_shared_bytes=0))
-    plain, folded = evaluate([Configuration(block=(32, 8, 1)), Configuration(block=(32, 8, 1), fold=fold)])
+    plain, folded = (evaluate(Configuration(block=(32, 8, 1), fold=one)) for one in ((1, 1, 1), fold))
     array_bytes = 2000 * 4096 * 4
     for one in (plain, folded):
         assert one.why_not == ""
@@ -121,12 +122,8 @@ def test_a_fold_the_code_has_already_is_not_added_again():
 
 def test_arrays_may_take_as_much_memory_as_is_given():
     large = LAUNCH.replace("count = 100_000", "count = 100_000_000")
-    small, wide = (
-        replace(build(text=large), budget=replace(PROBE_BUDGET, memory_bytes=size))([Configuration(block=(128, 1, 1))])[
-            0
-        ]
-        for size in (700 << 20, 900 << 20)
-    )
+    bounded = (replace(build(text=large), budget=replace(PROBE_BUDGET, memory_bytes=size << 20)) for size in (700, 900))
+    small, wide = (evaluate_each(one, [Configuration(block=(128, 1, 1))])[0] for one in bounded)
     assert "need 763 MiB, but only 700 MiB may be used" in small.why_not
     assert wide.why_not == "" and wide.seconds is not None
 
@@ -136,6 +133,6 @@ def test_addresses_that_follow_no_formula_are_not_folded():
     mixed = PTX.replace(
         "add.u64 %d3, %d1, %d2;", "xor.b32 %r8, %r4, 1; mul.wide.u32 %d5, %r8, 4; add.u64 %d3, %d1, %d5;"
     )
-    plain, folded = build(ptx=mixed)([SPACE[0], replace(SPACE[0], fold=(4, 1, 1))])
+    plain, folded = evaluate_each(build(ptx=mixed), [SPACE[0], replace(SPACE[0], fold=(4, 1, 1))])
     assert plain.seconds is not None
     assert folded.seconds is None and "no formula of the thread's place" in folded.why_not

@@ -1,7 +1,6 @@
 """Spaces are evaluated once each, wherever it is done, and what was done is not done again."""
 
 import os
-from collections.abc import Sequence
 
 import pytest
 
@@ -15,20 +14,17 @@ SPACE = tuple(Configuration(block=(x, y, 1)) for x in range(1, 11) for y in rang
 SUBJECT = Subject(kernel="k", device="V100", mode="default", threads=(64, 64, 1), digest="00")
 
 
-def evaluate(configurations: Sequence[Configuration]) -> list[RankedConfiguration]:
+def evaluate(configuration: Configuration) -> RankedConfiguration:
     """Slower the more threads; where it ran stands in the limiter."""
-    return [
-        RankedConfiguration(configuration=one, seconds=one.threads / 7, limiter=str(os.getpid()))
-        for one in configurations
-    ]
+    return RankedConfiguration(configuration=configuration, seconds=configuration.threads / 7, limiter=str(os.getpid()))
 
 
-def die(configurations: Sequence[Configuration]) -> list[RankedConfiguration]:
+def die(configuration: Configuration) -> RankedConfiguration:
     os._exit(3)
 
 
-def refuse(configurations: Sequence[Configuration]) -> list[RankedConfiguration]:
-    raise AssertionError(f"{configurations} were done already")
+def refuse(configuration: Configuration) -> RankedConfiguration:
+    raise KeyboardInterrupt(f"{configuration} was done already")
 
 
 @pytest.fixture(autouse=True)

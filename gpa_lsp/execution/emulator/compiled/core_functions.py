@@ -1,5 +1,6 @@
 """The core: machine code that executes operations of kernels, 32 lanes at a time. :func:`find_core` has it compiled once on a machine."""
 
+import ctypes
 import os
 import threading
 from collections.abc import Iterable
@@ -10,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from gpa_lsp.execution.emulator.compiled import memory, rows, schedule
-from gpa_lsp.execution.emulator.compiled.lane_operations import OPERATIONS, write_operations
+from gpa_lsp.execution.emulator.compiled.lane_operations import OPERATIONS, list_steps, write_operations
 from gpa_lsp.execution.emulator.compiled.matrices import multiply_floats, multiply_matrices
 from gpa_lsp.execution.emulator.compiled.model import PYTHON, CoreMachine
 from gpa_lsp.execution.emulator.semantics.find import find_names
+from gpa_lsp.execution.emulator.semantics.model import Meaning
 from gpa_lsp.foundation.machine_code import VARIABLE
 from gpa_lsp.foundation.machine_code.build import Code, load_module
 from gpa_lsp.foundation.machine_code.translate import Written, read_functions, translate
@@ -106,3 +108,60 @@ def read_sources() -> tuple[str, ...]:
     """All that the core and lane operations are made from."""
     folders = (Path(__file__).parent, Path(__file__).parents[1] / "semantics")
     return tuple(path.read_text(encoding="utf-8") for one in folders for path in sorted(one.rglob("*.py")))
+
+
+def prepare_meanings(meanings: Iterable[Meaning]) -> None:
+    """Have what several instructions mean compiled together."""
+    find_core().prepare([OPERATIONS.number(step.function) for one in meanings for step in list_steps(one)])
+
+
+_PLACE, _MASK = ctypes.c_void_p, ctypes.c_uint32
+LANE_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64, *(_PLACE,) * 6, ctypes.c_int64, *(_MASK,) * 3, _PLACE)
+
+
+class LaneOperation:
+    """What an instruction means, evaluated by the core beside any kernel.
+
+    Args:
+        meaning: it.
+    """
+
+    def __init__(self, meaning: Meaning) -> None:
+        self.meaning = meaning
+        self._steps = list_steps(meaning)
+        self.reads_carry = any("k" in step.operands for step in self._steps)
+        numbers = [OPERATIONS.number(step.function) for step in self._steps]
+        core = find_core()
+        core.prepare(numbers)
+        self._functions = [LANE_FUNCTION(int(core.functions[number])) for number in numbers]
+
+    def evaluate(self, active: Any, *sources: Any) -> Any:
+        """Results of warps, [w, 32] each.
+
+        Args:
+            active: bool[w, 32], the lanes that execute it.
+            sources: in the natural dtypes of the meaning's, [w, 32] or anything that broadcasts to that; the carry flag last.
+        """
+        shape = active.shape
+        kept = {
+            name: np.ascontiguousarray(np.broadcast_to(one, shape)) for name, one in zip("abcde", sources, strict=False)
+        }
+        if self.reads_carry:
+            kept["k"] = np.ascontiguousarray(sources[-1]).reshape(shape)
+        for place, kind in enumerate(self.meaning.results):
+            kept[f"r{place}"] = np.zeros(shape, kind.natural_dtype)
+        kept["new carry"] = np.zeros(shape, np.bool_)
+        masks = np.packbits(active, axis=1, bitorder="little").view("<u4")[:, 0]
+        for step, function in zip(self._steps, self._functions, strict=True):
+            if step.result not in kept:
+                kept[step.result] = np.zeros(shape, f"u{step.function.bits // 8}")
+            other = "new carry" if step.other_result == "k" else step.other_result or "new carry"
+            names = (step.result, other, *step.operands, *("a",) * (3 - len(step.operands)))
+            given = [(kept[name].ctypes.data, kept[name].strides[0]) if name in kept else (0, 0) for name in names]
+            for warp, mask in enumerate(masks.tolist()):
+                places = [start + warp * size for start, size in given]
+                function(*places, None, 0, mask, mask, 0xFFFFFFFF, None)
+        results = [kept[f"r{place}"] for place in range(len(self.meaning.results))]
+        if self.meaning.carry:
+            results.append(kept["new carry"])
+        return tuple(results) if len(results) > 1 else results[0]

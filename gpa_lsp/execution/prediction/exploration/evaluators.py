@@ -5,8 +5,7 @@ with a second block. The second serves tiles, block-wide loops and gathers; it a
 tile of fixed size: a configuration under which it goes wrong is not predicted.
 """
 
-import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 from math import prod
 from pathlib import Path
@@ -36,9 +35,7 @@ from gpa_lsp.execution.volumes.expressions import (
 from gpa_lsp.execution.volumes.from_trace import find_launch_shape, list_probe_blocks, recover_expressions
 from gpa_lsp.execution.volumes.model import VolumeMode, VolumePrediction, describe_contradiction
 from gpa_lsp.execution.volumes.predict import predict_volumes
-from gpa_lsp.foundation.errors import GpaError, InputError, Problem
-
-logger = logging.getLogger(__name__)
+from gpa_lsp.foundation.errors import InputError
 
 PROBE_BUDGET = Budget(seconds=10.0, memory_bytes=2 << 30)
 _PLAIN: Triple = (1, 1, 1)
@@ -94,19 +91,13 @@ class ExpressionEvaluator(Struct, frozen=True, kw_only=True):
     resources: Resources  # of the kernel
     description: VariedLaunch  # of the launch: its dynamic shared memory may follow the block
 
-    def __call__(self, configurations: Sequence[Configuration]) -> list[RankedConfiguration]:
+    def __call__(self, configuration: Configuration) -> RankedConfiguration:
         """See :data:`~gpa_lsp.execution.prediction.exploration.explore.Evaluate`."""
-        return [self._evaluate(one) for one in configurations]
-
-    def _evaluate(self, configuration: Configuration) -> RankedConfiguration:
-        try:
-            fold = self.description.find_further_fold(configuration)
-            kernel = self.kernel if fold == _PLAIN else fold_accesses(self.kernel, fold)
-            shape = cover_updates(self.updates, configuration.block, fold)
-            shared_bytes = self.description.read(configuration).shared_bytes
-            return _take(configuration, _predict(kernel, shape, self.resources, shared_bytes))
-        except Exception as error:
-            return refuse_configuration(configuration, error)
+        fold = self.description.find_further_fold(configuration)
+        kernel = self.kernel if fold == _PLAIN else fold_accesses(self.kernel, fold)
+        shape = cover_updates(self.updates, configuration.block, fold)
+        shared_bytes = self.description.read(configuration).shared_bytes
+        return _take(configuration, _predict(kernel, shape, self.resources, shared_bytes))
 
 
 class ProbingEvaluator(Struct, frozen=True, kw_only=True):
@@ -122,25 +113,19 @@ class ProbingEvaluator(Struct, frozen=True, kw_only=True):
     # the block of a launch whose grid is given in blocks: nothing tells how the grid would follow another. None otherwise.
     only_block: Triple | None = None
 
-    def __call__(self, configurations: Sequence[Configuration]) -> list[RankedConfiguration]:
+    def __call__(self, configuration: Configuration) -> RankedConfiguration:
         """See :data:`~gpa_lsp.execution.prediction.exploration.explore.Evaluate`."""
-        return [self._evaluate(one) for one in configurations]
-
-    def _evaluate(self, configuration: Configuration) -> RankedConfiguration:
-        try:
-            if self.only_block not in (None, configuration.block):
-                raise InputError("the grid for this block is not known", remedy="give threads = … in place of grid")
-            launch = self.description.read(configuration)
-            fold = self.description.find_further_fold(configuration)
-            # The code knows nothing of a further fold: it is emulated with all its threads, and what they access is folded.
-            unfolded = self.description.read(replace(configuration, fold=self.description.own_fold))
-            probe = probe_launch(_parse(self.ptx, self.name), unfolded, self.budget)
-            refuse_new_faults(probe.faults, self.known_faults)
-            recovered = probe.accesses if fold == _PLAIN else fold_accesses(probe.accesses, fold)
-            shape = find_launch_shape(recovered, launch.block, launch.grid, fold)
-            return _take(configuration, _predict(recovered, shape, self.resources, launch.shared_bytes))
-        except Exception as error:
-            return refuse_configuration(configuration, error)
+        if self.only_block not in (None, configuration.block):
+            raise InputError("the grid for this block is not known", remedy="give threads = … in place of grid")
+        launch = self.description.read(configuration)
+        fold = self.description.find_further_fold(configuration)
+        # The code knows nothing of a further fold: it is emulated with all its threads, and what they access is folded.
+        unfolded = self.description.read(replace(configuration, fold=self.description.own_fold))
+        probe = probe_launch(_parse(self.ptx, self.name), unfolded, self.budget)
+        refuse_new_faults(probe.faults, self.known_faults)
+        recovered = probe.accesses if fold == _PLAIN else fold_accesses(probe.accesses, fold)
+        shape = find_launch_shape(recovered, launch.block, launch.grid, fold)
+        return _take(configuration, _predict(recovered, shape, self.resources, launch.shared_bytes))
 
 
 @lru_cache(maxsize=4)
@@ -218,15 +203,6 @@ def _predict(
         shared_bytes=resources.static_shared_bytes + dynamic_shared_bytes,
         mode=resources.mode,
     )
-
-
-def refuse_configuration(configuration: Configuration, error: Exception) -> RankedConfiguration:
-    """One that does not run says why; so does one that shows a bug of ours, which must not cost the others."""
-    if isinstance(error, GpaError):
-        return RankedConfiguration(configuration=configuration, why_not=str(error))
-    logger.error("evaluating %s failed", configuration, exc_info=error)
-    fault = Problem.from_fault("the evaluation", error)
-    return RankedConfiguration(configuration=configuration, why_not=str(fault))
 
 
 def _take(configuration: Configuration, prediction: VolumePrediction) -> RankedConfiguration:

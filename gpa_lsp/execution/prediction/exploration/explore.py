@@ -1,6 +1,8 @@
 """A space of configurations, evaluated (here, on all cores or on a cluster) and ranked: what is in the journal is not done again."""
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -8,10 +10,12 @@ from msgspec import Struct
 from gpa_lsp.execution.emulator.compiled.core_functions import find_core
 from gpa_lsp.execution.prediction.exploration.journal import Journal
 from gpa_lsp.execution.prediction.exploration.model import Configuration, RankedConfiguration, rank
-from gpa_lsp.foundation.errors import InputError, MissingToolError, ToolError
+from gpa_lsp.foundation.errors import GpaError, InputError, MissingToolError, Problem, ToolError
 from gpa_lsp.foundation.processes.supervision import run_parts
 from gpa_lsp.foundation.prose import Sentence
 from gpa_lsp.foundation.work_time import count_cores, work_time
+
+logger = logging.getLogger(__name__)
 
 Progress = Callable[[int, int], None]  # Told (done, total)
 
@@ -38,8 +42,22 @@ class Exploration(Struct, frozen=True, kw_only=True):
         return next((one for one in self.ranked if one.configuration == configuration), None)
 
 
-# Evaluates a few configurations; it and what it holds can be pickled. It never raises for a configuration, but says why not.
-Evaluate = Callable[[Sequence[Configuration]], list[RankedConfiguration]]
+Evaluate = Callable[[Configuration], RankedConfiguration]  # It and what it holds can be pickled
+
+
+def evaluate_each(evaluate: Evaluate, configurations: Sequence[Configuration]) -> list[RankedConfiguration]:
+    """Evaluate some configurations: one that does not run says why; so does one that shows a bug of ours, which must not cost the others."""
+    found: list[RankedConfiguration] = []
+    for one in configurations:
+        try:
+            found.append(evaluate(one))
+        except GpaError as error:
+            found.append(RankedConfiguration(configuration=one, why_not=str(error)))
+        except Exception as error:
+            logger.exception("evaluating %s failed", one)
+            fault = Problem.from_fault("the evaluation", error)
+            found.append(RankedConfiguration(configuration=one, why_not=str(fault)))
+    return found
 
 
 class Workers(Protocol):
@@ -118,13 +136,13 @@ class LocalWorkers:
         end_s = work_time() + self._here_s
         done = 0
         while done < len(configurations) and (self._count == 1 or work_time() < end_s):
-            yield evaluate([configurations[done]])
+            yield evaluate_each(evaluate, [configurations[done]])
             done += 1
         left = configurations[done:]
         if not left:
             return
         chunks = split(left, self._count)
-        yield from run_parts(evaluate, chunks, count=self._count, title="exploration process")
+        yield from run_parts(partial(evaluate_each, evaluate), chunks, count=self._count, title="exploration process")
 
 
 class DaskWorkers:
@@ -155,7 +173,7 @@ class DaskWorkers:
                 raise InputError(message, place=self._address, remedy="start some with dask worker")
             shared = client.scatter(evaluate, broadcast=True)
             chunks = split(configurations, cores)
-            futures = client.map(_evaluate_there, [shared] * len(chunks), chunks, pure=False)
+            futures = client.map(evaluate_each, [shared] * len(chunks), chunks, pure=False)
             try:
                 for future in self._distributed.as_completed(futures, loop=client.loop):
                     yield self._take(future)
@@ -177,10 +195,6 @@ class DaskWorkers:
             hint = f"{type(error).__name__}: {error}; do its workers have the same version of gpa-lsp?"
             raise ToolError("Dask cluster", hint) from error
         return found
-
-
-def _evaluate_there(evaluate: Evaluate, configurations: Sequence[Configuration]) -> list[RankedConfiguration]:
-    return evaluate(configurations)
 
 
 def _load_distributed() -> Any:

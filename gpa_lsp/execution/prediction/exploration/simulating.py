@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import product
 from math import prod
@@ -36,7 +36,6 @@ from gpa_lsp.execution.prediction.exploration.evaluators import (
     PROBE_BUDGET,
     VariedLaunch,
     probe_launch,
-    refuse_configuration,
     refuse_new_faults,
 )
 from gpa_lsp.execution.prediction.exploration.journal import Subject
@@ -47,9 +46,9 @@ from gpa_lsp.execution.prediction.exploration.subjects import (
     choose_launch,
     make_subject,
     read_launch_text,
-    require_description,
     write_notes,
 )
+from gpa_lsp.execution.prediction.launch_sources import require_description
 from gpa_lsp.execution.prediction.simulation import SimulationSettings, simulate_launch
 from gpa_lsp.execution.prediction.static_source import ExaminedSource, choose_product, examine_for_machine, require_ptx
 from gpa_lsp.execution.simulator.profile_document import DocumentLaunch, make_document
@@ -97,17 +96,8 @@ class SimulatingEvaluator(Struct, frozen=True, kw_only=True):
     # kinds of those of the launch as it is; they say nothing against a configuration
     known_faults: frozenset[FaultKind] = frozenset()
 
-    def __call__(self, configurations: Sequence[Configuration]) -> list[RankedConfiguration]:
+    def __call__(self, configuration: Configuration) -> RankedConfiguration:
         """See :data:`~gpa_lsp.execution.prediction.exploration.explore.Evaluate`."""
-        return [self._evaluate(one) for one in configurations]
-
-    def _evaluate(self, configuration: Configuration) -> RankedConfiguration:
-        try:
-            return self._simulate(configuration)
-        except Exception as error:
-            return refuse_configuration(configuration, error)
-
-    def _simulate(self, configuration: Configuration) -> RankedConfiguration:
         launch = self._read(configuration)
         examined, module = _compile(self.source, write_variant(self.source.path, self.source.text, configuration))
         faults = probe_launch(module, launch, self.budget).faults

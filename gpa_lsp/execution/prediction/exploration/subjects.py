@@ -12,7 +12,7 @@ from gpa_lsp.code.ptx.model import PtxModule
 from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.execution.compiler.model import DEFAULT_SETTINGS, CompileSettings
 from gpa_lsp.execution.launches.launch import LaunchDescription
-from gpa_lsp.execution.launches.read_launches import explain_undescribed, find_launch_file, read_launches
+from gpa_lsp.execution.launches.read_launches import explain_undescribed, read_launches
 from gpa_lsp.execution.prediction.exploration.evaluators import (
     PROBE_BUDGET,
     ExpressionEvaluator,
@@ -29,9 +29,13 @@ from gpa_lsp.execution.prediction.exploration.explore import Evaluate
 from gpa_lsp.execution.prediction.exploration.journal import Subject
 from gpa_lsp.execution.prediction.exploration.model import Configuration
 from gpa_lsp.execution.prediction.fault_answer import note_guesses
-from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
-from gpa_lsp.execution.prediction.predict import choose_launches, list_undescribed, match_launches, name_meant
-from gpa_lsp.execution.prediction.simulation_subjects import miss_kernel
+from gpa_lsp.execution.prediction.launch_sources import (
+    LaunchChoice,
+    choose_launches,
+    miss_kernel,
+    require_description,
+)
+from gpa_lsp.execution.prediction.predict import list_undescribed, match_launches, name_kernel, name_meant
 from gpa_lsp.execution.prediction.static_source import (
     ExaminedSource,
     SourceStatics,
@@ -156,18 +160,6 @@ def write_notes(examined: ExaminedSource) -> tuple[Sentence, ...]:
     return tuple(say("{note}.", note=one) for one in examined.notes)
 
 
-def require_description(path: Path, launches_path: Path | None) -> Path:
-    """The file that describes launches of a source.
-
-    Raises:
-        InputError: there is none.
-    """
-    described = launches_path or find_launch_file(path)
-    if described is None:
-        raise explain_undescribed(path)
-    return described
-
-
 def _require_device(statics: SourceStatics, path: Path, machine: str | None, mode: VolumeMode) -> VolumeDevice:
     device = choose_volume_device(choose_product(machine, statics.unit.compute_capability), mode)
     if isinstance(device, Problem):
@@ -209,7 +201,7 @@ def choose_launch(
         names = [shorten_name(name) for name in list_undescribed(module, (), meant)]
         every = [one.name for one in module.entries]
         raise explain_undescribed(source, names, path) if names else miss_kernel(kernel or "", every, source)
-    (one,) = choose_launches(found, LaunchChoice(number=number, is_single=True), path)
+    (one,) = choose_launches(found, LaunchChoice(number=number, is_single=True), path, name_kernel)
     description = VariedLaunch(text=text, path=path, number=launches.index(one.launch), own_fold=find_fold(one.launch))
     return ChosenLaunch(launch=one.launch, mangled=one.function.name, description=description)
 

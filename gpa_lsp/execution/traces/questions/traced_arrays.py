@@ -17,12 +17,7 @@ def _answer(analyses: TraceAnalyses) -> Answer:
     title = f"Arrays ({analyses.origin})"
     arrays = list_array_facts(analyses)
     if not arrays:
-        return Answer(
-            analysis=_NAME,
-            title=title,
-            summary=deny("access no array", is_complete=analyses.is_complete),
-            is_known=False,
-        )
+        return deny(_NAME, title, "access no array", is_complete=analyses.is_complete)
     whole = max(1, sum(one.sectors for one in arrays))
     first = arrays[0]
     return Answer(

@@ -29,12 +29,7 @@ def _answer(analyses: TraceAnalyses) -> Answer:
     title = f"Bank conflicts ({analyses.origin})"
     banks = sorted(analyses.banks, key=lambda one: (-one.excess_wavefronts, -one.wavefronts, one.instruction))
     if not banks:
-        return Answer(
-            analysis=_NAME,
-            title=title,
-            summary=deny("do not access shared memory", is_complete=analyses.is_complete),
-            is_known=False,
-        )
+        return deny(_NAME, title, "do not access shared memory", is_complete=analyses.is_complete)
     taken, ideal = sum(one.wavefronts for one in banks), sum(one.ideal_wavefronts for one in banks)
     requests = sum(one.requests for one in banks)
     return Answer(

@@ -25,12 +25,7 @@ def _answer(analyses: TraceAnalyses) -> Answer:
     title = f"Branch divergence ({analyses.origin})"
     found = analyses.branches
     if not found.executions and not found.entries:
-        return Answer(
-            analysis=_NAME,
-            title=title,
-            summary=deny("execute no conditional branch", is_complete=analyses.is_complete),
-            is_known=False,
-        )
+        return deny(_NAME, title, "execute no conditional branch", is_complete=analyses.is_complete)
     lanes = (
         NOTHING
         if found.lane_ratio is None

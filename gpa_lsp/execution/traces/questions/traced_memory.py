@@ -27,12 +27,7 @@ def _answer(analyses: TraceAnalyses) -> Answer:
     title = f"Memory divergence ({analyses.origin})"
     lines = list_path_accesses(analyses)
     if not lines:
-        return Answer(
-            analysis=_NAME,
-            title=title,
-            summary=deny("do not access global memory", is_complete=analyses.is_complete),
-            is_known=False,
-        )
+        return deny(_NAME, title, "do not access global memory", is_complete=analyses.is_complete)
     return Answer(
         analysis=_NAME,
         title=title,

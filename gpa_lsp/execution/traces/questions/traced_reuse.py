@@ -18,12 +18,7 @@ def _answer(analyses: TraceAnalyses) -> Answer:
     title = f"Reuse distance ({analyses.origin})"
     lines = analyses.block_lines
     if not lines.total.references:
-        return Answer(
-            analysis=_NAME,
-            title=title,
-            summary=deny("do not access global memory", is_complete=analyses.is_complete),
-            is_known=False,
-        )
+        return deny(_NAME, title, "do not access global memory", is_complete=analyses.is_complete)
     mean = lines.total.mean_distance
     between = (
         NOTHING
