@@ -58,7 +58,7 @@ def _bind_load(binder: Binder) -> None:
     def move(fragment: Fragment, place: Place) -> None:
         views, index, allowed, _ = place
         for view, slot in zip(views, slots, strict=True):
-            value = view[index] if type(index) is int else view.take(index, mode="wrap")
+            value = view.take(index, mode="wrap")
             if allowed is not None:
                 value = np.where(allowed, value, fragment.registers[slot])
             fragment.registers[slot] = value
@@ -154,7 +154,7 @@ def _bind_function(binder: Binder, function: AtomicFunction, operands: tuple[Ope
             found = np.zeros(every, view.dtype)
             given = [np.broadcast_to(read_as(fragment, one[element], view.dtype), every) for one in sources]
             for lane in lanes.tolist():
-                at = index if type(index) is int else index[lane]
+                at = index[lane]
                 found[lane] = view[at]
                 view[at] = function.evaluate(view[at], *(one[lane] for one in given))
             if slots:

@@ -11,8 +11,8 @@ from gpa_lsp.execution.emulator.engine.values import Value
 Place = tuple[tuple[Value, ...], Any, Value, Value]
 """Views, index, mask, bad lanes.
 
-The views are arrays of the access's element type, one per element of a vector; ``view[index]`` is the element of each lane. The index is an
-``int`` when all lanes go to one address, else int64[n], valid (but meaningless) for lanes outside the mask. The mask, bool[n] or None for all
+The views are arrays of the access's element type, one per element of a vector; ``view[index]`` is the element of each lane. The index, int64[n],
+is valid (but meaningless) for lanes outside the mask. The mask, bool[n] or None for all
 lanes, has the lanes that may access; the bad ones, bool[n] or None for none, wanted to and cannot: they read zero and store nothing."""
 
 

@@ -221,12 +221,8 @@ class Arena:
         return place
 
     def _resolve(self, access: Access, warps: WarpSet, address: Value, mask: Value) -> Place:
+        address = np.broadcast_to(address, (warps.lanes,))
         offset = address - access.guess_base
-        if not offset.ndim:
-            single = int(offset)
-            if single <= access.guess_last and not single & access.align_mask:
-                return access.guess_views, single >> access.shift, mask, None
-            return self._resolve_uniform(access, warps, int(address), mask)
         if mask is not None:
             offset = np.where(mask, offset, _ZERO)
         bits = int(np.bitwise_or.reduce(offset))
@@ -243,22 +239,10 @@ class Arena:
         inside = (address - self._bases[region]).view(I64) < self._lasts[region]
         return (region >= 0) & inside & (self._is_fixed[region] == fixed)
 
-    def _resolve_uniform(self, access: Access, warps: WarpSet, address: int, mask: Value) -> Place:
-        found = self._find_regions(access, np.array([address], np.uint64) + access.wide_offset)
-        if found[1][0]:
-            self._guess(access, int(found[0][0]))
-            return access.guess_views, (address - int(access.guess_base)) % (1 << 64) >> access.shift, mask, None
-        lanes = np.arange(warps.lanes) if mask is None else np.flatnonzero(mask)
-        addresses = np.full(len(lanes), address % (1 << 64), np.uint64) + access.wide_offset
-        self._report(access, warps, lanes, addresses, np.repeat(found[0], len(lanes)))
-        everyone = np.zeros(warps.lanes, np.bool_)
-        everyone[lanes] = True
-        return self._all_views(access), 0, np.zeros(warps.lanes, np.bool_), everyone
-
     def _resolve_any(self, access: Access, warps: WarpSet, address: Value, mask: Value) -> Place:
         lanes = np.arange(warps.lanes) if mask is None else np.flatnonzero(mask)
         if len(lanes) == 0:
-            return self._all_views(access), 0, np.zeros(warps.lanes, np.bool_), None
+            return self._all_views(access), np.zeros(warps.lanes, np.int64), np.zeros(warps.lanes, np.bool_), None
         addresses = address[lanes] + access.wide_offset
         region, good = self._find_regions(access, addresses)
         bad = None

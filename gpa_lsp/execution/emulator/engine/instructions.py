@@ -107,7 +107,7 @@ def _bind_transfer(
         ((_, (views, index, allowed, bad)),) = resolve_load(fragment, address, wanted)
         if tracer is not None:
             tracer.record(load, fragment, Space.GLOBAL, address, allowed if bad is None else allowed | bad)
-        values = [view[index] if type(index) is int else view.take(index, mode="wrap") for view in views]
+        values = [view.take(index, mode="wrap") for view in views]
         if allowed is not None:
             values = [np.where(allowed, value, np.uint32(0)) for value in values]
         if bytes_kept is not None:
@@ -321,7 +321,7 @@ class _MatrixMove(ColumnRecord, frozen=True, kw_only=True):
             for space, place in piece.resolve(fragment, addresses, mask):
                 self._observe(fragment, piece, space, place, base)
                 views, index, allowed, _ = place
-                value = views[0][index] if type(index) is int else views[0].take(index, mode="wrap")
+                value = views[0].take(index, mode="wrap")
                 if allowed is not None:
                     value = np.where(allowed, value, piece.access.dtype.type(0))
                 out[where.register] |= np.asarray(value).astype(dtype) << dtype.type(where.shift_bits)

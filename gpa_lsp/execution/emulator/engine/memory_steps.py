@@ -116,7 +116,7 @@ def _bind_wait(binder: Binder, *, has_parity: bool) -> None:
     def step(fragment: Fragment) -> None:
         done: Value = np.bool_(False)
         for _, (views, index, _, _) in resolve(fragment, find(fragment), narrow_mask(fragment, guard)):
-            word = views[0][index] if type(index) is int else views[0].take(index, mode="wrap")
+            word = views[0].take(index, mode="wrap")
             phase = word >> np.uint64(_PHASE_SHIFT)
             given = read_as(fragment, token, kind.storage_dtype)
             asked = (given & given.dtype.type(1)).astype(np.uint64) if has_parity else given >> np.uint64(_PHASE_SHIFT)
@@ -197,25 +197,17 @@ def _bind_access(
     binder.steps.append(step)
 
 
-def store_lanes(view: Value, index: "Value | int", value: Value, mask: Value) -> None:
+def store_lanes(view: Value, index: Value, value: Value, mask: Value) -> None:
     """Store what lanes hold; the highest lane wins.
 
     Args:
-        index: int64[n], or an int for all.
+        index: int64[n].
         mask: bool[n]; None for all.
     """
-    if type(index) is int:
-        if mask is None:
-            view[index] = value[-1] if value.ndim else value
-            return
-        lanes = np.flatnonzero(mask)
-        if len(lanes):
-            view[index] = value[lanes[-1]] if value.ndim else value
-        return
     if mask is None:
         view[index] = value
         return
-    view[index[mask]] = value[mask] if value.ndim else value  # type: ignore[index]
+    view[index[mask]] = value[mask] if value.ndim else value
 
 
 STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})

@@ -148,14 +148,9 @@ class BatchMemory:
         base, size_bytes, space = area.base, area.size_bytes, area.space
         views = self._views_of(space, access)
         last = size_bytes - access.bytes
-        was_uniform = not address.ndim
-        if was_uniform:
-            single = (int(address) + access.offset_bytes) % (1 << 32)
-            if single <= last and not single & access.align_mask:
-                index = base + np.int64(single >> access.shift)
-                return views, index if index.ndim else int(index), mask, None
-            address = np.full(warps.lanes, single, np.uint32)
-        if access.offset_bytes and not was_uniform:
+        if not address.ndim:
+            address = np.full(warps.lanes, (int(address) + access.offset_bytes) % (1 << 32), np.uint32)
+        elif access.offset_bytes:
             address = address + address.dtype.type(access.offset_bytes % (1 << 8 * address.dtype.itemsize))
         checked = address if mask is None else np.where(mask, address, address.dtype.type(0))
         bits = int(np.bitwise_or.reduce(checked))
@@ -163,7 +158,7 @@ class BatchMemory:
         if last < 0 or bits & access.align_mask or (bits > last and int(checked.max()) > last):
             mask, bad = self._find_bad(access, warps, address, mask, area)
             if last < 0:
-                return views, 0, mask, bad
+                return views, np.zeros(warps.lanes, np.int64), mask, bad
             checked = np.where(mask, address, address.dtype.type(0))
         index = checked.astype(np.int64)
         if access.shift:

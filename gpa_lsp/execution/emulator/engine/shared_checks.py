@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct
 
 from gpa_lsp.execution.emulator.engine.accesses import Access
 from gpa_lsp.execution.emulator.engine.faults import FaultLog
@@ -22,18 +21,6 @@ _THREAD_BITS = 10
 _TIME_SHIFT = _THREAD_SHIFT + _THREAD_BITS
 _THREAD_MASK = (1 << _THREAD_BITS) - 1
 _INSTRUCTION_MASK = (1 << _INSTRUCTION_BITS) - 1
-
-
-_MOST_LATER = 32
-
-
-class _Reads(Struct):
-    """A load of some lanes: stamp without thread, warp set, units and mask."""
-
-    stamp: np.int64
-    warps: WarpSet
-    unit: Any
-    mask: Value
 
 
 class SharedChecks:
@@ -71,7 +58,6 @@ class SharedChecks:
         self._has_writes = False  # since all blocks passed a barrier together
         self._has_reads = False
         self._has_losers = False
-        self._later: list[_Reads] = []
 
     @property
     def unit_shift(self) -> int:
@@ -93,8 +79,7 @@ class SharedChecks:
         }
 
     def tell(self) -> tuple[int, ...]:
-        """Everything beside the shadows, for who goes on with them; nothing is put off any more."""
-        self._note_later()
+        """Everything beside the shadows, for who goes on with them."""
         return (
             self._time,
             self._unwritten,
@@ -120,7 +105,6 @@ class SharedChecks:
         if slots is None or slots.all():
             self._block_since[:] = now
             self._has_writes = self._has_reads = self._has_losers = False
-            self._later.clear()
         else:
             self._block_since[slots] = now
         self._oldest = int(self._block_since.min())
@@ -138,33 +122,28 @@ class SharedChecks:
         """A load is about to happen.
 
         Args:
-            index: in elements of the access; int64[n], or an int.
+            index: int64[n], in elements of the access.
             mask: bool[n]; None for all.
         """
         if mask is not None and not mask.any():
             return
-        for unit in self._list_units(access, fragment, index):
+        for unit in self._list_units(access, index):
             if self._unwritten:
                 self._check_written(access, fragment, unit, mask)
-            reads = _Reads(self._next_stamp(access), fragment.warps, unit, mask)
-            if not self._has_writes:
-                # Nobody wrote since the last barrier, so nobody can race with this read but a write that is still to come.
-                self._later.append(reads)
-                if len(self._later) >= _MOST_LATER:
-                    self._note_later()
-                continue
-            for shadow in (self._writes, self._losers) if self._has_losers else (self._writes,):
+            shadows = [self._writes] if self._has_writes else []
+            if self._has_losers and shadows:
+                shadows.append(self._losers)
+            for shadow in shadows:
                 found = shadow.take(unit, mode="wrap")
                 if self._is_recent(found, mask):
                     self._compare(access, fragment, found, mask, is_write=False)
-            self._note_reads(reads)
+            self._note_reads(self._next_stamp(access), fragment.warps, unit, mask)
 
     def check_store(self, access: Access, fragment: Fragment, index: Any, mask: Value) -> None:
         """A store or atomic access is about to happen, see :meth:`check_load`."""
         if mask is not None and not mask.any():
             return
-        self._note_later()
-        for unit in self._list_units(access, fragment, index):
+        for unit in self._list_units(access, index):
             shadows = [self._writes] if self._has_writes else []
             if self._has_losers:
                 shadows.append(self._losers)
@@ -201,8 +180,8 @@ class SharedChecks:
         self, access: Access, fragment: Fragment, index: Any, mask: Value, *, views: Any, values: list[Value]
     ) -> None:
         """A store happened: lanes that stored something else than what is there now lost a race within one instruction."""
-        if type(index) is int:
-            index = np.full(fragment.warps.lanes, index, np.int64)
+        if mask is not None and not mask.any():
+            return
         for view, value in zip(views, values, strict=True):
             lost = view.take(index, mode="wrap") != value
             if value.dtype.kind == "f":
@@ -219,10 +198,8 @@ class SharedChecks:
             for kind, chosen in ((FaultKind.SHARED_RACE, lanes[~within]), (FaultKind.WARP_RACE, lanes[within])):
                 self._faults.add_lanes(kind, message, fragment.warps, chosen, instruction=static, other=static)
 
-    def _list_units(self, access: Access, fragment: Fragment, index: Any) -> list[Any]:
+    def _list_units(self, access: Access, index: Any) -> list[Any]:
         """Units each lane touches, one array after the other."""
-        if type(index) is int:
-            index = np.full(fragment.warps.lanes, index, np.int64)
         count = max(access.bytes >> self._shift, 1)
         first = self._unit_of(access, index)
         return [first if place == 0 else first + place for place in range(count)]
@@ -252,15 +229,8 @@ class SharedChecks:
             FaultKind.UNINITIALISED, message, fragment.warps, np.flatnonzero(nothing), instruction=access.instruction
         )
 
-    def _note_later(self) -> None:
-        """Write down the reads that were put off."""
-        for reads in self._later:
-            self._note_reads(reads)
-        self._later.clear()
-
-    def _note_reads(self, reads: "_Reads") -> None:
-        unit, mask, warps = reads.unit, reads.mask, reads.warps
-        stamps = warps.column("stamp") + reads.stamp
+    def _note_reads(self, stamp: np.int64, warps: WarpSet, unit: Any, mask: Value) -> None:
+        stamps = warps.column("stamp") + stamp
         before = self._reads.take(unit, mode="wrap")
         since = self._oldest if self._in_step else np.repeat(self._block_since[warps.slots()], 32)
         fresh = (before < since) | (before == 0)

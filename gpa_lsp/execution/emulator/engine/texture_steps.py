@@ -261,8 +261,7 @@ class _Surface(Struct, frozen=True, kw_only=True):
         out = [np.zeros(fragment.warps.lanes, self.access.dtype) for _ in self.slots]
         for views, index, allowed in self._resolve(fragment):
             for value, view in zip(out, views, strict=True):
-                found = view[index] if type(index) is int else view.take(index, mode="wrap")
-                np.copyto(value, found, where=allowed)
+                np.copyto(value, view.take(index, mode="wrap"), where=allowed)
         for slot, value in zip(self.slots, out, strict=True):
             fragment.registers[slot] = value
 
