@@ -1,45 +1,14 @@
-"""What answers about a document are made of where the protocol has no type for it, or knows less: actions, jumps, marks.
+"""What answers about a document are made of where the protocol has no type for it: jumps, marks.
 
 All else is of the protocol's own types (lsprotocol). Lines count from 0 there and columns in the code units that the client chose, because that is
 how editors ask and are answered. :mod:`~gpa_lsp.editor.lines.positions` is the only place that counts them; everywhere else a line is 1-based, and
 a column does not exist.
 """
 
-from collections.abc import Mapping, Sequence
 from enum import Enum
 
-from lsprotocol.types import Command, Location, TextEdit
+from lsprotocol.types import Location
 from msgspec import Struct
-
-
-class ActionKind(Enum):
-    """What an action is; the values are the names editors know kinds of actions by, a hierarchy by dots."""
-
-    QUICK_FIX = "quickfix"
-    REWRITE = "refactor.rewrite"
-    WAY = ""  # It changes nothing: it leads somewhere
-
-
-class Verification(Struct, frozen=True, kw_only=True):
-    """What is known of an action before it is taken."""
-
-    key: str  # by which the client asks for more
-    state: str  # of :class:`~gpa_lsp.report.fixes.results.FixState`
-    title: str  # of the action, without anything else
-    sentences: tuple[str, ...]  # what is known
-    is_doubtful: bool  # nobody should take it without having read them
-
-
-class Action(Struct, frozen=True, kw_only=True):
-    """What can be done about some lines."""
-
-    title: str  # what it is called where it is offered
-    kind: ActionKind  # what it is
-    # of documents, by URI; None for one that runs a command, and where they come later
-    edits: Mapping[str, Sequence[TextEdit]] | None = None
-    command: Command | None = None  # what it runs; None for one that edits
-    is_preferred: bool = False  # nobody would choose another one
-    verification: Verification | None = None  # what is known of it; None where nothing is tried
 
 
 class Jump(Struct, frozen=True, kw_only=True):

@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from lsprotocol.types import Command, DiagnosticSeverity, TextEdit
+from lsprotocol.types import CodeAction, Command, DiagnosticSeverity, TextEdit
 from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.diagnosis.analyses.access import REMEDIES, Pattern
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.kernel_page import MOST_LENS_CHARS
-from gpa_lsp.editor.model import Action, ActionKind
 from gpa_lsp.editor.predicted.results import PredictedProblem, PredictedResult
 from gpa_lsp.editor.predicted.view import make_state
 from gpa_lsp.editor.protocol.safe_markdown import defuse
@@ -57,8 +56,8 @@ def lenses(seen: DocumentView) -> list[tuple[int, Command]]:
     return [(lens.range.start.line, lens.command) for lens in list_lenses(seen)]
 
 
-def actions(seen: DocumentView, line: int) -> list[Action]:
-    return list_actions(seen, line, line, lambda kind: kind is ActionKind.REWRITE, NoVerifier())
+def actions(seen: DocumentView, line: int) -> list[CodeAction]:
+    return list_actions(seen, line, line, lambda kind: kind == "refactor.rewrite", NoVerifier())
 
 
 def test_a_save_that_was_not_simulated_says_so_where_the_numbers_would_be() -> None:
@@ -298,15 +297,15 @@ def test_a_block_worth_a_try_is_one_edit_of_the_description() -> None:
     state = make_state(RESULT, (TRIAL,))
     (action,) = actions(view(state), 5)
     assert action.title == "Try block 128: predicted −31 % DRAM traffic, 1.25× as fast"
-    assert action.edits is not None
-    ((uri, (edit,)),) = action.edits.items()
+    assert action.edit is not None and action.edit.changes is not None
+    ((uri, (edit,)),) = action.edit.changes.items()
     assert uri == DESCRIPTION.as_uri()
     assert apply_edit(TOML, edit) == TOML.replace("64", "128")
     assert actions(view(state), 1) == []
     moved = f"# more\n{TOML}"
     (there,) = actions(view(state, moved, path=DESCRIPTION), 4)
-    assert there.edits is not None
-    assert apply_edit(moved, there.edits[DESCRIPTION.as_uri()][0]) == moved.replace("64", "128")
+    assert there.edit is not None and there.edit.changes is not None
+    assert apply_edit(moved, there.edit.changes[DESCRIPTION.as_uri()][0]) == moved.replace("64", "128")
 
 
 def apply_edit(text: str, edit: TextEdit) -> str:

@@ -8,10 +8,9 @@ from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.rewrites.model import TextEdit, TextPlace
 from gpa_lsp.editor.jobs.fix_worker import do_job
-from gpa_lsp.editor.late_imports import make_fix_jobs
-from gpa_lsp.editor.source.actions import make_fix_action
+from gpa_lsp.editor.source.actions import Annotations, make_fix_action
 from gpa_lsp.editor.source.fixes import OfferedFix, find_fixes
-from gpa_lsp.report.fixes.jobs import move_line
+from gpa_lsp.report.fixes.jobs import make_fix_job, move_line
 from gpa_lsp.report.fixes.results import (
     PENDING,
     UNKNOWN,
@@ -189,8 +188,15 @@ def offer(verdict: FixVerdict) -> OfferedFix:
 def test_the_job_of_a_fix_looks_at_the_lines_of_its_advice() -> None:
     offered = offer(PENDING)
     report = offered.fix.shown.kernel.report
-    (job,) = make_fix_jobs(
-        [offered.fix], path="/project/relax.cu", text=SOURCE, roots=(), architecture=None, limit_s=1.0
+    job = make_fix_job(
+        report,
+        offered.fix.rewrite.edits,
+        path="/project/relax.cu",
+        text=SOURCE,
+        lines=offered.fix.lines,
+        roots=(),
+        architecture=None,
+        limit_s=1.0,
     )
     assert job.edited == SOURCE.replace("unroll 1", "unroll 4")
     assert job.lines[:2] == (4, 5) and job.edited_lines == job.lines
@@ -220,9 +226,10 @@ def test_a_title_says_what_is_known(verdict: FixVerdict, title: str) -> None:
     action = make_fix_action(offer(verdict))
     assert action.title == title
     is_fine = verdict.state not in (FixState.SAME, FixState.FAILED)
-    assert action.is_preferred is is_fine
-    assert action.verification is not None and action.verification.is_doubtful is (verdict.state is FixState.FAILED)
-    assert make_fix_action(offer(verdict), has_edits=False).edits is None
+    assert bool(action.is_preferred) is is_fine
+    annotated = make_fix_action(offer(verdict), Annotations.DOUBTS).edit
+    assert annotated is not None and (annotated.changes is None) is (verdict.state is FixState.FAILED)
+    assert make_fix_action(offer(verdict), has_edits=False).edit is None
 
 
 def test_lines_behind_an_edit_move_and_those_before_it_stay() -> None:

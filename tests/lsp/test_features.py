@@ -317,3 +317,12 @@ def list_choices(kind: Any) -> set[tuple[Any, ...]]:
         (get_origin(one), *map(frozenset, map(list_choices, get_args(one)))) if get_args(one) else (one,)
         for one in members
     }
+
+
+def test_the_legend_names_every_colour() -> None:
+    from gpa_lsp.editor.protocol.features.text_document_semantic_tokens_full import FEATURE
+
+    standard = {one.value for one in types.SemanticTokenTypes} | {"label"}
+    assert set(FEATURE.options.token_types) <= standard
+    own = {"hot", "warm"}
+    assert set(FEATURE.options.token_modifiers) - own <= {one.value for one in types.SemanticTokenModifiers}

@@ -13,7 +13,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from gpa_lsp.editor.jobs.background_job import BackgroundJob, find_description, is_description, read_description
-from gpa_lsp.editor.late_imports import warm_up_predictions
 from gpa_lsp.editor.predicted.results import PredictedJob, PredictedResult, TrialsJob, TrialsResult
 from gpa_lsp.editor.predicted.view import PredictedState, make_state
 from gpa_lsp.editor.static.results import StaticResult
@@ -152,7 +151,7 @@ class Predictions(BackgroundJob[str, PredictedJob]):
         result: PredictedResult | None = PredictedResult(job=job)
         if job.launches_text:
             work = self.do(job, limit_s=job.most_s, title=f"Emulating {job.path.name}")
-            result, _ = await asyncio.gather(work, call_in_thread(warm_up_predictions))
+            result, _ = await asyncio.gather(work, call_in_thread(_warm_up))
         if result is None or key not in self._stamps or not self.may_run:
             return
         if result.failure or result.has_failed:  # what was known stays
@@ -178,3 +177,8 @@ class Predictions(BackgroundJob[str, PredictedJob]):
     def _put(self, source: str, state: PredictedState | None) -> None:
         for path in (source, find_description(source)):
             self.site.documents.note(path, predicted=state)
+
+
+def _warm_up() -> None:
+    """Import what a prediction is unpickled into, while it is being made."""
+    from gpa_lsp.execution.traces import line_facts, words  # noqa: F401

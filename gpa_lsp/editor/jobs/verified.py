@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.jobs.background_job import BackgroundJob, Site, find_description, read_description
-from gpa_lsp.editor.late_imports import make_fix_jobs
 from gpa_lsp.editor.source.fixes import Fix, OfferedFix, list_promised
 from gpa_lsp.foundation.processes.supervision import WorkerKind
 from gpa_lsp.report.fixes.results import (
@@ -100,13 +99,20 @@ class VerifiedFixes(BackgroundJob[_Question, FixJob]):
                 self.offer(view, fixes)
 
     def _make_jobs(self, view: DocumentView, fixes: Sequence[Fix]) -> tuple[FixJob, ...]:
-        return make_fix_jobs(
-            fixes,
-            path=view.local_path,
-            text=view.text,
-            roots=self.scope.real_roots,
-            architecture=self.settings.static_architecture,
-            limit_s=self.settings.static_timeout_s,
+        from gpa_lsp.report.fixes.jobs import make_fix_job  # needs tree-sitter, which a start must not wait for
+
+        return tuple(
+            make_fix_job(
+                fix.shown.kernel.report,
+                fix.rewrite.edits,
+                path=view.local_path,
+                text=view.text,
+                lines=fix.lines,
+                roots=self.scope.real_roots,
+                architecture=self.settings.static_architecture,
+                limit_s=self.settings.static_timeout_s,
+            )
+            for fix in fixes
         )
 
     def find_verdicts(self, view: DocumentView, fixes: Sequence[Fix]) -> list[FixVerdict]:

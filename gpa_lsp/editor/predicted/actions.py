@@ -3,20 +3,19 @@
 from collections.abc import Iterator
 from urllib.parse import quote
 
-from lsprotocol.types import Command, Position, Range, TextEdit
+from lsprotocol.types import CodeAction, CodeActionKind, Command, Position, Range, TextEdit, WorkspaceEdit
 from msgspec import Struct
 
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.lines.anchors import find_definitions
 from gpa_lsp.editor.lines.positions import Positions
-from gpa_lsp.editor.model import Action, ActionKind
 from gpa_lsp.editor.predicted.results import PredictedTrial
 from gpa_lsp.kernel.names import shorten_name
 
 _LONGEST_HEAD = 20
 
 
-def list_trial_actions(view: DocumentView, first: int, last: int) -> Iterator[Action]:
+def list_trial_actions(view: DocumentView, first: int, last: int) -> Iterator[CodeAction]:
     """The blocks worth a try of the kernels that some lines (1-based) belong to; of the launches there in a description."""
     predicted = view.predicted
     if predicted is None:
@@ -43,7 +42,7 @@ def _find_head_end(view: DocumentView, line: int) -> int:
     return next((line + after for after, text in enumerate(head) if "{" in text), line)
 
 
-def _offer_trial(view: DocumentView, line: int, trial: PredictedTrial, *, is_source: bool) -> Action:
+def _offer_trial(view: DocumentView, line: int, trial: PredictedTrial, *, is_source: bool) -> CodeAction:
     if is_source:
         span = Positions(lines=(trial.old,), units=view.positions.units).find_span(1, trial.start, trial.end)
         start = Position(line=trial.line - 1, character=span.start.character)
@@ -51,10 +50,10 @@ def _offer_trial(view: DocumentView, line: int, trial: PredictedTrial, *, is_sou
         span, uri = Range(start=start, end=end), find_description_uri(view)
     else:
         span, uri = view.positions.find_span(line, trial.start, trial.end), view.uri
-    return Action(
+    return CodeAction(
         title=f"{trial.words[0].upper()}{trial.words[1:]}",
-        kind=ActionKind.REWRITE,
-        edits={uri: (TextEdit(range=span, new_text=trial.new),)},
+        kind=CodeActionKind.RefactorRewrite,
+        edit=WorkspaceEdit(changes={uri: (TextEdit(range=span, new_text=trial.new),)}),
     )
 
 
@@ -75,7 +74,7 @@ def _write_title(name: str) -> str:
     return f"Describe a launch of {name}"
 
 
-def list_description_actions(view: DocumentView, first: int, last: int) -> Iterator[Action]:
+def list_description_actions(view: DocumentView, first: int, last: int) -> Iterator[CodeAction]:
     """For each kernel whose head is among some lines and that has no described launch, a way to begin one."""
     predicted = view.predicted
     if predicted is None or not predicted.is_source:
@@ -86,7 +85,7 @@ def list_description_actions(view: DocumentView, first: int, last: int) -> Itera
         if is_wanted and first <= head.end and last >= head.line:
             title = _write_title(shorten_name(head.name))
             command = Command(title=title, command="gpaLsp.describeLaunch", arguments=(view.uri, head.mangled_name))
-            yield Action(title=title, kind=ActionKind.REWRITE, command=command)
+            yield CodeAction(title=title, kind=CodeActionKind.RefactorRewrite, command=command)
 
 
 class KernelHead(Struct, frozen=True, kw_only=True):

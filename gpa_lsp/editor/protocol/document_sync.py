@@ -12,8 +12,8 @@ from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.documents import Documents
 from gpa_lsp.editor.jobs.every_job import Jobs
 from gpa_lsp.editor.protocol.features import PushFeature
-from gpa_lsp.editor.protocol.protocol_types import read_path
 from gpa_lsp.editor.protocol.safe_markdown import make_shown
+from gpa_lsp.editor.protocol.wire import read_path
 from gpa_lsp.editor.sass.library import SassDocuments, SassView, is_sass_uri
 
 _PUSH_DELAY_S = 0.3  # After the last keystroke; the client moves what it has by itself until then

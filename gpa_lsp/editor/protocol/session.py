@@ -16,7 +16,6 @@ from gpa_lsp.editor.documents import Documents
 from gpa_lsp.editor.jobs.background_job import Site
 from gpa_lsp.editor.jobs.every_job import Jobs
 from gpa_lsp.editor.jobs.verified import VerifiedFixes
-from gpa_lsp.editor.late_imports import build_sass, warm_up
 from gpa_lsp.editor.lines.places import PlaceFinder
 from gpa_lsp.editor.lines.positions import UnitCounter
 from gpa_lsp.editor.metrics import USUAL, LineMetric, find_metric
@@ -31,14 +30,13 @@ from gpa_lsp.editor.protocol.measure_on_save import Measuring
 from gpa_lsp.editor.protocol.measuring_client import MeasuringClient, watch_measured
 from gpa_lsp.editor.protocol.pages import Pages
 from gpa_lsp.editor.protocol.past import pin_kernels
-from gpa_lsp.editor.protocol.protocol_types import read_path
 from gpa_lsp.editor.protocol.registrations import LateRegistrations, withdraw
 from gpa_lsp.editor.protocol.source_doubts import SourceDoubts
 from gpa_lsp.editor.protocol.status import READING, RECORDING, Status
-from gpa_lsp.editor.protocol.wire import Protocol
-from gpa_lsp.editor.sass.library import SCHEME, SassDocuments, is_sass_uri
+from gpa_lsp.editor.protocol.wire import Protocol, read_path
+from gpa_lsp.editor.sass.library import SCHEME, SassDocument, SassDocuments, is_sass_uri
 from gpa_lsp.editor.settings import HeldSettings, Settings, UnverifiedChoice
-from gpa_lsp.editor.snapshot import MeasuredKernel, Snapshot
+from gpa_lsp.editor.snapshot import MeasuredKernel, Snapshot, VisibleKernel
 from gpa_lsp.editor.source.fixes import OfferedFix, list_tried
 from gpa_lsp.editor.threads import call_in_thread
 from gpa_lsp.foundation.errors import GpaError
@@ -110,7 +108,7 @@ class Session:
         self.units = units
         self.documents = Documents(units=units, abilities=self.abilities, watcher=watcher)
         """What is open."""
-        self.sass = SassDocuments(build_sass, units, has_links=self.abilities.links)
+        self.sass = SassDocuments(_build_sass, units, has_links=self.abilities.links)
         """The SASS documents."""
         self.pages = Pages(self.client, is_left_to_client=self.abilities.pages)
         """The report as a page."""
@@ -163,7 +161,7 @@ class Session:
         self._configure()
         self._is_configured.set()
         self.client.start(self._registrations.update(self._held.current, self.abilities))
-        self.client.start(call_in_thread(warm_up))
+        self.client.start(call_in_thread(_warm_up))
         self._loading = asyncio.get_running_loop().create_task(self.loader.run())
 
     async def shut_down(self, params: None) -> None:
@@ -418,6 +416,21 @@ class Session:
             return 0
         await self.loader.look_back()
         return count
+
+
+def _build_sass(uri: str, shown: VisibleKernel, columns: Sequence[str] | None) -> SassDocument:
+    from gpa_lsp.editor.sass.document import build_document  # needs numpy, which a start must not wait for
+
+    return build_document(uri, shown, columns)
+
+
+def _warm_up() -> None:
+    """Import and read what the first answers need while the first results are being made."""
+    from gpa_lsp.code.binary.opcodes import describe_words
+    from gpa_lsp.document import markdown, roofline_picture, roofline_text, stall_picture  # noqa: F401
+    from gpa_lsp.editor.source import actions  # noqa: F401
+
+    describe_words("LDG")  # reads them all
 
 
 def _may_leave_edits(client: Client) -> bool:

@@ -1,6 +1,6 @@
 """pygls, mended: what it leaves unanswered is answered, edits are ours to apply, and a client that does not read does not stop the server.
 
-With :mod:`gpa_lsp.editor.protocol.protocol_types` the only module that speaks pygls.
+The only module that speaks pygls.
 """
 
 import io
@@ -21,8 +21,7 @@ from pygls.exceptions import JsonRpcException, JsonRpcInternalError, JsonRpcInva
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, default_converter, lsp_method
 from pygls.protocol.json_rpc import JsonRPCResponseMessage
-
-from gpa_lsp.editor.protocol.protocol_types import read_path
+from pygls.uris import to_fs_path
 
 logger = logging.getLogger(__name__)
 
@@ -444,3 +443,26 @@ def find_request_id(body: bytes) -> int | str | None:
     if re.fullmatch(rb"-?\d{1,15}", found):
         return int(found)
     return found[1:-1].decode(errors="replace") if found.startswith(b'"') and b"\\" not in found else None
+
+
+_LOCAL_HOST = "//localhost/"
+
+
+def read_path(uri: str) -> str | None:
+    """The absolute path of a ``file:`` URI; None for everything else, and for what can be no path on this system.
+
+    >>> read_path("file:///tmp/a%20b.cu")
+    '/tmp/a b.cu'
+    >>> [read_path(uri) for uri in ("untitled:x", "file:///a%00b", "file://[", "file:relative", "file:///\\ud800")]
+    [None, None, None, None, None]
+    """
+    try:
+        path = to_fs_path(uri)
+        if path is None or "\0" in path:
+            return None
+        if os.name == "posix" and path.startswith("//"):  # a host: its files are not ours to look for
+            path = path[len(_LOCAL_HOST) - 1 :] if path.startswith(_LOCAL_HOST) else ""
+        os.fsencode(path)
+    except ValueError:
+        return None
+    return path if os.path.isabs(path) else None  # noqa: PTH117 - a Path could not be made of every text

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from gpa_lsp.editor.protocol.commands import Arguments, Command
 from gpa_lsp.editor.protocol.plain_json import find_mangled, read_text
-from gpa_lsp.editor.protocol.protocol_types import read_path
 from gpa_lsp.editor.protocol.session import Session
+from gpa_lsp.editor.protocol.wire import read_path
 from gpa_lsp.foundation.errors import GpaError
 
 

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from lsprotocol import types
 
 from gpa_lsp.editor.protocol.features import Method, SessionFeature
-from gpa_lsp.editor.protocol.protocol_types import choose_annotations, make_action
 from gpa_lsp.editor.session_view import SessionView
 
 _ARGUMENT = str | int | float | None
@@ -13,7 +12,7 @@ _ARGUMENT = str | int | float | None
 
 async def answer_resolve(session: SessionView, params: types.CodeAction) -> types.CodeAction:
     """The action with nothing new where it is none of ours, or of a text that is no longer there."""
-    from gpa_lsp.editor.source.actions import make_fix_action
+    from gpa_lsp.editor.source.actions import choose_annotations, make_fix_action
 
     key = params.data.get("fix") if isinstance(params.data, Mapping) else None
     offered = await session.fixes.wait(key) if isinstance(key, str) else None
@@ -23,7 +22,7 @@ async def answer_resolve(session: SessionView, params: types.CodeAction) -> type
         return types.CodeAction(
             title=params.title, kind=params.kind, edit=params.edit, command=_keep_command(params.command)
         )
-    return make_action(make_fix_action(offered), choose_annotations(session))
+    return make_fix_action(offered, choose_annotations(session))
 
 
 def _keep_command(command: types.Command | None) -> types.Command | None:
