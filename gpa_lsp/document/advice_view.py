@@ -28,10 +28,8 @@ from gpa_lsp.document.blame_words import describe_basis, describe_bounds
 from gpa_lsp.document.blocks import NO_SPAN, Block, Item, Items, Paragraph, Part, Spot, Table, tabulate
 from gpa_lsp.document.check_view import describe_code_finding, name_code_place
 from gpa_lsp.document.context_words import build_context_table
-from gpa_lsp.document.findings import name_kernels
-from gpa_lsp.document.kernel_view import build_advice_table, build_overview
+from gpa_lsp.document.kernel_view import build_advice_table, build_overview, list_kernels
 from gpa_lsp.document.layout import UNBROKEN, Span, Style, cut, flexible, join_facts, left, right, style_of_share
-from gpa_lsp.document.notices import build_problems
 from gpa_lsp.document.places import InstructionPlaces, PlaceNames
 from gpa_lsp.document.sampling_words import describe_dropped, describe_time
 from gpa_lsp.foundation.numbers import (
@@ -73,16 +71,12 @@ def build_advice(
         max_advice: pieces of advice shown per kernel and category; None shows all.
         has_table: begin each kernel with a table of its advice, for writers that fold what follows.
     """
-    names = name_kernels(report.kernels)
-    shown = report.kernels[:max_kernels]
-    blocks: list[Block] = [*build_overview(shown, _OVERVIEW, _describe_best, every=report.kernels)]
-    blocks += [_build_kernel(kernel, names[kernel.name], places, max_advice, has_table) for kernel in shown]
-    rest = len(report.kernels) - len(shown)
-    if rest:
-        blocks.append(Paragraph(text=f"and {format_count_of(rest, 'more kernel')}", style=Style.DIM))
-    if not report.kernels:
-        blocks.append(Paragraph(text="no kernel was found", style=Style.DIM))
-    return [*blocks, *build_problems(report.problems, places)]
+
+    def build(kernel: KernelReport, name: str) -> Part:
+        return _build_kernel(kernel, name, places, max_advice, has_table)
+
+    overview = build_overview(report.kernels[:max_kernels], _OVERVIEW, _describe_best, every=report.kernels)
+    return list_kernels(report, places, overview, build, max_kernels=max_kernels)
 
 
 _OVERVIEW = (right("best"), flexible("advice", 16))

@@ -373,16 +373,34 @@ def build_report_page(report: Report, places: PlaceNames, *, has_details: bool =
         places: how sources are shown.
         has_details: show everything about each kernel instead of at most two screens.
     """
-    names = name_kernels(report.kernels)
-    blocks: list[Block] = [*build_overview(report.kernels, _OVERVIEW, _describe_briefly, every=report.kernels)]
-    for kernel in report.kernels:
-        heading = build_heading(kernel, names[kernel.name], places)
-        parts = build_parts(kernel, places)
+
+    def build(kernel: KernelReport, name: str) -> Part:
+        heading, parts = build_heading(kernel, name, places), build_parts(kernel, places)
         rest = parts if has_details else _choose_briefly(kernel, places, parts)
-        blocks.append(replace(heading, blocks=[*heading.blocks, *rest]))
-    if not report.kernels:
-        blocks.append(Paragraph(text="no kernel was found", style=Style.DIM))
-    return [*blocks, *build_problems(report.problems, places)]
+        return replace(heading, blocks=[*heading.blocks, *rest])
+
+    overview = build_overview(report.kernels, _OVERVIEW, _describe_briefly, every=report.kernels)
+    return list_kernels(report, places, overview, build)
+
+
+def list_kernels(
+    report: Report,
+    places: PlaceNames,
+    overview: Sequence[Part],
+    build: Callable[[KernelReport, str], Part],
+    *,
+    max_kernels: int | None = None,
+    before: Report | None = None,
+) -> list[Block]:
+    """An overview, then kernel by kernel under its short name, how many more there are, and the problems, of an earlier profile too."""
+    names, shown = name_kernels(report.kernels), report.kernels[:max_kernels]
+    blocks: list[Block] = [*overview, *(build(kernel, names[kernel.name]) for kernel in shown)]
+    rest = len(report.kernels) - len(shown)
+    nothing = "" if report.kernels else "no kernel was found"
+    said = f"and {format_count_of(rest, 'more kernel')}" if rest else nothing
+    if said:
+        blocks.append(Paragraph(text=said, style=Style.DIM))
+    return [*blocks, *build_problems((*report.problems, *(() if before is None else before.problems)), places)]
 
 
 def build_overview(

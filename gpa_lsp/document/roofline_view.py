@@ -10,10 +10,8 @@ from gpa_lsp.document.blocks import Block, Item, Items, Paragraph, Part, Table, 
 from gpa_lsp.document.charts.roofline_chart import RooflineView
 from gpa_lsp.document.charts.roofline_rows import describe_transactions
 from gpa_lsp.document.context_words import count_contexts, list_context_lines, name_contexts
-from gpa_lsp.document.findings import name_kernels
-from gpa_lsp.document.kernel_view import build_overview
+from gpa_lsp.document.kernel_view import build_overview, list_kernels
 from gpa_lsp.document.layout import Span, Style, flexible, left, right
-from gpa_lsp.document.notices import build_problems
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.document.roofline_text import (
     CLOCK_WORDS,
@@ -29,7 +27,6 @@ from gpa_lsp.foundation.numbers import (
     format_bytes_per_s,
     format_change,
     format_count,
-    format_count_of,
     format_duration_ns,
     format_intensity,
     format_per_s,
@@ -65,19 +62,14 @@ def build_rooflines(
         view: which points are listed.
         max_kernels: kernels shown one by one, of most time first; None shows all.
     """
-    names = name_kernels(report.kernels)
     earlier = {} if before is None else {kernel.mangled_name: kernel for kernel in before.kernels}
-    shown = report.kernels[:max_kernels]
-    blocks: list[Block] = [*build_overview(report.kernels, _OVERVIEW, _describe_nearest, every=report.kernels)]
-    for kernel in shown:
+
+    def build(kernel: KernelReport, name: str) -> Part:
         parts = _list_parts(kernel, earlier.get(kernel.mangled_name), view)
-        blocks.append(Part(title=names[kernel.name], style=Style.TITLE, blocks=parts))
-    if len(shown) < len(report.kernels):
-        rest = len(report.kernels) - len(shown)
-        blocks.append(Paragraph(text=f"and {format_count_of(rest, 'more kernel')}", style=Style.DIM))
-    if not report.kernels:
-        blocks.append(Paragraph(text="no kernel was found", style=Style.DIM))
-    return [*blocks, *build_problems((*report.problems, *(before.problems if before is not None else ())), places)]
+        return Part(title=name, style=Style.TITLE, blocks=parts)
+
+    overview = build_overview(report.kernels, _OVERVIEW, _describe_nearest, every=report.kernels)
+    return list_kernels(report, places, overview, build, max_kernels=max_kernels, before=before)
 
 
 _OVERVIEW = (flexible("nearest ceiling"), right("used"), right("headroom"), left(drop_order=1))

@@ -16,6 +16,7 @@ from gpa_lsp.foundation.numbers import (
     format_percent,
     format_share,
 )
+from gpa_lsp.gpu.device.model import Machine
 from gpa_lsp.report.count import find_top_stall
 from gpa_lsp.report.model import DeviceReport, KernelReport
 
@@ -25,14 +26,16 @@ OTHER_CODE = "other code that ran meanwhile (not counted in the kernel's samples
 
 def describe_device(device: DeviceReport) -> str:
     """The GPU, as far as it is known."""
-    facts = [device.name or "unknown GPU"]
-    if device.compute_capability is not None:
-        facts.append("compute capability {}.{}".format(*device.compute_capability))
-    if device.sm_count is not None:
-        facts.append(format_count_of(device.sm_count, "SM"))
-    if device.sm_clock_hz is not None:
-        facts.append(format_hz(device.sm_clock_hz))
-    return join_facts(facts)
+    clock = [] if device.sm_clock_hz is None else [format_hz(device.sm_clock_hz)]
+    return join_facts([*list_gpu_facts(device), *clock])
+
+
+def list_gpu_facts(gpu: DeviceReport | Machine) -> list[str]:
+    """Name, compute capability and number of SMs, as far as they are known."""
+    facts = [gpu.name or "unknown GPU"]
+    if gpu.compute_capability is not None:
+        facts.append("compute capability {}.{}".format(*gpu.compute_capability))
+    return facts if gpu.sm_count is None else [*facts, format_count_of(gpu.sm_count, "SM")]
 
 
 def label_samples(reasons: Sequence[str], samples: npt.NDArray[np.int64], total: int) -> str:

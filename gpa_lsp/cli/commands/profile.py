@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.commands import Command, Purpose
-from gpa_lsp.cli.cupti_profile import CUPTI_OUTPUT, add_cupti_arguments, check_output, complain, profile_with_cupti
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND
-from gpa_lsp.cli.launch_timing import add_timing_arguments, run_timing, wants_timing
 from gpa_lsp.cli.options import (
     add_application_argument,
     add_output_argument,
@@ -19,6 +17,16 @@ from gpa_lsp.cli.options import (
     read_application,
 )
 from gpa_lsp.cli.outputs import refuse_standard_output
+from gpa_lsp.cli.own_measurement import (
+    CUPTI_OUTPUT,
+    add_cupti_arguments,
+    add_timing_arguments,
+    check_output,
+    complain,
+    profile_with_cupti,
+    run_timing,
+    wants_timing,
+)
 from gpa_lsp.cli.terminal import Terminal
 
 if TYPE_CHECKING:

@@ -246,8 +246,6 @@ _AT_ROOF_RATIO = 0.95  # From here on a ceiling is taken for reached
 
 ROOFLINE = "roofline"  # The analysis whose answer stands under the chart
 
-TEMPLATE = "gpa_lsp.document.html_report/kernel.html.jinja"
-
 
 class KernelPlace(Struct, frozen=True, kw_only=True):
     """Where a kernel stands in the page."""
@@ -320,7 +318,7 @@ def _render(
         "measured_summary": join_facts([fact for fact in (place.profile, place.measured) if fact])
         or ("One launch" if kernel.launches else "Not measured"),
     }
-    return make_environment().get_template(TEMPLATE).render(values)
+    return make_environment().get_template("gpa_lsp.document.html_report/kernel.html.jinja").render(values)
 
 
 def _list_launch_facts(kernel: KernelReport) -> list[str]:

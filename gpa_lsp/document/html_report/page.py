@@ -36,8 +36,6 @@ from gpa_lsp.report.history.model import TimeCourse
 from gpa_lsp.report.model import KernelReport, Report
 from gpa_lsp.report.source_paths import SourceLocator
 
-UTC_SUFFIX = " UTC"
-
 _MOST_PROFILES = 6  # Named at the head of the page; the list names all
 
 
@@ -141,7 +139,7 @@ def format_measured(unix_s: int | None) -> str:
         return ""
     from datetime import UTC
 
-    return f"{format_moment(unix_s * 1_000_000_000, UTC)}{UTC_SUFFIX}"
+    return f"{format_moment(unix_s * 1_000_000_000, UTC)} UTC"
 
 
 def name_profile(kernel: KernelReport) -> str:
@@ -201,7 +199,6 @@ def find_occupancy(kernel: KernelReport) -> Gauge | None:
 
 
 _HERE = "gpa_lsp.document.html_report"
-TEMPLATE = f"{_HERE}/report.html.jinja"
 _SCRIPTS = ("overview.js", "grid.js", "code.js", "flame.js", "report.js")
 
 
@@ -234,7 +231,7 @@ def render_html_report(
     texts = SourceTexts(locator, is_wanted=with_sources)
     data = _build_data(report, names, changes, earlier, courses=courses or {}, texts=texts)
     return render_page(
-        TEMPLATE,
+        f"{_HERE}/report.html.jinja",
         title=_name_page(kernels, names),
         values={
             "groups": build_groups(kernels, names, changes),

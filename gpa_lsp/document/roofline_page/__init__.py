@@ -22,6 +22,7 @@ from gpa_lsp.document.roofline_view import (
     describe_clocks,
     list_movements,
 )
+from gpa_lsp.document.sampling_words import list_gpu_facts
 from gpa_lsp.foundation.numbers import (
     UNKNOWN,
     format_count_of,
@@ -125,12 +126,7 @@ def _read_cells(table: Table) -> list[list[str]]:
 
 def build_machine_item(machine: Machine) -> Mapping[str, Any]:
     """A machine: name, clocks, roofs with their sources, and what is in doubt."""
-    clocks = machine.clocks
-    facts = [machine.name]
-    if machine.compute_capability is not None:
-        facts.append("compute capability {}.{}".format(*machine.compute_capability))
-    if machine.sm_count is not None:
-        facts.append(format_count_of(machine.sm_count, "SM"))
+    clocks, facts = machine.clocks, list_gpu_facts(machine)
     return {
         "name": machine.name,
         "basis": CLOCK_WORDS[clocks.basis],
