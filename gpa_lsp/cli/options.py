@@ -36,22 +36,19 @@ def parse_count(text: str) -> int:
     return int(text)
 
 
-def parse_whole(least: int, most: int) -> Callable[[str], int]:
+def parse_whole(least: int, most: int | None = None) -> Callable[[str], int]:
     """What reads a whole number of a range."""
+    words = f"of at least {least}" if most is None else f"from {least} to {most}"
 
     def parse(text: str) -> int:
-        if not text.isdecimal() or not least <= int(text[:20]) <= most:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} to {most}")
+        if not text.isdecimal() or not least <= int(text[:20]) <= (most or _MOST_NUMBER):
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number {words}")
         return int(text)
 
     return parse
 
 
-def parse_number(text: str) -> int:
-    """A number from 1 on."""
-    if not text.isdecimal() or not 1 <= int(text[:20]) <= _MOST_NUMBER:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return int(text)
+parse_number = parse_whole(1)
 
 
 def parse_limit(text: str) -> int:

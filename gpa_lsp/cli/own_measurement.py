@@ -46,7 +46,7 @@ def add_cupti_arguments(group: "argparse._ArgumentGroup") -> None:
                                programs that wait for other processes (NCCL) may not bear
         --duty PERCENT         cupti, continuous: sample in this part of each second (default: %(default)s)
         --timing               cupti: time kernels, sample none; needs no permission
-        --seconds S            cupti: end the program and all it started after so long; what was measured until then is kept
+        --seconds S            cupti: end the program and all it started after so many seconds; what was measured until then is kept
         """,
         sampler="ncu",
         duty=(parse_whole(1, 100), 100),

@@ -1,22 +1,44 @@
-"""What every command prints for the example report, byte for byte, in ``tests/golden/render/<command and flags>``."""
+"""What every command prints for the example report, byte for byte, in ``tests/golden/render/<command and flags>`` and ``tests/golden/doors``."""
 
+import re
+import shlex
+import time
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from gpa_lsp.cli.main import main
+from gpa_lsp.diagnosis.analyses.answers import Missing
+from gpa_lsp.gpu.device.model import OperationKind
 from gpa_lsp.report.saved.store import write_report
 from tests.golden_files import check_golden
 from tests.render.advice_examples import make_advice_example
+from tests.render.charts.roofline_examples import make_machine, make_roofline, place, place_many
 from tests.render.examples import SOURCE, make_example, make_smooth
-from tests.report_builder import build_report
+from tests.report.test_compare import ADVICE, AFTER, BEFORE, measured
+from tests.report_builder import build_kernel, build_report
+
+MACHINE = make_machine()
 
 FILES = {
     "example.json": make_example,
     "smooth.json": lambda: build_report(make_smooth()),
     "nothing.json": build_report,
     "advice.json": make_advice_example,
+    "before.json": lambda: build_report(
+        measured(build_kernel(BEFORE, advice=ADVICE, name="saxpy"), 8e6, unit="ns"),
+        replace(build_kernel(BEFORE), name="old_one", mangled_name="old_one"),
+    ),
+    "after.json": lambda: build_report(measured(build_kernel(AFTER, name="saxpy"), 4e6, unit="ns")),
+    "saxpy.json": lambda: build_report(place("saxpy", missing=[MISSING]), build_kernel(name="lost")),
+    "half.json": lambda: build_report(place("saxpy", make_roofline(MACHINE, rates={OperationKind.FP32: 0.6e12}))),
+    "elsewhere.json": lambda: build_report(
+        replace(place("saxpy"), device=replace(place("f").device, name="NVIDIA A100"))
+    ),
+    "several.json": lambda: build_report(*place_many(4), build_kernel(name="lost")),
 }
+MISSING = Missing(what="FP64 operations", metrics=("a.sum",), section="InstructionStats")
 
 SUFFIXES = {"json": ".json", "sarif": ".json", "markdown": ".md"}
 
@@ -69,23 +91,84 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_printed(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+# What the other doors print, in turn: one file for each, ``tests/golden/doors/<door>.txt``
+DOORS = {
+    "compare": [
+        "compare before.json after.json",
+        "COLUMNS=72 compare before.json after.json --yes --color always",
+        "compare before.json after.json --format json",
+        "compare smooth.json before.json",
+    ],
+    "gate": [
+        "gate before.json --base after.json",
+        "COLUMNS=80 gate before.json --base after.json",
+        "gate before.json --base after.json --format json",
+        "gate before.json --base after.json --format github",
+        "gate after.json --base before.json",
+    ],
+    "history": [
+        "history --record before.json",
+        "history --record after.json",
+        "history",
+        "COLUMNS=80 history",
+        "history --compare @1 @3",
+        "history --pin @1",
+        "history --limit 1",
+    ],
+    "roofline": [
+        "roofline saxpy.json",
+        "COLUMNS=80 roofline saxpy.json",
+        "roofline saxpy.json --kernel saxpy --view instructions",
+        "roofline saxpy.json --kernel saxpy --before half.json",
+        "roofline saxpy.json --kernel saxpy --before elsewhere.json",
+        "roofline several.json --limit 2",
+        "roofline nothing.json",
+    ],
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, make in FILES.items():
         write_report(make(), tmp_path / name)
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "smooth.cu").write_text(SOURCE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("COLUMNS", raising=False)
-    arguments = command.split()
-    if arguments[0].startswith("COLUMNS="):
-        monkeypatch.setenv("COLUMNS", arguments.pop(0).removeprefix("COLUMNS="))
     monkeypatch.setenv("TERM", "xterm-256color")
-    main(arguments)
+    return tmp_path
+
+
+def run(command: str, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Run a command as it is written in a shell; the exit code."""
+    with monkeypatch.context() as patch:
+        words = shlex.split(command)
+        if words[0].startswith("COLUMNS="):
+            patch.setenv("COLUMNS", words.pop(0).removeprefix("COLUMNS="))
+        return main(words)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_printed(
+    command: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(command, monkeypatch)
     printed = capsys.readouterr()
     assert printed.err == ""
     suffix = next((suffix for form, suffix in SUFFIXES.items() if f"--format {form}" in command), ".txt")
     name = command.replace(".json", "").replace(" --", "_").replace(" ", "-").replace("=", "-") + suffix
-    check_golden(f"render/{name}", printed.out.replace(tmp_path.as_uri(), "file:///folder"))
+    check_golden(f"render/{name}", printed.out.replace(folder.as_uri(), "file:///folder"))
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_door(door: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("GPA_LSP_DATA_DIR", str(folder / "data"))
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    said = []
+    for command in DOORS[door]:
+        code = run(command, monkeypatch)
+        printed = capsys.readouterr()
+        typed = re.sub(r"^(COLUMNS=\d+ )?", r"\1gpa-lsp ", command)
+        said.append(f"$ {typed}\n{printed.out}{printed.err}[{code}]\n")
+    check_golden(f"doors/{door}.txt", "\n".join(said).replace(str(folder), "/folder"))

@@ -22,7 +22,8 @@ EXAMPLES = [words for command in COMMANDS.values() for words, _ in command.examp
 RUNNABLE = [
     words
     for words in EXAMPLES
-    if words.split()[0] in ("advise", "compare", "history", "report", "roofline") or words.startswith("doctor cache")
+    if words.split()[0] in ("advise", "compare", "history", "report", "roofline")
+    or words.startswith(("doctor cache", "serve allow --list"))
     if not words.startswith(("roofline calibrate", "report graph"))
 ]
 

@@ -30,15 +30,6 @@ def read(capsys: pytest.CaptureFixture[str]) -> str:
     return printed.out
 
 
-def test_text(saved: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["roofline", saved]) == 0
-    text = read(capsys)
-    assert "DRAM bandwidth at 80 % (practical maximum 85 %)" in text
-    assert "its place in the roofline is unknown: this saved report has no analyses" in text
-    assert main(["roofline", saved, "--kernel", "saxpy", "--view", "instructions"]) == 0
-    assert "Warp instructions per transaction" in read(capsys)
-
-
 def test_page_and_pictures(saved: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, start in (("c.html", b"<!doctype html>"), ("c.svg", b"<svg"), ("c.PNG", b"\x89PNG")):
         assert main(["roofline", saved, "-o", str(tmp_path / name), "--dark"]) == 0
@@ -46,11 +37,9 @@ def test_page_and_pictures(saved: str, tmp_path: Path, capsys: pytest.CaptureFix
     assert read(capsys) == ""
 
 
-def test_before(saved: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_before(saved: str, tmp_path: Path) -> None:
     old = tmp_path / "old.json"
     write_report(build_report(place("saxpy", make_roofline(make_machine(), rates={OperationKind.FP32: 0.6e12}))), old)
-    assert main(["roofline", saved, "--before", str(old), "--kernel", "saxpy"]) == 0
-    assert "since then +100 % rate" in read(capsys)
     assert main(["roofline", saved, "--before", str(old), "-o", str(tmp_path / "c.svg")]) == 0
     assert "measured change" in (tmp_path / "c.svg").read_text()
 

@@ -6,7 +6,6 @@ from gpa_lsp.diagnosis.advice.model import KernelAdvice, UnitUse
 from gpa_lsp.diagnosis.analyses.answers import Missing
 from gpa_lsp.diagnosis.analyses.roofline_model import BusyUnit, KernelRoofline
 from gpa_lsp.document.answer_view import build_bars
-from gpa_lsp.document.charts.roofline_chart import RooflineView
 from gpa_lsp.document.layout import join_lines, read_plain
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.document.roofline_text import (
@@ -15,11 +14,11 @@ from gpa_lsp.document.roofline_text import (
     list_bars,
 )
 from gpa_lsp.document.roofline_view import build_rooflines
-from gpa_lsp.document.terminal import write_plain, write_terminal
+from gpa_lsp.document.terminal import write_terminal
 from gpa_lsp.editor.roofline import write_roofline
 from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
-from tests.render.charts.roofline_examples import make_machine, make_roofline, place, place_many
-from tests.report_builder import build_kernel, build_report
+from tests.render.charts.roofline_examples import make_machine, make_roofline, place_many
+from tests.report_builder import build_report
 
 FP32, DRAM, L2 = OperationKind.FP32, MemoryLevel.DRAM, MemoryLevel.L2
 
@@ -87,56 +86,6 @@ def test_markdown_for_a_hover() -> None:
     assert rows[2:4] == ["", "```text"]
     assert rows[-1] == "```"
     assert len(rows) == 9
-
-
-def render(*kernels: object, **options: object) -> str:
-    return write_plain(build_rooflines(build_report(*kernels), PlaceNames(), **options))  # type: ignore[arg-type]
-
-
-def test_report_of_one_kernel() -> None:
-    missing = Missing(what="FP64 operations", metrics=("a.sum",), section="InstructionStats")
-    text = render(place("saxpy", missing=[missing]))
-    squeezed = [" ".join(line.split()) for line in text.splitlines()]
-    assert text.splitlines()[0] == "saxpy"
-    for words in (
-        "FP32 DRAM 1.50 FLOP/B 1.20 TFLOP/s 1.50 TFLOP/s 80 % bandwidth",
-        "Ceilings of Example GPU",
-        "at the clocks it ran at: SMs 1.00 GHz, L2 1.00 GHz, DRAM 1.00 GHz (its own counters)",
-        "unknown: FP64 operations; add `--metrics a.sum` or `--section InstructionStats`",
-        "DRAM 1.00 TB/s a counter of the report",
-    ):
-        assert words in squeezed, words
-    assert "FP64   " not in text  # no peak of a type that is not in play
-
-
-def test_report_of_the_second_view() -> None:
-    text = render(place("saxpy"), view=RooflineView.INSTRUCTIONS)
-    assert "DRAM 4 per 32 B 100 Ginst/s 125 Ginst/s 80 %" in " ".join(text.split())
-
-
-def test_report_of_several_kernels() -> None:
-    text = render(*place_many(4), build_kernel(name="lost"), max_kernels=2)
-    assert text.startswith("Kernels\n")
-    assert "and 3 more kernels" in text
-    assert "Launches" in text
-    assert "Points" in text
-    assert "its place in the roofline is unknown" in render(build_kernel(name="lost"))
-    assert render() == "no kernel was found\n"
-
-
-def test_report_of_a_change() -> None:
-    machine = make_machine()
-    before = build_report(place("f", make_roofline(machine, rates={FP32: 0.6e12})))
-    text = render(place("f", make_roofline(machine)), before=before)
-    assert "before: 600 GFLOP/s at 0.750 FLOP/B of DRAM; since then +100 % rate, +100 % intensity" in text
-
-
-def test_other_work_is_no_change() -> None:
-    kernel = place("f", make_roofline(make_machine()))
-    other = replace(kernel, device=replace(kernel.device, name="NVIDIA A100"))
-    text = render(kernel, before=build_report(other))
-    assert f"before: not compared (other GPU: NVIDIA A100 → {kernel.device.name})" in text
-    assert "since then" not in text
 
 
 def test_report_fits_a_narrow_terminal() -> None:

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import EXIT_INCOMPLETE, find_exit_code, judge_problems
-from gpa_lsp.cli.options import add_application_argument, add_output_argument, declare, read_application
+from gpa_lsp.cli.options import (
+    add_application_argument,
+    add_format_argument,
+    add_output_argument,
+    declare,
+    read_application,
+)
 from gpa_lsp.cli.outputs import is_printed, write_answer
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import InputError
@@ -39,14 +45,13 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
                            every save
         --record-launch N  look at launch N of each kernel, and keep it, instead of the heaviest
         --no-lines         run only: look neither at the lines of the heaviest launches nor at allocations
-        --format {text,json}  how to tell what was seen (default: text)
         """,
         machine="A100 PCIe 40GB",
         seconds="600",
         memory="4GiB",
-        format="text",
     )
-    add_output_argument(parser, "tell it in FILE, not after the program's output")
+    add_format_argument(parser, "json")
+    add_output_argument(parser, "write to FILE, not after the program's output")
     add_application_argument(parser, "run")
 
 

@@ -31,7 +31,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         --seconds S                     seconds for executing the blocks of a launch (default: %(default)s)
         --memory SIZE                   memory for the arrays of a launch, such as 512MiB (default: %(default)s)
         --mode {pipeline,paper,printed}  pipeline simulates an SM and its stalls (default); paper estimates a time alone, as the hybrid framework of
-                                        Wang et al. (2019) does, with what GPUs of today need beside it; printed leaves that out
+                                        Wang et al. (2019) does, with terms that today's GPUs need; printed leaves these out
         --loop-bound N                  with --mode paper or printed: loops that end where the data says run N iterations (default: as often as the
                                         described data has them)
         --show-trace                    with --mode paper or printed: also print the trace by basic block, the bounds of loops and the branches that

@@ -100,7 +100,7 @@ COMMAND = Command(
     ),
     purpose=Purpose.USE,
     examples=(
-        ("serve allow", "list what is allowed"),
+        ("serve allow --list", "list what is allowed"),
         ("serve allow --forget 1", "revoke the first of the list"),
     ),
     add_arguments=_add_arguments,
