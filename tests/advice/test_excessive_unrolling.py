@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gpa_lsp.diagnosis.advice.instruction_caches import find_instruction_caches
+from gpa_lsp.diagnosis.advice.code_size import find_instruction_caches
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.model import Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.optimizers.excessive_unrolling import OPTIMIZER

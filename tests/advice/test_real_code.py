@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from gpa_lsp.code.binary.tool_location import find_tool
 from gpa_lsp.diagnosis.advice.advise import list_optimizers
 from gpa_lsp.diagnosis.advice.model import Advice, Silence
+from gpa_lsp.diagnosis.advice.optimizers.loop_unrolling import choose_copies
 from gpa_lsp.diagnosis.advice.optimizers.warp_balance import find_late_causes
-from gpa_lsp.diagnosis.advice.unroll_plans import choose_copies
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.kernel.dataflow.called_routines import find_called_routines

@@ -7,8 +7,7 @@ import pytest
 from gpa_lsp.code.binary.containers import find_cubins
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.model import Advice, Category, Silence, SilenceStage
-from gpa_lsp.diagnosis.advice.optimizers.register_reuse import OPTIMIZER
-from gpa_lsp.diagnosis.advice.register_limits import find_register_limits
+from gpa_lsp.diagnosis.advice.optimizers.register_reuse import OPTIMIZER, find_register_limits
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.kernel.dataflow.local_accesses import LocalUse, find_local_accesses
 from gpa_lsp.kernel.join import list_unmeasured_kernels

@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gpa_lsp.diagnosis.blame.blame import blame_kernel
+from gpa_lsp.diagnosis.blame.blame import blame_kernel, carry_to_callers
 from gpa_lsp.diagnosis.blame.blamers import FunctionBlame
 from gpa_lsp.diagnosis.blame.blamers.scoreboard import BLAMER, blame_scoreboards, find_fixed_latency_defs
-from gpa_lsp.diagnosis.blame.calls import carry_to_callers
 from gpa_lsp.diagnosis.blame.edges import blame_themselves
 from gpa_lsp.diagnosis.blame.fixed_latency import find_wait_causes
 from gpa_lsp.diagnosis.blame.issue_counts import count_issues

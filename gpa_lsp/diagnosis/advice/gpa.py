@@ -36,7 +36,7 @@ from gpa_lsp.diagnosis.advice.model import (
     SilenceStage,
     Speedup,
 )
-from gpa_lsp.diagnosis.advice.optimizers import NO_ARCHITECTURE, NO_GRID
+from gpa_lsp.diagnosis.advice.optimizers import NO_ARCHITECTURE, NO_GRID, NotApplicable
 from gpa_lsp.diagnosis.advice.pricing import share_samples, show_region
 from gpa_lsp.diagnosis.advice.residency import describe_block, measure_issue_ratio, measure_states
 from gpa_lsp.diagnosis.advice.slow_arithmetic import LONG_LATENCY_CYCLES, find_slowness
@@ -44,7 +44,7 @@ from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.diagnosis.blame.pruning import StallClass, classify_reason
 from gpa_lsp.foundation.errors import Problem
-from gpa_lsp.foundation.prose import Sentence, count, factor, list_of, number, percent, say
+from gpa_lsp.foundation.prose import NOTHING, Sentence, count, factor, list_of, number, percent, say
 from gpa_lsp.gpu.arch.occupancy import OccupancyLimit, find_occupancy
 from gpa_lsp.kernel.dataflow.arithmetic.expansions import recognise_routine
 from gpa_lsp.kernel.dataflow.called_routines import find_called_routines
@@ -60,26 +60,15 @@ _Marks = npt.NDArray[np.bool_]
 
 
 class _Method(Enum):
-    """How an optimizer of code gains (Table II)."""
+    """How an optimizer gains (Table II)."""
 
     ELIMINATION = "stall elimination"  # Equation 2
     HIDING = "latency hiding"  # Equation 4; Equation 5 for each place
     HIDING_IN_SCOPES = "latency hiding in scopes"  # Equation 5, and all scopes together
+    PARALLEL = "parallel"  # Equations 6 to 10
 
 
-class _CodeOptimizer(Struct, frozen=True, kw_only=True):
-    """A row of Table II, "Code Optimizers"."""
-
-    name: str  # as the optimizer of the default mode that has the same purpose
-    title: str  # as in the table
-    method: _Method
-    match: Callable[[Subject], _Scopes]
-    hint: Sentence  # what to do
-    ours: Sentence  # what the default mode does otherwise, and why; one clause
-
-    def advise(self, subject: Subject) -> Advice | Silence:
-        """Match and price by Equations 2 to 5."""
-        return _advise_code(subject, self)
+_HIDING = (_Method.HIDING, _Method.HIDING_IN_SCOPES)
 
 
 class _Warps(Struct, frozen=True, kw_only=True):
@@ -92,17 +81,34 @@ class _Warps(Struct, frozen=True, kw_only=True):
     hint: Sentence
 
 
-class _ParallelOptimizer(Struct, frozen=True, kw_only=True):
-    """A row of Table II, "Parallel Optimizers"."""
+class _Row(Struct, frozen=True, kw_only=True):
+    """A row of Table II."""
 
-    name: str
-    title: str
-    match: Callable[[Subject], _Warps | Silence]
-    ours: Sentence
+    name: str  # as the optimizer of the default mode that has the same purpose
+    title: str  # as in the table
+    method: _Method
+    match: Callable[[Subject], _Scopes | _Warps | Sentence | NotApplicable]  # a sentence says why nothing matches
+    hint: Sentence = NOTHING  # what to do; parallel optimizers write their own
+    ours: Sentence  # what the default mode does otherwise, and why; one clause
 
     def advise(self, subject: Subject) -> Advice | Silence:
-        """Match and price by Equations 6 to 10."""
-        return _advise_parallel(subject, self)
+        """Match and price."""
+        found = self._find(subject)
+        if isinstance(found, Sentence):
+            found = NotApplicable(SilenceStage.NOT_MATCHED, found)
+        if isinstance(found, NotApplicable):
+            return Silence(optimizer=self.name, stage=found.stage, message=found.message)
+        return found
+
+    def _find(self, subject: Subject) -> Advice | Sentence | NotApplicable:
+        if not subject.total_samples:
+            return NotApplicable(SilenceStage.NO_SAMPLES, say("the report has no stall samples of this kernel"))
+        if self.method in _HIDING and not subject.kernel.is_split:
+            return NotApplicable(SilenceStage.NOT_KNOWN, NO_SPLIT)
+        found = self.match(subject)
+        if isinstance(found, _Warps):
+            return _price_warps(subject, self, found)
+        return _price_scopes(subject, self, found) if isinstance(found, np.ndarray) else found
 
 
 def advise_as_published(subject: Subject) -> tuple[KernelAdvice, tuple[Problem, ...]]:
@@ -149,18 +155,13 @@ def join_contexts(parts: Sequence[KernelAdvice], subject: Subject) -> KernelAdvi
     return KernelAdvice(advice=tuple(advice), silences=silences, refusals=())
 
 
-def _advise_code(subject: Subject, row: _CodeOptimizer) -> Advice | Silence:
-    if not subject.total_samples:
-        return _fall_silent(row.name, SilenceStage.NO_SAMPLES, say("the report has no stall samples of this kernel"))
-    hides = row.method is not _Method.ELIMINATION
-    if hides and not subject.kernel.is_split:
-        return _fall_silent(row.name, SilenceStage.NOT_KNOWN, NO_SPLIT)
-    edges, places = subject.edges, row.match(subject)
-    samples = subject.known_edge_latency_samples if hides else edges.all_samples
+def _price_scopes(subject: Subject, row: _Row, places: _Scopes) -> Advice | Sentence:
+    """Equations 2 to 5."""
+    hides = row.method in _HIDING
+    samples = subject.known_edge_latency_samples if hides else subject.edges.all_samples
     places = np.where(samples > 0, places, -1)
     if not (places >= 0).any():
-        what = "not-issued samples" if hides else "samples"
-        return _fall_silent(row.name, SilenceStage.NOT_MATCHED, say("none of the {what} match", what=what))
+        return say("none of the {what} match", what="not-issued samples" if hides else "samples")
     scopes = np.unique(places[places >= 0]).tolist()
     regions = [_build_region(subject, row, places, scope) for scope in scopes]
     regions.sort(key=lambda one: (-one.samples, one.scope.row))
@@ -187,7 +188,7 @@ def _advise_code(subject: Subject, row: _CodeOptimizer) -> Advice | Silence:
     )
 
 
-def _build_region(subject: Subject, row: _CodeOptimizer, places: _Scopes, scope: int) -> HidingRegion:
+def _build_region(subject: Subject, row: _Row, places: _Scopes, scope: int) -> HidingRegion:
     """What is matched in one scope; its A is that of the scope and all scopes in it (Equation 5)."""
     edges = np.flatnonzero(places == scope)
     latency = subject.edges.latency_samples
@@ -241,22 +242,18 @@ def _estimate_whole(
     return estimate_hiding(total, active, latency), formula
 
 
-def _tell(method: _Method | None, value: float) -> Speedup:
-    """An estimate without a range, which the paper does not give; None is the method of parallel optimizers."""
+def _tell(method: _Method, value: float) -> Speedup:
+    """An estimate without a range, which the paper does not give."""
     bound, reason = value, say("all matched stalls go")
-    if method is None:
+    if method is _Method.PARALLEL:
         bound, reason = np.inf, say("the equations have no bound")
-    elif method is not _Method.ELIMINATION:
+    elif method in _HIDING:
         bound, reason = max(value, MOST_HIDING), say("an issued sample hides one that is not (Theorem V.1)")
     return Speedup(estimate=value, low=value, high=value, bound=bound, bound_reason=reason, uncapped=value)
 
 
-def _advise_parallel(subject: Subject, row: _ParallelOptimizer) -> Advice | Silence:
-    if not subject.total_samples:
-        return _fall_silent(row.name, SilenceStage.NO_SAMPLES, say("the report has no stall samples of this kernel"))
-    found = row.match(subject)
-    if isinstance(found, Silence):
-        return found
+def _price_warps(subject: Subject, row: _Row, found: _Warps) -> Advice:
+    """Equations 6 to 10."""
     issue_ratio = measure_issue_ratio(subject)
     value = estimate_parallel(
         issue_ratio=issue_ratio,
@@ -277,7 +274,7 @@ def _advise_parallel(subject: Subject, row: _ParallelOptimizer) -> Advice | Sile
         title=row.title,
         category=Category.PARALLEL,
         group=row.name,
-        speedup=_tell(None, value),
+        speedup=_tell(row.method, value),
         share=share_samples(subject, 0),
         matched_samples=0,
         matched_latency_samples=0,
@@ -287,10 +284,6 @@ def _advise_parallel(subject: Subject, row: _ParallelOptimizer) -> Advice | Sile
         caveats=(),
         reasons=(formula, row.ours),
     )
-
-
-def _fall_silent(name: str, stage: SilenceStage, message: Sentence) -> Silence:
-    return Silence(optimizer=name, stage=stage, message=message)
 
 
 # What the rows of Table II match.
@@ -327,11 +320,6 @@ def _match_slow_arithmetic(subject: Subject) -> _Scopes:
     return _place(subject, _mark_class(subject, StallClass.EXECUTION) & is_slow[subject.edges.def_row])
 
 
-def _match_fetch(subject: Subject) -> _Scopes:
-    """Function Split: "instruction fetch stalls"."""
-    return _place(subject, mark_reasons(subject, _FETCH))
-
-
 def _match_math_functions(subject: Subject) -> _Scopes:
     """Fast Math: "stalls in CUDA math functions", called or inlined, told by their names."""
     rows, scopes = subject.rows, subject.scopes
@@ -340,16 +328,6 @@ def _match_math_functions(subject: Subject) -> _Scopes:
     is_inlined = np.array([*named, False])[rows.chain_index]  # the last one is that of -1
     is_inside = is_math[scopes.innermost] | is_inlined
     return _place(subject, is_inside[subject.edges.def_row] & ~mark_reasons(subject, ("selected", "not_selected")))
-
-
-def _match_synchronisation(subject: Subject) -> _Scopes:
-    """Warp Balance: "warp synchronization stalls"."""
-    return _place(subject, _mark_class(subject, StallClass.SYNCHRONISATION))
-
-
-def _match_memory_throttle(subject: Subject) -> _Scopes:
-    """Memory Transaction Reduction: "global memory throttling stalls"."""
-    return _place(subject, mark_reasons(subject, _MEMORY_THROTTLE))
 
 
 def _match_loops(subject: Subject) -> _Scopes:
@@ -397,25 +375,23 @@ def _match_device_functions(subject: Subject) -> _Scopes:
     return np.where(mark_reasons(subject, ("selected", "not_selected")), np.int32(-1), found)
 
 
-def _match_blocks(subject: Subject) -> _Warps | Silence:
+def _match_blocks(subject: Subject) -> _Warps | Sentence | NotApplicable:
     """Block Increase: "the number of blocks is less than the number of SMs".
 
     Blocks get smaller until each scheduler has one warp of one, as the published code has it; then no pipe is busy, no memory throttles and no ready
     warp waits for another (the factor f under Equation 10).
     """
-    name, launch, architecture = "block_increase", subject.launch, subject.architecture
+    launch, architecture = subject.launch, subject.architecture
     if launch is None or subject.sm_count is None or launch.blocks < 1:
-        return _fall_silent(name, SilenceStage.NO_METRICS, NO_GRID)
+        return NotApplicable(SilenceStage.NO_METRICS, NO_GRID)
     if architecture is None:
-        return _fall_silent(name, SilenceStage.NO_CODE, NO_ARCHITECTURE)
+        return NotApplicable(SilenceStage.NO_CODE, NO_ARCHITECTURE)
     blocks, sms = count(launch.blocks, "block"), count(subject.sm_count, "SM")
     if launch.blocks >= subject.sm_count:
-        message = say("the grid of {blocks} reaches all {sms}", blocks=blocks, sms=sms)
-        return _fall_silent(name, SilenceStage.NOT_MATCHED, message)
+        return say("the grid of {blocks} reaches all {sms}", blocks=blocks, sms=sms)
     schedulers = architecture.sm.sub_partitions_per_sm.value
     if launch.warps_per_block <= schedulers:
-        message = say("each scheduler has one warp of a block at most")
-        return _fall_silent(name, SilenceStage.NOT_MATCHED, message)
+        return say("each scheduler has one warp of a block at most")
     gone = measure_states(subject, (*_PIPE_BUSY, *_MEMORY_THROTTLE, "not_selected"))
     return _Warps(
         warps=launch.warps_per_block / schedulers,
@@ -431,29 +407,28 @@ def _match_blocks(subject: Subject) -> _Warps | Silence:
     )
 
 
-def _match_threads(subject: Subject) -> _Warps | Silence:
+def _match_threads(subject: Subject) -> _Warps | Sentence | NotApplicable:
     """Thread Increase: "occupancy is limited by the number of threads per block".
 
     The factor f holds C_W, because a scheduler gets more warps at a time and no more work, and the lanes that the last warp of a block leaves empty:
     so Gaussian's blocks of 16 threads get the 3.32 of Table III.
     """
-    name, architecture, block, launch = "thread_increase", subject.architecture, describe_block(subject), subject.launch
+    architecture, block, launch = subject.architecture, describe_block(subject), subject.launch
     if architecture is None:
-        return _fall_silent(name, SilenceStage.NO_CODE, NO_ARCHITECTURE)
+        return NotApplicable(SilenceStage.NO_CODE, NO_ARCHITECTURE)
     if block is None or launch is None or subject.sm_count is None:
-        message = say("the profile lacks the launch's registers, shared memory or number of SMs")
-        return _fall_silent(name, SilenceStage.NO_METRICS, message)
+        return NotApplicable(
+            SilenceStage.NO_METRICS, say("the profile lacks the launch's registers, shared memory or number of SMs")
+        )
     occupancy = find_occupancy(architecture, block)
     held = count(occupancy.warps_per_sm, "warp")
     if not occupancy.warps_per_sm or not set(occupancy.limiters) & {OccupancyLimit.BLOCKS, OccupancyLimit.WARPS}:
         limiters = list_of(occupancy.limiters) if occupancy.limiters else say("nothing")
-        message = say("an SM holds {held}, limited by {limiters}", held=held, limiters=limiters)
-        return _fall_silent(name, SilenceStage.NOT_MATCHED, message)
+        return say("an SM holds {held}, limited by {limiters}", held=held, limiters=limiters)
     schedulers = architecture.sm.sub_partitions_per_sm.value
     offered = -(-launch.blocks // subject.sm_count) * launch.warps_per_block
     if offered < occupancy.warps_per_sm:
-        message = say("the grid has {warps} per SM, and {held} fit", warps=count(offered, "warp"), held=held)
-        return _fall_silent(name, SilenceStage.NOT_MATCHED, message)
+        return say("the grid has {warps} per SM, and {held} fit", warps=count(offered, "warp"), held=held)
     return _Warps(
         warps=occupancy.warps_per_sm / schedulers,
         new_warps=occupancy.max_warps_per_sm / schedulers,
@@ -468,8 +443,8 @@ def _match_threads(subject: Subject) -> _Warps | Silence:
     )
 
 
-TABLE_II: tuple[_CodeOptimizer | _ParallelOptimizer, ...] = (
-    _CodeOptimizer(
+TABLE_II = (
+    _Row(
         name="register_reuse",
         title="Register Reuse",
         method=_Method.ELIMINATION,
@@ -477,7 +452,7 @@ TABLE_II: tuple[_CodeOptimizer | _ParallelOptimizer, ...] = (
         hint=say("Keep values in registers: split loops, shorten the life of values, raise the register limit."),
         ours=say("the default mode leaves out registers that are saved for a caller: only inlining helps those"),
     ),
-    _CodeOptimizer(
+    _Row(
         name="strength_reduction",
         title="Strength Reduction",
         method=_Method.ELIMINATION,
@@ -485,17 +460,17 @@ TABLE_II: tuple[_CodeOptimizer | _ParallelOptimizer, ...] = (
         hint=say("Replace integer divisions, conversions and double constants by cheaper arithmetic of equal result."),
         ours=say("the default mode counts whole divisions, because their quick instructions go with the slow ones"),
     ),
-    _CodeOptimizer(
+    _Row(
         name="function_split",
         title="Function Split",
         method=_Method.ELIMINATION,
-        match=_match_fetch,
+        match=lambda subject: _place(subject, mark_reasons(subject, _FETCH)),  # "instruction fetch stalls"
         hint=say("Split large functions and loops, and move rarely executed code out of them."),
         ours=say(
             "the default mode counts inlined functions with rare code alone, because other code is fetched anyway"
         ),
     ),
-    _CodeOptimizer(
+    _Row(
         name="fast_math",
         title="Fast Math",
         method=_Method.ELIMINATION,
@@ -503,23 +478,25 @@ TABLE_II: tuple[_CodeOptimizer | _ParallelOptimizer, ...] = (
         hint=say("Use intrinsics or a fast-math option where less precise results will do."),
         ours=say("the default mode also finds the chains of instructions that the compiler writes in place of a call"),
     ),
-    _CodeOptimizer(
+    _Row(
         name="warp_balance",
         title="Warp Balance",
         method=_Method.ELIMINATION,
-        match=_match_synchronisation,
+        # "warp synchronization stalls"
+        match=lambda subject: _place(subject, _mark_class(subject, StallClass.SYNCHRONISATION)),
         hint=say("Give the warps of a block equal work before they synchronize, or let fewer of them synchronize."),
         ours=say("the default mode matches the same, and names the code that some warps are late by"),
     ),
-    _CodeOptimizer(
+    _Row(
         name="memory_transaction_reduction",
         title="Memory Transaction Reduction",
         method=_Method.ELIMINATION,
-        match=_match_memory_throttle,
+        # "global memory throttling stalls"
+        match=lambda subject: _place(subject, mark_reasons(subject, _MEMORY_THROTTLE)),
         hint=say("Access global memory less often: wider accesses, constant memory for what threads share."),
         ours=say("the default mode lets only accesses go that a wider one replaces, because the others still queue"),
     ),
-    _CodeOptimizer(
+    _Row(
         name="loop_unrolling",
         title="Loop Unrolling",
         method=_Method.HIDING_IN_SCOPES,
@@ -529,7 +506,7 @@ TABLE_II: tuple[_CodeOptimizer | _ParallelOptimizer, ...] = (
             "the default mode leaves one wait of N iterations, and refuses loops whose iterations depend on each other"
         ),
     ),
-    _CodeOptimizer(
+    _Row(
         name="code_reordering",
         title="Code Reordering",
         method=_Method.HIDING,
@@ -537,7 +514,7 @@ TABLE_II: tuple[_CodeOptimizer | _ParallelOptimizer, ...] = (
         hint=say("Move loads and other slow instructions away from the first use of their results."),
         ours=say("the default mode hides behind instructions alone that no dependence and no barrier keeps in place"),
     ),
-    _CodeOptimizer(
+    _Row(
         name="function_inlining",
         title="Function Inlining",
         method=_Method.HIDING_IN_SCOPES,
@@ -545,15 +522,17 @@ TABLE_II: tuple[_CodeOptimizer | _ParallelOptimizer, ...] = (
         hint=say("Inline small device functions, so that their instructions mix with the caller's."),
         ours=say("the default mode leaves out what cannot be inlined: recursive, large and compiler routines"),
     ),
-    _ParallelOptimizer(
+    _Row(
         name="block_increase",
         title="Block Increase",
+        method=_Method.PARALLEL,
         match=_match_blocks,
         ours=say("the default mode goes no further than the busiest SM has less to do"),
     ),
-    _ParallelOptimizer(
+    _Row(
         name="thread_increase",
         title="Thread Increase",
+        method=_Method.PARALLEL,
         match=_match_threads,
         ours=say("the default mode takes the smallest step that gains, and reports half-empty warps apart"),
     ),

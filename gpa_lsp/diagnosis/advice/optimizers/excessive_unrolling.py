@@ -5,8 +5,13 @@ import numpy.typing as npt
 
 from gpa_lsp.code.sources.trees import find_language
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_hotspots
-from gpa_lsp.diagnosis.advice.code_size import count_called_bytes, count_scope_bytes, find_fetch_edges
-from gpa_lsp.diagnosis.advice.instruction_caches import InstructionCaches, find_instruction_caches
+from gpa_lsp.diagnosis.advice.code_size import (
+    InstructionCaches,
+    count_called_bytes,
+    count_scope_bytes,
+    find_fetch_edges,
+    find_instruction_caches,
+)
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion
 from gpa_lsp.diagnosis.advice.model import Category
 from gpa_lsp.diagnosis.advice.naming import describe_scope

@@ -8,8 +8,12 @@ from msgspec import Struct, field
 
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_hotspots
-from gpa_lsp.diagnosis.advice.code_size import count_executed_bytes, find_fetch_edges
-from gpa_lsp.diagnosis.advice.instruction_caches import InstructionCaches, find_instruction_caches
+from gpa_lsp.diagnosis.advice.code_size import (
+    InstructionCaches,
+    count_executed_bytes,
+    find_fetch_edges,
+    find_instruction_caches,
+)
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion
 from gpa_lsp.diagnosis.advice.model import Category
 from gpa_lsp.diagnosis.advice.naming import name_line
