@@ -1,6 +1,6 @@
 """What the editor says about causes and remedies, as Markdown that reads as well where it is shown as it is. Pure functions."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from gpa_lsp.document.markdown_text import begin_paragraph, escape_markdown, mark_code
@@ -94,11 +94,12 @@ def describe_stalls(cause: CauseLine, hot: HotLine | None, name_place: NamePlace
 
 def _list_partners(head: str, pairs: Sequence["LinePair"], name_place: NamePlace) -> list[str]:
     """The places at the other ends of stalls, most samples first, a row each."""
-    rows = []
-    for pair in pairs[:_MOST_PARTNERS]:
-        name = name_place(None if pair.place is None else (pair.place.file, pair.place.line))
-        rows.append(f"{head} {escape_markdown(describe_pair(name, pair, 0))}")
-    return rows
+    shown = pairs[:_MOST_PARTNERS]
+    return [f"{head} {escape_markdown(describe_pair(_name(pair, name_place), pair, 0))}" for pair in shown]
+
+
+def _name(pair: "LinePair", name_place: NamePlace) -> str:
+    return name_place(None if pair.place is None else (pair.place.file, pair.place.line))
 
 
 def summarise_remedy(remedies: Sequence["Advice"]) -> str:
@@ -161,26 +162,10 @@ def _list_names(places: Sequence[tuple[str, int]], name_place: NamePlace) -> str
     return f"{shown} and {len(places) - _MOST_NAMED} more places" if len(places) > _MOST_NAMED else shown
 
 
-def _list_pairs(title: str, pairs: Iterable["LinePair"], name_place: NamePlace, total: int) -> str:
-    listed = list(pairs)
-    rows = [
-        list_pair(
-            make_visible(name_place(None if pair.place is None else (pair.place.file, pair.place.line))),
-            pair,
-            total,
-        )
-        for pair in listed[:_MOST_ROWS]
-    ]
+def _list_pairs(title: str, pairs: Sequence["LinePair"], name_place: NamePlace, total: int) -> str:
+    # a list wraps in a narrow window where a table would not
+    rows = [f"- {describe_pair(make_visible(_name(pair, name_place)), pair, total)}" for pair in pairs[:_MOST_ROWS]]
     return "\n".join((title, "", *rows))
-
-
-def list_pair(name: str, pair: "BlamedPair", total: int) -> str:
-    """The other end of a stall as an item of a list, which wraps in a narrow window where a table would not.
-
-    Returns:
-        ``- line 13: 37 %, 2,709 samples · long_scoreboard: data from global memory · R6, 10 cycles later``
-    """
-    return f"- {describe_pair(name, pair, total)}"
 
 
 def describe_pair(name: str, pair: "BlamedPair", total: int) -> str:

@@ -1,13 +1,10 @@
 """What the user is told of sources that may not be what was measured, and what they choose: one message per workspace, and a command to ask again."""
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from msgspec import Struct
-from msgspec.structs import replace
-
 from gpa_lsp.editor.documents import Documents, UnmappedSource, UnverifiedSource
+from gpa_lsp.editor.lines.places import name_file
 from gpa_lsp.editor.protocol.client import Client
 from gpa_lsp.editor.protocol.kept_choices import KeptChoices
 from gpa_lsp.editor.settings import UnverifiedChoice
@@ -24,11 +21,6 @@ COMMAND_NAME = "gpaLsp.chooseSources"
 _CHOICE = "sources"  # what the choice is called among those that are kept
 
 _CHOICES = {SHOW: UnverifiedChoice.ALL, HIDE: UnverifiedChoice.NONE}
-
-
-class _Doubts(Struct, frozen=True, kw_only=True):
-    unverified: tuple[UnverifiedSource, ...]
-    unmapped: tuple[UnmappedSource, ...]
 
 
 class SourceDoubts:
@@ -74,13 +66,12 @@ class SourceDoubts:
 
     async def tell(self, *, is_decided: bool = False) -> None:
         """Look at the open documents again; say something if there is something to say, and nothing was said in this workspace."""
-        doubts = self._find()
-        if is_decided:
-            doubts = replace(doubts, unverified=())
-        if self._is_told or not (doubts.unverified or doubts.unmapped):
+        unverified = () if is_decided else self._documents.find_unverified()
+        unmapped = self._documents.find_unmapped()
+        if self._is_told or not (unverified or unmapped):
             return
         self._is_told = True
-        text = describe_doubts(doubts.unverified, doubts.unmapped)
+        text = describe_doubts(unverified, unmapped)
         if self._is_asked:
             self._settle(await self._client.choose(text, (SHOW, HIDE, MAP)))
         else:
@@ -100,18 +91,15 @@ class SourceDoubts:
         if wanted in by_word:
             answer: str | None = by_word[wanted]
         else:
-            doubts = self._find()
-            answer = await self._client.choose(describe_doubts(doubts.unverified, doubts.unmapped), (SHOW, HIDE, MAP))
+            text = describe_doubts(self._documents.find_unverified(), self._documents.find_unmapped())
+            answer = await self._client.choose(text, (SHOW, HIDE, MAP))
         self._settle(answer)
         return next((word for word, action in by_word.items() if action == answer), None)
 
-    def _find(self) -> _Doubts:
-        return _Doubts(unverified=self._documents.find_unverified(), unmapped=self._documents.find_unmapped())
-
     def _settle(self, answer: str | None) -> None:
         if answer == MAP:
-            doubts = self._find()
-            self._client.show_document("Sources", write_mapping_page(doubts.unverified, doubts.unmapped))
+            page = write_mapping_page(self._documents.find_unverified(), self._documents.find_unmapped())
+            self._client.show_document("Sources", page)
         choice = _CHOICES.get(answer or "", UnverifiedChoice.FITTING)
         if answer in _CHOICES:
             self._take(choice)
@@ -141,7 +129,7 @@ def describe_doubts(unverified: Sequence[UnverifiedSource], unmapped: Sequence[U
             others = f", like {format_count(len(group) - 1)} more," if len(group) > 1 else ""
             why = first.doubt if first.is_shown else f"does not fit what was measured: it {first.doubt}"
             copy = f"there is no copy of it in {first.profile}"
-            parts.append(f"{_name(first.local_path)}{others} {why}: its {outcome} ({copy})")
+            parts.append(f"{name_file(first.local_path)}{others} {why}: its {outcome} ({copy})")
     parts.extend(
         f"{one.profile} was measured with {one.compiled_path}, which is not in this workspace; if {one.local_path} is that file, map its folder"
         for one in unmapped[:1]
@@ -183,7 +171,3 @@ def _guess_folders(source: UnmappedSource) -> tuple[str, str]:
         compiled.pop()
         here.pop()
     return "/".join(compiled) or "/", "/".join(here) or "/"
-
-
-def _name(path: str) -> str:
-    return os.path.basename(path)  # noqa: PTH119 - of this machine, and never looked at
