@@ -71,10 +71,9 @@ def load_report(
 def _note_other_modes(report: "Report", mode: str) -> "Report":
     """The report with a problem for each kernel that was saved in another mode."""
     others = [
-        Problem(
-            severity=ProblemSeverity.WARNING,
-            message=f"shown are the causes and advice of mode {kernel.blame.blamer}, in which the report was saved",
-            remedy=f"give the profile to analyse it in mode {mode}",
+        Problem.warning(
+            f"shown are the causes and advice of mode {kernel.blame.blamer}, in which the report was saved",
+            f"give the profile to analyse it in mode {mode}",
             kernel=kernel.mangled_name,
         )
         for kernel in report.kernels

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 from gpa_lsp.foundation.records import PartlyCompared
 
@@ -120,6 +121,13 @@ class ProblemSeverity(Enum):
     NOTE = "note"  # Good to know; nothing is missing
 
 
+class _Where(TypedDict, total=False):
+    path: Path | None
+    place: str | None
+    kernel: str | None
+    is_passing: bool
+
+
 class Problem(PartlyCompared, frozen=True, kw_only=True):
     """A failure or a doubt as data: it travels with the results it concerns and is shown beside them."""
 
@@ -134,29 +142,29 @@ class Problem(PartlyCompared, frozen=True, kw_only=True):
     is_passing: bool = False  # its cause is this machine at this moment, not the input: another attempt may go well
 
     @classmethod
-    def note(cls, message: str) -> "Problem":
+    def note(cls, message: str, remedy: str | None = None, **where: Unpack[_Where]) -> "Problem":
         """Something that is good to know."""
-        return cls(severity=ProblemSeverity.NOTE, message=message)
+        return cls(severity=ProblemSeverity.NOTE, message=message, remedy=remedy, **where)
+
+    @classmethod
+    def warning(cls, message: str, remedy: str | None = None, **where: Unpack[_Where]) -> "Problem":
+        """A doubt about the answer."""
+        return cls(severity=ProblemSeverity.WARNING, message=message, remedy=remedy, **where)
+
+    @classmethod
+    def error(cls, message: str, remedy: str | None = None, **where: Unpack[_Where]) -> "Problem":
+        """A gap in the answer."""
+        return cls(severity=ProblemSeverity.ERROR, message=message, remedy=remedy, **where)
 
     @classmethod
     def from_error(cls, error: GpaError, *, kernel: str | None = None) -> "Problem":
         """The problem an error becomes when the rest goes on without it."""
         if isinstance(error, InputError):
-            return cls(
-                severity=ProblemSeverity.ERROR,
-                message=error.message,
-                path=error.path,
-                place=error.place,
-                remedy=error.remedy,
-                kernel=kernel,
-            )
+            return cls.error(error.message, error.remedy, path=error.path, place=error.place, kernel=kernel)
         if isinstance(error, MissingToolError):
             message = f"{error.tool} is not installed: {error.needed_for} needs it"
-            return cls(
-                severity=ProblemSeverity.WARNING, message=message, remedy=error.install, kernel=kernel, is_passing=True
-            )
-        is_passing = isinstance(error, ToolError)
-        return cls(severity=ProblemSeverity.ERROR, message=str(error), kernel=kernel, is_passing=is_passing)
+            return cls.warning(message, error.install, kernel=kernel, is_passing=True)
+        return cls.error(str(error), kernel=kernel, is_passing=isinstance(error, ToolError))
 
     @classmethod
     def from_fault(
@@ -170,13 +178,8 @@ class Problem(PartlyCompared, frozen=True, kw_only=True):
             path: the file it is about; None when none.
             kernel: mangled name of the kernel it is about; None when not one kernel's.
         """
-        return cls(
-            severity=ProblemSeverity.ERROR,
-            message=f"{what} failed: {type(error).__name__}: {error}",
-            path=path,
-            remedy="this is a fault of gpa-lsp; please report it",
-            kernel=kernel,
-        )
+        remedy = "this is a fault of gpa-lsp; please report it"
+        return cls.error(f"{what} failed: {type(error).__name__}: {error}", remedy, path=path, kernel=kernel)
 
     def __str__(self) -> str:
         where = ": ".join(str(part) for part in (self.path, self.place) if part is not None)

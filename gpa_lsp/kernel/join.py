@@ -10,7 +10,7 @@ from pathlib import Path
 from gpa_lsp.code.binary.cubin import read_cubin
 from gpa_lsp.code.binary.disassembler import disassemble, read_ahead
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Cubin, Instructions
-from gpa_lsp.foundation.errors import ConservationError, GpaError, InputError, Problem, ProblemSeverity
+from gpa_lsp.foundation.errors import ConservationError, GpaError, InputError, Problem
 from gpa_lsp.gpu.arch.lookup import find_architecture
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.kernel.model import Kernel
@@ -215,7 +215,7 @@ def _find_architecture(launch: Launch, placed: PlacedKernel, problems: list[Prob
         capability = placed.module.compute_capability
     if capability is None:
         message = "the profile does not give the compute capability of the GPU"
-        problems.append(Problem(severity=ProblemSeverity.WARNING, message=message, kernel=launch.mangled_name))
+        problems.append(Problem.warning(message, kernel=launch.mangled_name))
         return None
     try:
         return find_architecture(capability)

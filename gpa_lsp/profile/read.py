@@ -153,31 +153,27 @@ def check_profile(profile: Profile, positions: Sequence[int] | None = None) -> t
 def _check_modules(profile: Profile) -> Iterator[Problem]:
     for module_id, module in profile.modules.items():
         for message in _check_module(module_id, module):
-            place = f"module {module_id}"
-            yield Problem(severity=ProblemSeverity.WARNING, message=message, path=profile.path, place=place)
+            yield Problem.warning(message, path=profile.path, place=f"module {module_id}")
 
 
 def _check_run(profile: Profile) -> Iterator[Problem]:
     """What is in no launch is said, and that everything the run sampled is somewhere."""
-    severity = ProblemSeverity.WARNING
     launches, run = profile.launches, profile.sampling
     if profile.samples_truncated:
         message = "a sampling buffer overflowed; later code was sampled less, or not at all"
         remedy = "record with a larger buffer or a longer sampling period"
-        yield Problem(severity=severity, message=message, path=profile.path, remedy=remedy)
+        yield Problem.warning(message, remedy, path=profile.path)
     if run.dropped_samples:
         message = f"{format_count(run.dropped_samples)} samples of the run were dropped, of which kernels is unknown; all shares are less certain"
-        yield Problem(
-            severity=severity, message=message, path=profile.path, remedy="record with a longer sampling period"
-        )
+        yield Problem.warning(message, "record with a longer sampling period", path=profile.path)
     if run.foreign_samples:
         message = f"{format_count(run.foreign_samples)} samples of the run are of code outside all launches of the profile; no kernel counts them"
-        yield Problem(severity=ProblemSeverity.NOTE, message=message, path=profile.path)
+        yield Problem.note(message, path=profile.path)
     placed = sum(launch.samples.total_samples for launch in launches if launch.samples is not None)
     apart = [(launch.sampling.dropped_samples, launch.sampling.foreign_samples) for launch in launches]
     known = sum((dropped or 0) + (foreign or 0) for dropped, foreign in apart)
     if (wrong := _check_total(run, placed + known)) is not None:
-        yield Problem(severity=ProblemSeverity.ERROR, message=wrong, path=profile.path, place="the whole run")
+        yield Problem.error(wrong, path=profile.path, place="the whole run")
 
 
 def _check_total(sampling: Sampling, placed: int) -> str | None:

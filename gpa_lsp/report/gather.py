@@ -1,7 +1,6 @@
 """From joined kernels to a :class:`~gpa_lsp.report.model.Report`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -126,7 +125,8 @@ def assemble_report(reports: Sequence[KernelReport], problems: Sequence[Problem]
     """The same from reports of kernels that were gathered one by one."""
     doubts = [doubt for report in reports for doubt in _doubts(report)]
     unmeasured = dict.fromkeys(report.profile_path for report in reports if not report.launches)
-    doubts.extend(_note_unmeasured(path) for path in unmeasured)
+    message, remedy = "code without a profile: nothing was measured", "add a profile of it to see stalls"
+    doubts.extend(Problem.note(message, remedy, path=path) for path in unmeasured)
     doubts.extend(_note_unknowns(reports))
     ranked = sorted(reports, key=lambda report: report.rank)
     return Report(problems=(*problems, *doubts), kernels=tuple(ranked))
@@ -367,13 +367,13 @@ def _note_unknowns(reports: Sequence[KernelReport]) -> list[Problem]:
     unsplit = [report.profile_path for report in reports if report.total_samples and report.latency_samples is None]
     for path in dict.fromkeys(unsplit):
         message = "the profile does not mark not-issued samples, so what latency hiding would gain is unknown"
-        found.append(Problem(severity=ProblemSeverity.NOTE, message=message, path=path, remedy=_RECORD_IT))
+        found.append(Problem.note(message, _RECORD_IT, path=path))
     shapes = [(report.profile_path, report.configuration) for report in reports]
     for path in dict.fromkeys(path for path, shape in shapes if shape.grid is None or shape.block is None):
         message = (
             "the profile does not state the grid and block sizes of the launches, so how they fill the GPU is unknown"
         )
-        found.append(Problem(severity=ProblemSeverity.NOTE, message=message, path=path, remedy=_RECORD_IT))
+        found.append(Problem.note(message, _RECORD_IT, path=path))
     return [*found, *_note_unfollowed(reports)]
 
 
@@ -387,14 +387,7 @@ def _note_unfollowed(reports: Sequence[KernelReport]) -> Iterator[Problem]:
             f"unknown how many sectors each memory request of {', '.join(names[:_MOST_NAMED])}{rest} touches: not collected, and not "
             "derivable from the SASS (it may call functions)"
         )
-        yield Problem(severity=ProblemSeverity.NOTE, message=message, path=path)
-
-
-def _note_unmeasured(path: Path | None) -> Problem:
-    """One note a file, however many kernels it holds."""
-    message = "code without a profile: nothing was measured"
-    remedy = "add a profile of it to see stalls"
-    return Problem(severity=ProblemSeverity.NOTE, message=message, path=path, remedy=remedy)
+        yield Problem.note(message, path=path)
 
 
 def _doubt(report: KernelReport, severity: ProblemSeverity, message: str, remedy: str | None) -> Problem:

@@ -12,7 +12,7 @@ from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, PREDICATE_KINDS, Flow, 
 from gpa_lsp.code.control_flow.graph import LoopForest, RootedGraph, reverse_edges
 from gpa_lsp.code.control_flow.model import Blocks, CallSite, EdgeKind, FlowGraph, Loop, LoopLines, Procedure
 from gpa_lsp.foundation.distinct import find_distinct
-from gpa_lsp.foundation.errors import Problem, ProblemSeverity
+from gpa_lsp.foundation.errors import Problem
 from gpa_lsp.foundation.locations import Frame, InlineChain
 from gpa_lsp.foundation.ownership import choose_frame, find_library_frame
 from gpa_lsp.foundation.records import ColumnRecord
@@ -439,9 +439,8 @@ def _list_problems(function: Function, flow: InstructionFlow) -> tuple[Problem, 
     unknown = "jump to a place that is not known; paths through them are missing"
     bad = "name a target that is no instruction of their section"
     return tuple(
-        Problem(
-            severity=ProblemSeverity.WARNING,
-            message=f"{len(where)} instructions {message}",
+        Problem.warning(
+            f"{len(where)} instructions {message}",
             place=f"first at pc offset 0x{int(where[0]) * INSTRUCTION_BYTES:x}",
             kernel=function.name,
         )

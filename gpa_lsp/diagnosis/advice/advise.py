@@ -22,7 +22,7 @@ from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import Limiter, LimiterKind
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.catalogue import load_catalogue
-from gpa_lsp.foundation.errors import Problem, ProblemSeverity
+from gpa_lsp.foundation.errors import Problem
 from gpa_lsp.foundation.prose import Code, percent, say
 
 # Why latency hiding is not priced
@@ -107,12 +107,6 @@ def ask(
         message = f"the optimizer {name} failed: {type(error).__name__}: {error}"
         remedy = "please report this with the profile"
         problems.append(
-            Problem(
-                severity=ProblemSeverity.WARNING,
-                message=message,
-                path=subject.kernel.profile_path,
-                remedy=remedy,
-                kernel=subject.kernel.mangled_name,
-            )
+            Problem.warning(message, remedy, path=subject.kernel.profile_path, kernel=subject.kernel.mangled_name)
         )
         return Silence(optimizer=name, stage=SilenceStage.FAILED, message=say("{what}", what=message))

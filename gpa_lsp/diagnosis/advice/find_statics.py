@@ -18,7 +18,7 @@ from gpa_lsp.diagnosis.analyses.static.kernel_statics import find_kernel_statics
 from gpa_lsp.diagnosis.analyses.static.model import BlockOrigin, KernelStatics, KnownBlock
 from gpa_lsp.diagnosis.analyses.subject import SourceReader, Subject
 from gpa_lsp.foundation.catalogue import load_catalogue
-from gpa_lsp.foundation.errors import Problem, ProblemSeverity
+from gpa_lsp.foundation.errors import Problem
 from gpa_lsp.foundation.locations import SourceLine
 from gpa_lsp.foundation.numbers import format_count_of
 from gpa_lsp.foundation.ownership import describe_stand_in
@@ -84,7 +84,8 @@ def find_static_findings(
         found.extend(_ask(check, StaticFacts(subject=subject, statics=statics, limits=limits, warps=warps), problems))
     found.sort(key=lambda one: (-one.weight, one.file or "", one.line or 0, one.check))
     if len(found) > MOST_FINDINGS:
-        problems.append(_note_left_out(subject, len(found) - MOST_FINDINGS))
+        message = f"{format_count_of(len(found) - MOST_FINDINGS, 'static finding')} of less weight left out"
+        problems.append(Problem.note(message, kernel=subject.kernel.mangled_name))
     return KernelFindings(
         statics=statics, place=place, warps=warps, findings=tuple(found[:MOST_FINDINGS]), problems=tuple(problems)
     )
@@ -166,12 +167,8 @@ def _find_warp_facts(
     except Exception as error:
         message = f"the addresses of the kernel were not followed: {type(error).__name__}: {error}"
         problems.append(
-            Problem(
-                severity=ProblemSeverity.WARNING,
-                message=message,
-                path=subject.kernel.profile_path,
-                remedy="please report this with the source",
-                kernel=name,
+            Problem.warning(
+                message, "please report this with the source", path=subject.kernel.profile_path, kernel=name
             )
         )
         return None
@@ -189,9 +186,8 @@ def _note_unknown(subject: Subject) -> Iterator[Problem]:
     """That its addresses were not followed; nothing of a kernel without code."""
     if not subject.kernel.functions or subject.kernel.functions[0].instructions is None:
         return
-    yield Problem(
-        severity=ProblemSeverity.NOTE,
-        message="what its requests to memory cost is not known: it has no PTX here, and its machine code cannot be followed",
+    yield Problem.note(
+        "what its requests to memory cost is not known: it has no PTX here, and its machine code cannot be followed",
         kernel=subject.kernel.mangled_name,
     )
 
@@ -211,23 +207,14 @@ def _ask(check: StaticCheck, facts: StaticFacts, problems: list[Problem]) -> lis
     except Exception as error:
         message = f"the static check {check.name} failed: {type(error).__name__}: {error}"
         problems.append(
-            Problem(
-                severity=ProblemSeverity.WARNING,
-                message=message,
+            Problem.warning(
+                message,
+                "please report this with the source",
                 path=facts.subject.kernel.profile_path,
-                remedy="please report this with the source",
                 kernel=facts.subject.kernel.mangled_name,
             )
         )
         return []
-
-
-def _note_left_out(subject: Subject, count: int) -> Problem:
-    return Problem(
-        severity=ProblemSeverity.NOTE,
-        message=f"{format_count_of(count, 'static finding')} of less weight left out",
-        kernel=subject.kernel.mangled_name,
-    )
 
 
 def _read_nothing(file: str) -> str | None:

@@ -31,7 +31,7 @@ from gpa_lsp.diagnosis.blame.view import read_latency, view_function
 from gpa_lsp.diagnosis.blame.work import WorkBudget
 from gpa_lsp.foundation.catalogue import list_members, load_member
 from gpa_lsp.foundation.distinct import find_distinct, find_distinct_rows
-from gpa_lsp.foundation.errors import ConservationError, GpaError, Problem, ProblemSeverity
+from gpa_lsp.foundation.errors import ConservationError, GpaError, Problem
 from gpa_lsp.foundation.numbers import format_count, format_file_value
 from gpa_lsp.gpu.arch.sections import ScoreboardKind
 from gpa_lsp.kernel.model import FunctionSamples, Kernel
@@ -366,11 +366,10 @@ def _lose_all(function: FunctionSamples) -> Unattributed:
 
 
 def _note_work_bound(kernel: Kernel, function: FunctionSamples) -> Problem:
-    return Problem(
-        severity=ProblemSeverity.WARNING,
-        message=f"the control flow of {function.name} is too tangled to follow everywhere; some of its stalls have no cause",
+    return Problem.warning(
+        f"the control flow of {function.name} is too tangled to follow everywhere; some of its stalls have no cause",
+        "nothing is lost: they are counted as unattributed",
         path=kernel.profile_path,
-        remedy="nothing is lost: they are counted as unattributed",
         kernel=kernel.mangled_name,
     )
 

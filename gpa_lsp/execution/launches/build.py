@@ -188,7 +188,7 @@ def build_inputs(
     except InputError as error:
         if error.path is None and launch.path is not None:
             error.path = launch.path
-            error.place = error.place or (None if launch.line is None else f"line {launch.line}")
+            error.place = error.place or launch.place
         raise
 
 

@@ -105,6 +105,11 @@ class LaunchDescription(Struct, frozen=True, kw_only=True):
     line: int | None = None  # 1-based line of its table there; None without a file
 
     @property
+    def place(self) -> str | None:
+        """Where it stands in its file, for people."""
+        return None if self.line is None else f"line {self.line}"
+
+    @property
     def covered(self) -> tuple[int, int, int]:
         """Elements in x, y, z: ``threads``, or those of the grid's blocks."""
         if self.threads is not None:

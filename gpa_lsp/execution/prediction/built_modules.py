@@ -16,7 +16,7 @@ from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.compiler.model import CompiledUnit
 from gpa_lsp.execution.compiler.ptx_files import read_build
 from gpa_lsp.execution.prediction.static_source import Capability, SourceStatics, examine_unit, note_difference
-from gpa_lsp.foundation.errors import Problem, ProblemSeverity, UnsupportedInputError
+from gpa_lsp.foundation.errors import Problem, UnsupportedInputError
 from gpa_lsp.foundation.numbers import format_count
 from gpa_lsp.gpu.device.products import find_product
 from gpa_lsp.kernel.names import choose_by_name
@@ -75,7 +75,7 @@ def read_modules(
     left = [unit for unit in units if unit.ptx is not None and unit.compute_capability == chosen]
     if len(left) > _MOST_UNITS:
         message = f"only {format_count(_MOST_UNITS)} of its {format_count(len(left))} units were read"
-        problems.append(Problem(severity=ProblemSeverity.WARNING, message=message, path=path))
+        problems.append(Problem.warning(message, path=path))
     notes = () if product is None else note_difference(product, chosen)
     problems.extend(Problem.note(note) for note in notes)
     return [

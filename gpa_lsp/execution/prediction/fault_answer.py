@@ -18,7 +18,7 @@ from gpa_lsp.execution.launches.launch import (
     replace_arrays,
 )
 from gpa_lsp.execution.launches.pointer_uses import SHAPE, GuessDependence
-from gpa_lsp.foundation.errors import Problem, ProblemSeverity
+from gpa_lsp.foundation.errors import Problem
 from gpa_lsp.foundation.locations import InlineChain
 from gpa_lsp.foundation.numbers import Quantity, format_count
 from gpa_lsp.foundation.ownership import choose_frame
@@ -186,12 +186,11 @@ def note_guesses(launch: LaunchDescription, *, kernel: str | None = None) -> tup
     more = len(guessed) - _MOST_NAMED
     listed = list_of([*guessed[:_MOST_NAMED], *([f"{more} more"] if more > 0 else [])])
     return (
-        Problem(
-            severity=ProblemSeverity.NOTE,
-            message=f"guessed in the launch description: {listed}; results hold for these guesses only",
+        Problem.note(
+            f"guessed in the launch description: {listed}; results hold for these guesses only",
+            "correct them and take what is right out of guesses",
             path=launch.path,
-            place=None if launch.line is None else f"line {launch.line}",
-            remedy="correct them and take what is right out of guesses",
+            place=launch.place,
             kernel=kernel,
         ),
     )

@@ -85,12 +85,13 @@ def explain_mismatch(launch: LaunchDescription, found: Sequence[str], known: Ite
         found: mangled names of the kernels that it means.
         known: mangled names of all kernels.
     """
-    place = None if launch.line is None else f"line {launch.line}"
     if not found:
-        return miss_kernel(launch.kernel, known, launch.path, place)
+        return miss_kernel(launch.kernel, known, launch.path, launch.place)
     message = f"{launch.kernel[:_LONGEST_NAME]} could be any of {list_names(found)}"
     mangled = found[0] if len(found[0]) <= _LONGEST_NAME else f"{found[0][:_LONGEST_NAME]}…"
-    return InputError(message, path=launch.path, place=place, remedy=f"write its mangled name, such as {mangled}")
+    return InputError(
+        message, path=launch.path, place=launch.place, remedy=f"write its mangled name, such as {mangled}"
+    )
 
 
 def require_description(path: Path, described: Path | None) -> Path:

@@ -35,7 +35,7 @@ from gpa_lsp.execution.prediction.launch_sources import (
 )
 from gpa_lsp.execution.prediction.predict import DescribedLaunch, match_launches, name_kernel, name_meant
 from gpa_lsp.execution.prediction.static_source import examine_source, require_ptx
-from gpa_lsp.foundation.errors import GpaError, InputError, Problem, ProblemSeverity, spare_others
+from gpa_lsp.foundation.errors import GpaError, InputError, Problem, spare_others
 from gpa_lsp.foundation.files import atomic_write
 from gpa_lsp.foundation.packed_records import pack_records
 from gpa_lsp.foundation.processes.python_children import isolate_module
@@ -178,10 +178,7 @@ def time_report(
         if one.is_described
     ]
     found = _time_all(choose_launches(subjects, choice, described, name_kernel), work)
-    left = [
-        Problem(severity=ProblemSeverity.WARNING, message=explain_undescribed(path, (name,), described).message)
-        for name in missing
-    ]
+    left = [Problem.warning(explain_undescribed(path, (name,), described).message) for name in missing]
     return replace(found, problems=(*problems, *left, *found.problems))
 
 
@@ -376,7 +373,7 @@ def _explain(run: CollectedRun, words: str) -> str:
 
 def _give_up(document: dict[str, Any], output: Path, reason: str, *, is_forbidden: bool = False) -> SampledTimings:
     _write(document, output)
-    problem = Problem(severity=ProblemSeverity.WARNING, message=f"timed alone, not sampled: {reason}")
+    problem = Problem.warning(f"timed alone, not sampled: {reason}")
     return SampledTimings(samples=(), problems=(problem,), is_forbidden=is_forbidden)
 
 

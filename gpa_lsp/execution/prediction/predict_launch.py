@@ -37,7 +37,7 @@ from gpa_lsp.execution.volumes.from_trace import (
 )
 from gpa_lsp.execution.volumes.model import Contradiction, VolumePrediction
 from gpa_lsp.execution.volumes.trace_sampling import continue_trace, has_all_first
-from gpa_lsp.foundation.errors import GpaError, InputError, Problem, ProblemSeverity, spare_others
+from gpa_lsp.foundation.errors import GpaError, InputError, Problem, spare_others
 from gpa_lsp.foundation.locations import InlineChain
 from gpa_lsp.foundation.numbers import format_count
 from gpa_lsp.foundation.work_time import work_time
@@ -107,7 +107,7 @@ def predict_volumes_of(
     if trace is None or not counted.is_complete or (continuation is None and not is_whole):
         why = "data volumes are not predicted: the blocks traced for the addresses did not run to their end"
         remedy = "give more time or memory, or describe a smaller launch"
-        problems.append(Problem(severity=ProblemSeverity.WARNING, message=why, remedy=remedy))  # the user's own limit
+        problems.append(Problem.warning(why, remedy))  # the user's own limit
         return LaunchVolumes()
     piece = PieceRows(trace) if piece is None else piece
     with spare_others("predicting data volumes", problems):

@@ -277,7 +277,7 @@ def _simulate_all(
         if work_time() >= end_s:
             left = format_count_of(len(meant) - number, "launch")
             message = f"{left} not simulated: those before took longer than all may take together"
-            problems.append(Problem(severity=ProblemSeverity.WARNING, message=message))
+            problems.append(Problem.warning(message))
             break
         name = shorten_name(demangle(subject.kernel.mangled_name))
         if progress is not None:
@@ -366,13 +366,12 @@ def _note_outside(one: DocumentLaunch, launch: LaunchDescription) -> Iterator[Pr
     rows = one.kernel.rows
     place = next((rows.place(row) for row in one.walk.outside if rows.place(row) is not None), None)
     where = f" ({PurePath(place.file).name}:{place.line})" if place is not None else ""
-    yield Problem(
-        severity=ProblemSeverity.WARNING,
-        message=f"{format_count_of(len(one.walk.outside), 'instruction')} of {shorten_name(_name(one.kernel))} "
+    yield Problem.warning(
+        f"{format_count_of(len(one.walk.outside), 'instruction')} of {shorten_name(_name(one.kernel))} "
         f"{'access' if len(one.walk.outside) > 1 else 'accesses'} memory outside of the arrays that are described{where}",
+        "describe the arrays as large as they are",
         path=launch.path,
-        place=None if launch.line is None else f"line {launch.line}",
-        remedy="describe the arrays as large as they are",
+        place=launch.place,
         kernel=one.kernel.mangled_name,
     )
 

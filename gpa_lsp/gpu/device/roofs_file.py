@@ -28,7 +28,7 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import fields
 
-from gpa_lsp.foundation.errors import GpaError, InputError, Problem, ProblemSeverity, UnsupportedInputError
+from gpa_lsp.foundation.errors import GpaError, InputError, Problem, UnsupportedInputError
 from gpa_lsp.foundation.files import atomic_write, find_data_folder
 from gpa_lsp.foundation.json_elements import Element, read_json
 from gpa_lsp.gpu.device.model import (
@@ -260,7 +260,5 @@ class KeptRoofs:
             remedy = (
                 "measure them again with gpa-lsp roofline calibrate, or remove the file; theoretical ceilings are shown"
             )
-            self._problems.append(
-                Problem(severity=ProblemSeverity.WARNING, message=message, path=path, place=place, remedy=remedy)
-            )
+            self._problems.append(Problem.warning(message, remedy, path=path, place=place))
             return None

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gpa_lsp.code.binary.cubin import read_cubin
-from gpa_lsp.foundation.errors import GpaError, InputError, Problem, ProblemSeverity
+from gpa_lsp.foundation.errors import GpaError, InputError, Problem
 from gpa_lsp.foundation.files import atomic_write
 from gpa_lsp.foundation.numbers import format_count_of
 from gpa_lsp.profile.collector.choosing import Launches, SampleTotals, Selection, TimedLaunch, add_up
@@ -215,12 +215,10 @@ def make_profile(
             message = (
                 f"{format_count_of(maker.graph_launches, 'launch')} ran in CUDA graphs: timed, not sampled one by one"
             )
-            problems.append(
-                Problem(severity=ProblemSeverity.NOTE, message=message, remedy="--continuous samples them, too")
-            )
+            problems.append(Problem.note(message, "--continuous samples them, too"))
         if totals.missing:
             message = f"{format_count_of(totals.missing, 'sample')} of process {process.process_id} are counted, but in no row"
-            problems.append(Problem(severity=ProblemSeverity.WARNING, message=message))
+            problems.append(Problem.warning(message))
     written, cubins = modules.write(output)
     document = {
         "format": FORMAT,

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 from google.protobuf.message import DecodeError
 from msgspec.structs import replace
 
-from gpa_lsp.foundation.errors import InputError, Problem, ProblemSeverity, UnsupportedInputError
+from gpa_lsp.foundation.errors import InputError, Problem, UnsupportedInputError
 from gpa_lsp.foundation.files import open_regular_file
 from gpa_lsp.profile.model import (
     Device,
@@ -343,7 +343,7 @@ class _Assembly:
         if container.unknown_entries:
             count, place = len(container.unknown_entries), container.unknown_entries[0]
             message = f"{count} entries of an unknown kind are skipped"
-            self._note(message, ProblemSeverity.WARNING, place=f"offset {place.offset:#x}")
+            self._note(Problem.warning(message, path=self._path, place=f"offset {place.offset:#x}"))
         return self._make_profile(launches)
 
     def begin(self, *, is_known_sound: bool) -> bool:
@@ -383,7 +383,7 @@ class _Assembly:
                 table.add(place.process_id, source, place.size_bytes)
         self._modules, self._module_ids, problems = table.build()
         for message in problems:
-            self._note(message, ProblemSeverity.WARNING)
+            self._note(Problem.warning(message, path=self._path))
 
     def _outline_launches(self) -> Iterator[LaunchOutline]:
         strings = [schema.read_text(raw) for raw in self._container.strings]
@@ -397,7 +397,7 @@ class _Assembly:
         allowance = Allowance(sum(map(len, encoded)))
         sessions = list(allowance.decode(schema.Session, encoded))
         for message in allowance.describe():
-            self._note(f"session details: {message}", ProblemSeverity.WARNING)
+            self._note(Problem.warning(f"session details: {message}", path=self._path))
         return sessions
 
     def _read_launches(self, numbers: Iterable[int]) -> tuple[Launch, ...]:
@@ -422,7 +422,9 @@ class _Assembly:
             )
             for message in messages:
                 self._note(
-                    message, ProblemSeverity.WARNING, place=f"offset {place.offset:#x}", kernel=launch.mangled_name
+                    Problem.warning(
+                        message, path=self._path, place=f"offset {place.offset:#x}", kernel=launch.mangled_name
+                    )
                 )
             launches.append(launch)
         return tuple(launches)
@@ -435,7 +437,7 @@ class _Assembly:
         if module_id is None:
             kernel = schema.read_text(result.mangled_name)
             message = f"the launch's module ({source_id}) is not in the report"
-            self._note(message, ProblemSeverity.WARNING, place=f"offset {place.offset:#x}", kernel=kernel)
+            self._note(Problem.warning(message, path=self._path, place=f"offset {place.offset:#x}", kernel=kernel))
         return module_id
 
     def _decode(self, message_class: Any, place: EntryPlace, what: str) -> Any:
@@ -445,35 +447,19 @@ class _Assembly:
                 return message_class.FromString(data)
             except DecodeError:
                 pass
+        message = f"{what} cannot be decoded and is left out"
         remedy = "the file is damaged there: copy it again or record it again"
-        self._note(
-            f"{what} cannot be decoded and is left out",
-            ProblemSeverity.ERROR,
-            place=f"offset {place.offset:#x}",
-            remedy=remedy,
-        )
+        self._note(Problem.error(message, remedy, path=self._path, place=f"offset {place.offset:#x}"))
         return None
 
-    def _note(
-        self,
-        message: str,
-        severity: ProblemSeverity,
-        *,
-        place: str | None = None,
-        kernel: str | None = None,
-        remedy: str | None = None,
-    ) -> None:
-        if len(self._problems) >= _MAX_PROBLEMS:
+    def _note(self, problem: Problem) -> None:
+        if len(self._problems) < _MAX_PROBLEMS:
+            self._problems.append(problem)
+        else:
             self._unlisted_problems += 1
-            return
-        problem = Problem(
-            severity=severity, message=message, path=self._path, place=place, kernel=kernel, remedy=remedy
-        )
-        self._problems.append(problem)
 
     def _list_problems(self) -> tuple[Problem, ...]:
         if not self._unlisted_problems:
             return tuple(self._problems)
         message = f"{self._unlisted_problems} more problems are not listed"
-        unlisted = Problem(severity=ProblemSeverity.ERROR, message=message, path=self._path)
-        return (*self._problems, unlisted)
+        return (*self._problems, Problem.error(message, path=self._path))

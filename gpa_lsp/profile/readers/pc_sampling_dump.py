@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from msgspec import Struct, field
 
-from gpa_lsp.foundation.errors import InputError, Problem, ProblemSeverity
+from gpa_lsp.foundation.errors import InputError, Problem
 from gpa_lsp.foundation.files import open_regular_file
 from gpa_lsp.foundation.numbers import format_count
 from gpa_lsp.profile.model import Aggregate, Launch, LoadedFunction, Module, Profile, Sampling, StallSamples
@@ -205,7 +205,7 @@ def _split(content: bytes, found: _Collected, path: Path) -> Iterator[tuple[int,
 
 
 def _add_problem(found: _Collected, message: str, path: Path) -> None:
-    found.problems.append(Problem(severity=ProblemSeverity.WARNING, message=message, path=path))
+    found.problems.append(Problem.warning(message, path=path))
 
 
 class _Buffer:

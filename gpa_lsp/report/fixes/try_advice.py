@@ -13,7 +13,7 @@ from gpa_lsp.diagnosis.advice.model import LEAST_SPEEDUP, Advice, KernelAdvice, 
 from gpa_lsp.diagnosis.analyses.limiter.model import Limiter
 from gpa_lsp.diagnosis.rewrites.find import find_rewrites
 from gpa_lsp.execution.launches.read_launches import find_launch_file
-from gpa_lsp.foundation.errors import Problem, ProblemSeverity
+from gpa_lsp.foundation.errors import Problem
 from gpa_lsp.foundation.files import read_bounded, read_stamp
 from gpa_lsp.foundation.prose import factor, say
 from gpa_lsp.report.fixes.jobs import Question, list_questions, make_fix_job
@@ -139,9 +139,9 @@ def _explain(verdicts: Sequence[FixVerdict]) -> Iterator[Problem]:
     """Why nothing was compiled, where somebody asked for it."""
     if not verdicts:
         message = "nothing was compiled: no advice has an edit of a source (.cu) that is here as it was measured"
-        yield Problem(severity=ProblemSeverity.NOTE, message=message)
+        yield Problem.note(message)
     elif all(one.state is FixState.UNKNOWN for one in verdicts):
-        yield Problem(severity=ProblemSeverity.ERROR, message=" ".join(verdicts[0].details).rstrip("."))
+        yield Problem.error(" ".join(verdicts[0].details).rstrip("."))
 
 
 def _list_trials(kernel: KernelReport, locator: SourceLocator) -> Iterator[tuple[Question, FixJob]]:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Self, TypeVar
 
-from gpa_lsp.foundation.errors import InputError, Problem, ProblemSeverity, UnsupportedInputError
+from gpa_lsp.foundation.errors import InputError, Problem, UnsupportedInputError
 from gpa_lsp.foundation.files import DATA_VARIABLE
 
 # The tables of the history, and how older ones become today's.
@@ -301,7 +301,7 @@ class Database:
             raise InputError(message, path=self.path, remedy="move it away") from None
         _LOG.warning("%s: damaged (%s), now %s", real, reason, aside)
         message = f"the history was damaged ({reason}) and a new one was started; the old one is kept beside it as {aside.name}"
-        self.problems += (Problem(severity=ProblemSeverity.WARNING, message=message, path=self.path),)
+        self.problems += (Problem.warning(message, path=self.path),)
 
 
 def read_number(connection: sqlite3.Connection, pragma: str) -> int:

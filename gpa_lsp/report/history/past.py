@@ -14,7 +14,7 @@ import msgspec.structs
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gpa_lsp.foundation.errors import GpaError, Problem, ProblemSeverity
+from gpa_lsp.foundation.errors import GpaError, Problem
 from gpa_lsp.foundation.figures import Spread
 from gpa_lsp.foundation.prose import NOTHING
 from gpa_lsp.report.changes import (
@@ -225,14 +225,8 @@ def _open(path: Path | None) -> "History":
 def _make_warning(error: Exception) -> Problem:
     if isinstance(error, GpaError):
         found = Problem.from_error(error)
-        return Problem(
-            severity=ProblemSeverity.WARNING,
-            message=found.message,
-            path=found.path,
-            place=found.place,
-            remedy=found.remedy,
-        )
-    return Problem(severity=ProblemSeverity.WARNING, message=f"measurements are not remembered: {error}")
+        return Problem.warning(found.message, found.remedy, path=found.path, place=found.place)
+    return Problem.warning(f"measurements are not remembered: {error}")
 
 
 def choose_comparable(run: Run, earlier: Iterable[Run]) -> tuple[Run, bool] | None:
