@@ -245,6 +245,15 @@ def test_steps_are_equal(seed: int) -> None:
             assert getattr(compiled, name).tobytes() == getattr(plain, name).tobytes(), (text, name)
 
 
+def test_a_constant_without_a_value_makes_no_step() -> None:
+    """As the driver's own, which builds for debugging read: what is computed of it is unknown, and the walk goes on."""
+    known = np.arange(64) < 32
+    lowering = Lowering(ConstantBanks({0: Bank(data=np.zeros(64, np.uint8), known=known)}), 8)
+    for place in ("c[0x0][0x20]", "c[0x0][0x50]", "c[0x3][0x0]"):
+        assert lowering.lower_arithmetic(read_instruction(0, f"IADD3 R0, R1, {place}, RZ")) is None
+    assert lowering.lower_arithmetic(read_instruction(0, "IADD3 R0, R1, c[0x0][0x1c], RZ")) is not None
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_uniform_steps_are_equal(seed: int) -> None:
     random = np.random.default_rng(seed)

@@ -241,7 +241,7 @@ class OutsideError(Exception):
     """An access to what is no memory."""
 
 
-class UnknownConstantError(Exception):
+class UnknownConstantError(LookupError):
     """A constant without a value: the driver's own, or one beyond its bank."""
 
 
