@@ -120,8 +120,8 @@ def test_a_naive_transpose_is_found_on_save(client: RawClient, source: Path) -> 
     assert said.startswith("**Static** · from the code alone, not measured")
     assert "neighbouring threads are `n` elements apart" in said
     assert said.endswith(
-        "* load of `in`: neighbouring elements, 4 to 5 sectors per request\n"
-        "* store of `out`: strided, `n` elements apart, 32 sectors per request for `n` ≥ 8"
+        "- load of `in`: neighbouring elements, 4 to 5 sectors per request\n"
+        "- store of `out`: strided, `n` elements apart, 32 sectors per request for `n` ≥ 8"
     )
 
 

@@ -11,7 +11,6 @@ from gpa_lsp.cli.main import main
 from gpa_lsp.document.program_view import build_memory, describe_finding, list_origins, list_own_frames
 from gpa_lsp.document.terminal import write_plain
 from gpa_lsp.execution.emulator import batches
-from gpa_lsp.execution.emulator.compiled import program as compiled_program
 from gpa_lsp.execution.emulator.compiled import translated
 from gpa_lsp.execution.emulator.compiled.translated import Translations
 from gpa_lsp.execution.emulator.engine.arena import ARENA_BASE
@@ -188,14 +187,12 @@ int main() {
 """
 
 
-@pytest.mark.parametrize("engine", ["numpy", "core", "translated"])
+@pytest.mark.parametrize("engine", ["core", "translated"])
 def test_every_engine_notes_the_same_words(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = build(write(tmp_path, HEAD + _TOUCHES.replace("ROUNDS", "3")), tmp_path, *DEBUGGED)
     translations = Translations()
     monkeypatch.setattr(batches, "TRANSLATIONS", translations)
     monkeypatch.setattr(batches, "_BEST_CORE_LANES", 64)
-    if engine == "numpy":
-        monkeypatch.setattr(compiled_program, "lower_instruction", lambda _lowering, _instruction: None)
     if engine == "translated":
         monkeypatch.setattr(translated, "HOT_WARP_INSTRUCTIONS", 1)
         run(program)

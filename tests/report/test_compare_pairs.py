@@ -82,9 +82,8 @@ def test_a_report_without_samples_says_nothing_of_stalls() -> None:
     changed = {difference.trait: (difference.before, difference.after) for difference in found.differences}
     assert changed[Trait.REGISTERS] == (76, 64)
     assert changed[Trait.OCCUPANCY] == (pytest.approx(0.5), pytest.approx(2 / 3))
-    coalescing = find_outcome(found, ["global_coalescing"])
-    assert coalescing is not None
-    assert coalescing.fate is AdviceFate.UNKNOWN
+    divergence = find_outcome(found, ["branch_divergence"])
+    assert divergence is not None and divergence.fate is AdviceFate.UNKNOWN
 
 
 @pytest.mark.parametrize("pair", [pair for pair in PAIRS if pair["id"] in RENAMED], ids=lambda pair: pair["id"])

@@ -65,6 +65,7 @@ SERVED = (
             "__init__",
             "inputs",
             "main",
+            "options",
             "outputs",
             "predictions",
             "program_end",

@@ -258,6 +258,18 @@ def make_refusal(reason: str) -> JsonRpcInvalidParams:
     return JsonRpcInvalidParams(reason)
 
 
+def _tell_refusal(record: logging.LogRecord) -> bool:
+    """pygls writes a traceback for each request that a handler refuses, as if that were a fault of ours: a sentence will do."""
+    error = record.exc_info[1] if record.exc_info else None
+    if isinstance(error, JsonRpcInvalidParams):
+        record.exc_info, record.msg, record.args = None, "a request was refused: %s", (error.message,)
+        record.levelno, record.levelname = logging.INFO, "INFO"
+    return True
+
+
+logging.getLogger("pygls.protocol.json_rpc").addFilter(_tell_refusal)
+
+
 def _is_id(value: object) -> bool:
     return isinstance(value, int | str) and not isinstance(value, bool)
 

@@ -95,7 +95,7 @@ def count_passes(threads: float, addresses: int) -> float:
 
     Mean of the maximum of Poisson counts (threads over banks each), a fair approximation from two threads on.
 
-    >>> round(count_passes(32, 256), 1), count_passes(1, 256), count_passes(32, 1)
+    >>> round(count_passes(32, 256), 1), count_passes(1, 256), count_passes(32.0, 1)
     (3.5, 1.0, 32.0)
     """
     places = min(addresses, WARP_THREADS)

@@ -86,5 +86,5 @@ def test_what_is_not_known_is_none(text: str) -> None:
 
 
 def test_signs_do_not_matter_where_they_do_not_matter() -> None:
-    assert bind("add.s32 %r1, %r2, %r3").source_types == (ScalarType.U32, ScalarType.U32)
-    assert bind("max.s32 %r1, %r2, %r3").source_types == (ScalarType.S32, ScalarType.S32)
+    assert bind("add.s32 %r1, %r2, %r3").meaning.sources == (ScalarType.U32, ScalarType.U32)
+    assert bind("max.s32 %r1, %r2, %r3").meaning.sources == (ScalarType.S32, ScalarType.S32)

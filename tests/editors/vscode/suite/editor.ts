@@ -78,13 +78,19 @@ const FOCUSED = ".editor-group-container.active .monaco-editor.focused";
 /** Put the cursor of an editor on a line, and wait until the window has it there: what comes next starts from there. */
 export async function putCursor(editor: vscode.TextEditor, line: number): Promise<void> {
   const position = new vscode.Position(line, editor.document.lineAt(line).firstNonWhitespaceCharacterIndex);
-  editor.selection = new vscode.Selection(position, position);
-  editor.revealRange(editor.selection);
+  const show = async (): Promise<void> => {
+    const shown = await vscode.window.showTextDocument(editor.document, { viewColumn: editor.viewColumn, preview: false }); // a page that opens takes it once it is drawn
+    shown.selection = new vscode.Selection(position, position); // an editor that was closed meanwhile is another one
+    shown.revealRange(shown.selection);
+  };
   await until("the text with the keyboard", async () => {
-    await vscode.window.showTextDocument(editor.document, { viewColumn: editor.viewColumn, preview: false }); // a page that opens takes it once it is drawn
+    await show();
     return count(FOCUSED);
   }, (found) => found > 0);
-  await until(`the cursor on line ${line + 1}`, () => texts('[id="status.editor.selection"]'), ([shown]) => shown?.startsWith(`Ln ${line + 1},`) === true);
+  await until(`the cursor on line ${line + 1}`, async () => {
+    await show();
+    return texts('[id="status.editor.selection"]');
+  }, ([shown]) => shown?.startsWith(`Ln ${line + 1},`) === true);
 }
 
 /** Give the text that is active the keyboard. */
