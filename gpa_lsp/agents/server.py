@@ -53,7 +53,7 @@ class Questions:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._answers: Answers | None = None
-        # Paths as the agent names them: where its folder lies is nobody's business. What an answer loses by it makes it shorter.
+        # Paths are shown relative to the agent's folder: shorter answers, and no absolute path of the user's machine in them
         names = {str(folder), os.path.realpath(folder)} - {os.sep}
         named = rf"(?<![\w.-])(?:{'|'.join(map(re.escape, sorted(names)))})"
         self._starts = re.compile(rf"{named}{re.escape(os.sep)}" if names else "(?!)")

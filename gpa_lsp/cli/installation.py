@@ -255,7 +255,7 @@ def _inspect_program_runtime() -> Component:
 
 
 def _list_lacking(parts: Mapping[str, bool]) -> str:
-    """What is said of the parts that are not there."""
+    """The missing parts, separated by commas."""
     return ", ".join(words for words, is_there in parts.items() if not is_there)
 
 

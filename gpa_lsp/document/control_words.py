@@ -11,7 +11,7 @@ _COLUMNS = (
     "write_barrier",
     "read_barrier",
     "wait_mask",
-)  # of instructions, as they are told
+)  # of instructions, in the order they are shown
 
 
 def describe_control(

@@ -300,3 +300,17 @@ def test_what_is_waited_for_and_what_is_hidden_is_told(
     assert shares[6] > 0.5 and shares.get(7, 0.0) < 0.01
     _, out, _ = run(capsys, "work.cu", "--machine", "A100", "--format", "json")
     assert json.loads(out)["kernels"][0]["waits"] is None
+
+
+def test_a_kernel_that_cannot_be_simulated_has_unknown_stalls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(ROOT / "fixtures/kernels/texture_fetch/original.cu", "fetch.cu")
+    assert (
+        main(["predict", "trace", "--template", "fetch.cu", "--sizes", "threads = 1024", "-o", "fetch.launch.toml"])
+        == 0
+    )
+    _, out, err = run(capsys, "fetch.cu", "--stalls", "--machine", "A100")
+    assert "stalls unknown: there are no samples of texture_fetch" in err and "TLD is not simulated" in err
+    assert "What the kernel is stalled on" not in out and "Data volumes, predicted" in out

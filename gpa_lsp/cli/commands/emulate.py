@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from gpa_lsp.execution.programs.model import ProgramRun
 
 _KERNEL_SECONDS = 20.0
-_TEMPORARY = "gpa-lsp-"
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,7 +64,9 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 def _make_folder(stack: ExitStack) -> Path:
     """For launches that are looked at and not kept."""
-    made = tempfile.TemporaryDirectory(prefix=_TEMPORARY, ignore_cleanup_errors=True)
+    from gpa_lsp.foundation.processes.watched_command import TEMPORARY
+
+    made = tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True)
     return Path(stack.enter_context(made))
 
 

@@ -74,13 +74,14 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _weigh(prediction: "SourcePrediction", arguments: argparse.Namespace, terminal: Terminal) -> "SourcePrediction":
-    """With how much of each kernel waits for its lines."""
+    """Add the stalls that each line causes; a kernel without samples is named."""
     from gpa_lsp.execution.prediction.simulation import SimulationSettings
     from gpa_lsp.execution.simulator.profile_document import make_document
+    from gpa_lsp.foundation.processes.watched_command import TEMPORARY
     from gpa_lsp.report.kernel_lines import list_waits
     from gpa_lsp.report.pipeline import analyse
 
-    with tempfile.TemporaryDirectory(prefix="gpa-lsp-", ignore_cleanup_errors=True) as name:
+    with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
         profile = arguments.source
         if find_kind(profile) is not InputKind.REPORT:
             settings = SimulationSettings(
@@ -89,11 +90,14 @@ def _weigh(prediction: "SourcePrediction", arguments: argparse.Namespace, termin
             with ProgressBar(terminal) as progress:
                 simulation = simulate(arguments, settings, progress)
             for problem in simulation.problems:
-                terminal.complain(f"not simulated: {problem}")
+                terminal.complain(f"{problem.severity.value}: {problem}")
             profile = Path(name) / "stalls.gpa-profile.json"
             write_file(json.dumps(make_document(simulation.launches, simulation.problems)), profile)
         sampled = analyse([profile], kernel_filter=arguments.kernel, answers=False).kernels
-    waits = {one.mangled_name: list_waits(one) for one in sampled}
+    waits = {one.mangled_name: list_waits(one) for one in sampled if one.total_samples}
+    unknown = {one.short_name for one in prediction.kernels if one.mangled_name not in waits}
+    for name in sorted(unknown):
+        terminal.complain(f"stalls unknown: there are no samples of {name}")
     return replace(
         prediction, kernels=tuple(replace(one, waits=waits.get(one.mangled_name)) for one in prediction.kernels)
     )

@@ -352,7 +352,7 @@ def strip_local_prefix(symbol: str, kernel: str) -> str:
 
 
 def find_source_sizes(cubin: Cubin | None) -> Mapping[str, int]:
-    """As :func:`read_source_sizes`, read once; none where the line table is damaged, which whoever reads its lines has said already."""
+    """The result of :func:`read_source_sizes`, cached; empty for a damaged line table, which is reported where its lines are read."""
     return {} if cubin is None or not cubin.has_lines else cubin.once(_read_known_sizes)
 
 

@@ -41,16 +41,14 @@ def find_assumed_launches(
         included: as there.
         defined: as there.
         most_threads: of a launch whose grid follows from what is read; below :data:`USUAL_THREADS` also of what is read and shapes no grid.
-        told: numbers that somebody knows, with where they are read from or the variable that gets them: no guesses.
+        told: as there; only the other inputs are guessed.
 
     >>> text = "int main(int c, char **v) { int n = atoi(v[1]); float *p; cudaMalloc(&p, n * n * 4); k<<<dim3(n / 4, n / 4), dim3(4, 4)>>>(p, n); }"
     >>> (launch,) = find_assumed_launches("k.cu", text)
     >>> launch.grid, [one.size_bytes or one.value for one in launch.arguments], launch.inputs
     ((256, 256, 1), [4194304, 1024], (('v[1] (n)', 1024),))
     """
-    known = find_host_launches(file, text, included, defined)
-    if told:
-        known = read_launches(file, text, included, defined, AssumedInputs(told=dict(told), knows_only_told=True))
+    known = find_host_launches(file, text, included, defined, told=told)
     if known and all(map(_is_whole, known)):
         return known
     found = known

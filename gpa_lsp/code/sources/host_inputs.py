@@ -86,9 +86,9 @@ class AssumedInputs(Struct):
     # the variables that got what was read, by where it was read from
     names: dict[str, str] = field(default_factory=dict)
     given: dict[str, Number] = field(default_factory=dict)  # what was read, by where it was read from
-    # numbers that somebody knows, by where they are read from or by the variable that gets them
+    # values that the user gives, by variable or by the expression that is read, such as ``argv[1]``
     told: Mapping[str, Number] = field(default_factory=dict)
-    knows_only_told: bool = False  # whatever else is read is unknown
+    knows_only_told: bool = False  # all other inputs are unknown, not assumed
     has_asked_gpu: bool = False  # the program has asked for numbers that not all GPUs have
 
     def read(self, source: str, name: str, *, is_float: bool) -> Number | None:

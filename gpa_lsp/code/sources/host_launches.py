@@ -22,7 +22,17 @@ from gpa_lsp.code.sources.host_syntax import (
     strip_casts,
 )
 from gpa_lsp.code.sources.host_text import HostText, join_texts
-from gpa_lsp.code.sources.host_values import Array, HostLaunch, Record, Scope, Snapshot, Value, combine, read_name
+from gpa_lsp.code.sources.host_values import (
+    Array,
+    HostLaunch,
+    Number,
+    Record,
+    Scope,
+    Snapshot,
+    Value,
+    combine,
+    read_name,
+)
 from gpa_lsp.code.sources.template_arguments import list_given
 from gpa_lsp.code.sources.trees import SourceTree, list_parts, part, read_text, read_tree, walk
 
@@ -35,7 +45,12 @@ _MOST_CASES = 24
 
 @lru_cache(maxsize=16)
 def find_host_launches(
-    file: str, text: str, included: tuple[tuple[str, str], ...] = (), defined: tuple[str, ...] = ()
+    file: str,
+    text: str,
+    included: tuple[tuple[str, str], ...] = (),
+    defined: tuple[str, ...] = (),
+    *,
+    told: tuple[tuple[str, Number], ...] = (),
 ) -> tuple[HostLaunch, ...]:
     """The launches of a text in the order its program would come to them; each place once, and again where it launches another shape.
 
@@ -44,13 +59,15 @@ def find_host_launches(
         text: of the whole file.
         included: (path, text) of the project's headers that it includes.
         defined: macros of its compile command, as after ``-D``.
+        told: values of inputs that the user gives, by variable or by the expression that is read, such as ``argv[1]``.
 
     >>> text = "#define N 1000\\nint main() { float *p; cudaMalloc(&p, N * sizeof(float)); k<<<(N + 255) / 256, 256>>>(p, N); }"
     >>> (launch,) = find_host_launches("k.cu", text)
     >>> launch.grid, launch.block, [(one.value, one.size_bytes) for one in launch.arguments]
     ((4, 1, 1), (256, 1, 1), [(None, 4000), (1000, None)])
     """
-    return read_launches(file, text, included, defined, None)
+    inputs = AssumedInputs(told=dict(told), knows_only_told=True) if told else None
+    return read_launches(file, text, included, defined, inputs)
 
 
 def read_launches(

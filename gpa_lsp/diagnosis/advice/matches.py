@@ -103,7 +103,7 @@ class IdleMatch(Match, frozen=True, kw_only=True):
 
 
 class Remark(Match, frozen=True, kw_only=True):
-    """What is to be said without a price: nothing is to be gained, or nobody can tell how much."""
+    """A suggestion without an estimated speedup: nothing can be gained, or the gain is unknown."""
 
     high: float = 1.0  # upper end of what may be gained
     bound: float  # largest speedup possible

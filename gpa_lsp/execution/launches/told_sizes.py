@@ -1,4 +1,4 @@
-"""Sizes that a person tells: which ones a description guesses, as a question's default, and what is answered."""
+"""Sizes of a launch that the user is asked for: the guesses of a description, as the default answer, and the answer read."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator
@@ -8,7 +8,7 @@ from gpa_lsp.execution.launches.template import DERIVED, TOLD, ToldSizes
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.prose import list_of
 
-THREADS = "threads"  # What the threads of a launch are told by: no number of the host code or the kernel
+THREADS = "threads"  # Names the threads of the launch in an answer; every other name is a variable or a parameter
 _MOST_EXTENTS = 3
 _INPUTS = re.compile(r"^# Guessed: (.*); grid, sizes and numbers", re.MULTILINE)
 _INPUT = re.compile(r"(?P<source>[^=]*?)(?: \((?P<variable>\w+)\))? = (?P<value>\d+)(?:, | and |$)")

@@ -491,7 +491,7 @@ def read_host_code(statics: SourceStatics, told: Mapping[str, int] = MappingProx
     """Read the host code of a source, with its headers; of a fragment that of the file it was compiled through.
 
     Args:
-        told: numbers that it reads and somebody knows, by the variable that gets them.
+        told: values of inputs that the user gives, by variable.
     """
     known = tuple(told.items())
     own = (str(statics.path), statics.text)

@@ -65,7 +65,7 @@ def match(subject: Subject) -> Found:
 
     Matched: all stalls blamed on an atomic (for its result, for room in the queue, for its end) times the part of atomics that adding up
     first would save: 1 − sectors / threads where a warp's threads share sectors, 1 − 1 / warps of a block that make it where one thread a warp
-    is left, everything where nobody counted; of shared memory the share of passes beyond the least; of all instructions of a compare-and-swap
+    is left, all where lanes were not counted; of shared memory the share of passes beyond the least; of all instructions of a compare-and-swap
     loop at least 1 − 1 / turns. Atomics whose threads have sectors or neighbouring words of their own do not match, nor do those that one thread
     of each block makes. Approximation: threads in one sector are taken for threads at one address.
 

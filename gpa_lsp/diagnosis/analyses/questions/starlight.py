@@ -175,7 +175,7 @@ def _measure(subject: Subject, check: Check) -> float | None:
 
 
 def _is_memory_bound(subject: Subject, position: Position | None) -> bool | None:
-    """By the side of the ridge point; where no operation was counted, by the nearest ceiling."""
+    """Whether the kernel lies left of the ridge point; without counted operations, whether its nearest ceiling is of memory; None when unknown."""
     if position is not None and position.point.is_memory_side is not None:
         return position.point.is_memory_side
     whole = None if subject.roofline is None else subject.roofline.whole

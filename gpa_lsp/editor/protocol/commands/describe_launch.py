@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from gpa_lsp.editor.predicted.results import TemplateJob, TemplateResult
 from gpa_lsp.editor.protocol.append_text import append_text, name_beside
 from gpa_lsp.editor.protocol.commands import Arguments, Command
-from gpa_lsp.editor.protocol.plain_json import read_text
+from gpa_lsp.editor.protocol.plain_json import ArgumentsError, read_text
 from gpa_lsp.editor.protocol.session import Session
 from gpa_lsp.kernel.names import demangle, shorten_name
 
@@ -23,7 +23,7 @@ async def describe_launch(session: Session, arguments: Arguments) -> str | None:
     """
     uri, kernel = read_text(arguments), read_text(arguments, 1)
     if uri is None or kernel is None:
-        return None
+        raise ArgumentsError("it takes the URI of a source and a kernel's mangled name")
     predictions, path = session.jobs.predictions, session.documents.find_local_path(uri)
     job = await predictions.make(path) if path is not None and predictions.may_serve(path) else None
     if job is None:
