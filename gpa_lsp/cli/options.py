@@ -146,6 +146,7 @@ _SHARED = {
     "--format": "how to print (default: text)",
     "--expand": "json: repeat files, functions and inline chains wherever they are used (default: once, in tables that the rest refers to)",
     "--launches": "the description of launches and arguments (default: SOURCE with .launch.toml in place of its suffix)",
+    "--sizes": 'of a source whose launches are not described, what to assume: "n = 4096, threads = 64x64" (default: what is emulated soon)',
     "--machine": "the GPU, by name or by a .toml file that describes one",
     "--arch": "architecture to compile for, such as sm_86",
     "--memory": "memory for each launch, such as 512MiB",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gpa_lsp.execution.prediction.model import PredictionSettings, SourcePrediction
     from gpa_lsp.execution.prediction.simulation import Simulation, SimulationSettings
 
+_FITTING_SECONDS = 8.0  # For the sizes of one kernel that nobody knows
 _SOURCE_HELP = (
     "a CUDA C++ source, or a program, library, object, fat binary or cubin with PTX in it, or a file of PTX, "
     "or a report whose code was built with -lineinfo"
@@ -33,6 +34,7 @@ def add_prediction_arguments(parser: argparse.ArgumentParser, source_help: str =
         parser,
         """
         --launch N         only the Nth described launch of those kernels
+        --sizes SIZES
         --profile FILE     emulate the launches of this profile, with the arguments of the description
         --machine GPU      (default: the first known GPU of --arch)
         --arch SM          (default: that of --machine or the oldest newer one the compiler supports, else that of the compile command, else sm_80)
@@ -41,6 +43,7 @@ def add_prediction_arguments(parser: argparse.ArgumentParser, source_help: str =
         --blocks LIST      execute these blocks by linear index, such as 0,7,100-131 (default: all if that is quick, else one wave of the GPU)
         """,
         launch=parse_number,
+        sizes="",
         seconds="20",
         memory="2GiB",
         blocks=(parse_blocks, ()),
@@ -73,9 +76,13 @@ def predict(
     settings: "PredictionSettings",
     sinks: "Iterable[TraceSink]" = (),
     *,
+    assumed: str | None = None,
     is_single: bool = False,
 ) -> "SourcePrediction":
     """Compile what a command line names, or take it out of what was built; emulate and analyse it.
+
+    Args:
+        assumed: launches of a source without a description, as :func:`assume_launches` gives them.
 
     Raises:
         InputError: ``--kernel`` names no kernel, there is no such source or build, or no launch of its kernels is described.
@@ -88,7 +95,11 @@ def predict(
     from gpa_lsp.execution.prediction.predict_report import predict_report
 
     launches = LaunchChoice(
-        path=arguments.launches, number=arguments.launch, profile_path=arguments.profile, is_single=is_single
+        path=arguments.launches,
+        text=assumed,
+        number=arguments.launch,
+        profile_path=arguments.profile,
+        is_single=is_single,
     )
     with ProgressBar(terminal) as progress:
         common: dict[str, Any] = {
@@ -119,6 +130,53 @@ def predict(
     return prediction
 
 
+def assume_launches(arguments: argparse.Namespace, terminal: Terminal) -> str | None:
+    """Launches of a source where none is described, as large as can be emulated soon; what they assume is told. None where some are described.
+
+    Raises:
+        InputError: sizes are given, and there is nothing that assumes any, or nothing of that name.
+    """
+    from gpa_lsp.execution.launches.read_launches import find_launch_file, write_command
+
+    source, sizes = arguments.source, arguments.sizes
+    is_source = find_kind(source) is InputKind.SOURCE
+    if not is_source or arguments.launches or getattr(arguments, "profile", None) or find_launch_file(source):
+        if sizes:
+            where = "its launches are described" if is_source else "is no source"
+            raise InputError(f"{where}, so --sizes assumes nothing", path=source, remedy="leave out --sizes")
+        return None
+    try:
+        text = write_source_templates(arguments)
+    except InputError:
+        if sizes:
+            raise
+        return None  # what is wrong with the source is said when it is emulated
+    from gpa_lsp.execution.prediction.templates import describe_guesses
+
+    guessed = describe_guesses(text)
+    sizes = f', and {guessed} is assumed; give others with --sizes "{guessed}"' if guessed else ""
+    terminal.complain(f"note: {source}: launches are as the source says{sizes}; describe them: {write_command(source)}")
+    return text
+
+
+def write_source_templates(arguments: argparse.Namespace) -> str:
+    """Launches for the kernels of a source that have none, with sizes that are emulated within some seconds."""
+    from gpa_lsp.execution.emulator.model import Budget
+    from gpa_lsp.execution.prediction.model import PredictionSettings
+    from gpa_lsp.execution.prediction.templates import write_templates
+
+    check_is_source(arguments.source)
+    return write_templates(
+        arguments.source,
+        kernel=arguments.kernel,
+        launches_path=arguments.launches,
+        profile_path=getattr(arguments, "profile", None),
+        compute_capability=arguments.arch,
+        fits=PredictionSettings(budget=Budget(seconds=_FITTING_SECONDS)),
+        told=arguments.sizes,
+    )
+
+
 def refuse_for_report(arguments: argparse.Namespace) -> None:
     """Raise where something is chosen that a report itself says.
 
@@ -139,8 +197,10 @@ class InputKind(Enum):
     TRACE = "trace"  # A folder that ``gpa-lsp predict trace`` wrote
 
 
-def simulate(arguments: argparse.Namespace, settings: "SimulationSettings", progress: ProgressBar) -> "Simulation":
-    """Simulate the launches of what a command line names: of a report, with the code, the GPU and the clocks of it."""
+def simulate(
+    arguments: argparse.Namespace, settings: "SimulationSettings", progress: ProgressBar, assumed: str | None = None
+) -> "Simulation":
+    """Simulate the launches of what a command line names: of a report, with its code, GPU and clocks; *assumed* as for :func:`predict`."""
     from gpa_lsp.execution.prediction.simulation import simulate_build, simulate_report, simulate_source
 
     common: dict[str, Any] = {
@@ -155,9 +215,9 @@ def simulate(arguments: argparse.Namespace, settings: "SimulationSettings", prog
             remedy = "leave out --arch, or name another GPU with --machine"
             raise InputError("the code of a report is what it is", path=arguments.source, remedy=remedy)
         return simulate_report(arguments.source, **common)
-    return (simulate_build if kind is InputKind.BUILD else simulate_source)(
-        arguments.source, compute_capability=arguments.arch, **common
-    )
+    if kind is InputKind.BUILD:
+        return simulate_build(arguments.source, compute_capability=arguments.arch, **common)
+    return simulate_source(arguments.source, compute_capability=arguments.arch, launches_text=assumed, **common)
 
 
 def find_kind(path: Path) -> InputKind:

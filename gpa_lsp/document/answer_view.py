@@ -56,15 +56,6 @@ def build_answer(
         places: how sources are shown.
         brief: only what was found: no charts, tables, movements and places.
     """
-    findings = [
-        Item(
-            text=finding.text,
-            style=_WEIGHT_STYLES[finding.weight],
-            lead=(describe_share(finding), style_of_share(finding.share_ratio or 0.0)),
-            remedy=finding.remedy,
-        )
-        for finding in answer.findings
-    ]
     movements = [Item(text=describe_movement(movement)) for movement in answer.movements]
     evidence: list[Block] = [
         *(Figure(title=chart.title, words=describe_chart(chart), chart=chart) for chart in answer.charts),
@@ -74,13 +65,27 @@ def build_answer(
     ]
     blocks: list[Block] = [
         build_bars(answer.bars),
-        Items(items=findings, are_findings=True),
+        build_findings(answer.findings),
         *(() if brief else evidence),
         list_missing(answer.missing),
     ]
     return Part(
         title=answer.title, blocks=blocks, summary=answer.summary, name=answer.analysis, is_known=answer.is_known
     )
+
+
+def build_findings(findings: Sequence[Finding]) -> Items:
+    """Findings with their remedies, marked by how much they matter."""
+    items = [
+        Item(
+            text=finding.text,
+            style=_WEIGHT_STYLES[finding.weight],
+            lead=(describe_share(finding), style_of_share(finding.share_ratio or 0.0)),
+            remedy=finding.remedy,
+        )
+        for finding in findings
+    ]
+    return Items(items=items, are_findings=True)
 
 
 def list_missing(missing: Sequence[Missing]) -> Items:

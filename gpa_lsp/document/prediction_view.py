@@ -1,13 +1,14 @@
 """VIEW: predictions of a source, of a kept trace and of address expressions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from gpa_lsp.document.answer_view import build_answer
+from gpa_lsp.diagnosis.analyses.answers import Answer, Weight
+from gpa_lsp.document.answer_view import build_answer, build_findings
 from gpa_lsp.document.blocks import Block, Paragraph, Part, Table, tabulate
 from gpa_lsp.document.layout import Column, Span, Style, flexible, left, right
 from gpa_lsp.document.places import show_path
@@ -37,11 +38,13 @@ if TYPE_CHECKING:
 
 MOST_LINES = 12  # Of the table of accesses where the reader set no limit
 _MOST_SOURCE_LINES = 20_000
+_FAULTS = "faults"
+_VERDICTS = (_FAULTS, "volumes", "measured_volumes")  # Answers whose summary stands on a short screen
 _MUCH_RATIO = 0.5  # Of sectors or wavefronts beyond the fewest: such a line is marked
 
 
 def build_prediction(
-    prediction: SourcePrediction, folder: Path | None = None, *, has_source: bool = False
+    prediction: SourcePrediction, folder: Path | None = None, *, has_source: bool = False, is_brief: bool = False
 ) -> list[Block]:
     """All launches of a source, the launches of a kernel side by side, and the kernels without a described launch.
 
@@ -49,11 +52,12 @@ def build_prediction(
         prediction: what to show.
         folder: paths below it are shown relative to it.
         has_source: with the text of the source beside what its lines do.
+        is_brief: of each launch one screen: faults, the limit, what was found to change, and what its lines do.
     """
     blocks: list[Block] = []
     for kernel in prediction.kernels:
         listing = build_listing(kernel, str(prediction.path), prediction.statics.text) if has_source else None
-        blocks.append(build_launch(kernel, folder, listing))
+        blocks.append(build_launch(kernel, folder, listing, is_brief=is_brief))
     for one in prediction.comparisons:
         title = f"{shorten_name(one.name)}: {format_launches(one.launches)}"
         blocks.append(Part(title=title, style=Style.TITLE, blocks=[build_answer(one.answer)]))
@@ -81,13 +85,16 @@ def explain_missing(prediction: SourcePrediction, folder: Path | None) -> list[P
     return [Paragraph(text=((missing.message, Style.PLAIN),))]
 
 
-def build_launch(kernel: KernelPrediction, folder: Path | None = None, listing: Table | None = None) -> Part:
+def build_launch(
+    kernel: KernelPrediction, folder: Path | None = None, listing: Table | None = None, *, is_brief: bool = False
+) -> Part:
     """One launch: what was emulated, the answers, its lines, its source where a listing is given, and what it printed."""
     blocks: list[Block] = [
         *build_launch_head(kernel),
-        *map(build_answer, kernel.answers),
+        *(_choose_briefly(kernel.answers) if is_brief else map(build_answer, kernel.answers)),
         *_build_lines(kernel.accesses, folder),
         *_build_waits(kernel, folder),
+        *([_name_rest(kernel)] if is_brief else ()),
     ]
     if listing is not None and listing.rows:
         blocks.append(Part(title="Source (emulated)", blocks=[listing], name="source"))
@@ -96,6 +103,27 @@ def build_launch(kernel: KernelPrediction, folder: Path | None = None, listing: 
         printed = Table(columns=[Column(title="")], rows=[[(line, Style.CODE)] for line in lines], is_listing=True)
         blocks.append(Part(title="What the kernel printed", blocks=[printed], name="printed"))
     return _name_part(kernel.short_name, kernel.name, blocks)
+
+
+def _choose_briefly(answers: Sequence[Answer]) -> Iterator[Block]:
+    """Faults, and what limits the launch; of the other answers what holds the kernel up; and what was left out."""
+    verdicts = [one for one in answers if one.analysis in _VERDICTS]
+    yield from (build_answer(one, brief=True) for one in verdicts if one.analysis == _FAULTS)
+    yield from (build_answer(replace(one, findings=()), brief=True) for one in verdicts if one.analysis != _FAULTS)
+    heavy = [
+        finding
+        for answer in answers
+        for finding in answer.findings
+        if answer.analysis != _FAULTS and finding.weight is Weight.HIGH
+    ]
+    if heavy:
+        yield Part(title="What to change", blocks=[build_findings(heavy)], name="change")
+
+
+def _name_rest(kernel: KernelPrediction) -> Paragraph:
+    left = sum(one.analysis not in _VERDICTS for one in kernel.answers)
+    listed = f"left out: {format_count(left)} other analyses; " if left else ""
+    return Paragraph(text=f"{listed}everything: --details, --format json, --format html", style=Style.DIM)
 
 
 def build_launch_head(kernel: KernelPrediction) -> list[Paragraph]:
@@ -203,7 +231,7 @@ def _build_lines(facts: Sequence[AccessLineFact], folder: Path | None) -> list[P
 def _build_waits(kernel: KernelPrediction, folder: Path | None) -> list[Part]:
     """Which lines the kernel is stalled on, and which are hidden, so that to change them gains nothing."""
     costs: dict[tuple[str, int], list[str]] = {}
-    for access in (one for one in kernel.accesses if not one.is_nested):
+    for access in sorted((one for one in kernel.accesses if not one.is_nested), key=lambda one: -one.excess_ratio):
         costs.setdefault((access.file, access.line), []).append(access.words)
     for branch in (one for one in kernel.branches if not one.is_nested and one.divergent):
         costs.setdefault((branch.file, branch.line), []).append(branch.words)

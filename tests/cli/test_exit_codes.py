@@ -43,7 +43,7 @@ CASES = [
     ["history", "--compare", "1", "2"],
     ["history", "--delete", "@77"],
     ["mcp", "--nothing"],
-    ["predict", "good.cu"],
+    ["predict", "good.cu", "--sizes", "none = 3"],
     ["predict", "syntax.cu"],
     ["predict", "good.cu", "--launches", "other.launch.toml"],
     ["predict", "folder.cu"],
@@ -60,9 +60,9 @@ CASES = [
     ["report", "sass", GOOD, JUNK],
     ["serve", "--nothing"],
     ["predict", "stalls", "good.cu", "--launches", "other.launch.toml"],
-    ["predict", "stalls", "good.cu"],
+    ["predict", "stalls", "good.cu", "--sizes", "none = 3"],
     ["predict", "stalls", JUNK, "--compare"],
-    ["predict", "trace", "good.cu"],
+    ["predict", "trace", "good.cu", "--sizes", "none = 3"],
     ["predict", "trace", "syntax.cu"],
 ]
 

@@ -46,6 +46,38 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def test_a_source_alone_is_predicted_with_sizes_that_are_assumed(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Threads follow from a size that is told, as the kernel compares their places with it."""
+    Path("k.launch.toml").unlink()
+    assert main(["predict", "k.cu"]) == 0
+    printed = capsys.readouterr()
+    assert "  grid 4,096, block 256, " in printed.out and "note: guessed: block, threads, n, " in printed.out
+    told = 'note: k.cu: launches are as the source says, and threads = 1048576 is assumed; give others with --sizes "threads = 1048576"; '
+    assert printed.err == f"{told}describe them: gpa-lsp predict trace --template k.cu > k.launch.toml\n"
+    assert main(["predict", "k.cu", "--sizes", "n = 1000"]) == 0
+    printed = capsys.readouterr()
+    assert "  grid 4, block 256, " in printed.out and "note: guessed: block, the size of p, " in printed.out
+    assert not Path("k.launch.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("missing", "expected"),
+    [
+        ("", "k.cu: its launches are described, so --sizes assumes nothing; leave out --sizes"),
+        ("k.launch.toml", "no size is called m; there are n and threads"),
+    ],
+)
+def test_sizes_that_mean_nothing_are_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str], missing: str, expected: str
+) -> None:
+    if missing:
+        Path(missing).unlink()
+    assert main(["predict", "k.cu", "--sizes", "m = 3"]) == 2
+    assert expected in capsys.readouterr().err
+
+
 COMMANDS = [
     "predict k.cu",
     "predict k.cu --format html",

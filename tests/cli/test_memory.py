@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -29,13 +30,32 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 
 def test_text_is_headed_by_the_short_name_and_marked(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = run(capsys, "kernels.cu", "--kernel", "transpose")
+    code, out, err = run(capsys, "kernels.cu", "--kernel", "transpose", "--details")
     lines = out.splitlines()
     assert (code, err) == (0, "")
     assert lines[0] == "transpose<float, 32>"
     assert lines[1].startswith("  grid 4×4, block 32×32, ")
     assert "Data volumes, predicted" in lines and "Bank conflicts (emulated)" in lines
     assert str(project.parent) not in out
+
+
+def test_a_launch_is_one_screen(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What limits it, what is wrong and what its lines do; the rest is named."""
+    code, out, _ = run(capsys, "kernels.cu", "--kernel", "transpose")
+    _, details, _ = run(capsys, "kernels.cu", "--kernel", "transpose", "--details")
+    lines = out.splitlines()
+    headings = [line for before, line in pairwise(lines) if not before and line and not line.startswith(" ")]
+    assert headings == [
+        "What the run showed (emulated)",
+        "Data volumes, predicted",
+        "What to change",
+        "Lines (emulated)",
+    ]
+    assert code == 0 and len(lines) <= 45 < len(details.splitlines())
+    assert any(line.startswith("  ! Shared loads at line ") and "bank conflict" in line for line in lines)
+    assert lines[-1] == "  left out: 8 other analyses; everything: --details, --format json, --format html"
+    shown = {line for line in lines[:-1] if "emulated: all blocks" not in line}  # which says how long it took
+    assert shown - {"What to change", ""} <= set(details.splitlines())
 
 
 def test_launches_of_one_kernel_are_compared(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -220,7 +240,7 @@ def test_a_header_with_kernels_is_a_source(
     )
     assert main(["predict", "trace", "twice.cuh", "--template"]) == 0
     Path("twice.launch.toml").write_text(capsys.readouterr().out)
-    code, out, err = run(capsys, "twice.cuh")
+    code, out, err = run(capsys, "twice.cuh", "--details")
     assert code == 0 and out.startswith("twice<float>\n") and "Predicted volumes" in out
     assert "no launch in this file gives the arguments of its templates; guessed: twice<float>" in " ".join(err.split())
 

@@ -62,11 +62,15 @@ def test_what_may_be_executed_is_bounded(project: Path, capsys: pytest.CaptureFi
     assert "'0' is not a whole number of at least 1" in err
 
 
-def test_a_source_without_a_launch_says_what_is_missing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_source_without_a_launch_is_simulated_with_what_it_says(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (project.parent / "kernels.launch.toml").unlink()
-    code, out, err = run(capsys, "kernels.cu")
-    assert (code, out) == (2, "")
-    assert "No launch description. Create one: gpa-lsp predict trace --template " in err
+    code, out, err = run(capsys, "kernels.cu", "--kernel", "saxpy", "--sizes", "n = 12800", "-o", "s.gpa-profile.json")
+    assert code == 0 and out.startswith("saxpy on ")
+    assert "kernels.cu: launches are as the source says; describe them: gpa-lsp predict trace --template " in err
+    (launch,) = read_profile(Path("s.gpa-profile.json")).launches
+    assert (launch.grid, launch.block) == ((50, 1, 1), (256, 1, 1))
 
 
 def test_a_file_that_is_not_there_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,6 +17,7 @@ from gpa_lsp.cli.outputs import write_answer, write_file
 from gpa_lsp.cli.predictions import (
     InputKind,
     add_prediction_arguments,
+    assume_launches,
     complain_of,
     find_kind,
     make_settings,
@@ -54,7 +55,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output_argument(parser)
     add_limit_argument(parser, "text: at most N rows per table")
     declare(
-        parser, "--fail-on {none,fault}  exit with 1 when the emulated program faults (default: none)", fail_on="none"
+        parser,
+        """
+        --details               text: every answer whole (default: of each launch one screen)
+        --fail-on {none,fault}  exit with 1 when the emulated program faults (default: none)
+        """,
+        fail_on="none",
     )
 
 
@@ -63,17 +69,21 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         return _run_expressions(arguments, terminal)
     if find_kind(arguments.source) is InputKind.TRACE:
         return _run_saved(arguments, terminal)
-    prediction = predict(arguments, terminal, make_settings(arguments, is_paper=arguments.mode == "paper"))
+    assumed = assume_launches(arguments, terminal)
+    settings = make_settings(arguments, is_paper=arguments.mode == "paper")
+    prediction = predict(arguments, terminal, settings, assumed=assumed)
     code = complain_of(prediction, terminal)
     if prediction.statics.unit.has_failed:
         return code
     if arguments.stalls and prediction.kernels:
-        prediction = _weigh(prediction, arguments, terminal)
+        prediction = _weigh(prediction, arguments, terminal, assumed)
     _write_prediction(prediction, arguments, terminal)
     return code or (_judge(prediction, arguments.fail_on) if prediction.kernels else EXIT_BAD_INPUT)
 
 
-def _weigh(prediction: "SourcePrediction", arguments: argparse.Namespace, terminal: Terminal) -> "SourcePrediction":
+def _weigh(
+    prediction: "SourcePrediction", arguments: argparse.Namespace, terminal: Terminal, assumed: str | None
+) -> "SourcePrediction":
     """Add the stalls that each line causes; a kernel without samples is named."""
     from gpa_lsp.execution.prediction.simulation import SimulationSettings
     from gpa_lsp.execution.simulator.profile_document import make_document
@@ -88,7 +98,7 @@ def _weigh(prediction: "SourcePrediction", arguments: argparse.Namespace, termin
                 machine=arguments.machine, seconds=arguments.seconds, memory_bytes=arguments.memory
             )
             with ProgressBar(terminal) as progress:
-                simulation = simulate(arguments, settings, progress)
+                simulation = simulate(arguments, settings, progress, assumed)
             for problem in simulation.problems:
                 terminal.complain(f"{problem.severity.value}: {problem}")
             profile = Path(name) / "stalls.gpa-profile.json"
@@ -156,7 +166,8 @@ def _write_prediction(prediction: "SourcePrediction", arguments: argparse.Namesp
 
     title, lead, blocks = build_prediction_page(prediction, Path.cwd())
     is_page = arguments.format == "html"
-    build = partial(build_prediction, prediction, Path.cwd()) if not is_page else lambda: blocks
+    shown = partial(build_prediction, prediction, Path.cwd(), is_brief=not arguments.details)
+    build = shown if not is_page else lambda: blocks
     _write(build, (title, lead), partial(make_prediction, prediction), arguments, terminal)
 
 

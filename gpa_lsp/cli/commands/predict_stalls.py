@@ -9,7 +9,7 @@ from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, judge_problems
 from gpa_lsp.cli.options import add_output_argument, add_source_arguments, declare, parse_number
 from gpa_lsp.cli.outputs import refuse_standard_output, write_file
-from gpa_lsp.cli.predictions import InputKind, find_kind, simulate
+from gpa_lsp.cli.predictions import InputKind, assume_launches, find_kind, simulate
 from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import InputError
@@ -26,6 +26,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     declare(
         parser,
         """
+        --sizes SIZES
         --machine GPU                   (default: that of the report or the architecture)
         --arch SM                       architecture to compile for, or whose code to take out of a build, such as sm_86 (default: that of --machine)
         --seconds S                     seconds for executing the blocks of a launch (default: %(default)s)
@@ -41,6 +42,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         --compare                       of a report: also print measured and simulated samples side by side, by stall reason and line, and how far
                                         they agree
         """,
+        sizes="",
         seconds="20",
         memory="8GiB",
         mode="pipeline",
@@ -64,8 +66,9 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.mode == "pipeline" and (arguments.loop_bound is not None or arguments.show_trace):
         message = "--loop-bound and --show-trace are of traces that are searched"
         raise InputError(message, path=None, remedy="add --mode paper")
+    assumed = assume_launches(arguments, terminal)
     with ProgressBar(terminal) as progress:
-        simulation = simulate(arguments, _make_settings(arguments), progress)
+        simulation = simulate(arguments, _make_settings(arguments), progress, assumed)
     for problem in simulation.problems:
         terminal.complain(f"{problem.severity.value}: {problem}")
     if simulation.estimates:

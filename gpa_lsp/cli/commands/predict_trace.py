@@ -2,7 +2,6 @@
 
 import argparse
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,12 +12,13 @@ from gpa_lsp.cli.outputs import is_printed, refuse_standard_output, write_output
 from gpa_lsp.cli.predictions import (
     InputKind,
     add_prediction_arguments,
-    check_is_source,
+    assume_launches,
     complain_of,
     find_kind,
     make_settings,
     predict,
     refuse_for_report,
+    write_source_templates,
 )
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import InputError
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from gpa_lsp.execution.emulator.model import TraceSink
     from gpa_lsp.execution.prediction.gpu_trace import GpuTrace
     from gpa_lsp.execution.prediction.model import SourcePrediction
-
-
-_FITTING_SECONDS = 8.0  # For the sizes of one kernel that nobody knows
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,12 +42,6 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         --template           print a template of a launch description for each kernel without one, and trace nothing
         """,
         on="emulator",
-    )
-    parser.add_argument(
-        "--sizes",
-        metavar="SIZES",
-        default="",
-        help='for --template of a source: what it would guess, such as "n = 4096, threads = 64x64"',
     )
 
 
@@ -68,7 +59,14 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         return _trace_on_gpu(arguments, folder, terminal)
     with ExitStack() as stack:
         sinks: list[TraceSink] = [stack.enter_context(TraceWriter(folder))]
-        prediction = predict(arguments, terminal, make_settings(arguments), sinks, is_single=True)
+        prediction = predict(
+            arguments,
+            terminal,
+            make_settings(arguments),
+            sinks,
+            assumed=assume_launches(arguments, terminal),
+            is_single=True,
+        )
     code = complain_of(prediction, terminal)
     _print(prediction, folder, terminal)
     return code if prediction.kernels else EXIT_BAD_INPUT
@@ -162,9 +160,7 @@ def _describe_gpu_trace(traced: "GpuTrace", folder: Path) -> "Part":
 
 
 def _print_templates(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    from gpa_lsp.execution.emulator.model import Budget
-    from gpa_lsp.execution.prediction.model import PredictionSettings
-    from gpa_lsp.execution.prediction.templates import write_build_templates, write_report_templates, write_templates
+    from gpa_lsp.execution.prediction.templates import write_build_templates, write_report_templates
 
     kind = find_kind(arguments.source)
     if arguments.sizes and kind is not InputKind.SOURCE:
@@ -175,16 +171,16 @@ def _print_templates(arguments: argparse.Namespace, terminal: Terminal) -> int:
         written = write_report_templates(arguments.source, kernel=arguments.kernel, launches_path=arguments.launches)
     else:
         is_built = kind is InputKind.BUILD
-        if not is_built:
-            check_is_source(arguments.source)
-        fits = PredictionSettings(budget=Budget(seconds=_FITTING_SECONDS))
-        written = (write_build_templates if is_built else partial(write_templates, fits=fits, told=arguments.sizes))(
-            arguments.source,
-            kernel=arguments.kernel,
-            launches_path=arguments.launches,
-            profile_path=arguments.profile,
-            compute_capability=arguments.arch,
-        )
+        if is_built:
+            written = write_build_templates(
+                arguments.source,
+                kernel=arguments.kernel,
+                launches_path=arguments.launches,
+                profile_path=arguments.profile,
+                compute_capability=arguments.arch,
+            )
+        else:
+            written = write_source_templates(arguments)
     output = arguments.output
     if is_printed(output):
         write_output(written, output, terminal)

@@ -114,10 +114,14 @@ def explain_undescribed(
         described: the description that there is; None for the file beside the source, which is to be created.
         folder: where the command is typed; None for the current one.
     """
+    return InputError(word_undescribed(names, write_command(source, described, folder=folder)), path=source)
+
+
+def write_command(source: Path, described: Path | None = None, *, folder: Path | None = None) -> str:
+    """The command that describes launches of a source or a build; arguments as for :func:`explain_undescribed`."""
     target = described or source.with_name(source.stem + SUFFIX)
     command, written = (shlex.quote(_shorten_path(one, folder or Path.cwd())) for one in (source, target))
-    redirect = f"{'>>' if _exists(target) else '>'} {written}"
-    return InputError(word_undescribed(names, f"gpa-lsp predict trace --template {command} {redirect}"), path=source)
+    return f"gpa-lsp predict trace --template {command} {'>>' if _exists(target) else '>'} {written}"
 
 
 def _exists(path: Path) -> bool:

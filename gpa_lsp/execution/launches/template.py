@@ -116,12 +116,14 @@ def write_template(
         name = function.name
     block = function.required_threads or (min(function.max_threads or _BLOCK, _BLOCK), 1, 1)
     shape = _write_shape(host, measured, block, threads)
+    known = source_names if len(source_names) == len(function.parameters) else ()
+    if host is None and measured is None and not told.threads:
+        told = ToldSizes(told.numbers, _cover_told(function, known, told.numbers))
     if told.threads:
         covered = f"threads = {told.threads[0] if len(told.threads) == 1 else list(told.threads)}  {_AS_TOLD}"
         shape = [covered if line.startswith("threads = ") else line for line in shape]
     shared_bytes = _find_shared_bytes(host, measured)
     has_shared = shared_bytes > 0 or any(one.is_extern for one in function.shared)
-    known = source_names if len(source_names) == len(function.parameters) else ()
     has_threads = any(one.startswith("threads = ") for one in shape)
     written = _write_arguments(function, known, host, told.numbers, has_threads=has_threads)
     written += _write_references(function, references, has_threads=has_threads)
@@ -206,6 +208,15 @@ def _find_bounds(function: PtxFunction) -> dict[str, str]:
                 value = f"value = {_ROW if axis else _LOOP}"
                 bounds = {**dict.fromkeys(given if axis else given - placed, value), **bounds}
     return bounds
+
+
+def _cover_told(function: PtxFunction, known: Sequence[SourceParameter], told: Mapping[str, int]) -> tuple[int, ...]:
+    """Threads by axis, for sizes that are told and that the places of threads are compared with; empty where none is."""
+    bounds = _find_bounds(function) if told else {}
+    names = zip(function.parameters, _choose_names(function, known), strict=True)
+    bounding = [(bounds.get(one.name, ""), told[name]) for one, name in names if name in told]
+    sizes = {bound.rstrip('"')[-1]: size for bound, size in bounding if _SIZED in bound}
+    return tuple(sizes.get(axis, max(sizes.values())) for axis in "xyz"[: count_axes(function)] if sizes)
 
 
 def _write_arguments(

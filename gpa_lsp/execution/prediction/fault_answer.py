@@ -187,8 +187,8 @@ def note_guesses(launch: LaunchDescription, *, kernel: str | None = None) -> tup
     listed = list_of([*guessed[:_MOST_NAMED], *([f"{more} more"] if more > 0 else [])])
     return (
         Problem.note(
-            f"guessed in the launch description: {listed}; results hold for these guesses only",
-            "correct them and take what is right out of guesses",
+            f"guessed{'' if launch.path is None else ' in the launch description'}: {listed}; results hold for these guesses only",
+            None if launch.path is None else "correct them and take what is right out of guesses",
             path=launch.path,
             place=launch.place,
             kernel=kernel,

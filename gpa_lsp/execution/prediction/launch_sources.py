@@ -15,7 +15,7 @@ from gpa_lsp.code.ptx.model import PtxFunction, PtxModule
 from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.launches.pointer_uses import SHAPE
-from gpa_lsp.execution.launches.read_launches import explain_undescribed, find_launch_file, read_launches
+from gpa_lsp.execution.launches.read_launches import SUFFIX, explain_undescribed, find_launch_file, read_launches
 from gpa_lsp.foundation.errors import GpaError, InputError, Problem, UnsupportedInputError
 from gpa_lsp.foundation.numbers import format_count
 from gpa_lsp.kernel.names import demangle, list_named, shorten_name
@@ -23,6 +23,7 @@ from gpa_lsp.profile.model import Launch, Profile
 from gpa_lsp.profile.read import read_profile
 
 MOST_MEASURED = 64  # Different launches that are taken from a profile
+_ASSUMED = Path(f"assumed{SUFFIX}")  # Names launches that stand in no file where they cannot be read
 _DYNAMIC_SHARED = "launch__shared_mem_per_block_dynamic"
 _MOST_NAMES, _LONGEST_NAME = 10, 120  # Kernels, and characters of a name, in a message
 
@@ -33,7 +34,8 @@ class LaunchChoice(Struct, frozen=True, kw_only=True):
     """Which launches are meant."""
 
     path: Path | None = None  # of the description; None for the file beside the source or the build
-    text: str | None = None  # what an editor holds of it; None to read the file
+    # what an editor holds of it; None to read the file. Where there is no file, launches that are assumed.
+    text: str | None = None
     number: int | None = None  # only this one of the launches of the kernels that are meant, from 1; None for all
     # a profile whose launches are emulated in place of those that are described; arguments stay those of the description
     profile_path: Path | None = None
@@ -113,6 +115,15 @@ class ListedLaunches(Struct, frozen=True, kw_only=True):
     must_match: bool  # each is of a kernel of the code at hand; those of a profile are of a whole program
 
 
+def read_described(described: Path | None, text: str | None) -> tuple[LaunchDescription, ...]:
+    """The launches of a description, or of a text that stands in no file; none where there is neither."""
+    if described is not None:
+        return read_launches(described, text=text)
+    if text is None:
+        return ()
+    return tuple(replace(one, path=None, line=None) for one in read_launches(_ASSUMED, text=text))
+
+
 def list_launches(described: Path | None, choice: LaunchChoice) -> ListedLaunches:
     """The launches of a description, or of a profile: of its launches that are alike in kernel, block, grid and shared memory the first.
 
@@ -122,7 +133,7 @@ def list_launches(described: Path | None, choice: LaunchChoice) -> ListedLaunche
     Raises:
         InputError: one of them cannot be read, or of no launch of the profile grid and block are known.
     """
-    launches = () if described is None else read_launches(described, text=choice.text)
+    launches = read_described(described, choice.text)
     if choice.profile_path is None:
         return ListedLaunches(launches=launches, must_match=True)
     found: dict[tuple[object, ...], LaunchDescription] = {}

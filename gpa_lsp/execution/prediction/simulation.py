@@ -15,13 +15,14 @@ from gpa_lsp.execution.hybrid.estimate import CompiledKernel, PaperEstimate, est
 from gpa_lsp.execution.hybrid.operations import EVERY_TERM, Term
 from gpa_lsp.execution.launches.block_mates import list_mates
 from gpa_lsp.execution.launches.launch import ArrayArgument, LaunchDescription
-from gpa_lsp.execution.launches.read_launches import explain_undescribed, read_launches
+from gpa_lsp.execution.launches.read_launches import explain_undescribed, find_launch_file, read_launches
 from gpa_lsp.execution.prediction.fault_answer import note_guesses
 from gpa_lsp.execution.prediction.launch_sources import (
     LaunchChoice,
     choose_launches,
     list_names,
     miss_kernel,
+    read_described,
     require_description,
 )
 from gpa_lsp.execution.prediction.simulation_subjects import (
@@ -227,7 +228,8 @@ def simulate_source(
     if unit.has_failed:
         listed = "; ".join(message.text for message in unit.messages[:3])
         raise InputError(f"it cannot be compiled: {listed}", path=path, remedy="mend it and simulate it again")
-    described = read_launches(require_description(path, launches), text=launches_text)
+    file = launches or find_launch_file(path) if launches_text is not None else require_description(path, launches)
+    described = read_described(file, launches_text)
     problems = [Problem.note(note) for note in examined.notes]
     subjects = make_built((unit,), path, kernel, settings.machine, problems)
     if number is not None:
