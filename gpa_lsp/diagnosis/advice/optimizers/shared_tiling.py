@@ -14,7 +14,11 @@ from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer
 from gpa_lsp.diagnosis.advice.pricing import WAITING
 from gpa_lsp.diagnosis.advice.work_left import count_work_left, remove_feeders
 from gpa_lsp.diagnosis.analyses.decomposition.load_waits import measure_sample_scale
-from gpa_lsp.diagnosis.analyses.decomposition.memory_view import view_memory
+from gpa_lsp.diagnosis.analyses.decomposition.memory_view import (
+    estimate_unloaded_latency,
+    read_l2_traffic,
+    view_memory,
+)
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, join, number, say, size
@@ -40,6 +44,8 @@ _MOST_NAMED = 2  # Expressions of a line that are spoken of
 
 # Sectors over the least: of rows of eight elements that begin anywhere, two in place of one; above, lanes are apart
 _SLIDING = (1.05, 2.0)
+
+_ELEMENT_BYTES, _LINE_BYTES = 4, 128
 
 _TILE_EDGES = (16, 32)  # Elements along a tile that blocks of usual shapes load in one or a few steps
 
@@ -88,9 +94,9 @@ def match(subject: Subject) -> Found:
 
 
 def _measure_filling(subject: Subject, loads: npt.NDArray[np.bool_], reuse: float) -> float:
-    """The part of the warps' time that is added by waiting for tiles: a latency of DRAM for each round of loads, of both operands together."""
-    scale, architecture = measure_sample_scale(subject), subject.architecture
-    latency = None if architecture is None else architecture.hierarchy.dram_tlb_warm_cycles.value
+    """The part of the warps' time that is added by waiting for tiles: a latency for each round of loads, of both operands together."""
+    scale = measure_sample_scale(subject)
+    latency = _find_tile_latency(subject)
     if scale is None or latency is None or not subject.total_samples or subject.launch is None:
         return 0.0
     executed = np.maximum(subject.rows.executions, 0)
@@ -100,6 +106,18 @@ def _measure_filling(subject: Subject, loads: npt.NDArray[np.bool_], reuse: floa
     warps = subject.launch.blocks * subject.launch.warps_per_block * launches
     rounds = max(float(warps), float(executed[loads].sum()) / reuse / operands)
     return rounds * latency / (scale * subject.total_samples)
+
+
+def _find_tile_latency(subject: Subject) -> float | None:
+    """Cycles until the slowest line of a tile is there: all warps of a block wait for it. That of DRAM where nobody counted what L2 answers."""
+    if subject.architecture is None or subject.launch is None:
+        return None
+    hierarchy, traffic = subject.architecture.hierarchy, read_l2_traffic(subject)
+    if traffic is None:
+        return hierarchy.dram_tlb_warm_cycles.value
+    lines = max(1.0, subject.launch.threads_per_block * _ELEMENT_BYTES / _LINE_BYTES)
+    found = estimate_unloaded_latency(hierarchy, 0.0, traffic, lines)
+    return hierarchy.dram_tlb_warm_cycles.value if found is None else found.cycles
 
 
 def _weigh(subject: Subject, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
