@@ -10,9 +10,8 @@ from typing import TypeVar
 import numpy as np
 from msgspec import Struct
 
-from gpa_lsp.diagnosis.analyses.answers import Answer, Column, Finding, Table
+from gpa_lsp.diagnosis.analyses.answers import Answer, Finding, Table, list_columns
 from gpa_lsp.diagnosis.analyses.limiter.model import Limiter
-from gpa_lsp.foundation.numbers import Quantity
 from gpa_lsp.foundation.prose import NOTHING, Sentence, count, duration, list_of, percent, say
 from gpa_lsp.kernel.names import shorten_name
 from gpa_lsp.report.model import InstructionColumns, KernelReport, LaunchReport
@@ -147,10 +146,8 @@ def _share_lines(kernel: KernelReport) -> dict[_Line, dict[str, float]]:
 def answer_overview(found: Sequence[SimulatedComparison]) -> Answer:
     """Several kernels, those that took longest first."""
     ordered = sorted(found, key=lambda one: -(one.measured_ns or 0.0))
-    columns = (
-        Column(name="kernel"),
-        *(Column(name=name, quantity=Quantity.NS) for name in ("measured", "simulated")),
-        *(Column(name=name, quantity=Quantity.RATIO) for name in ("same reason", "same line", "same instruction")),
+    columns = list_columns(
+        "kernel | measured [ns] | simulated [ns] | same reason [ratio] | same line [ratio] | same instruction [ratio]"
     )
     rows = tuple(
         (
@@ -279,14 +276,14 @@ def _describe_limiters(measured: Limiter | None, simulated: Limiter | None) -> S
 
 
 def _tabulate_reasons(found: SimulatedComparison) -> Table:
-    columns = (Column(name="stall reason"), *_SIDES)
+    columns = list_columns("stall reason", _SIDES)
     rows = [
         (reason, *pair) for reason, pair in list(found.reasons.items())[:_MOST_REASONS] if max(pair) >= _LEAST_RATIO
     ]
     return Table(title="Warp states", columns=columns, rows=tuple(rows))
 
 
-_SIDES = (Column(name="measured", quantity=Quantity.RATIO), Column(name="simulated", quantity=Quantity.RATIO))
+_SIDES = "measured [ratio] | simulated [ratio]"
 
 
 def _tabulate_lines(found: SimulatedComparison) -> Table:
@@ -301,5 +298,5 @@ def _tabulate_lines(found: SimulatedComparison) -> Table:
             for reason, pair in list(found.line_reasons[place].items())[:_MOST_ON_LINE]
             if max(pair) >= _LEAST_RATIO
         ]
-    columns = (Column(name="line"), Column(name="stall reason"), *_SIDES)
+    columns = list_columns("line | stall reason", _SIDES)
     return Table(title="Source lines", columns=columns, rows=tuple(rows))

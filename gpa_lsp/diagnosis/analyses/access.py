@@ -8,11 +8,11 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace
-from gpa_lsp.diagnosis.analyses.answers import Column, Table, list_columns
+from gpa_lsp.diagnosis.analyses.answers import Table, list_columns
 from gpa_lsp.diagnosis.analyses.line_sums import LineIndex, count_waits, rank_lines
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import BlameCategory
-from gpa_lsp.foundation.numbers import Cell, Quantity
+from gpa_lsp.foundation.numbers import Cell
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, number, percent, say
 from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.kernel.dataflow.accesses import (
@@ -326,11 +326,9 @@ def build_global_table(index: LineIndex, lines: LineTransfers, name_access: Call
         )
     return Table(
         title="Global memory, by line",
-        columns=(
-            *_list_columns("sectors"),
-            Column(name="excess", quantity=Quantity.RATIO),
-            Column(name="bytes requested per sector", quantity=Quantity.BYTES),
-            Column(name="samples stalled on it", quantity=Quantity.SAMPLES),
+        columns=list_columns(
+            _name_columns("sectors"),
+            "excess [ratio] | bytes requested per sector [bytes] | samples stalled on it [samples]",
         ),
         rows=tuple(rows),
         note=say("A sector has 32 bytes. Threads that request the same address count each, up to 32 bytes per sector."),
@@ -350,23 +348,16 @@ def build_shared_table(index: LineIndex, lines: LineTransfers, name_access: Call
     )
     return Table(
         title="Shared memory, by line",
-        columns=(
-            *_list_columns("wavefronts"),
-            Column(name="n-way conflict", quantity=Quantity.NUMBER),
-            Column(name="excess", quantity=Quantity.RATIO),
-            Column(name="samples stalled on it", quantity=Quantity.SAMPLES),
+        columns=list_columns(
+            _name_columns("wavefronts"), "n-way conflict [number] | excess [ratio] | samples stalled on it [samples]"
         ),
         rows=rows,
     )
 
 
-def _list_columns(unit: str) -> tuple[Column, ...]:
+def _name_columns(unit: str) -> str:
     """The columns both tables begin with."""
-    return (
-        *list_columns("line", "heaviest access"),
-        Column(name="accesses", quantity=Quantity.COUNT),
-        *list_columns(f"{unit} per access", "at best", quantity=Quantity.NUMBER),
-    )
+    return f"line | heaviest access | accesses [count] | {unit} per access [number] | at best [number]"
 
 
 def _list_cells(

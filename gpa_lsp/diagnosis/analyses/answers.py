@@ -22,9 +22,14 @@ class Column(Struct, frozen=True, kw_only=True):
     quantity: Quantity = Quantity.TEXT  # of its values
 
 
-def list_columns(*names: str, quantity: Quantity = Quantity.TEXT) -> tuple[Column, ...]:
-    """Columns side by side that hold the same quantity."""
-    return tuple(Column(name=name, quantity=quantity) for name in names)
+def list_columns(*heads: str) -> tuple[Column, ...]:
+    """Columns by their headings, those that hold no texts with what they hold behind it.
+
+    >>> [(one.name, one.quantity.value) for one in list_columns("line | sectors [number]", "share [ratio]")]
+    [('line', 'text'), ('sectors', 'number'), ('share', 'ratio')]
+    """
+    parts = (head.removesuffix("]").partition(" [") for head in " | ".join(heads).split(" | "))
+    return tuple(Column(name=name, quantity=Quantity(quantity or Quantity.TEXT)) for name, _, quantity in parts)
 
 
 class Table(ColumnRecord, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.model import PtxFunction
 from gpa_lsp.code.ptx.static_instructions import StaticInstruction
-from gpa_lsp.diagnosis.analyses.answers import Answer, Column, Finding, Table, Weight
+from gpa_lsp.diagnosis.analyses.answers import Answer, Finding, Table, Weight, list_columns
 from gpa_lsp.execution.emulator.model import Fault, FaultKind
 from gpa_lsp.execution.launches.launch import (
     ArrayArgument,
@@ -20,7 +20,7 @@ from gpa_lsp.execution.launches.launch import (
 from gpa_lsp.execution.launches.pointer_uses import SHAPE, GuessDependence
 from gpa_lsp.foundation.errors import Problem
 from gpa_lsp.foundation.locations import InlineChain
-from gpa_lsp.foundation.numbers import Quantity, format_count
+from gpa_lsp.foundation.numbers import format_count
 from gpa_lsp.foundation.ownership import choose_frame
 from gpa_lsp.foundation.prose import NOTHING, Code, Place, Sentence, count, join, list_of, say
 
@@ -134,14 +134,7 @@ def _tabulate(faults: list[Fault]) -> Table:
         )
         for fault in faults
     )
-    columns = (
-        Column(name="what"),
-        Column(name="line"),
-        Column(name="the other access"),
-        Column(name="times", quantity=Quantity.COUNT),
-        Column(name="first block"),
-        Column(name="first thread"),
-    )
+    columns = list_columns("what | line | the other access | times [count] | first block | first thread")
     return Table(title="Faults", columns=columns, rows=rows)
 
 

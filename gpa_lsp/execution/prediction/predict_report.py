@@ -10,7 +10,7 @@ from gpa_lsp.code.binary.embedded_ptx import EmbeddedPtx, find_ptx_lines
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace
 from gpa_lsp.code.ptx.model import PtxModule, Space
 from gpa_lsp.code.ptx.static_instructions import list_reachable
-from gpa_lsp.diagnosis.analyses.answers import Answer, Column, Finding, Table, Weight
+from gpa_lsp.diagnosis.analyses.answers import Answer, Finding, Table, Weight, list_columns
 from gpa_lsp.execution.compiler.ptx_files import build_unit
 from gpa_lsp.execution.emulator.emulate import emulate
 from gpa_lsp.execution.emulator.model import Counts, Emulation, Sampling, SamplingKind, TraceSettings, TraceSink
@@ -41,7 +41,7 @@ from gpa_lsp.execution.traces.model import AccessGroupKind, find_group_kind
 from gpa_lsp.execution.volumes.measured_volumes import answer_compared, compare_volumes
 from gpa_lsp.foundation.errors import Problem, spare_others
 from gpa_lsp.foundation.locations import shorten_paths
-from gpa_lsp.foundation.numbers import Cell, Quantity
+from gpa_lsp.foundation.numbers import Cell
 from gpa_lsp.foundation.prose import NOTHING, Place, Sentence, count, join, percent, say
 from gpa_lsp.gpu.device.products import find_product_of, note_choice
 from gpa_lsp.kernel.dataflow.accesses import count_access_bytes
@@ -418,12 +418,7 @@ NAME = "measured"
 _TITLE = "Measured beside emulated"
 _MOST_FINDINGS = 5
 _COUNTS = ("executions", "sectors", "wavefronts")
-_COLUMNS = (
-    Column(name="line"),
-    Column(name="accesses"),
-    *(Column(name=name, quantity=Quantity.COUNT) for one in _COUNTS for name in (one, "emulated")),
-    Column(name=""),
-)
+_COLUMNS = list_columns("line", "accesses", *(f"{name} [count]" for one in _COUNTS for name in (one, "emulated")), "")
 
 
 class _LineCounts(Struct, frozen=True, kw_only=True):

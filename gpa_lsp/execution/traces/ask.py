@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import cache
 
 import gpa_lsp.execution.traces.questions as catalogue
-from gpa_lsp.diagnosis.analyses.answers import Answer, Column, Table
+from gpa_lsp.diagnosis.analyses.answers import Answer, Table, list_columns
 from gpa_lsp.execution.traces.questions import TraceQuestion
 from gpa_lsp.execution.traces.results import MeasureSpread, TraceAnalyses
 from gpa_lsp.foundation.catalogue import load_catalogue
@@ -60,10 +60,7 @@ def answer_launches(spreads: tuple[MeasureSpread, ...], launches: int, origin: s
         tables=(
             Table(
                 title="Measures",
-                columns=(
-                    Column(name="measure"),
-                    *(Column(name=name, quantity=Quantity.NUMBER) for name in ("mean", "least", "most", "deviation")),
-                ),
+                columns=list_columns("measure | mean [number] | least [number] | most [number] | deviation [number]"),
                 rows=tuple(rows),
             ),
         )

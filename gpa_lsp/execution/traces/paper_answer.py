@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind
-from gpa_lsp.diagnosis.analyses.answers import Answer, Column, Missing, Table
+from gpa_lsp.diagnosis.analyses.answers import Answer, Missing, Table, list_columns
 from gpa_lsp.execution.emulator.trace import Trace
 from gpa_lsp.execution.traces.cache_hits import BypassingAdvice, count_caching_warps
 from gpa_lsp.execution.traces.lane_addresses import (
@@ -20,7 +20,7 @@ from gpa_lsp.execution.traces.lane_addresses import (
 from gpa_lsp.execution.traces.model import INFINITE, NOT_COUNTED, TraceContext
 from gpa_lsp.execution.traces.references import name_warps, number_turns, number_warps
 from gpa_lsp.execution.traces.reuse_distance import Scope, measure_distances
-from gpa_lsp.foundation.numbers import Cell, Quantity, format_count, format_count_of
+from gpa_lsp.foundation.numbers import Cell, format_count, format_count_of
 from gpa_lsp.foundation.prose import Sentence, join, number, say
 from gpa_lsp.foundation.records import ColumnRecord
 
@@ -205,11 +205,8 @@ class PaperCollector:
                 rows.append((one.line_bytes, advice.warps, advice.equation_warps, advice.warps_per_block))
         if not rows:
             return ()
-        columns = (
-            Column(name="line", quantity=Quantity.BYTES),
-            Column(name="warps that use L1", quantity=Quantity.COUNT),
-            Column(name="by Equation 1", quantity=Quantity.COUNT),
-            Column(name="warps of a block", quantity=Quantity.COUNT),
+        columns = list_columns(
+            "line [bytes] | warps that use L1 [count] | by Equation 1 [count] | warps of a block [count]"
         )
         return (Table(title="Bypassing by Equation 1", columns=columns, rows=tuple(rows)),)
 
@@ -228,10 +225,7 @@ def _tabulate_divergence(found: tuple[PaperDivergence, ...]) -> Table:
             rows.append((lines, *(ratio or 0.0 for ratio in ratios)))
     return Table(
         title="Memory divergence",
-        columns=(
-            Column(name="distinct lines", quantity=Quantity.COUNT),
-            *(Column(name=f"lines of {one.line_bytes} B", quantity=Quantity.RATIO) for one in found),
-        ),
+        columns=list_columns("distinct lines [count]", *(f"lines of {one.line_bytes} B [ratio]" for one in found)),
         rows=tuple(rows),
         note=say("Loads of global memory only; lanes are grouped by how often each had executed the load."),
     )
@@ -260,13 +254,9 @@ def _tabulate_reuse(found: tuple[PaperReuse, ...]) -> Table:
     )
     return Table(
         title="Reuse distance in elements",
-        columns=(
-            Column(name="distance"),
-            *(
-                Column(name=f"loads, per {scope.value}{how}", quantity=Quantity.COUNT)
-                for scope in _SCOPES
-                for how in ("", ", as coded")
-            ),
+        columns=list_columns(
+            "distance",
+            *(f"loads, per {scope.value}{how} [count]" for scope in _SCOPES for how in ("", ", as coded")),
         ),
         rows=tuple(rows),
         note=say(
@@ -280,11 +270,7 @@ def _tabulate_reuse(found: tuple[PaperReuse, ...]) -> Table:
 def _tabulate_branches(found: PaperBranches) -> tuple[Table, ...]:
     if not found.total:
         return ()
-    columns = (
-        Column(name="divergent blocks", quantity=Quantity.COUNT),
-        Column(name="total blocks", quantity=Quantity.COUNT),
-        Column(name="divergence", quantity=Quantity.RATIO),
-    )
+    columns = list_columns("divergent blocks [count] | total blocks [count] | divergence [ratio]")
     note = say(
         "Pairs of warp and basic block; divergent: entered, over the whole kernel, by a number of threads that is not a multiple of 32."
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Column, Finding, Missing, Table, Weight
+from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Finding, Missing, Table, Weight, list_columns
 from gpa_lsp.execution.volumes.expressions import KernelAccesses
 from gpa_lsp.execution.volumes.model import (
     Bound,
@@ -13,17 +13,7 @@ from gpa_lsp.execution.volumes.model import (
     describe_contradiction,
 )
 from gpa_lsp.foundation.numbers import Quantity
-from gpa_lsp.foundation.prose import (
-    NOTHING,
-    Amount,
-    Sentence,
-    count,
-    duration,
-    factor,
-    say,
-    size,
-    update_bytes,
-)
+from gpa_lsp.foundation.prose import NOTHING, Amount, Sentence, count, duration, factor, say, size, update_bytes
 
 _LITTLE_RATIO = 0.05  # Parts of a volume below this are in the table, and are no finding
 _DUST_BYTES = 5e-4  # Less per update is written as nothing
@@ -189,12 +179,8 @@ def _build_volume_table(prediction: VolumePrediction) -> Table:
     )
     return Table(
         title="Predicted volumes",
-        columns=(
-            Column(name="between"),
-            Column(name="what"),
-            Column(name="bytes per update", quantity=Quantity.NUMBER),
-            Column(name="bytes per thread", quantity=Quantity.NUMBER),
-            Column(name="whole launch", quantity=Quantity.BYTES),
+        columns=list_columns(
+            "between | what | bytes per update [number] | bytes per thread [number] | whole launch [bytes]"
         ),
         rows=tuple(
             (between, what, value, prediction.scale_to_thread(value), prediction.scale_to_launch(value))
@@ -216,12 +202,7 @@ def _drop_dust(bytes_per_update: float) -> float:
 def _build_bound_table(prediction: VolumePrediction) -> Table:
     return Table(
         title="Predicted limits",
-        columns=(
-            Column(name="limiter"),
-            Column(name="load per update", quantity=Quantity.NUMBER),
-            Column(name="of"),
-            Column(name="billion updates per second at most", quantity=Quantity.NUMBER),
-        ),
+        columns=list_columns("limiter | load per update [number] | of | billion updates per second at most [number]"),
         rows=tuple(
             (bound.limiter.value, bound.load, _name_unit(bound), bound.updates_per_s / 1e9)
             for bound in prediction.bounds
@@ -257,15 +238,9 @@ def _build_reuse_table(prediction: VolumePrediction) -> tuple[Table, ...]:
     )
     if not rows:
         return ()
-    columns = (
-        Column(name="reuse of"),
-        Column(name="condition"),
-        Column(name="bytes per update", quantity=Quantity.NUMBER),
-        Column(name="of them hit", quantity=Quantity.NUMBER),
-        Column(name="L2 needed", quantity=Quantity.BYTES),
-        Column(name="times L2", quantity=Quantity.NUMBER),
-        Column(name="spanned", quantity=Quantity.COUNT),
-        Column(name="extent that fits", quantity=Quantity.COUNT),
+    columns = list_columns(
+        "reuse of | condition | bytes per update [number] | of them hit [number] | L2 needed [bytes] | "
+        "times L2 [number] | spanned [count] | extent that fits [count]"
     )
     return (Table(title="Predicted layer conditions", columns=columns, rows=rows),)
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gpa_lsp.diagnosis.analyses.answers import Answer, Chart, ChartKind, Column, Series, Table
+from gpa_lsp.diagnosis.analyses.answers import Answer, Chart, ChartKind, Series, Table, list_columns
 from gpa_lsp.diagnosis.analyses.roofline.counts import read_span
 from gpa_lsp.execution.volumes.groups import SECTOR_BYTES
 from gpa_lsp.execution.volumes.model import Bound, Limiter, VolumeMode, VolumePrediction
@@ -146,12 +146,8 @@ def answer_compared(compared: VolumeComparison) -> Answer:
         tables=(
             Table(
                 title="Volumes of the launch",
-                columns=(
-                    Column(name="between"),
-                    Column(name="what"),
-                    Column(name="measured", quantity=Quantity.BYTES),
-                    Column(name="predicted", quantity=Quantity.BYTES),
-                    Column(name="predicted of measured", quantity=Quantity.RATIO),
+                columns=list_columns(
+                    "between | what | measured [bytes] | predicted [bytes] | predicted of measured [ratio]"
                 ),
                 rows=tuple(
                     (

@@ -6,9 +6,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from gpa_lsp.diagnosis.analyses.answers import Column, Table, list_columns
+from gpa_lsp.diagnosis.analyses.answers import Table, list_columns
 from gpa_lsp.diagnosis.analyses.subject import Subject
-from gpa_lsp.foundation.numbers import Quantity
 from gpa_lsp.kernel.dataflow.accesses import count_access_bytes
 from gpa_lsp.kernel.dataflow.instruction_kinds import KINDS, QUEUES, InstructionKind, list_kinds
 
@@ -191,6 +190,6 @@ def tabulate_units(title: str, heading: str, name: str, uses: Sequence[UnitUse])
     """How busy some units were."""
     return Table(
         title=title,
-        columns=(*list_columns(heading, name), Column(name="of its peak", quantity=Quantity.RATIO)),
+        columns=list_columns(heading, name, "of its peak [ratio]"),
         rows=tuple((use.level, use.name, use.ratio) for use in uses),
     )

@@ -6,7 +6,7 @@ Kernels of one program often ask for the same blocks, so tables are built once f
 from collections.abc import Sequence
 from functools import lru_cache
 
-from gpa_lsp.diagnosis.analyses.answers import Chart, ChartKind, Column, Finding, Series, Table, Weight, list_columns
+from gpa_lsp.diagnosis.analyses.answers import Chart, ChartKind, Finding, Series, Table, Weight, list_columns
 from gpa_lsp.foundation.numbers import Cell, Quantity
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, join, list_of, say, size
 from gpa_lsp.gpu.arch.model import Architecture
@@ -70,11 +70,7 @@ def tabulate_limits(architecture: Architecture, block: BlockShape, occupancy: Oc
     )
     return Table(
         title="What limits the blocks of an SM",
-        columns=(
-            *list_columns("resource", "a block asks for", "is allocated"),
-            Column(name="blocks per SM", quantity=Quantity.COUNT),
-            Column(name="role"),
-        ),
+        columns=list_columns("resource | a block asks for | is allocated | blocks per SM [count] | role"),
         rows=rows,
         note=say(
             "Registers are allocated in steps of {step} per thread, shared memory in steps of {unit}{reserved}.",
@@ -107,16 +103,13 @@ def tabulate_block_sizes(
     free = None if carveout_bytes is None else _drop_equal(build_block_size_curve(architecture, block), curve)
     sizes = sorted({*BLOCK_SIZES, *((block.threads,) if is_current else ())})
     sizes = [size for size in sizes if size <= curve.end]
-    columns = [
-        *list_columns("threads per block", "blocks per SM", quantity=Quantity.COUNT),
-        Column(name="warps per SM", quantity=Quantity.WARPS),
-        Column(name="occupancy", quantity=Quantity.RATIO),
-        Column(name="limited by"),
+    heads = [
+        "threads per block [count] | blocks per SM [count] | warps per SM [warps] | occupancy [ratio] | limited by"
     ]
     series = [_draw("as it is", curve)]
     for other, name in ((free, _LARGEST), (scaled, "shared memory scaled")):
         if other is not None:
-            columns.append(Column(name=f"occupancy, {name}", quantity=Quantity.RATIO))
+            heads.append(f"occupancy, {name} [ratio]")
             series.append(_draw(name, other))
     rows = [
         (
@@ -128,7 +121,7 @@ def tabulate_block_sizes(
     ]
     table = Table(
         title="Occupancy over the size of a block",
-        columns=tuple(columns),
+        columns=list_columns(*heads),
         rows=tuple(rows),
         current_row=sizes.index(block.threads) if is_current else None,
         note=_note_shared(block, dynamic_bytes, is_scaled=scaled is not None, is_free=free is not None),
@@ -144,8 +137,8 @@ def tabulate_registers(
     curve = build_register_curve(architecture, block, carveout_bytes)
     free = None if carveout_bytes is None else _drop_equal(build_register_curve(architecture, block), curve)
     title = "Occupancy over the registers of a thread"
-    first = Column(name="registers per thread, from", quantity=Quantity.COUNT)
-    table = _tabulate_jumps(curve, free, title, first, now=block.registers_per_thread)
+    what = "registers per thread, from [count] | to [count]"
+    table = _tabulate_jumps(curve, free, title, what, now=block.registers_per_thread)
     series = _draw_both(curve, free)
     return table, _chart("registers", "registers per thread", series, block.registers_per_thread)
 
@@ -169,8 +162,8 @@ def tabulate_shared_memory(
             carveout=size(carveout_bytes),
             largest=size(largest),
         )
-    first = Column(name="shared memory per block, from", quantity=Quantity.BYTES)
-    table = _tabulate_jumps(curve, free, title, first, now=block.shared_bytes, note=note)
+    what = "shared memory per block, from [bytes] | to [bytes]"
+    table = _tabulate_jumps(curve, free, title, what, now=block.shared_bytes, note=note)
     return table, _chart("shared memory", "bytes per block", _draw_both(curve, free), block.shared_bytes)
 
 
@@ -209,23 +202,17 @@ def _note_shared(block: BlockShape, dynamic_bytes: int, *, is_scaled: bool, is_f
 
 
 def _tabulate_jumps(
-    curve: OccupancyCurve, free: OccupancyCurve | None, title: str, first: Column, *, now: int, note: Sentence = NOTHING
+    curve: OccupancyCurve, free: OccupancyCurve | None, title: str, what: str, *, now: int, note: Sentence = NOTHING
 ) -> Table:
     """A row per part on which nothing changes; ``free`` is the same with the largest carve-out, where that differs."""
     starts = sorted({start for one in (curve, free) if one is not None for start, _, _ in one.list_jumps()})
     ends = [start - 1 for start in starts[1:]] + [curve.end]
-    columns = [
-        first,
-        Column(name="to", quantity=first.quantity),
-        Column(name="blocks per SM", quantity=Quantity.COUNT),
-        Column(name="warps per SM", quantity=Quantity.WARPS),
-        Column(name="occupancy", quantity=Quantity.RATIO),
-    ]
+    heads = [what, "blocks per SM [count] | warps per SM [warps] | occupancy [ratio]"]
     if free is not None:
-        columns.append(Column(name=f"occupancy, {_LARGEST}", quantity=Quantity.RATIO))
+        heads.append(f"occupancy, {_LARGEST} [ratio]")
     return Table(
         title=title,
-        columns=tuple(columns),
+        columns=list_columns(*heads),
         rows=tuple(
             (start, end, *_describe(curve.at(start))[:3], *(() if free is None else (free.at(start).ratio,)))
             for start, end in zip(starts, ends, strict=True)
@@ -278,12 +265,8 @@ def tabulate_carveouts(architecture: Architecture, block: BlockShape, occupancy:
         return None
     return Table(
         title="Occupancy over the carve-out of shared memory",
-        columns=(
-            Column(name="carve-out", quantity=Quantity.BYTES),
-            Column(name="blocks per SM", quantity=Quantity.COUNT),
-            Column(name="warps per SM", quantity=Quantity.WARPS),
-            Column(name="occupancy", quantity=Quantity.RATIO),
-            Column(name="limited by"),
+        columns=list_columns(
+            "carve-out [bytes] | blocks per SM [count] | warps per SM [warps] | occupancy [ratio] | limited by"
         ),
         rows=tuple((size, *_describe(one)) for size, one in zip(sizes, found, strict=True)),
         current_row=sizes.index(occupancy.carveout_bytes) if occupancy.carveout_bytes in sizes else None,

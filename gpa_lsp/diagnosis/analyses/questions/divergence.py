@@ -8,7 +8,6 @@ from gpa_lsp.diagnosis.analyses.answers import (
     MOST_MARKS,
     Answer,
     Bar,
-    Column,
     Finding,
     LineMark,
     Missing,
@@ -17,13 +16,7 @@ from gpa_lsp.diagnosis.analyses.answers import (
     list_columns,
     order_findings,
 )
-from gpa_lsp.diagnosis.analyses.line_sums import (
-    LineIndex,
-    index_lines,
-    mark_lines,
-    mark_with_callers,
-    rank_lines,
-)
+from gpa_lsp.diagnosis.analyses.line_sums import LineIndex, index_lines, mark_lines, mark_with_callers, rank_lines
 from gpa_lsp.diagnosis.analyses.questions import Analysis
 from gpa_lsp.diagnosis.analyses.subject import Subject, lack
 from gpa_lsp.foundation.numbers import Cell, Quantity
@@ -259,12 +252,9 @@ def build_line_table(subject: Subject, lanes: LaneColumns, index: LineIndex) -> 
         )
         for line in rank_lines(lost, _MOST_ROWS)
     )
-    columns = (
-        Column(name="line"),
-        Column(name="warp instructions", quantity=Quantity.COUNT),
-        *list_columns("active threads", "of which predicated on", quantity=Quantity.NUMBER),
-        Column(name="instructions full warps would save", quantity=Quantity.COUNT),
-        Column(name="samples", quantity=Quantity.SAMPLES),
+    columns = list_columns(
+        "line | warp instructions [count] | active threads [number] | of which predicated on [number] | "
+        "instructions full warps would save [count] | samples [samples]"
     )
     note = say(
         "Of 32 threads: the active ones execute the instruction, and of these the predicated-on ones pass its predicate."
@@ -283,11 +273,7 @@ def build_branch_table(subject: Subject, lanes: LaneColumns, index: LineIndex) -
             place = str(index.places[int(index.line_of[row])])
             share = min(parted / executed, 1.0) if executed else None
             rows.append((place, subject.rows.mnemonic(row), executed, parted, share))
-    columns = (
-        *list_columns("line", "branch"),
-        *list_columns("executions", "divergent", quantity=Quantity.COUNT),
-        Column(name="share", quantity=Quantity.RATIO),
-    )
+    columns = list_columns("line | branch | executions [count] | divergent [count] | share [ratio]")
     return (Table(title="Divergent branches", columns=columns, rows=tuple(rows)),)
 
 

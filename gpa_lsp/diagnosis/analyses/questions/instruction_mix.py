@@ -8,7 +8,6 @@ import numpy.typing as npt
 from gpa_lsp.diagnosis.analyses.answers import (
     Answer,
     Bar,
-    Column,
     Finding,
     LineMark,
     Missing,
@@ -325,10 +324,8 @@ def build_pipe_table(uses: tuple[PipeUse, ...], total: int | None) -> Table:
     """How busy each pipe is."""
     return Table(
         title="Pipes",
-        columns=(
-            *list_columns("pipe", "executes"),
-            Column(name="instructions", quantity=Quantity.COUNT),
-            *list_columns("share", "use, counted", "use, computed", quantity=Quantity.RATIO),
+        columns=list_columns(
+            "pipe | executes | instructions [count] | share [ratio] | use, counted [ratio] | use, computed [ratio]"
         ),
         rows=tuple(
             (
@@ -369,19 +366,10 @@ def build_line_table(
     for line in rank_lines(np.where(executed > 0, heat, 0.0), MOST_ROWS):
         shares = [float(sums[line] / executed[line]) for sums in by_group]
         rows.append((str(index.places[line]), round(float(heat[line])), round(float(executed[line])), *shares))
-    heat_column = (
-        Column(name="samples", quantity=Quantity.SAMPLES)
-        if samples.any()
-        else Column(name="executions", quantity=Quantity.COUNT)
-    )
+    hot = "samples [samples]" if samples.any() else "executions [count]"
     return Table(
         title="What the hottest lines execute",
-        columns=(
-            Column(name="line"),
-            heat_column,
-            Column(name="warp instructions", quantity=Quantity.COUNT),
-            *list_columns(*(name for name, _ in groups), quantity=Quantity.RATIO),
-        ),
+        columns=list_columns("line", hot, "warp instructions [count]", *(f"{name} [ratio]" for name, _ in groups)),
         rows=tuple(rows),
     )
 
@@ -391,11 +379,7 @@ def build_opcode_table(counts: Mapping[str, int], total: int) -> Table:
     largest = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MOST_ROWS]
     return Table(
         title="Opcodes",
-        columns=(
-            Column(name="opcode"),
-            Column(name="warp instructions", quantity=Quantity.COUNT),
-            Column(name="share", quantity=Quantity.RATIO),
-        ),
+        columns=list_columns("opcode | warp instructions [count] | share [ratio]"),
         rows=tuple((name, executed, executed / total) for name, executed in largest if executed > 0),
     )
 

@@ -7,7 +7,6 @@ from gpa_lsp.diagnosis.analyses.answers import (
     Bar,
     Chart,
     ChartKind,
-    Column,
     Finding,
     Missing,
     Series,
@@ -43,16 +42,13 @@ def tabulate_waves(subject: Subject, launch: Launch, waves: Waves | None) -> lis
     if waves is None:
         return []
     sizes = list_grid_sizes(waves)
-    columns = (
-        Column(name="blocks", quantity=Quantity.COUNT),
-        Column(name="waves", quantity=Quantity.NUMBER),
-        Column(name="blocks of the last wave", quantity=Quantity.COUNT),
-        *list_columns("waves filled", "SMs filled", quantity=Quantity.RATIO),
+    heads = (
+        "blocks [count] | waves [number] | blocks of the last wave [count] | waves filled [ratio] | SMs filled [ratio]"
     )
     tables = [
         Table(
             title="Other grids",
-            columns=columns,
+            columns=list_columns(heads),
             rows=tuple(_list_cells(_resize(waves, size)) for size in sizes),
             current_row=sizes.index(waves.blocks),
             note=say(
@@ -73,7 +69,7 @@ def tabulate_waves(subject: Subject, launch: Launch, waves: Waves | None) -> lis
         tables.append(
             Table(
                 title="Grids of all launches",
-                columns=(*columns, Column(name="launches", quantity=Quantity.COUNT)),
+                columns=list_columns(heads, "launches [count]"),
                 rows=rows,
                 current_row=current,
                 note=join([say("All else is about launch {index}, the longest.", index=count(launch.index)), left_out]),
@@ -86,9 +82,8 @@ def tabulate_units(loads: tuple[UnitLoad, ...]) -> Table:
     """Least, mean and most of every measure."""
     return Table(
         title="How evenly units were busy",
-        columns=(
-            *list_columns("units", "measure"),
-            *list_columns("least", "mean", "most", "most over mean", quantity=Quantity.NUMBER),
+        columns=list_columns(
+            "units | measure | least [number] | mean [number] | most [number] | most over mean [number]"
         ),
         rows=tuple((load.unit, load.measure, load.least, load.mean, load.most, load.excess) for load in loads),
     )

@@ -27,7 +27,6 @@ from gpa_lsp.diagnosis.analyses.access import (
 from gpa_lsp.diagnosis.analyses.answers import (
     MOST_MARKS,
     Answer,
-    Column,
     Finding,
     LineMark,
     Missing,
@@ -36,15 +35,10 @@ from gpa_lsp.diagnosis.analyses.answers import (
     list_columns,
     order_findings,
 )
-from gpa_lsp.diagnosis.analyses.line_sums import (
-    LineIndex,
-    index_lines,
-    mark_with_callers,
-    rank_lines,
-)
+from gpa_lsp.diagnosis.analyses.line_sums import LineIndex, index_lines, mark_with_callers, rank_lines
 from gpa_lsp.diagnosis.analyses.questions import Analysis
 from gpa_lsp.diagnosis.analyses.subject import Subject, lack
-from gpa_lsp.foundation.numbers import Cell, Quantity
+from gpa_lsp.foundation.numbers import Cell
 from gpa_lsp.foundation.prose import NOTHING, Sentence, count, join, number, percent, say, size
 from gpa_lsp.kernel.dataflow.accesses import SECTOR_BYTES, WARP_THREADS
 
@@ -92,11 +86,7 @@ def build_hit_rates(subject: Subject) -> Table:
             rows.append((name, None if sectors is None else round(sectors), min(rate / _PERCENT, 1.0)))
     return Table(
         title="Hit rates",
-        columns=(
-            Column(name="access"),
-            Column(name="sectors", quantity=Quantity.COUNT),
-            Column(name="found there", quantity=Quantity.RATIO),
-        ),
+        columns=list_columns("access | sectors [count] | found there [ratio]"),
         rows=tuple(rows),
         note=say(
             "Of the longest launch. A profiler that flushes the caches before each pass shows lower rates than the running program."
@@ -264,10 +254,8 @@ def build_totals(columns: AccessColumns) -> Table:
         rows.append(("local", "sectors", requests, int(columns.local_sectors.sum()), None, None, None))
     return Table(
         title="What is moved",
-        columns=(
-            *list_columns("memory", "in"),
-            *list_columns("accesses", "moved", "at best", "excess", quantity=Quantity.COUNT),
-            Column(name="share", quantity=Quantity.RATIO),
+        columns=list_columns(
+            "memory | in | accesses [count] | moved [count] | at best [count] | excess [count] | share [ratio]"
         ),
         rows=tuple(rows),
         note=say("Before any cache: what the addresses of the threads request. An access is one execution by a warp."),
@@ -280,11 +268,7 @@ def build_width_table(columns: AccessColumns) -> Table:
     total = sum(widths.values())
     return Table(
         title="Width of accesses",
-        columns=(
-            Column(name="per thread", quantity=Quantity.BYTES),
-            Column(name="accesses", quantity=Quantity.COUNT),
-            Column(name="share", quantity=Quantity.RATIO),
-        ),
+        columns=list_columns("per thread [bytes] | accesses [count] | share [ratio]"),
         rows=tuple((width, count, count / total) for width, count in widths.items()),
         note=say("Global, shared and local memory."),
     )

@@ -16,7 +16,6 @@ import numpy as np
 from gpa_lsp.diagnosis.analyses.answers import (
     Answer,
     Bar,
-    Column,
     Finding,
     LineMark,
     Missing,
@@ -228,12 +227,9 @@ def _tabulate_loads(view: MemoryView) -> Table:
         )
     return Table(
         title="Kinds of load",
-        columns=(
-            Column(name="kind"),
-            Column(name="requests", quantity=Quantity.COUNT),
-            Column(name="sectors per request", quantity=Quantity.NUMBER),
-            *list_columns("answered by L1", "share of the stalls", quantity=Quantity.RATIO),
-            Column(name="stall per execution", quantity=Quantity.CYCLES),
+        columns=list_columns(
+            "kind | requests [count] | sectors per request [number] | answered by L1 [ratio] | "
+            "share of the stalls [ratio] | stall per execution [cycles]"
         ),
         rows=tuple(rows),
         note=say("Asynchronous copies count as loads from global memory, and their stalls on their own."),
@@ -253,11 +249,7 @@ def _tabulate_latency(view: MemoryView) -> Table:
         )
     return Table(
         title="Latency of a load without queues",
-        columns=(
-            Column(name="leg"),
-            Column(name="loads that take it", quantity=Quantity.RATIO),
-            Column(name="cycles", quantity=Quantity.CYCLES),
-        ),
+        columns=list_columns("leg | loads that take it [ratio] | cycles [cycles]"),
         rows=tuple((leg.name, leg.share_ratio, leg.cycles) for leg in legs),
         note=note,
     )

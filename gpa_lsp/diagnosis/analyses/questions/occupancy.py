@@ -8,7 +8,6 @@ from gpa_lsp.diagnosis.analyses.answers import (
     Answer,
     Bar,
     Chart,
-    Column,
     Finding,
     Missing,
     Table,
@@ -41,7 +40,6 @@ from gpa_lsp.diagnosis.analyses.occupancy.tables import (
 )
 from gpa_lsp.diagnosis.analyses.questions import Analysis
 from gpa_lsp.diagnosis.analyses.subject import Subject, lack
-from gpa_lsp.foundation.numbers import Quantity
 from gpa_lsp.foundation.prose import (
     NOTHING,
     Sentence,
@@ -548,11 +546,9 @@ def _tabulate_launches(subject: Subject, architecture: Architecture) -> tuple[Ta
                 None if achieved is None else achieved / 100,
             )
         )
-    columns = (
-        *list_columns("threads per block", "registers per thread", quantity=Quantity.COUNT),
-        Column(name="shared memory per block", quantity=Quantity.BYTES),
-        Column(name="launches", quantity=Quantity.COUNT),
-        *list_columns("theoretical", "achieved by the first", quantity=Quantity.RATIO),
+    columns = list_columns(
+        "threads per block [count] | registers per thread [count] | shared memory per block [bytes] | "
+        "launches [count] | theoretical [ratio] | achieved by the first [ratio]"
     )
     return (Table(title="Launches that differ", columns=columns, rows=tuple(rows), note=note),)
 

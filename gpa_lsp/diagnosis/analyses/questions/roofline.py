@@ -2,17 +2,7 @@
 
 from collections.abc import Iterator
 
-from gpa_lsp.diagnosis.analyses.answers import (
-    Answer,
-    Bar,
-    Column,
-    Finding,
-    Missing,
-    Table,
-    Weight,
-    know_nothing,
-    list_columns,
-)
+from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Finding, Missing, Table, Weight, know_nothing, list_columns
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import LimiterKind
 from gpa_lsp.diagnosis.analyses.questions import Analysis
@@ -320,12 +310,9 @@ def _build_points(roofline: Roofline) -> Iterator[Table]:
         if points:
             yield Table(
                 title=f"Points: {words}",
-                columns=(
-                    *list_columns("Operations", "Over"),
-                    Column(name="Per byte", quantity=Quantity.OPS_PER_BYTE),
-                    *list_columns("Achieved", "Attainable", quantity=unit),
-                    Column(name="Of attainable", quantity=Quantity.RATIO),
-                    Column(name="Lower ceiling"),
+                columns=list_columns(
+                    f"Operations | Over | Per byte [operations/byte] | Achieved [{unit}] | Attainable [{unit}] | "
+                    f"Of attainable [ratio] | Lower ceiling"
                 ),
                 rows=tuple(_list_cells(point) for point in points),
                 note=say("Attainable is the lower of the peak and bandwidth × operations per byte."),
@@ -351,11 +338,7 @@ def _build_operations(roofline: Roofline) -> Iterator[Table]:
     if counted:
         yield Table(
             title="Operations",
-            columns=(
-                Column(name="Type"),
-                Column(name="Operations", quantity=Quantity.COUNT),
-                Column(name="Counted by"),
-            ),
+            columns=list_columns("Type | Operations [count] | Counted by"),
             rows=tuple((count.kind.value, count.operations, _note(count.source, count.is_exact)) for count in counted),
             note=say(
                 "A multiply-add is two; threads whose guard was false do not count. Integers: one per instruction that adds, shifts, compares or "
@@ -368,12 +351,7 @@ def _build_traffic(roofline: Roofline) -> Iterator[Table]:
     if roofline.traffic:
         yield Table(
             title="Bytes",
-            columns=(
-                Column(name="Level"),
-                Column(name="Bytes", quantity=Quantity.BYTES),
-                Column(name="Rate", quantity=Quantity.BYTES_PER_S),
-                Column(name="Counted by"),
-            ),
+            columns=list_columns("Level | Bytes [bytes] | Rate [bytes/s] | Counted by"),
             rows=tuple(
                 (one.level.value, one.bytes, one.bytes / roofline.duration_s, _note(one.source, one.is_exact))
                 for one in roofline.traffic
@@ -389,11 +367,9 @@ def _build_instruction_points(roofline: Roofline) -> Iterator[Table]:
     if roofline.instruction_points:
         yield Table(
             title="Instruction roofline",
-            columns=(
-                Column(name="Over"),
-                Column(name="Warp instructions per transaction", quantity=Quantity.NUMBER),
-                *list_columns("Achieved", "Attainable", quantity=Quantity.INSTRUCTIONS_PER_S),
-                Column(name="Transaction", quantity=Quantity.BYTES),
+            columns=list_columns(
+                "Over | Warp instructions per transaction [number] | Achieved [warp instructions/s] | "
+                "Attainable [warp instructions/s] | Transaction [bytes]"
             ),
             rows=tuple(
                 (one.level.value, one.intensity, one.achieved_per_s, one.attainable_per_s, one.transaction_bytes)
@@ -409,13 +385,7 @@ def _build_launches(kernel_roofline: KernelRoofline) -> Iterator[Table]:
     left_out = kernel_roofline.left_out
     yield Table(
         title="Launches",
-        columns=(
-            Column(name="Launch", quantity=Quantity.COUNT),
-            Column(name="Time", quantity=Quantity.NS),
-            Column(name="Nearest ceiling"),
-            Column(name="Of its peak", quantity=Quantity.RATIO),
-            Column(name="Operations"),
-        ),
+        columns=list_columns("Launch [count] | Time [ns] | Nearest ceiling | Of its peak [ratio] | Operations"),
         rows=tuple(
             (
                 launch.launch_index,
@@ -447,12 +417,7 @@ def _build_peaks(machine: Machine) -> Iterator[Table]:
         if peaks:
             yield Table(
                 title=f"Peaks of {machine.name}: {words}",
-                columns=(
-                    Column(name="Type"),
-                    Column(name="Of all SMs, per cycle", quantity=Quantity.NUMBER),
-                    Column(name="Per second", quantity=unit),
-                    *list_columns("From", "Source"),
-                ),
+                columns=list_columns(f"Type | Of all SMs, per cycle [number] | Per second [{unit}] | From | Source"),
                 rows=tuple(
                     (
                         peak.kind.value,
@@ -471,13 +436,7 @@ def _build_bandwidths(machine: Machine) -> Iterator[Table]:
     if machine.bandwidths:
         yield Table(
             title=f"Bandwidths of {machine.name}",
-            columns=(
-                Column(name="Level"),
-                Column(name="Bytes per cycle", quantity=Quantity.NUMBER),
-                Column(name="Clock", quantity=Quantity.HZ),
-                Column(name="Bandwidth", quantity=Quantity.BYTES_PER_S),
-                *list_columns("From", "Source"),
-            ),
+            columns=list_columns("Level | Bytes per cycle [number] | Clock [Hz] | Bandwidth [bytes/s] | From | Source"),
             rows=tuple(
                 (
                     one.level.value,
@@ -497,7 +456,7 @@ def _build_clocks(machine: Machine) -> Table:
     clocks = machine.clocks
     return Table(
         title=f"Clocks of {machine.name}",
-        columns=(Column(name="Clock"), Column(name="Frequency", quantity=Quantity.HZ)),
+        columns=list_columns("Clock | Frequency [Hz]"),
         rows=(("SM", clocks.sm_hz), ("L2", clocks.l2_hz), ("DRAM", clocks.dram_hz)),
         note=join((_describe_basis(clocks), say("From {source}.", source=clocks.source), *machine.doubts)),
     )

@@ -7,7 +7,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from gpa_lsp.code.binary.opcodes import Pipe, describe_mnemonic
-from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Column, Finding, Table, Weight, know_nothing, list_columns
+from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Finding, Table, Weight, know_nothing, list_columns
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import Confidence, Limiter, LimiterKind
 from gpa_lsp.diagnosis.analyses.questions import Analysis
@@ -27,7 +27,6 @@ from gpa_lsp.diagnosis.analyses.roofline.counts import (
 from gpa_lsp.diagnosis.analyses.roofline.operations import count_tensor_operations
 from gpa_lsp.diagnosis.analyses.roofline.work import measure_traffic
 from gpa_lsp.diagnosis.analyses.subject import Subject, lack
-from gpa_lsp.foundation.numbers import Quantity
 from gpa_lsp.foundation.prose import NOTHING, Sentence, capitalize, join, percent, say
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.gpu.device.find import find_machine
@@ -458,11 +457,7 @@ def _list_bars(breakdown: Breakdown) -> Iterator[Bar]:
 def _build_table(breakdown: Breakdown) -> Table:
     return Table(
         title=f"{_TITLES[breakdown.metric]} throughput",
-        columns=(
-            Column(name="Unit"),
-            *list_columns("Of its peak", "Recomputed", quantity=Quantity.RATIO),
-            Column(name="Metric"),
-        ),
+        columns=list_columns("Unit | Of its peak [ratio] | Recomputed [ratio] | Metric"),
         rows=tuple(
             (describe_unit(member.metric), member.stored_ratio, member.own_ratio, member.metric)
             for member in breakdown.members

@@ -13,7 +13,6 @@ import numpy as np
 from gpa_lsp.diagnosis.analyses.answers import (
     Answer,
     Bar,
-    Column,
     Finding,
     LineMark,
     Missing,
@@ -158,11 +157,7 @@ def _tabulate_sources(kept: tuple[StallSplit, ...], total: int) -> Table:
             rows.append((split.reason, "others", rest / split.samples, rest / total, rest))
     return Table(
         title="Stalls and their sources",
-        columns=(
-            *list_columns("reason", "source"),
-            *list_columns("of the reason", "of all samples", quantity=Quantity.RATIO),
-            Column(name="samples", quantity=Quantity.SAMPLES),
-        ),
+        columns=list_columns("reason | source | of the reason [ratio] | of all samples [ratio] | samples [samples]"),
         rows=tuple(rows),
         note=say(
             "The sources of a reason add up to it; causes that share a stall get its samples in proportion to their executions."
@@ -173,12 +168,9 @@ def _tabulate_sources(kept: tuple[StallSplit, ...], total: int) -> Table:
 def _tabulate_queue(reason: str, uses: tuple[QueueUse, ...]) -> Table:
     return Table(
         title=f"What goes through the queue behind {reason}",
-        columns=(
-            Column(name="kind"),
-            Column(name="executions", quantity=Quantity.COUNT),
-            Column(name="of the queue", quantity=Quantity.RATIO),
-            *list_columns("per SM and cycle", "passes per execution", "fewest passes", quantity=Quantity.NUMBER),
-            Column(name="per thread and access", quantity=Quantity.BYTES),
+        columns=list_columns(
+            "kind | executions [count] | of the queue [ratio] | per SM and cycle [number] | "
+            "passes per execution [number] | fewest passes [number] | per thread and access [bytes]"
         ),
         rows=tuple(
             (

@@ -7,7 +7,6 @@ from msgspec import Struct
 from gpa_lsp.diagnosis.analyses.answers import (
     Answer,
     Bar,
-    Column,
     Finding,
     Missing,
     Movement,
@@ -389,13 +388,9 @@ def build_suggestions(lines: LineCounts, estimates: Sequence[LineEstimate], deci
         )
     return Table(
         title=SUGGESTIONS_TITLE,
-        columns=(
-            *list_columns("bottleneck", "suggestion"),
-            Column(name="stalls", quantity=Quantity.RATIO),
-            Column(name="line"),
-            Column(name="speedup there", quantity=Quantity.FACTOR),
-            Column(name="new rate", quantity=name_rate(decision.position)),
-            *list_columns("on the chart", OUR_ADVICE),
+        columns=list_columns(
+            "bottleneck | suggestion | stalls [ratio] | line | speedup there [factor]",
+            f"new rate [{name_rate(decision.position)}] | on the chart | {OUR_ADVICE}",
         ),
         rows=tuple(rows),
         note=join(
@@ -418,13 +413,9 @@ def build_lines(estimates: Sequence[LineEstimate], position: Position | None) ->
     rest = len(estimates) - len(shown)
     return Table(
         title="Starlight's hot lines",
-        columns=(
-            Column(name="line"),
-            Column(name="of the run time (Equation 2)", quantity=Quantity.RATIO),
-            Column(name="bottleneck"),
-            Column(name="stalls", quantity=Quantity.SAMPLES),
-            Column(name="speedup (Equation 3)", quantity=Quantity.FACTOR),
-            *list_columns("new rate (Equation 4)", "below the ceiling", quantity=name_rate(position)),
+        columns=list_columns(
+            f"line | of the run time (Equation 2) [ratio] | bottleneck | stalls [samples] | "
+            f"speedup (Equation 3) [factor] | new rate (Equation 4) [{name_rate(position)}] | below the ceiling [{name_rate(position)}]"
         ),
         rows=tuple(
             (
@@ -446,11 +437,7 @@ def build_checks(decision: Decision) -> Table:
     """The ratios of the decision tree beside what is taken as enough."""
     return Table(
         title="Starlight's decision tree",
-        columns=(
-            Column(name="of the whole kernel"),
-            *list_columns("measured", "enough", quantity=Quantity.RATIO),
-            Column(name="verdict"),
-        ),
+        columns=list_columns("of the whole kernel | measured [ratio] | enough [ratio] | verdict"),
         rows=tuple(
             (
                 check.title,
@@ -478,11 +465,7 @@ def build_parts(lines: LineCounts) -> Table:
     counts.append((Part.NONE.value, lines.count(Part.NONE)))
     return Table(
         title="Where the samples count",
-        columns=(
-            Column(name="as"),
-            Column(name="samples", quantity=Quantity.SAMPLES),
-            Column(name="share", quantity=Quantity.RATIO),
-        ),
+        columns=list_columns("as | samples [samples] | share [ratio]"),
         rows=tuple((name, samples, samples / total) for name, samples in counts),
         note=say("Which stalls belong to which bottleneck is our reading; Starlight does not say."),
     )

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from gpa_lsp.diagnosis.analyses.answers import (
     Answer,
     Bar,
-    Column,
     Finding,
     Missing,
     Table,
@@ -39,7 +38,7 @@ from gpa_lsp.diagnosis.analyses.decomposition.warp_time import StateTime, WarpTi
 from gpa_lsp.diagnosis.analyses.questions import Analysis
 from gpa_lsp.diagnosis.analyses.subject import Subject, lack
 from gpa_lsp.diagnosis.blame.categories import LONG_SCOREBOARD
-from gpa_lsp.foundation.numbers import Cell, Quantity
+from gpa_lsp.foundation.numbers import Cell
 from gpa_lsp.foundation.prose import NOTHING, Sentence, cycles, factor, join, percent, say
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 
@@ -394,12 +393,9 @@ def _tabulate(tree: IssueTree, *, is_split: bool) -> Table:
     basis = "not-issued samples" if is_split else "stalled time"
     return Table(
         title="From issue slots to what leaves them empty",
-        columns=(
-            Column(name="level", quantity=Quantity.COUNT),
-            Column(name="node"),
-            *list_columns(f"of the {whole}", "of the node above", "of the warps' time", quantity=Quantity.RATIO),
-            Column(name="cycles per instruction", quantity=Quantity.NUMBER),
-            Column(name="suggestion"),
+        columns=list_columns(
+            f"level [count] | node | of the {whole} [ratio] | of the node above [ratio] | "
+            f"of the warps' time [ratio] | cycles per instruction [number] | suggestion"
         ),
         rows=tuple(rows),
         note=say("Empty slots are divided by {basis}; the warps' time is by {per}.", basis=basis, per=per),

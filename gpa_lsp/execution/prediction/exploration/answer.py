@@ -3,7 +3,17 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gpa_lsp.diagnosis.analyses.answers import Answer, Chart, ChartKind, Column, Finding, Missing, Series, Table, Weight
+from gpa_lsp.diagnosis.analyses.answers import (
+    Answer,
+    Chart,
+    ChartKind,
+    Finding,
+    Missing,
+    Series,
+    Table,
+    Weight,
+    list_columns,
+)
 from gpa_lsp.execution.prediction.exploration.explore import Exploration
 from gpa_lsp.execution.prediction.exploration.model import Configuration, RankedConfiguration, write_block
 from gpa_lsp.foundation.numbers import Cell, Quantity, format_count, format_count_of, format_limit
@@ -163,28 +173,13 @@ _PREDICTED_NOTE = say(
     "Times are roofline bounds, without latencies: they serve for ranking, and real times are longer."
 )
 _SIMULATED_NOTE = say("Blocks are those an SM was simulated with, of the grid's.")
-_SIMULATED_COLUMNS = (
-    Column(name="rank", quantity=Quantity.COUNT),
-    Column(name="configuration"),
-    Column(name="time, simulated", quantity=Quantity.NS),
-    Column(name="of the fastest", quantity=Quantity.FACTOR),
-    Column(name="cycles", quantity=Quantity.COUNT),
-    Column(name="limiter"),
-    Column(name="warps per SM", quantity=Quantity.WARPS),
-    Column(name="blocks", quantity=Quantity.COUNT),
-    Column(name="of", quantity=Quantity.COUNT),
+_SIMULATED_COLUMNS = list_columns(
+    "rank [count] | configuration | time, simulated [ns] | of the fastest [factor] | cycles [count] | "
+    "limiter | warps per SM [warps] | blocks [count] | of [count]"
 )
-_COLUMNS = (
-    Column(name="rank", quantity=Quantity.COUNT),
-    Column(name="configuration"),
-    Column(name="time, at least", quantity=Quantity.NS),
-    Column(name="of the fastest", quantity=Quantity.FACTOR),
-    Column(name="limiter"),
-    Column(name="DRAM loads", quantity=Quantity.BYTES),
-    Column(name="DRAM stores", quantity=Quantity.BYTES),
-    Column(name="L2 loads", quantity=Quantity.BYTES),
-    Column(name="L2 stores", quantity=Quantity.BYTES),
-    Column(name="warps per SM", quantity=Quantity.WARPS),
+_COLUMNS = list_columns(
+    "rank [count] | configuration | time, at least [ns] | of the fastest [factor] | limiter | "
+    "DRAM loads [bytes] | DRAM stores [bytes] | L2 loads [bytes] | L2 stores [bytes] | warps per SM [warps]"
 )
 
 
@@ -280,7 +275,7 @@ def _tabulate_failures(exploration: Exploration, most_rows: int) -> tuple[Table,
     return (
         Table(
             title=f"Not {exploration.how}",
-            columns=(Column(name="configuration"), Column(name="why")),
+            columns=list_columns("configuration | why"),
             rows=tuple((str(one.configuration), one.why_not or "no reason was given") for one in failed[:most_rows]),
             note=_count_hidden(len(failed) - most_rows),
         ),

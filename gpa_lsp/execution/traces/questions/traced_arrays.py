@@ -1,11 +1,11 @@
 """Which arrays are accessed, how much of them, in what patterns, and is it used again?"""
 
-from gpa_lsp.diagnosis.analyses.answers import Answer, Column, Finding, Table, Weight
+from gpa_lsp.diagnosis.analyses.answers import Answer, Finding, Table, Weight, list_columns
 from gpa_lsp.execution.traces.data_centric import ArrayFacts, describe_pattern, list_array_facts
 from gpa_lsp.execution.traces.questions import TraceQuestion
 from gpa_lsp.execution.traces.results import TraceAnalyses
 from gpa_lsp.execution.traces.words import OUTSIDE_REMEDY, deny
-from gpa_lsp.foundation.numbers import Cell, Quantity
+from gpa_lsp.foundation.numbers import Cell
 from gpa_lsp.foundation.prose import count, percent, say
 
 _NAME = "traced_arrays"
@@ -81,16 +81,9 @@ def _build_volumes(arrays: tuple[ArrayFacts, ...], whole: int) -> Table:
     ]  # fmt: skip
     return Table(
         title="Volumes",
-        columns=(
-            Column(name="array"),
-            Column(name="size", quantity=Quantity.BYTES),
-            Column(name="touched", quantity=Quantity.BYTES),
-            Column(name="loaded", quantity=Quantity.BYTES),
-            Column(name="stored", quantity=Quantity.BYTES),
-            Column(name="atomics", quantity=Quantity.BYTES),
-            Column(name="sectors", quantity=Quantity.COUNT),
-            Column(name="of all", quantity=Quantity.RATIO),
-            Column(name="times each", quantity=Quantity.NUMBER),
+        columns=list_columns(
+            "array | size [bytes] | touched [bytes] | loaded [bytes] | stored [bytes] | atomics [bytes] | "
+            "sectors [count] | of all [ratio] | times each [number]"
         ),
         rows=tuple(rows),
         note=say(
@@ -116,14 +109,9 @@ def _build_patterns(arrays: tuple[ArrayFacts, ...]) -> Table:
         )
     return Table(
         title="Patterns and reuse within blocks",
-        columns=(
-            Column(name="array"),
-            Column(name="commonest lane pattern"),
-            Column(name="share of requests", quantity=Quantity.RATIO),
-            Column(name="words used once", quantity=Quantity.RATIO),
-            Column(name="words between", quantity=Quantity.NUMBER),
-            Column(name="lines used once", quantity=Quantity.RATIO),
-            Column(name="lines between", quantity=Quantity.NUMBER),
+        columns=list_columns(
+            "array | commonest lane pattern | share of requests [ratio] | words used once [ratio] | "
+            "words between [number] | lines used once [ratio] | lines between [number]"
         ),
         rows=tuple(rows),
         note=say(

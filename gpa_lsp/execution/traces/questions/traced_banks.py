@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from gpa_lsp.diagnosis.analyses.access import CONFLICT_REMEDY
-from gpa_lsp.diagnosis.analyses.answers import Answer, Column, Finding, Table, Weight
+from gpa_lsp.diagnosis.analyses.answers import Answer, Finding, Table, Weight, list_columns
 from gpa_lsp.execution.traces.access_sums import BankConflicts
 from gpa_lsp.execution.traces.code_centric import find_place
 from gpa_lsp.execution.traces.model import AccessGroupKind
 from gpa_lsp.execution.traces.questions import TraceQuestion
 from gpa_lsp.execution.traces.results import TraceAnalyses
 from gpa_lsp.execution.traces.words import deny
-from gpa_lsp.foundation.numbers import Cell, Quantity
+from gpa_lsp.foundation.numbers import Cell
 from gpa_lsp.foundation.prose import Sentence, count, join, number, percent, say
 
 _NAME = "traced_banks"
@@ -118,14 +118,9 @@ def _build_table(analyses: TraceAnalyses, banks: list[BankConflicts]) -> Table:
     ]
     return Table(
         title="Shared memory by instruction",
-        columns=(
-            Column(name="line"),
-            Column(name="kind"),
-            Column(name="per thread", quantity=Quantity.BYTES),
-            Column(name="requests", quantity=Quantity.COUNT),
-            Column(name="wavefronts each", quantity=Quantity.NUMBER),
-            Column(name="ideal", quantity=Quantity.NUMBER),
-            Column(name="excess", quantity=Quantity.COUNT),
+        columns=list_columns(
+            "line | kind | per thread [bytes] | requests [count] | wavefronts each [number] | ideal [number] | "
+            "excess [count]"
         ),
         rows=tuple(rows),
         note=say(

@@ -1,13 +1,13 @@
 """Where do warps diverge?"""
 
-from gpa_lsp.diagnosis.analyses.answers import Answer, Column, Finding, Missing, Table, Weight
+from gpa_lsp.diagnosis.analyses.answers import Answer, Finding, Missing, Table, Weight, list_columns
 from gpa_lsp.execution.traces.branch_divergence import BranchDivergence
 from gpa_lsp.execution.traces.code_centric import build_place, list_path_branches
 from gpa_lsp.execution.traces.lane_addresses import WARP_LANES
 from gpa_lsp.execution.traces.questions import TraceQuestion
 from gpa_lsp.execution.traces.results import TraceAnalyses
 from gpa_lsp.execution.traces.words import deny
-from gpa_lsp.foundation.numbers import Cell, Quantity
+from gpa_lsp.foundation.numbers import Cell
 from gpa_lsp.foundation.prose import NOTHING, count, number, percent, say
 
 _NAME = "traced_branches"
@@ -88,13 +88,7 @@ def _build_lines(analyses: TraceAnalyses) -> Table:
     ]
     return Table(
         title="Branches by call path",
-        columns=(
-            Column(name="line"),
-            Column(name="executions", quantity=Quantity.COUNT),
-            Column(name="divergent", quantity=Quantity.COUNT),
-            Column(name="share", quantity=Quantity.RATIO),
-            Column(name="lanes", quantity=Quantity.RATIO),
-        ),
+        columns=list_columns("line | executions [count] | divergent [count] | share [ratio] | lanes [ratio]"),
         rows=tuple(rows),
         note=say("Executions are counted per warp; one diverges when some of its lanes jump and some do not."),
     )
@@ -106,11 +100,7 @@ def _build_blocks(found: BranchDivergence) -> tuple[Table, ...]:
     return (
         Table(
             title="Basic blocks",
-            columns=(
-                Column(name="divergent blocks", quantity=Quantity.COUNT),
-                Column(name="total blocks", quantity=Quantity.COUNT),
-                Column(name="divergence", quantity=Quantity.RATIO),
-            ),
+            columns=list_columns("divergent blocks [count] | total blocks [count] | divergence [ratio]"),
             rows=((found.divergent_entries, found.entries, found.divergent_entries / found.entries),),
             note=say(
                 "Entries are counted per warp; divergent: with fewer lanes than the warp has threads. "
@@ -132,13 +122,8 @@ def _build_block_lines(analyses: TraceAnalyses) -> tuple[Table, ...]:
     return (
         Table(
             title="Basic blocks by line",
-            columns=(
-                Column(name="basic block", quantity=Quantity.COUNT),
-                Column(name="begins at"),
-                Column(name="entries", quantity=Quantity.COUNT),
-                Column(name="divergent", quantity=Quantity.COUNT),
-                Column(name="share", quantity=Quantity.RATIO),
-                Column(name="lanes", quantity=Quantity.RATIO),
+            columns=list_columns(
+                "basic block [count] | begins at | entries [count] | divergent [count] | share [ratio] | lanes [ratio]"
             ),
             rows=tuple(
                 (

@@ -2,11 +2,11 @@
 
 from collections import defaultdict
 
-from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Column, Missing, Table
+from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Missing, Table, list_columns
 from gpa_lsp.execution.traces.code_centric import find_line_place
 from gpa_lsp.execution.traces.questions import TraceQuestion
 from gpa_lsp.execution.traces.results import TraceAnalyses
-from gpa_lsp.foundation.numbers import Cell, Quantity
+from gpa_lsp.foundation.numbers import Cell
 from gpa_lsp.foundation.prose import count, join, percent, say
 
 _NAME = "traced_caches"
@@ -67,14 +67,9 @@ def _build_table(analyses: TraceAnalyses) -> Table:
     ]
     return Table(
         title="By line",
-        columns=(
-            Column(name="line"),
-            Column(name="load sectors to L1", quantity=Quantity.COUNT),
-            Column(name="hit", quantity=Quantity.RATIO),
-            Column(name="load sectors to L2", quantity=Quantity.COUNT),
-            Column(name="hit", quantity=Quantity.RATIO),
-            Column(name="load sectors from memory", quantity=Quantity.COUNT),
-            Column(name="store sectors", quantity=Quantity.COUNT),
+        columns=list_columns(
+            "line | load sectors to L1 [count] | hit [ratio] | load sectors to L2 [count] | hit [ratio] | "
+            "load sectors from memory [count] | store sectors [count]"
         ),
         rows=tuple(rows),
         note=join((say("Over the modelled waves and SMs."), *analyses.caches.assumptions)),

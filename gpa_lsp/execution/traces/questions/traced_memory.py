@@ -3,7 +3,7 @@
 from collections import Counter
 
 from gpa_lsp.code.ptx.model import Space
-from gpa_lsp.diagnosis.analyses.answers import Answer, Chart, ChartKind, Column, Finding, Series, Table, Weight
+from gpa_lsp.diagnosis.analyses.answers import Answer, Chart, ChartKind, Finding, Series, Table, Weight, list_columns
 from gpa_lsp.execution.traces.code_centric import PathAccesses, list_path_accesses
 from gpa_lsp.execution.traces.data_centric import describe_pattern, name_in_words, share_patterns, sum_strides
 from gpa_lsp.execution.traces.keyed_sums import AccessGroup
@@ -127,15 +127,9 @@ def _build_totals(analyses: TraceAnalyses) -> Table:
                 )  # fmt: skip
     return Table(
         title="Requests",
-        columns=(
-            Column(name="requests"),
-            Column(name="number", quantity=Quantity.COUNT),
-            Column(name="lanes", quantity=Quantity.RATIO),
-            Column(name="lines each", quantity=Quantity.NUMBER),
-            Column(name="sectors each", quantity=Quantity.NUMBER),
-            Column(name="ideal", quantity=Quantity.NUMBER),
-            Column(name="excess", quantity=Quantity.RATIO),
-            Column(name="bytes used", quantity=Quantity.RATIO),
+        columns=list_columns(
+            "requests | number [count] | lanes [ratio] | lines each [number] | sectors each [number] | "
+            "ideal [number] | excess [ratio] | bytes used [ratio]"
         ),
         rows=tuple(rows),
         note=say(
@@ -159,16 +153,9 @@ def _build_lines(analyses: TraceAnalyses, lines: tuple[PathAccesses, ...]) -> Ta
         )  # fmt: skip
     return Table(
         title="Global memory by call path",
-        columns=(
-            Column(name="line"),
-            Column(name="kind"),
-            Column(name="array"),
-            Column(name="lanes"),
-            Column(name="requests", quantity=Quantity.COUNT),
-            Column(name="lines each", quantity=Quantity.NUMBER),
-            Column(name="sectors each", quantity=Quantity.NUMBER),
-            Column(name="ideal", quantity=Quantity.NUMBER),
-            Column(name="of all sectors", quantity=Quantity.RATIO),
+        columns=list_columns(
+            "line | kind | array | lanes | requests [count] | lines each [number] | sectors each [number] | "
+            "ideal [number] | of all sectors [ratio]"
         ),
         rows=tuple(rows),
         note=NOTHING

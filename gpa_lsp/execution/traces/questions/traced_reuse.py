@@ -1,12 +1,12 @@
 """Is what is loaded used again, and how much lies between?"""
 
-from gpa_lsp.diagnosis.analyses.answers import Answer, Column, Finding, Table, Weight
+from gpa_lsp.diagnosis.analyses.answers import Answer, Finding, Table, Weight, list_columns
 from gpa_lsp.execution.traces.lane_addresses import LINE_BYTES
 from gpa_lsp.execution.traces.questions import TraceQuestion
 from gpa_lsp.execution.traces.results import TraceAnalyses
 from gpa_lsp.execution.traces.reuse_distance import BINS, ReuseDistances, ReuseHistogram
 from gpa_lsp.execution.traces.words import deny, list_reuse_bars, name_bin
-from gpa_lsp.foundation.numbers import Cell, Quantity
+from gpa_lsp.foundation.numbers import Cell
 from gpa_lsp.foundation.prose import NOTHING, number, percent, say
 
 _NAME = "traced_reuse"
@@ -87,10 +87,7 @@ def _build_table(analyses: TraceAnalyses) -> Table:
     rows.append(("used once", *(one.total.streaming_ratio if one.total.references else None for one in kinds)))
     return Table(
         title="Uses by reuse distance",
-        columns=(
-            Column(name="distance"),
-            *(Column(name=f"{one.granularity.value}s by {one.scope.value}", quantity=Quantity.RATIO) for one in kinds),
-        ),
+        columns=list_columns("distance", *(f"{one.granularity.value}s by {one.scope.value} [ratio]" for one in kinds)),
         rows=tuple(rows),
         note=say(
             "Distance: distinct words or lines used between two uses of the same one; ∞ is a first use. "
