@@ -20,15 +20,12 @@ from enum import Enum, StrEnum
 from pathlib import Path
 from typing import Any
 
-import tomli
 from msgspec import Struct
 
-from gpa_lsp.foundation.errors import InputError
-from gpa_lsp.foundation.files import read_bounded
 from gpa_lsp.foundation.locations import SourceLine
 from gpa_lsp.foundation.numbers import Quantity
 from gpa_lsp.foundation.prose import NOTHING, Sentence
-from gpa_lsp.foundation.toml_tables import Place, TomlLines
+from gpa_lsp.foundation.toml_tables import Table, read_toml
 from gpa_lsp.report.changes import MeasuredWork, TimeChange
 from gpa_lsp.report.differences import Trait
 from gpa_lsp.report.model import KernelReport
@@ -217,12 +214,10 @@ DEFAULT_BUDGETS = Budgets(
     budgets=(Budget(metric=Metric.TIME, limit=Limit(kind=LimitKind.CHANGE, amount=0.03), text="+3 %"),)
 )
 
-_LARGEST_BYTES = 4 << 20
 _LIMIT = re.compile(r"\s*([+-]?)\s*([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([^\s0-9]{0,8})\s*", re.ASCII)
 _TIMES_NS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9}
 _SIZES = {"": 1.0, "B": 1.0, "KiB": 1024.0}
 _FACTORS = ("x", "×")
-_MISSING = ("say", "fail")
 
 
 def find_configuration(folder: Path) -> Path | None:
@@ -243,77 +238,33 @@ def read_budgets(path: Path) -> Budgets:
     Raises:
         InputError: the file cannot be read, or says something that means nothing; with its line.
     """
+    ours, what = read_toml(path), "the configuration"
+    if path.name == PROJECT_FILE:
+        ours, what = ours.read_table("tool").read_table("gpa-lsp"), "tool.gpa-lsp"
+    ours.check_keys({"gate"}, what)
+    if "gate" not in ours.content:
+        return DEFAULT_BUDGETS
+    gate = ours.read_table("gate")
+    gate.check_keys({"missing", "budget"}, "the gate")
+    fails_on_missing = gate.read_choice("missing", ("say", "fail"), "say") == "fail"
+    budgets = tuple(map(_read_budget, gate.read_tables("budget", "budgets")))
+    return Budgets(budgets=budgets or DEFAULT_BUDGETS.budgets, fails_on_missing=fails_on_missing, source=str(path))
+
+
+def _read_budget(table: Table) -> Budget:
+    table.check_keys({"metric", "limit", "kernel"}, "a budget")
+    table.read_text("metric")
+    metric = Metric(table.read_choice("metric", list(Metric), ""))
     try:
-        text = read_bounded(path, _LARGEST_BYTES).decode()
-        document = tomli.loads(text)
-    except (OSError, UnicodeDecodeError, tomli.TOMLDecodeError) as error:
-        raise InputError(f"cannot be read: {error}", path=path, remedy="correct the file") from error
-    return _Reader(path, text).read(document)
-
-
-class _Reader:
-    """Reads one document.
-
-    Args:
-        path: for messages.
-        text: for their lines.
-    """
-
-    def __init__(self, path: Path, text: str) -> None:
-        self._path = path
-        self._text = text
-
-    def read(self, document: Mapping[str, Any]) -> Budgets:
-        keys: tuple[str, ...] = ("tool", "gpa-lsp", "gate") if self._path.name == PROJECT_FILE else ("gate",)
-        gate: Any = document
-        for number, key in enumerate(keys):
-            if number > 1 or keys == ("gate",):  # whatever else stands below ours is a mistake
-                self._refuse_others(gate, {key}, keys[:number])
-            if key not in gate:
-                return DEFAULT_BUDGETS
-            gate = gate[key]
-            if not isinstance(gate, dict):
-                raise self._fail("is no table", keys[: number + 1])
-        self._refuse_others(gate, {"missing", "budget"}, keys)
-        missing = gate.get("missing", "say")
-        if missing not in _MISSING:
-            raise self._fail(f"is none of {', '.join(_MISSING)}", (*keys, "missing"))
-        rows = gate.get("budget", [])
-        if not isinstance(rows, list):
-            raise self._fail("is no list of tables: write [[…budget]]", (*keys, "budget"))
-        budgets = tuple(self._read_budget(row, (*keys, "budget", number)) for number, row in enumerate(rows))
-        return Budgets(
-            budgets=budgets or DEFAULT_BUDGETS.budgets, fails_on_missing=missing == "fail", source=str(self._path)
-        )
-
-    def _read_budget(self, row: Any, place: Place) -> Budget:
-        if not isinstance(row, dict):
-            raise self._fail("is no table", place)
-        self._refuse_others(row, {"metric", "limit", "kernel"}, place)
-        for key in ("metric", "limit"):
-            if key not in row:
-                raise self._fail(f"lacks {key}", place)
-        kernel = row.get("kernel", "*")
-        if not isinstance(kernel, str) or not kernel:
-            raise self._fail("is no pattern of a kernel's name", (*place, "kernel"))
-        if row["metric"] not in list(Metric):
-            raise self._fail(f"is none of {', '.join(Metric)}", (*place, "metric"))
-        metric = Metric(row["metric"])
-        try:
-            limit = parse_limit(row["limit"], metric)
-        except ValueError as error:
-            raise self._fail(str(error), (*place, "limit")) from error
-        return Budget(metric=metric, limit=limit, text=str(row["limit"]).strip(), kernel=kernel)
-
-    def _refuse_others(self, table: Mapping[str, Any], known: set[str], place: Place) -> None:
-        for key in table:
-            if key not in known:
-                raise self._fail(f"is not known here: there are {', '.join(sorted(known))}", (*place, key))
-
-    def _fail(self, message: str, place: Place) -> InputError:
-        shown = "".join(f"[{part + 1}]" if isinstance(part, int) else f".{part}" for part in place).removeprefix(".")
-        line = TomlLines(self._text).find(place)
-        return InputError(f"{shown} {message}", path=self._path, place=f"line {line}", remedy="correct the file")
+        limit = parse_limit(table.content.get("limit"), metric)
+    except ValueError as error:
+        raise table.refuse(f"limit {error}", remedy="correct it", key="limit") from error
+    return Budget(
+        metric=metric,
+        limit=limit,
+        text=str(table.content["limit"]).strip(),
+        kernel=table.read_text("kernel", "*"),
+    )
 
 
 def parse_limit(value: Any, metric: Metric) -> Limit:
