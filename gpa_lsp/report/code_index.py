@@ -2,13 +2,15 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import partial, reduce
 from itertools import pairwise
+from operator import or_
 
 import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.code.binary.model import Flow, ResourceLists
-from gpa_lsp.code.control_flow.graph import DominatorTree, RootedGraph
+from gpa_lsp.code.control_flow.graph import DominatorTree, RootedGraph, solve_backwards
 from gpa_lsp.foundation.distinct import find_distinct_rows
 from gpa_lsp.foundation.records import remembered
 from gpa_lsp.report.model import KernelCode
@@ -155,9 +157,10 @@ class CodeIndex:
         """Per procedure, the resources that it and what it calls write, and touch, as bits of a number."""
         if self._touched is None:
             leads_to = self._find_ways_out()
-            written = self._sum_resources(self._writes)
-            touched = [one | other for one, other in zip(written, self._sum_resources(self._reads), strict=True)]
-            self._touched = (_spread(written, leads_to), _spread(touched, leads_to))
+            ways = [sorted(leads_to[procedure]) for procedure in range(len(self.is_local))]
+            own = self._sum_resources(self._writes), self._sum_resources(self._reads)
+            written, read = (solve_backwards(ways, partial(_join_bits, bits), 0) for bits in own)
+            self._touched = (written, [one | other for one, other in zip(written, read, strict=True)])
         return self._touched
 
     def _sum_resources(self, rows_of: Mapping[int, Sequence[int]]) -> list[int]:
@@ -204,6 +207,10 @@ def _find_turned_headers(code: KernelCode) -> list[int]:
     return [headers[loop] if loop >= 0 else -1 for loop in forest.innermost]
 
 
+def _join_bits(own: Sequence[int], procedure: int, called: Sequence[int]) -> int:
+    return reduce(or_, called, own[procedure])
+
+
 def _list_edges(
     starts: npt.NDArray[np.int32],
     others: npt.NDArray[np.int32],
@@ -228,21 +235,3 @@ def _group_rows(lists: ResourceLists, is_counted: npt.NDArray[np.bool_]) -> dict
     found, starts = np.unique(numbers[order], return_index=True)
     groups = np.split(rows[order], starts[1:])
     return {resource: group.tolist() for resource, group in zip(found.tolist(), groups, strict=False)}
-
-
-def _spread(own: Sequence[int], leads_to: Mapping[int, set[int]]) -> list[int]:
-    """Add to each procedure's bits those of all it leads to, around any recursion."""
-    sums = list(own)
-    came_from: dict[int, list[int]] = defaultdict(list)
-    for source, targets in leads_to.items():
-        for target in targets:
-            came_from[target].append(source)
-    waiting = list(range(len(sums)))
-    while waiting:
-        target = waiting.pop()
-        for source in came_from.get(target, ()):
-            together = sums[source] | sums[target]
-            if together != sums[source]:
-                sums[source] = together
-                waiting.append(source)
-    return sums

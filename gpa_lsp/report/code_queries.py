@@ -12,11 +12,15 @@ are named in the answer (``past_calls``).
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import reduce
+from itertools import pairwise
+from operator import or_
 
 import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.code.binary.model import ResourceKind
+from gpa_lsp.code.control_flow.graph import solve_backwards
 from gpa_lsp.foundation.records import PartlyCompared
 from gpa_lsp.report.code_index import CodeIndex, index_code
 from gpa_lsp.report.model import KernelCode
@@ -380,13 +384,18 @@ def count_live_registers(code: KernelCode) -> npt.NDArray[np.int32]:
     reads = _make_masks(code, is_read=True)
     writes = _make_masks(code, is_read=False)
     is_sure = (code.guard < 0).tolist()
-    first, last = code.first_row.tolist(), code.last_row.tolist()
-    live = _find_live_at_ends(
-        code, [_sum_block(reads, writes, is_sure, *rows) for rows in zip(first, last, strict=True)]
-    )
+    first, last, starts = code.first_row.tolist(), code.last_row.tolist(), code.successor_starts.tolist()
+    successors = [code.successors[one:other].tolist() for one, other in pairwise(starts)]
+    blocks = [_sum_block(reads, writes, is_sure, *rows) for rows in zip(first, last, strict=True)]
+
+    def go_back(block: int, after: Sequence[int]) -> int:
+        needed, overwritten = blocks[block]
+        return needed | reduce(or_, after, 0) & ~overwritten
+
+    live = solve_backwards(successors, go_back, 0)
     counts = np.full(len(reads), -1, dtype=np.int32)
-    for start, end, at_end in zip(first, last, live, strict=True):
-        alive = at_end
+    for start, end, following in zip(first, last, successors, strict=True):
+        alive = reduce(or_, (live[block] for block in following), 0)
         for row in range(end, start - 1, -1):
             counts[row] = (alive | reads[row] | writes[row]).bit_count()
             alive = (alive & ~writes[row] if is_sure[row] else alive) | reads[row]
@@ -417,27 +426,3 @@ def _sum_block(
             needed &= ~writes[row]
         needed |= reads[row]
     return needed, overwritten
-
-
-def _find_live_at_ends(code: KernelCode, blocks: Sequence[tuple[int, int]]) -> list[int]:
-    """What is alive at the end of each block, by going back along the edges until nothing is added."""
-    starts, targets = code.successor_starts.tolist(), code.successors.tolist()
-    before: dict[int, list[int]] = defaultdict(list)
-    for block in range(len(blocks)):
-        for target in targets[starts[block] : starts[block + 1]]:
-            before[target].append(block)
-    at_end = [0] * len(blocks)
-    waiting = list(range(len(blocks)))  # the last one is looked at first: most edges lead down
-    is_waiting = [True] * len(blocks)
-    while waiting:
-        block = waiting.pop()
-        is_waiting[block] = False
-        needed, overwritten = blocks[block]
-        at_start = needed | at_end[block] & ~overwritten
-        for source in before[block]:
-            if at_start & ~at_end[source]:
-                at_end[source] |= at_start
-                if not is_waiting[source]:
-                    is_waiting[source] = True
-                    waiting.append(source)
-    return at_end
