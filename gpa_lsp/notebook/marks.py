@@ -18,7 +18,7 @@ from gpa_lsp.foundation.prose import percent, say
 from gpa_lsp.gpu.device.roofs_file import KeptRoofs
 from gpa_lsp.kernel.names import find_plain_name, list_named
 from gpa_lsp.notebook.cells import Cell, CellText, list_functions
-from gpa_lsp.report.kernel_lines import LineCauses, Place, find_causes, find_remedies
+from gpa_lsp.report.kernel_lines import LineCauses, find_causes, find_remedies
 from gpa_lsp.report.model import KernelReport, Report
 from gpa_lsp.report.pipeline import analyse
 from gpa_lsp.report.saved import is_saved_report
@@ -156,7 +156,7 @@ def _mark_file(kernel: KernelReport, file: str, shift: int, findings: Sequence[F
         yield LineMark(line=line + shift, suffered_ratio=suffered, caused_ratio=ratio, words=tuple(words))
 
 
-def _name_stalled(causes: LineCauses, place: Place, shift: int) -> str:
+def _name_stalled(causes: LineCauses, place: tuple[str, int], shift: int) -> str:
     """Which other lines of the file are stalled on this one; empty where there is none."""
     file, line = place
     others = {pair.place.line for pair in causes.waiters if pair.place is not None and pair.place.file == file}

@@ -31,7 +31,7 @@ from gpa_lsp.report.changes import (
     compare_measurements,
     order_changes,
 )
-from gpa_lsp.report.differences import Difference, Trait, compare_traits, count_opcodes
+from gpa_lsp.report.differences import Difference, Trait, compare_traits, count_opcodes, read_executions
 from gpa_lsp.report.line_map import map_edited_texts
 from gpa_lsp.report.model import KernelReport, Report, measure_launch_spread
 from gpa_lsp.report.taken import LOCAL_OPTIMIZERS, AdviceFate, judge_advice, judge_local_advice
@@ -175,6 +175,7 @@ def digest_code(kernel: KernelReport) -> str | None:
 
 def measure_work(kernel: KernelReport) -> MeasuredWork:
     """Gather all that tells what work a kernel was measured on; launches without a time are left out of its times."""
+    executions = read_executions(kernel)
     return MeasuredWork(
         times=LaunchTimes(
             cycles=measure_launch_spread(kernel.launches, lambda launch: launch.elapsed_cycles),
@@ -183,21 +184,12 @@ def measure_work(kernel: KernelReport) -> MeasuredWork:
         duration_ns=kernel.duration_ns,
         device=kernel.device.name or "",
         launch=kernel.configuration,
-        executed_instructions=_count_executed(kernel),
+        executed_instructions=None if executions is None else float(executions.sum()),
         code_digest=digest_code(kernel),
         total_samples=kernel.total_samples,
         by_reason=kernel.by_reason,
         is_simulated=kernel.is_simulated,
     )
-
-
-def _count_executed(kernel: KernelReport) -> float | None:
-    """Warp instructions a launch executes, mean over launches; None where they were not counted."""
-    known = kernel.instructions.executions
-    launches = [launch for launch in kernel.launches if launch.failure is None]
-    if len(launches) > 1 and any(launch.aggregate is not None for launch in launches):
-        return None  # aggregates have the executions of a mean launch, and beside others none
-    return float(known[known >= 0].sum()) / max(len(launches), 1) or None
 
 
 def _share(kernel: KernelReport, samples: float) -> float:

@@ -168,7 +168,7 @@ _Side = tuple[
 
 
 def _compare(before: _Side, after: _Side) -> Mapping[Trait, Difference]:
-    weights = [_read_executions(kernel) for kernel, _ in (before, after)]
+    weights = [read_executions(kernel) for kernel, _ in (before, after)]
     is_static = any(one is None for one in weights)
     old, new = (measure(None if is_static else one) for (_, measure), one in zip((before, after), weights, strict=True))
     return {
@@ -237,7 +237,7 @@ def _read_bars(kernel: KernelReport, analysis: str) -> Mapping[str, float]:
     return {} if answer is None else {bar.label: bar.ratio for bar in answer.bars}
 
 
-def _read_executions(kernel: KernelReport) -> npt.NDArray[np.float64] | None:
+def read_executions(kernel: KernelReport) -> npt.NDArray[np.float64] | None:
     """Executions per launch, by row; None where they were not counted."""
     known = kernel.instructions.executions
     launches = [launch for launch in kernel.launches if launch.failure is None]

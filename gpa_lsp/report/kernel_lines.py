@@ -12,12 +12,11 @@ from gpa_lsp.foundation.locations import InlineChain
 from gpa_lsp.foundation.ownership import is_library_file
 from gpa_lsp.kernel.line_waits import LineWait
 from gpa_lsp.kernel.scopes import ScopeKind
+from gpa_lsp.report.changes import Place
 from gpa_lsp.report.model import InstructionColumns, KernelReport
 from gpa_lsp.report.pairs import LineBlame, LinePair, build_pair_index
 
 _HOTTEST_PER_LINE = 5
-
-Place = tuple[str, int]  # File as compiled, and line
 
 MOST_PAIRS = 12  # Pairs kept per line and direction; the rest is counted in the sums
 
