@@ -201,6 +201,7 @@ def list_pipes() -> tuple[PipeFacts, ...]:
     return _read_table().pipes
 
 
+@lru_cache(maxsize=8192)
 def find_pipe(mnemonic: str, architecture: str) -> str:
     """The pipe of an opcode on an architecture; ``none`` for what no pipe is known to execute.
 

@@ -6,10 +6,10 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from gpa_lsp.code.binary.opcodes import Pipe, describe_mnemonic
 from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Finding, Table, Weight, know_nothing, list_columns
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import Confidence, Limiter, LimiterKind
+from gpa_lsp.diagnosis.analyses.mix import find_pipe, list_pipes
 from gpa_lsp.diagnosis.analyses.questions import Analysis
 from gpa_lsp.diagnosis.analyses.roofline.counts import (
     ELAPSED_SHARE,
@@ -65,14 +65,9 @@ _KNOWN: dict[PipeUse, frozenset[tuple[int, int]]] = {
     PipeUse.FMA: frozenset({(7, 0), (8, 0), (8, 6), (8, 9), (9, 0)}),
 }
 
-_NOT_ON_ALU = {(7, 0): frozenset({"CS2R"}), **dict.fromkeys([(8, 0), (8, 6), (8, 9)], frozenset({"CS2R", "R2UR"}))}
-_NOT_ON_ALU[(9, 0)] = frozenset({"R2UR", "VIADD"})
-_HALF_OPCODES = frozenset({"HADD2", "HADD2_32I", "HMUL2", "HMUL2_32I", "HFMA2", "HFMA2_32I"})
-_WIDE = frozenset({"WIDE", "HI"})
-# FMA in two halves, of which one multiplies integers: a wide product takes it twice
+# FMA in two halves, of which one multiplies integers and packed halves take both
 _SPLIT_FMA = frozenset({(8, 6), (8, 9), (9, 0)})
-# Warp instructions per cycle and sub-partition; GPUs below it convert from and to FP64 in their FP64 unit
-_SLOW_FP64 = 0.1
+_WIDE = frozenset({"WIDE", "HI"})
 
 
 def find_pipe_use(
@@ -82,52 +77,24 @@ def find_pipe_use(
 
     Returns 0..1; None where the rule is not known to hold. ``sm_cycles``: elapsed cycles, summed over the SMs; positive.
     """
-    capability = architecture.compute_capability
-    rate = _find_rate(use, architecture)
-    if capability not in _KNOWN[use] or rate is None or rate <= 0:
+    pipe = next(one for one in list_pipes() if one.name == use.name.lower())
+    rate = pipe.find_rate(architecture)
+    if architecture.compute_capability not in _KNOWN[use] or not rate:
         return None
-    fp64_rate = _find_rate(PipeUse.FP64, architecture)
-    is_slow = fp64_rate is not None and fp64_rate < _SLOW_FP64
-    cost = sum(count * _weigh(use, mnemonic, capability, is_slow) for mnemonic, count in warps.items())
-    return cost / (sm_cycles * architecture.sm.sub_partitions_per_sm.value * rate)
-
-
-def _find_rate(use: PipeUse, architecture: Architecture) -> float | None:
-    """Warp instructions per cycle and sub-partition."""
-    throughput = architecture.throughput
-    figure = {
-        PipeUse.XU: throughput.mufu_instructions_per_cycle,
-        PipeUse.FP64: throughput.fp64_instructions_per_cycle,
-        PipeUse.ALU: throughput.int32_logic_instructions_per_cycle,
-        PipeUse.FMA: throughput.fp32_instructions_per_cycle,
-    }[use]
-    return None if figure.value is None else float(figure.value)
+    cost = sum(
+        count * (_count_slots(mnemonic, architecture.compute_capability) if use is PipeUse.FMA else 1.0)
+        for mnemonic, count in warps.items()
+        if find_pipe(mnemonic, architecture.name) == pipe.name
+    )
+    return cost / (sm_cycles * rate)
 
 
 @lru_cache(maxsize=8192)
-def _weigh(use: PipeUse, mnemonic: str, capability: tuple[int, int], is_slow_fp64: bool) -> float:
-    """How often an instruction takes the pipe."""
+def _count_slots(mnemonic: str, capability: tuple[int, int]) -> float:
+    """How often an instruction takes the FMA pipe."""
     opcode, *modifiers = mnemonic.split(".")
-    pipe = describe_mnemonic(mnemonic).pipe
-    if use is PipeUse.FMA:
-        return _weigh_fma(opcode, modifiers, pipe, capability)
-    if use is PipeUse.ALU:
-        return float(pipe is Pipe.ALU and opcode not in _NOT_ON_ALU[capability])
-    is_converted = pipe is Pipe.XU and is_slow_fp64 and "F64" in modifiers
-    if use is PipeUse.FP64:
-        return float(pipe is Pipe.FP64 or is_converted)
-    return float(pipe is Pipe.XU and not is_converted)
-
-
-def _weigh_fma(opcode: str, modifiers: list[str], pipe: Pipe | None, capability: tuple[int, int]) -> float:
-    if capability not in _SPLIT_FMA:
-        return float(pipe is Pipe.FMA)
-    if opcode in _HALF_OPCODES:
-        # Both halves on 8.6; on 9.0 the compiler's HFMA2.MMA goes to the tensor cores.
-        return 0.0 if "MMA" in modifiers else 2.0
-    if opcode == "VIADD":
-        return float(capability >= (9, 0))
-    return (2.0 if _WIDE & set(modifiers[:1]) else 1.0) * (pipe is Pipe.FMA)
+    takes_both = opcode.startswith("H") or bool(_WIDE & set(modifiers[:1]))
+    return 2.0 if capability in _SPLIT_FMA and takes_both else 1.0
 
 
 _HALF_ON_TENSOR_CYCLES = {(8, 0): 0.25, (9, 0): 0.5}
