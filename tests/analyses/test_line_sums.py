@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from gpa_lsp.diagnosis.analyses.answers import MOST_MARKS
 from gpa_lsp.diagnosis.analyses.line_sums import (
     LineIndex,
-    LinePlace,
     count_waits,
     index_lines,
     index_outermost_lines,
@@ -20,6 +19,7 @@ from gpa_lsp.diagnosis.analyses.questions import divergence, instruction_mix, me
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.diagnosis.blame.model import BlameCategory
+from gpa_lsp.foundation.locations import SourceLine
 from gpa_lsp.foundation.numbers import Quantity
 from gpa_lsp.foundation.prose import say
 from gpa_lsp.kernel.place import COUNTERS
@@ -46,7 +46,7 @@ def sums_by_name(text: str, find_index=index_lines) -> dict[str, float]:
     facts = facts_of(text)
     index = find_index(facts)
     sums = index.sum_by_line(facts.rows.all_samples.sum(axis=1))
-    return dict(zip(map(str, index.places), sums.tolist(), strict=True))
+    return {index.write_line(line): one for line, one in enumerate(sums.tolist())}
 
 
 def test_innermost_lines_of_all_functions():
@@ -71,8 +71,8 @@ def test_outermost_lines_gather_what_was_inlined_there():
 
 def test_a_line_the_compiler_left_out_belongs_to_its_function():
     facts = facts_of("FADD R1, R1, R1    # k.cu:0 | selected=1")
-    (place,) = index_lines(facts).places
-    assert place == LinePlace(file=None, line=None, function="kernel")
+    index = index_lines(facts)
+    assert (index.places, index.functions) == ((None,), ("kernel",))
 
 
 def test_marks_name_the_heaviest_instruction_and_the_share_of_all():
@@ -125,8 +125,8 @@ def test_there_are_no_more_marks_than_an_answer_may_have():
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 1 << 40)), min_size=1, max_size=60))
 def test_sums_are_conserved_and_the_heaviest_is_on_its_line(rows):
     line_of, values = (np.array(column) for column in zip(*rows, strict=True))
-    places = tuple(LinePlace(file="k.cu", line=number + 1, function="kernel") for number in range(7))
-    index = LineIndex(line_of=line_of.astype(np.int32), places=places)
+    places = tuple(SourceLine(file="k.cu", line=number + 1) for number in range(7))
+    index = LineIndex(line_of=line_of.astype(np.int32), places=places, functions=("kernel",) * 7)
     sums = index.sum_by_line(values)
     assert sums.tolist() == [sum(value for line, value in rows if line == number) for number in range(7)]
     heaviest = index.find_heaviest(values)

@@ -179,9 +179,5 @@ class StaticFacts(Struct, frozen=True, kw_only=True):
         )
 
     def _show(self, row: int) -> Evidence:
-        function = self.subject.rows.function_of(row)
-        return Evidence(
-            function=function.name,
-            pc_offset=int(function.pc_offsets[self.subject.rows.index_of(row)]),
-            text=self.subject.rows.texts[row],
-        )
+        rows = self.subject.rows
+        return Evidence(function=rows.function_of(row).name, pc_offset=int(rows.pc_offsets[row]), text=rows.texts[row])

@@ -366,7 +366,7 @@ def _list_cells(
     """What a line has in those columns."""
     actual, ideal = lines.per_request(line) or (None, None)
     return (
-        str(index.places[line]),
+        index.write_line(line),
         name_access(int(lines.heaviest[line])),
         lines.count_requests(line),
         actual,

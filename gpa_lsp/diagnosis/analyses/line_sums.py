@@ -4,15 +4,16 @@ Everything is a column operation: a kernel of 100,000 instructions takes millise
 """
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct, field
+from msgspec import field
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.analyses.answers import MOST_MARKS, LineMark
 from gpa_lsp.diagnosis.analyses.subject import Subject
-from gpa_lsp.foundation.locations import Frame, InlineChain, shorten_paths
+from gpa_lsp.foundation.locations import Frame, InlineChain, SourceLine, shorten_paths
 from gpa_lsp.foundation.numbers import Quantity
 from gpa_lsp.foundation.ownership import choose_frame
 from gpa_lsp.foundation.prose import Code, Place, Sentence, list_of, percent, say
@@ -21,31 +22,26 @@ from gpa_lsp.foundation.records import ColumnRecord, remembered
 Column = npt.NDArray[np.float64] | npt.NDArray[np.int64]  # One number per instruction of the kernel
 
 
-class LinePlace(Struct, frozen=True, kw_only=True):
-    """A source line, or all instructions of a function that have none."""
-
-    file: str | None  # as compiled; None for code without lines
-    line: int | None  # 1-based; None for code without lines
-    function: str  # mangled name of the section its first instruction is in
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}" if self.file is not None else self.function
-
-
 class LineIndex(ColumnRecord, frozen=True, kw_only=True):
     """The n instructions of a kernel, by the m places they belong to. Every instruction belongs to one."""
 
     line_of: npt.NDArray[np.int32]  # int32[n] into ``places``
-    places: tuple[LinePlace, ...]  # function by function, in the order of the line table's chains
+    # function by function, in the order of the line table's chains; None for all instructions of a function that have no line
+    places: tuple[SourceLine | None, ...]
+    functions: tuple[str, ...]  # of each place the mangled name of the section its first instruction is in
     # file → its shortest name that no other file of the places has; a file that is missing is shown as compiled
     shown_files: Mapping[str, str] = field(default_factory=dict)
 
     def name_line(self, line: int) -> Sentence:
         """A place as sentences name it: ``line 12 of k.cu``; the function of code without lines."""
         place = self.places[line]
-        if place.file is None or place.line is None:
-            return say("{function}", function=Code(text=place.function))
+        if place is None:
+            return say("{function}", function=Code(text=self.functions[line]))
         return say("{place}", place=self.make_place(place.file, place.line))
+
+    def write_line(self, line: int) -> str:
+        """A place as tables have it."""
+        return str(self.places[line] or self.functions[line])
 
     def make_place(self, file: str, line: int) -> Place:
         """A source line, with its file as sentences name it."""
@@ -93,28 +89,26 @@ def index_outermost_lines(subject: Subject) -> LineIndex:
 
 def _index(subject: Subject, choose: Callable[[InlineChain], Frame]) -> LineIndex:
     """The places of one frame of each chain."""
-    numbers: dict[tuple[str | None, int | str], int] = {}
+    numbers: dict[SourceLine | str, int] = {}
     functions: list[str] = []
     parts: list[npt.NDArray[np.int32]] = []
     for function in subject.kernel.functions:
         chains = () if function.lines is None else function.lines.chains
-        nowhere = (None, function.name)
         used = np.zeros(len(chains) + 1, dtype=np.bool_)  # the last entry is that of chain -1: no line
         used[function.chain_index] = True
         chosen = np.flatnonzero(used)
         frames = [choose(chains[chain]) for chain in chosen.tolist() if chain < len(chains)]
-        keys = [(frame.file, frame.line) if frame.line > 0 else nowhere for frame in frames]
-        keys += [nowhere] * (len(chosen) - len(keys))
+        keys = [frame.source_line if frame.line > 0 else function.name for frame in frames]
+        keys += [function.name] * (len(chosen) - len(keys))
         table = np.zeros(len(chains) + 1, dtype=np.int32)
         table[chosen] = [numbers.setdefault(key, len(numbers)) for key in keys]
         functions += [function.name] * (len(numbers) - len(functions))
         parts.append(table[function.chain_index])
-    places = tuple(
-        LinePlace(file=file, line=line if isinstance(line, int) else None, function=function)
-        for (file, line), function in zip(numbers, functions, strict=True)
+    places = tuple(key if isinstance(key, SourceLine) else None for key in numbers)
+    files = dict.fromkeys(place.file for place in places if place is not None)
+    return LineIndex(
+        line_of=np.concatenate(parts), places=places, functions=tuple(functions), shown_files=shorten_paths(files)
     )
-    files = dict.fromkeys(place.file for place in places if place.file is not None)
-    return LineIndex(line_of=np.concatenate(parts), places=places, shown_files=shorten_paths(files))
 
 
 def rank_lines(sums: npt.NDArray[np.float64], most: int = MOST_MARKS) -> list[int]:
@@ -127,6 +121,62 @@ def rank_lines(sums: npt.NDArray[np.float64], most: int = MOST_MARKS) -> list[in
     return [int(line) for line in order if sums[line] > 0]
 
 
+def sum_by_place(places: npt.NDArray[Any], column: Column) -> list[tuple[int, float]]:
+    """Sum a column (n numbers, none negative) by place (n whole numbers): the row with most of each and the sum, most first; places without any
+    are left out.
+    """
+    chosen = np.flatnonzero(column > 0)
+    if not len(chosen):
+        return []
+    order = chosen[np.lexsort((chosen, -column[chosen], places[chosen]))]
+    _, firsts = np.unique(places[order], return_index=True)
+    sums = np.add.reduceat(column[order].astype(np.float64), firsts)
+    leading = order[firsts]
+    ranks = np.lexsort((leading, -sums))
+    return list(zip(leading[ranks].tolist(), sums[ranks].tolist(), strict=True))
+
+
+def mark_rows(
+    subject: Subject,
+    column: Column,
+    *,
+    measure: str,
+    quantity: Quantity,
+    describe: Callable[[int], Sentence],
+    value_of: Callable[[int, float], float] = lambda _row, value: value,
+    index: LineIndex | None = None,
+    whole: float | None = None,
+    least_ratio: float = 0.001,
+    most: int = MOST_MARKS,
+) -> tuple[LineMark, ...]:
+    """Marks on the places with the largest sums of a column, each at the row with most of it, by which it is described and valued.
+
+    Args:
+        index: of the places; None for one per source line, and per instruction where there is no line.
+        whole: what shares are of; None for the sum of the column.
+    """
+    whole = float(column.sum()) if whole is None else whole
+    marks: list[LineMark] = []
+    for row, value in sum_by_place(subject.rows.own_lines if index is None else index.line_of, column)[:most]:
+        if value < least_ratio * whole:
+            break
+        place = subject.rows.place(row) if index is None else index.places[int(index.line_of[row])]
+        marks.append(
+            LineMark(
+                measure=measure,
+                value=value_of(row, value),
+                quantity=quantity,
+                share_ratio=min(1.0, value / whole),
+                text=describe(row),
+                file=None if place is None else place.file,
+                line=None if place is None else place.line,
+                function=subject.rows.function_of(row).name,
+                pc_offset=int(subject.rows.pc_offsets[row]),
+            )
+        )
+    return tuple(marks)
+
+
 def mark_lines(
     subject: Subject,
     index: LineIndex,
@@ -137,31 +187,17 @@ def mark_lines(
     describe: Callable[[int], Sentence],
     most: int = MOST_MARKS,
 ) -> tuple[LineMark, ...]:
-    """Marks on the places with the largest sums of a column.
-
-    ``most``: marks at most; never more than :data:`MOST_MARKS`.
-    """
-    sums = index.sum_by_line(column)
-    total = float(sums.sum())
-    heaviest = index.find_heaviest(column)
-    marks = []
-    for line in rank_lines(sums, min(most, MOST_MARKS)):
-        row, place = int(heaviest[line]), index.places[line]
-        function = subject.rows.function_of(row)
-        marks.append(
-            LineMark(
-                measure=measure,
-                value=float(sums[line]),
-                quantity=quantity,
-                share_ratio=float(sums[line]) / total,
-                text=describe(line),
-                file=place.file,
-                line=place.line,
-                function=function.name,
-                pc_offset=int(function.pc_offsets[subject.rows.index_of(row)]),
-            )
-        )
-    return tuple(marks)
+    """Marks on the places of an index, described by the number of each; ``most``: no more than :data:`MOST_MARKS`."""
+    return mark_rows(
+        subject,
+        column,
+        measure=measure,
+        quantity=quantity,
+        describe=lambda row: describe(int(index.line_of[row])),
+        index=index,
+        least_ratio=0.0,
+        most=min(most, MOST_MARKS),
+    )
 
 
 def mark_with_callers(
@@ -184,8 +220,9 @@ def mark_with_callers(
     """
     outer, quantity = index_outermost_lines(subject), Quantity.COUNT
     marks = mark_lines(subject, inner, column, measure=measure, quantity=quantity, describe=describe, most=most)
-    files = {place.file: number for number, place in enumerate((*inner.places, *outer.places))}
-    of_inner, of_outer = (np.array([files[place.file] for place in index.places]) for index in (inner, outer))
+    names = [[None if place is None else place.file for place in index.places] for index in (inner, outer)]
+    files = {name: number for number, name in enumerate((*names[0], *names[1]))}
+    of_inner, of_outer = (np.array([files[name] for name in of_index]) for of_index in names)
     part = np.where(of_inner[inner.line_of] != of_outer[outer.line_of], column, 0)
     total, partial = float(np.sum(column)), float(np.sum(part))
     if partial == 0:

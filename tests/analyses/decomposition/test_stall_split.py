@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.diagnosis.analyses.decomposition.stall_split import NO_CAUSE, split_reason, sum_by_place
+from gpa_lsp.diagnosis.analyses.decomposition.stall_split import NO_CAUSE, split_reason
+from gpa_lsp.diagnosis.analyses.line_sums import sum_by_place
 from gpa_lsp.profile.stall_reasons import STALL_REASONS
 from tests.analyses.decomposition.written_facts import write_facts
 from tests.conftest import examples

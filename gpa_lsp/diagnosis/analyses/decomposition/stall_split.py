@@ -1,4 +1,4 @@
-"""The samples of one stall reason, shared out among its sources, and marks on the lines that cause them."""
+"""The samples of one stall reason, shared out among its sources."""
 
 from collections.abc import Callable, Iterable
 
@@ -6,12 +6,10 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from gpa_lsp.diagnosis.analyses.answers import MOST_MARKS, LineMark
 from gpa_lsp.diagnosis.analyses.decomposition.warp_time import SourceRule, find_warp_state
-from gpa_lsp.diagnosis.analyses.line_sums import index_lines
+from gpa_lsp.diagnosis.analyses.line_sums import index_lines, sum_by_place
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import BlameCategory, Dependency
-from gpa_lsp.foundation.numbers import Quantity
 from gpa_lsp.foundation.prose import Sentence, count, say
 from gpa_lsp.foundation.records import ColumnRecord, remembered
 from gpa_lsp.kernel.dataflow.instruction_kinds import KINDS, InstructionKind, find_kind, list_kinds
@@ -196,7 +194,7 @@ def name_row(subject: Subject, row: int) -> Sentence:
     if place is not None:
         shown = index_lines(subject).make_place(place.file, place.line)
         return say("{opcode} at {place}", opcode=opcode, place=shown)
-    offset = int(subject.rows.function_of(row).pc_offsets[subject.rows.index_of(row)])
+    offset = int(subject.rows.pc_offsets[row])
     return say("{opcode} at {offset}", opcode=opcode, offset=f"{offset:#x}")
 
 
@@ -222,59 +220,3 @@ def _leave_unknown(causes: Causes) -> Iterable[Source]:
     if len(lost):
         most = lost[np.argmax(causes.samples[lost])]
         yield Source(label=NO_CAUSE, samples=float(causes.samples[lost].sum()), row=int(causes.use[most]))
-
-
-def sum_by_place(places: Rows, column: Weights) -> list[tuple[int, float]]:
-    """Sum a column (float64[n], none negative) by place (int64[n]): the row with most of each and the sum, most first; places without any are
-    left out.
-    """
-    chosen = np.flatnonzero(column > 0)
-    if not len(chosen):
-        return []
-    order = chosen[np.lexsort((chosen, -column[chosen], places[chosen]))]
-    _, firsts = np.unique(places[order], return_index=True)
-    sums = np.add.reduceat(column[order], firsts)
-    leading = order[firsts]
-    ranks = np.lexsort((leading, -sums))
-    return list(zip(leading[ranks].tolist(), sums[ranks].tolist(), strict=True))
-
-
-def mark_rows(
-    subject: Subject,
-    weights: Weights,
-    *,
-    measure: str,
-    quantity: Quantity,
-    value_of: Callable[[int, float], float],
-    text_of: Callable[[int, float], Sentence],
-    whole: float | None = None,
-    least_ratio: float = 0.001,
-) -> tuple[LineMark, ...]:
-    """One mark per source line (per instruction where there is no line), the heaviest first.
-
-    Args:
-        weights: float64[n], what is shared out, by row.
-        whole: what shares are of; None for the sum of the weights.
-    """
-    whole = float(weights.sum()) if whole is None else whole
-    if whole <= 0:
-        return ()
-    marks = []
-    for row, weight in sum_by_place(subject.rows.own_lines, weights)[:MOST_MARKS]:
-        if weight / whole < least_ratio:
-            break
-        place, function = subject.rows.place(row), subject.rows.function_of(row)
-        marks.append(
-            LineMark(
-                measure=measure,
-                value=value_of(row, weight),
-                quantity=quantity,
-                share_ratio=min(1.0, weight / whole),
-                text=text_of(row, weight),
-                file=None if place is None else place.file,
-                line=None if place is None else place.line,
-                function=function.name,
-                pc_offset=int(function.pc_offsets[subject.rows.index_of(row)]),
-            )
-        )
-    return tuple(marks)

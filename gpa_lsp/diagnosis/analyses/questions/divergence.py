@@ -243,7 +243,7 @@ def build_line_table(subject: Subject, lanes: LaneColumns, index: LineIndex) -> 
     part, work = (None if one is None else index.sum_by_line(one) for one in (lanes.part, lanes.work))
     rows = tuple(
         (
-            str(index.places[line]),
+            index.write_line(line),
             round(executed[line]),
             None if part is None else part[line] / executed[line],
             None if work is None else work[line] / executed[line],
@@ -270,7 +270,7 @@ def build_branch_table(subject: Subject, lanes: LaneColumns, index: LineIndex) -
     for row in np.argsort(-lanes.divergent, kind="stable")[:_MOST_ROWS].tolist():
         parted, executed = int(lanes.divergent[row]), int(lanes.executions[row])
         if parted > 0:
-            place = str(index.places[int(index.line_of[row])])
+            place = index.write_line(int(index.line_of[row]))
             share = min(parted / executed, 1.0) if executed else None
             rows.append((place, subject.rows.mnemonic(row), executed, parted, share))
     columns = list_columns("line | branch | executions [count] | divergent [count] | share [ratio]")

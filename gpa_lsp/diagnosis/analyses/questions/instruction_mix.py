@@ -75,7 +75,7 @@ def count_non_fused(
 
     Where the kernel has lines, code without any (divisions, powers and other routines of the vendor) is left out: nobody can fuse that.
     """
-    has_line = np.array([place.file is not None for place in index.places], dtype=np.bool_)
+    has_line = np.array([place is not None for place in index.places], dtype=np.bool_)
     if has_line.any():
         executions = np.where(has_line[index.line_of], executions, 0)
     busy = {use.pipe.name for use in uses if (use.use_ratio or 0.0) >= _BUSY_ENOUGH}
@@ -365,7 +365,7 @@ def build_line_table(
     rows: list[tuple[Cell, ...]] = []
     for line in rank_lines(np.where(executed > 0, heat, 0.0), MOST_ROWS):
         shares = [float(sums[line] / executed[line]) for sums in by_group]
-        rows.append((str(index.places[line]), round(float(heat[line])), round(float(executed[line])), *shares))
+        rows.append((index.write_line(line), round(float(heat[line])), round(float(executed[line])), *shares))
     hot = "samples [samples]" if samples.any() else "executions [count]"
     return Table(
         title="What the hottest lines execute",

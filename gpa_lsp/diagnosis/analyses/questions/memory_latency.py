@@ -40,9 +40,9 @@ from gpa_lsp.diagnosis.analyses.decomposition.memory_view import (
     name_load_counters,
     view_memory,
 )
-from gpa_lsp.diagnosis.analyses.decomposition.stall_split import mark_rows
 from gpa_lsp.diagnosis.analyses.decomposition.unit_use import UnitUse, tabulate_units
 from gpa_lsp.diagnosis.analyses.decomposition.warp_time import find_warp_state, read_warp_time
+from gpa_lsp.diagnosis.analyses.line_sums import mark_rows
 from gpa_lsp.diagnosis.analyses.questions import Analysis
 from gpa_lsp.diagnosis.analyses.subject import Subject, lack
 from gpa_lsp.diagnosis.blame.categories import LONG_SCOREBOARD
@@ -361,8 +361,7 @@ def _mark_loads(subject: Subject, view: MemoryView) -> tuple[LineMark, ...]:
             weights,
             measure="samples stalled on loads and atomics",
             quantity=Quantity.SAMPLES,
-            value_of=lambda _row, waited: waited,
-            text_of=lambda _row, _waited: say("waiting for the result of this access"),
+            describe=lambda _row: say("waiting for the result of this access"),
         )
     cycles, places = view.scale_cycles, subject.rows.own_lines
     # of kinds that anything is stalled on, as the table of kinds counts them, and whatever else has stalls
@@ -371,7 +370,7 @@ def _mark_loads(subject: Subject, view: MemoryView) -> tuple[LineMark, ...]:
     own = np.where(is_load, np.maximum(0, subject.rows.executions), 0)
     executions, loads = np.bincount(places, weights=own), np.bincount(places, weights=own > 0)
 
-    def write_text(row: int, _waited: float) -> Sentence:
+    def write_text(row: int) -> Sentence:
         if loads[places[row]] < 2:
             return NOTHING
         most = count(float(weights[row]) * cycles / max(1, int(own[row])), "cycle")
@@ -384,7 +383,7 @@ def _mark_loads(subject: Subject, view: MemoryView) -> tuple[LineMark, ...]:
         measure="stall per execution of a load",
         quantity=Quantity.CYCLES,
         value_of=lambda row, waited: waited * cycles / max(1, int(executions[places[row]])),
-        text_of=write_text,
+        describe=write_text,
     )
 
 

@@ -27,7 +27,6 @@ from gpa_lsp.diagnosis.analyses.decomposition.stall_split import (
     NO_CAUSE,
     StallSplit,
     list_causes,
-    mark_rows,
     split_reason,
 )
 from gpa_lsp.diagnosis.analyses.decomposition.unit_use import (
@@ -39,6 +38,7 @@ from gpa_lsp.diagnosis.analyses.decomposition.unit_use import (
     tabulate_units,
 )
 from gpa_lsp.diagnosis.analyses.decomposition.warp_time import find_warp_state
+from gpa_lsp.diagnosis.analyses.line_sums import mark_rows
 from gpa_lsp.diagnosis.analyses.questions import Analysis
 from gpa_lsp.diagnosis.analyses.subject import Subject, lack
 from gpa_lsp.foundation.numbers import Cell, Quantity
@@ -201,7 +201,7 @@ def _mark_causes(subject: Subject) -> tuple[LineMark, ...]:
         by_reason[number] = np.bincount(causes.cause[chosen], weights=causes.samples[chosen], minlength=size)
     of_places = np.stack([np.bincount(places, weights=one) for one in by_reason])
 
-    def write_text(row: int, _caused: float) -> Sentence:
+    def write_text(row: int) -> Sentence:
         sums = of_places[:, places[row]]
         heaviest = int(sums.argmax())
         most = "all" if sums[heaviest] == sums.sum() else "most"
@@ -212,8 +212,7 @@ def _mark_causes(subject: Subject) -> tuple[LineMark, ...]:
         by_reason.sum(axis=0),
         measure="stalls caused",
         quantity=Quantity.SAMPLES,
-        value_of=lambda _row, caused: caused,
-        text_of=write_text,
+        describe=write_text,
         whole=float(subject.total_samples),
     )
 

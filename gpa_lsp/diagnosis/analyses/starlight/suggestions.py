@@ -204,7 +204,7 @@ class LineCounts(ColumnRecord, frozen=True, kw_only=True):
         by_target = dict(zip(_TARGETS, self.counts[number].tolist(), strict=True))
         row = int(self.hottest[number])
         function = self._subject.rows.function_of(row)
-        pc_offset = int(function.pc_offsets[self._subject.rows.index_of(row)])
+        pc_offset = int(self._subject.rows.pc_offsets[row])
         is_own = function is self._subject.kernel.functions[0]
         return LineSamples(
             line=self.lines[number],
