@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from gpa_lsp.code.binary.line_table import read_line_table
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Cubin, Function, Instructions, LineTable
@@ -312,14 +312,8 @@ def group_contexts(launches: Iterable[Launch]) -> tuple[tuple[tuple[Launch, ...]
 
 def _identify(launch: Launch) -> _ContextKey:
     """What launches of one context have in common. Addresses of the host differ from run to run."""
-    counts = (
-        "launch__registers_per_thread",
-        "launch__shared_mem_per_block_static",
-        "launch__shared_mem_per_block_dynamic",
-        "launch__cluster_size",
-    )
     frames = ((frame.function, frame.module, frame.file, frame.line) for frame in launch.call_stack)
-    return (launch.grid, launch.block, *map(launch.read_count, counts), *frames)
+    return (*astuple(launch.configuration), launch.read_count("launch__cluster_size"), *frames)
 
 
 def _measure_time(launches: Sequence[Launch]) -> float:

@@ -258,13 +258,7 @@ def _gather_launch(launch: Launch) -> LaunchReport:
         by_reason = count_reasons(samples.reasons, all_sums, sum_rows(samples.latency_samples))
     return LaunchReport(
         index=launch.index,
-        configuration=LaunchConfiguration(
-            grid=launch.grid,
-            block=launch.block,
-            registers_per_thread=launch.read_count("launch__registers_per_thread"),
-            shared_static_bytes=launch.read_count("launch__shared_mem_per_block_static"),
-            shared_dynamic_bytes=launch.read_count("launch__shared_mem_per_block_dynamic"),
-        ),
+        configuration=launch.configuration,
         duration_ns=launch.read_number("gpu__time_duration.sum"),
         total_samples=total,
         latency_samples=latency,
