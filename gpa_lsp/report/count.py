@@ -13,10 +13,9 @@ from gpa_lsp.code.binary.model import INSTRUCTION_BYTES
 from gpa_lsp.code.control_flow.model import FlowGraph
 from gpa_lsp.diagnosis.blame.model import NO_STALLS, BlameCategory
 from gpa_lsp.foundation.distinct import find_distinct
-from gpa_lsp.foundation.locations import InlineChain
 from gpa_lsp.kernel.model import FunctionSamples, Kernel, KernelRows, number_lines
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
-from gpa_lsp.report.changes import ReasonCount, ReasonCounts
+from gpa_lsp.report.changes import Place, ReasonCount, ReasonCounts
 from gpa_lsp.report.model import InstructionColumns, KernelCode, KernelReport, LineRow, LoopRow
 
 
@@ -129,20 +128,15 @@ def _find_main_reason(columns: InstructionColumns) -> MainStall | None:
     return MainStall(row=row, what=top[0], samples=float(top[1]), line_samples=float(sums[inside].sum()))
 
 
-class _Sums(Struct):
-    """Sums of one line, by reason; latency samples stay 0 where they are unknown."""
+class _LineSums(Struct):
+    """Sums of one line."""
 
-    self_all: npt.NDArray[np.int64]
-    self_latency: npt.NDArray[np.int64]
-    inclusive_all: npt.NDArray[np.int64]
-    inclusive_latency: npt.NDArray[np.int64]
+    own: npt.NDArray[
+        np.int64
+    ]  # int64[2, k], all samples and latency samples by reason, of instructions whose innermost frame it is
+    inclusive: npt.NDArray[np.int64]  # int64[2, k], the same of all instructions
     called: float = 0.0
     functions: dict[str, int] = field(default_factory=dict)
-
-
-def _make_sums(reason_count: int) -> _Sums:
-    zeros = np.zeros((4, reason_count), dtype=np.int64)
-    return _Sums(self_all=zeros[0], self_latency=zeros[1], inclusive_all=zeros[2], inclusive_latency=zeros[3])
 
 
 def number_routines(kernel: Kernel) -> tuple[tuple[str, ...], npt.NDArray[np.int32]]:
@@ -170,66 +164,48 @@ def list_lines(
         called_samples: float64[n], estimated samples of the functions each instruction calls; credited to every line of the call's chain.
         routines: as of :func:`number_routines`.
     """
-    size = len(columns.reasons)
-    chain_count = len(columns.chains)
-    all_by_chain = np.zeros((chain_count, size), dtype=np.int64)
-    latency_by_chain = np.zeros_like(all_by_chain)
-    called_by_chain = np.zeros(chain_count)
+    latency = columns.latency_samples
+    samples = np.stack([columns.all_samples, np.zeros_like(columns.all_samples) if latency is None else latency], 1)
     placed = columns.chain_index >= 0
-    np.add.at(all_by_chain, columns.chain_index[placed], columns.all_samples[placed])
-    if columns.latency_samples is not None:
-        np.add.at(latency_by_chain, columns.chain_index[placed], columns.latency_samples[placed])
-    np.add.at(called_by_chain, columns.chain_index[placed], called_samples[placed])
-    sums: dict[tuple[str, int], _Sums] = {}
-    for index in np.flatnonzero(all_by_chain.any(axis=1) | (called_by_chain > 0)).tolist():
-        chain_samples = (all_by_chain[index], latency_by_chain[index], float(called_by_chain[index]))
-        _add_chain(sums, columns.chains[index], chain_samples)
+    numbers = columns.chain_index[placed]
+    by_chain = np.zeros((len(columns.chains), *samples.shape[1:]), dtype=np.int64)
+    np.add.at(by_chain, numbers, samples[placed])
+    called_by_chain = np.bincount(numbers, weights=called_samples[placed], minlength=len(columns.chains))
+    sums: dict[Place, _LineSums] = {}
+    for index in np.flatnonzero(by_chain.any(axis=(1, 2)) | (called_by_chain > 0)).tolist():
+        chain, found = columns.chains[index], by_chain[index]
+        for frame in {(frame.file, frame.line): frame for frame in reversed(chain)}.values():
+            line = sums.get((frame.file, frame.line))
+            if line is None:
+                nothing = np.zeros((2, *found.shape), dtype=np.int64)
+                line = sums[frame.file, frame.line] = _LineSums(own=nothing[0], inclusive=nothing[1])
+            if frame is chain[0]:
+                line.own += found
+            line.inclusive += found
+            line.called += float(called_by_chain[index])
+            name = frame.function or ""
+            line.functions[name] = line.functions.get(name, 0) + int(found[0].sum())
     rows = [_make_row(columns, place, line) for place, line in sums.items()]
     rows.extend(_rows_without_line(columns, *routines))
     rows.sort(key=lambda row: (-row.inclusive_samples, -row.samples, row.file or "", row.line or 0, row.function))
     return tuple(rows)
 
 
-def _add_chain(
-    sums: dict[tuple[str, int], _Sums],
-    chain: InlineChain,
-    samples: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], float],
-) -> None:
-    every, latency, called = samples
-    seen: set[tuple[str, int]] = set()
-    for frame in chain:
-        place = (frame.file, frame.line)
-        if place in seen:
-            continue
-        line = sums.get(place)
-        if line is None:
-            line = sums[place] = _make_sums(len(every))
-        if not seen:
-            line.self_all += every
-            line.self_latency += latency
-        seen.add(place)
-        line.inclusive_all += every
-        line.inclusive_latency += latency
-        line.called += called
-        name = frame.function or ""
-        line.functions[name] = line.functions.get(name, 0) + int(every.sum())
-
-
-def _make_row(columns: InstructionColumns, place: tuple[str, int], line: _Sums) -> LineRow:
-    function = min(line.functions, key=lambda name: (-line.functions[name], name))
-    is_split = columns.latency_samples is not None
-    self_latency, inclusive_latency = (line.self_latency, line.inclusive_latency) if is_split else (None, None)
+def _make_row(columns: InstructionColumns, place: Place, line: _LineSums) -> LineRow:
+    (own, own_latency), (inclusive, inclusive_latency) = (
+        (found[0], None if columns.latency_samples is None else found[1]) for found in (line.own, line.inclusive)
+    )
     return LineRow(
         file=place[0],
         line=place[1],
-        function=function,
-        samples=int(line.self_all.sum()),
-        latency_samples=sum_all(self_latency),
-        inclusive_samples=int(line.inclusive_all.sum()),
+        function=min(line.functions, key=lambda name: (-line.functions[name], name)),
+        samples=int(own.sum()),
+        latency_samples=sum_all(own_latency),
+        inclusive_samples=int(inclusive.sum()),
         inclusive_latency_samples=sum_all(inclusive_latency),
         called_samples=line.called,
-        by_reason=count_reasons(columns.reasons, line.self_all, self_latency),
-        inclusive_by_reason=count_reasons(columns.reasons, line.inclusive_all, inclusive_latency),
+        by_reason=count_reasons(columns.reasons, own, own_latency),
+        inclusive_by_reason=count_reasons(columns.reasons, inclusive, inclusive_latency),
     )
 
 
