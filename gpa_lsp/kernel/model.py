@@ -214,6 +214,17 @@ class KernelRows(SharedFacts):
         return np.array([one.control is not None for one in self.functions], dtype=np.bool_)[self.function_index]
 
     @cached_property
+    def block_numbers(self) -> npt.NDArray[np.int32]:
+        """int32[n], the block of each row, counted through all functions; -1 without a flow graph."""
+        numbers, before = np.full(len(self), -1, dtype=np.int32), 0
+        for function, first in zip(self.functions, self.first_rows.tolist(), strict=False):
+            if function.graph is not None:
+                blocks = function.graph.block_of_instruction
+                numbers[first : first + len(blocks)] = blocks + np.int32(before)
+                before += function.graph.block_count
+        return numbers
+
+    @cached_property
     def reads(self) -> ResourceLists:
         """Resources read, by row; nothing without a disassembly."""
         return self._join_lists(lambda instructions: instructions.reads)

@@ -357,7 +357,7 @@ def build_kernel_code(kernel: Kernel) -> KernelCode:
         guard_negated=rows.guard_negated,
         flow=rows.flow,
         target_row=rows.target_row,
-        block_of_row=blocks.find_block_of_row(len(rows)),
+        block_of_row=rows.block_numbers,
         first_row=blocks.join((graph.first_instruction for graph in blocks.graphs), blocks.first_rows),
         last_row=blocks.join((graph.last_instruction for graph in blocks.graphs), blocks.first_rows),
         predecessor_starts=blocks.join_starts(graph.predecessor_starts for graph in blocks.graphs),
@@ -409,13 +409,6 @@ class _Blocks:
         """Starts of lists of edges: each graph's last one is the next one's first."""
         shifted = [part[:-1] + by for part, by in zip(parts, self.first_edges, strict=False)]
         return np.concatenate([*shifted, self.first_edges[-1:]]).astype(np.int32)
-
-    def find_block_of_row(self, row_count: int) -> _Numbers:
-        """int32[n]; -1 without code."""
-        blocks = np.full(row_count, -1, dtype=np.int32)
-        for graph, first, by in zip(self.graphs, self.first_rows, self.first_blocks, strict=False):
-            blocks[first : first + len(graph.block_of_instruction)] = graph.block_of_instruction + np.int32(by)
-        return blocks
 
 
 def _join_flags(parts: Iterable[npt.NDArray[np.bool_]]) -> npt.NDArray[np.bool_]:

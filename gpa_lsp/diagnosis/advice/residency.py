@@ -98,17 +98,12 @@ def measure_contention(subject: Subject) -> float:
 
 def measure_active_part(subject: Subject) -> float:
     """The part of the launch in which an SM was active on average; 1 when not collected."""
-    return _measure_part(subject, "sm__cycles_active.avg") or 1.0
+    return subject.measure_active() or 1.0
 
 
 def measure_longest_part(subject: Subject) -> float | None:
     """The part of the launch in which the SM that was active longest was active; None when not collected."""
-    return _measure_part(subject, "sm__cycles_active.max")
-
-
-def _measure_part(subject: Subject, metric: str) -> float | None:
-    active, elapsed = subject.metric(metric), subject.elapsed_cycles
-    return None if active is None or elapsed is None else min(1.0, active / elapsed)
+    return subject.measure_active("sm__cycles_active.max")
 
 
 def measure_sm_idleness(subject: Subject) -> float | None:

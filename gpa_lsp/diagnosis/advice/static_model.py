@@ -19,6 +19,8 @@ from gpa_lsp.foundation.locations import Frame, InlineChain
 from gpa_lsp.foundation.ownership import describe_stand_in, find_frame_in
 from gpa_lsp.foundation.prose import Sentence
 from gpa_lsp.kernel.dataflow.accesses import mark_accesses
+from gpa_lsp.kernel.dataflow.arithmetic.expansions import Family
+from gpa_lsp.kernel.dataflow.arithmetic.sequences import ArithmeticSequence, find_arithmetic_sequences
 from gpa_lsp.kernel.scopes import ScopeTree
 
 # How much more often code runs for each loop around it, where nobody counted: the compilers' customary guess. It only orders findings.
@@ -112,12 +114,21 @@ class StaticFacts(Struct, frozen=True, kw_only=True):
             groups.setdefault((-row - 1 if frame is None else frame.source_line, stand_in), []).append(row)
         return tuple(tuple(sorted(group)) for group in groups.values())
 
+    def group_arithmetic(self, *families: Family) -> Iterator[tuple[list[int], list[ArithmeticSequence]]]:
+        """The sequences of one operation on one line, with their rows."""
+        groups: dict[object, list[ArithmeticSequence]] = {}
+        for one in find_arithmetic_sequences(self.subject.rows).select(*families):
+            groups.setdefault((self.find_frame_and_header(one.anchor), one.operation), []).append(one)
+        for members in groups.values():
+            yield [row for one in members for row in (*one.inlined, *one.call_block)], members
+
     def report_accesses(
-        self, check: str, told: Iterable[tuple[SymbolicAccess, Sentence, Sentence, Certainty]]
+        self, check: str, warps: WarpFacts, told: Iterable[tuple[SymbolicAccess, Sentence, Sentence]]
     ) -> Iterator[StaticFinding]:
         """A finding for each line and message, shown by the machine instructions of that line; what stands in no source at hand is left out."""
+        is_assumed = warps.found.looks_beyond_x and warps.found.shape is None
         seen: set[tuple[object, str]] = set()
-        for access, message, remedy, certainty in told:
+        for access, message, remedy in told:
             frame = self.find_frame_at_hand(access.instruction.chain)
             if frame is None or (frame.source_line, message) in seen:
                 continue
@@ -129,7 +140,7 @@ class StaticFacts(Struct, frozen=True, kw_only=True):
                 rows,
                 message=message,
                 remedy=remedy,
-                certainty=certainty,
+                certainty=Certainty.CERTAIN if access.is_certain and not is_assumed else Certainty.LIKELY,
                 place=place,
                 is_costly=access.cost is not None and access.cost >= _COSTLY_FACTOR * access.ideal,
             )

@@ -67,7 +67,12 @@ class Subject(Struct, SharedFacts, frozen=True, dict=True, weakref=True):
     @property
     def elapsed_cycles(self) -> float | None:
         """Cycles of the longest launch, in the SMs' clock; None when not collected."""
-        return self.metric(*ELAPSED_METRICS) or None
+        return self.metric(*ELAPSED_METRICS, "sm__cycles_elapsed.avg") or None
+
+    def measure_active(self, metric: str = "sm__cycles_active.avg") -> float | None:
+        """The part of the longest launch in which an SM held warps, 0..1; None when not collected."""
+        active, elapsed = self.metric(metric), self.elapsed_cycles
+        return None if active is None or elapsed is None else min(1.0, active / elapsed)
 
     @property
     def scopes(self) -> ScopeTree:

@@ -11,7 +11,6 @@ from gpa_lsp.diagnosis.analyses.decomposition.memory_view import (
     QUEUEING,
     L2Traffic,
     average_l1_hits,
-    count_lines_per_request,
     estimate_lines,
     estimate_unloaded_latency,
     list_load_traffic,
@@ -20,7 +19,7 @@ from gpa_lsp.diagnosis.analyses.decomposition.memory_view import (
     split_latency,
     view_memory,
 )
-from gpa_lsp.diagnosis.analyses.decomposition.unit_use import MEMORY_UNITS, list_unit_use
+from gpa_lsp.diagnosis.analyses.decomposition.unit_use import MEMORY_UNITS, count_per_execution, list_unit_use
 from gpa_lsp.diagnosis.analyses.questions.memory_latency import answer as answer_memory_latency
 from gpa_lsp.gpu.arch.lookup import find_architecture
 from gpa_lsp.kernel.dataflow.instruction_kinds import InstructionKind
@@ -108,7 +107,7 @@ def test_traffic_by_kind_and_by_level():
     # 300 requests at 0.25 and 100 at 0.65; two lines and one.
     assert average_l1_hits(loads) == pytest.approx(0.35)
     assert estimate_lines(loads) == pytest.approx(1.75)
-    assert count_lines_per_request(facts) == 2.0
+    assert count_per_execution(facts, "global_tag_requests", facts.rows.executions > 0) == 2.0
     l2 = read_l2_traffic(facts)
     assert (l2.far_ratio, l2.dram_ratio) == (pytest.approx(0), pytest.approx(0.4))
 

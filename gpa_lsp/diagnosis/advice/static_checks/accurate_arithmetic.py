@@ -6,23 +6,18 @@ from gpa_lsp.diagnosis.advice.arithmetic_hints import choose_operation_remedy, d
 from gpa_lsp.diagnosis.advice.static_checks import StaticCheck
 from gpa_lsp.diagnosis.advice.static_model import StaticFacts, StaticFinding
 from gpa_lsp.kernel.dataflow.arithmetic.expansions import Family
-from gpa_lsp.kernel.dataflow.arithmetic.sequences import ArithmeticSequence, find_arithmetic_sequences
 
 NAME = "accurate-arithmetic"
 
 
 def find_accurate(facts: StaticFacts) -> Iterator[StaticFinding]:
     """One finding per line and operation."""
-    subject = facts.subject
-    groups: dict[object, list[ArithmeticSequence]] = {}
-    for sequence in find_arithmetic_sequences(subject.rows).select(Family.DIVISION, Family.ROOT, Family.FUNCTION):
-        groups.setdefault((facts.find_frame_and_header(sequence.anchor), sequence.operation), []).append(sequence)
-    for members in groups.values():
+    for rows, members in facts.group_arithmetic(Family.DIVISION, Family.ROOT, Family.FUNCTION):
         yield facts.make_finding(
             NAME,
-            [row for one in members for row in (*one.inlined, *one.call_block)],
-            message=describe_operations(subject, members),
-            remedy=choose_operation_remedy(subject, members),
+            rows,
+            message=describe_operations(facts.subject, members),
+            remedy=choose_operation_remedy(facts.subject, members),
             anchor=members[0].anchor,
         )
 

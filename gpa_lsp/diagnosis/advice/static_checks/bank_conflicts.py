@@ -6,7 +6,7 @@ from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.code.symbolic_accesses.model import SymbolicAccess, WarpPattern
 from gpa_lsp.diagnosis.advice.static_checks import StaticCheck
-from gpa_lsp.diagnosis.advice.static_model import Certainty, StaticFacts, StaticFinding
+from gpa_lsp.diagnosis.advice.static_model import StaticFacts, StaticFinding
 from gpa_lsp.diagnosis.advice.warp_facts import WarpFacts, describe_access, describe_cost, describe_distance
 from gpa_lsp.diagnosis.analyses.access import CONFLICT_REMEDY
 from gpa_lsp.foundation.prose import Sentence, number, say
@@ -24,11 +24,8 @@ def find_bank_conflicts(facts: StaticFacts) -> Iterator[StaticFinding]:
         return
     yield from facts.report_accesses(
         NAME,
-        [
-            (access, _describe(warps, access), CONFLICT_REMEDY, _find_certainty(warps, access))
-            for access in warps.found.accesses
-            if _has_conflicts(access)
-        ],
+        warps,
+        [(one, _describe(warps, one), CONFLICT_REMEDY) for one in warps.found.accesses if _has_conflicts(one)],
     )
 
 
@@ -48,11 +45,6 @@ def _describe(warps: WarpFacts, access: SymbolicAccess) -> Sentence:
         ideal=number(access.ideal),
         assumption=warps.assumption,
     )
-
-
-def _find_certainty(warps: WarpFacts, access: SymbolicAccess) -> Certainty:
-    is_assumed = warps.found.looks_beyond_x and warps.found.shape is None
-    return Certainty.CERTAIN if access.is_certain and not is_assumed else Certainty.LIKELY
 
 
 STATIC_CHECK = StaticCheck(name=NAME, title="Bank conflicts", find=find_bank_conflicts)

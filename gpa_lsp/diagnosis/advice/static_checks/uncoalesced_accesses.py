@@ -6,7 +6,7 @@ from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.code.symbolic_accesses.model import SymbolicAccess, WarpPattern
 from gpa_lsp.diagnosis.advice.static_checks import StaticCheck
-from gpa_lsp.diagnosis.advice.static_model import Certainty, StaticFacts, StaticFinding
+from gpa_lsp.diagnosis.advice.static_model import StaticFacts, StaticFinding
 from gpa_lsp.diagnosis.advice.warp_facts import WarpFacts, describe_access, describe_cost, describe_distance
 from gpa_lsp.diagnosis.analyses.access import REMEDIES, Pattern
 from gpa_lsp.foundation.prose import NOTHING, Sentence, count, number, say
@@ -32,11 +32,8 @@ def find_uncoalesced_accesses(facts: StaticFacts) -> Iterator[StaticFinding]:
     neighbours = _Neighbours(accesses)
     yield from facts.report_accesses(
         NAME,
-        [
-            (access, _describe(facts, warps, access), _choose_remedy(access), _find_certainty(warps, access))
-            for access in accesses
-            if _is_costly(access, neighbours)
-        ],
+        warps,
+        [(one, _describe(facts, warps, one), _choose_remedy(one)) for one in accesses if _is_costly(one, neighbours)],
     )
 
 
@@ -129,11 +126,6 @@ def _choose_remedy(access: SymbolicAccess) -> Sentence:
         return REMEDIES[Pattern.MISALIGNED]
     is_apart = any(term.factors or abs(term.bytes) >= _SECTOR_BYTES for term in access.stride) or not access.stride
     return REMEDIES[Pattern.APART if is_apart else Pattern.STRIDE]
-
-
-def _find_certainty(warps: WarpFacts, access: SymbolicAccess) -> Certainty:
-    is_assumed = warps.found.looks_beyond_x and warps.found.shape is None
-    return Certainty.CERTAIN if access.is_certain and not is_assumed else Certainty.LIKELY
 
 
 STATIC_CHECK = StaticCheck(name=NAME, title="Uncoalesced global accesses", find=find_uncoalesced_accesses)

@@ -212,7 +212,7 @@ def measure_passed_cycles(subject: Subject, pairs: BlameEdges, cycles: float) ->
     cycles per execution of the use.
     """
     before = np.concatenate([[0], np.cumsum(subject.rows.all_samples.sum(axis=1))])
-    blocks = _number_blocks(subject)
+    blocks = subject.rows.block_numbers
     executions = np.maximum(1, subject.rows.executions)
     is_near = (
         (blocks[pairs.def_row] == blocks[pairs.use_row])
@@ -223,16 +223,3 @@ def measure_passed_cycles(subject: Subject, pairs: BlameEdges, cycles: float) ->
     spent = between * cycles / executions[pairs.use_row]
     encoded = np.maximum(0, pairs.distance_cycles).astype(np.float64)
     return np.where(is_near, np.maximum(spent, encoded), encoded)
-
-
-def _number_blocks(subject: Subject) -> npt.NDArray[np.int64]:
-    """int64[n], a number for the block of every row, unique in the kernel; -1 without a flow graph."""
-    numbers = np.full(len(subject.rows), -1, dtype=np.int64)
-    first_block = 0
-    for row, function in zip(subject.rows.first_rows[:-1].tolist(), subject.kernel.functions, strict=True):
-        if function.graph is None:
-            continue
-        blocks = function.graph.block_of_instruction
-        numbers[row : row + len(blocks)] = blocks.astype(np.int64) + first_block
-        first_block += len(function.graph.first_instruction)
-    return numbers

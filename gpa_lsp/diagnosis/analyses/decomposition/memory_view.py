@@ -12,7 +12,12 @@ from gpa_lsp.diagnosis.analyses.decomposition.load_waits import (
     measure_load_waits,
     measure_sample_scale,
 )
-from gpa_lsp.diagnosis.analyses.decomposition.unit_use import MEMORY_UNITS, UnitUse, list_unit_use
+from gpa_lsp.diagnosis.analyses.decomposition.unit_use import (
+    MEMORY_UNITS,
+    UnitUse,
+    count_per_execution,
+    list_unit_use,
+)
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import Sentence, capitalize, say
 from gpa_lsp.foundation.records import remembered
@@ -84,20 +89,6 @@ def list_load_traffic(subject: Subject) -> tuple[LoadTraffic, ...]:
             )
         )
     return tuple(found)
-
-
-def count_lines_per_request(subject: Subject) -> float | None:
-    """128-byte lines that one execution of a load from global memory asks L1 for, on average; None when not collected.
-
-    Tag requests of an instruction over its executions, summed over all loads and launches.
-    """
-    lines = subject.rows.counter("global_tag_requests")
-    if lines is None:
-        return None
-    executions = subject.rows.executions
-    chosen = (list_kinds(subject.rows) == KINDS.index(InstructionKind.GLOBAL_LOAD)) & (lines >= 0) & (executions > 0)
-    executed = int(executions[chosen].sum())
-    return int(lines[chosen].sum()) / executed if executed else None
 
 
 def read_l2_traffic(subject: Subject) -> L2Traffic | None:
@@ -371,7 +362,8 @@ def _estimate(subject: Subject, loads: tuple[LoadTraffic, ...], l2: L2Traffic | 
     hits = average_l1_hits(loads)
     if hits is None or subject.architecture is None:
         return None
-    lines = count_lines_per_request(subject) or estimate_lines(loads)
+    is_load = list_kinds(subject.rows) == KINDS.index(InstructionKind.GLOBAL_LOAD)
+    lines = count_per_execution(subject, "global_tag_requests", is_load) or estimate_lines(loads)
     return estimate_unloaded_latency(subject.architecture.hierarchy, hits, l2, lines)
 
 

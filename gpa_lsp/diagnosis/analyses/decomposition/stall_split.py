@@ -1,6 +1,6 @@
 """The samples of one stall reason, shared out among its sources."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -86,6 +86,21 @@ def list_causes(subject: Subject, reason: str) -> Causes:
         samples=np.concatenate([edges.all_samples[chosen], lost.all_samples[left]]),
         is_known=np.concatenate([np.ones(int(chosen.sum()), dtype=bool), np.zeros(len(rows), dtype=bool)]),
     )
+
+
+_KEPT_RATIO = 0.99
+_MOST_REASONS = 8
+
+
+def keep_heaviest(weights: Mapping[str, float]) -> list[str]:
+    """The reasons of most weight, heaviest first, until they cover 99 % of all; at most eight."""
+    kept, covered, whole = list[str](), 0.0, sum(weights.values())
+    for reason, weight in sorted(weights.items(), key=lambda item: (-item[1], item[0]))[:_MOST_REASONS]:
+        if covered >= _KEPT_RATIO * whole:
+            break
+        kept.append(reason)
+        covered += weight
+    return kept
 
 
 @remembered

@@ -63,10 +63,12 @@ def _measure_passes(
 ) -> tuple[float | None, float | None]:
     """Passes per execution, and the fewest; None where not counted."""
     if kind in SHARED_KINDS:
-        return _divide(subject, "shared_wavefronts", chosen), _divide(subject, "shared_wavefronts_ideal", chosen)
+        return count_per_execution(subject, "shared_wavefronts", chosen), count_per_execution(
+            subject, "shared_wavefronts_ideal", chosen
+        )
     if kind is InstructionKind.GLOBAL_LOAD or kind is InstructionKind.GLOBAL_STORE:
-        least = _divide(subject, "global_sectors_ideal", chosen)
-        return _divide(subject, "global_tag_requests", chosen), None if least is None else max(
+        least = count_per_execution(subject, "global_sectors_ideal", chosen)
+        return count_per_execution(subject, "global_tag_requests", chosen), None if least is None else max(
             1.0, least / _SECTORS_PER_LINE
         )
     return None, None
@@ -80,7 +82,8 @@ def _measure_width(
     return float((widths[counted] * executions[counted]).sum()) / executed if executed else None
 
 
-def _divide(subject: Subject, counter: str, chosen: npt.NDArray[np.bool_]) -> float | None:
+def count_per_execution(subject: Subject, counter: str, chosen: npt.NDArray[np.bool_]) -> float | None:
+    """A counter of some instructions over their executions, summed over all launches; None when not collected."""
     values = subject.rows.counter(counter)
     if values is None:
         return None

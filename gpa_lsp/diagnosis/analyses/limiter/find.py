@@ -16,7 +16,7 @@ from gpa_lsp.diagnosis.analyses.decomposition.unit_use import list_queue_use
 from gpa_lsp.diagnosis.analyses.limiter.model import REQUESTS, WAVEFRONTS, Confidence, Limit, Limiter, LimiterKind
 from gpa_lsp.diagnosis.analyses.occupancy.launch import Waves, find_unit, find_waves, measure_units
 from gpa_lsp.diagnosis.analyses.roofline.counts import read_busy_units
-from gpa_lsp.diagnosis.analyses.subject import ELAPSED_METRICS, Subject
+from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, Sentence, begin_lower, count, duration, percent, say
 from gpa_lsp.foundation.records import remembered
 from gpa_lsp.gpu.device.model import L1_CEILING, L2_CEILING, MemoryLevel, OperationKind, find_dram_ceiling
@@ -157,7 +157,7 @@ def find_serial_slice(subject: Subject) -> float | None:
 def _derive_serial_slice(subject: Subject) -> float | None:
     """The same by code and executions where it was not counted: atomics of the whole grid on one address, which a slice does one after the other, or
     on the few of one line."""
-    elapsed, rows = subject.metric("sm__cycles_elapsed.max", "gpc__cycles_elapsed.max"), subject.rows
+    elapsed, rows = subject.elapsed_cycles, subject.rows
     if not elapsed or subject.kernel.has_mixed_launches:
         return None
     cycles, is_single, (_, threads) = 0.0, mark_single_address_atomics(rows), count_per_request(rows)
@@ -236,9 +236,8 @@ def _derive_from_roofs(subject: Subject) -> Iterator[Limit]:
 
 def measure_idle(subject: Subject) -> float | None:
     """Share of the time of all SMs in which they had no warp; None when not collected."""
-    active = subject.metric("sm__cycles_active.avg")
-    elapsed = subject.metric(*ELAPSED_METRICS, "sm__cycles_elapsed.avg")
-    return None if active is None or not elapsed else max(0.0, 1 - active / elapsed)
+    active = subject.measure_active()
+    return None if active is None else 1 - active
 
 
 def _measure_shared_part(launch: Launch) -> float:

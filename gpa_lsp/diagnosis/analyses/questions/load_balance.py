@@ -16,6 +16,7 @@ from gpa_lsp.diagnosis.analyses.answers import (
     list_columns,
     order_findings,
 )
+from gpa_lsp.diagnosis.analyses.limiter.find import measure_idle
 from gpa_lsp.diagnosis.analyses.occupancy.launch import (
     ACHIEVED,
     THEORETICAL,
@@ -340,12 +341,14 @@ def answer_load_balance(subject: Subject) -> Answer:
     elapsed = subject.elapsed_cycles
     mean = subject.metric("sm__cycles_active.avg")
     sms = find_unit(loads, "sm__cycles_active.avg")
+    longest = None if sms is None else subject.measure_active("sm__cycles_active.max")
     missing = _list_missing(subject, waves, loads, mean)
     if waves is None and not loads and mean is None:
         return _know_nothing(*missing)
     findings = [*describe_units(subject, loads, elapsed)]
     if waves is not None:
-        idle = _measure_idle(mean, sms, elapsed)
+        # of the busiest SM's time, or else at most of that of the launch
+        idle = measure_idle(subject) if sms is None else sms.idle_ratio
         findings.insert(0, describe_waves(waves, idle, _measure_empty(subject, idle)))
     ends = describe_idle_ends(elapsed, mean, None if sms is None else sms.most)
     # the mean is that low because of the SMs without a block
@@ -355,20 +358,13 @@ def answer_load_balance(subject: Subject) -> Answer:
     findings.sort(key=lambda finding: -(finding.share_ratio or 0.0))
     tables = [*tabulate_waves(subject, launch, waves), tabulate_units(loads)]
     return Answer(
-        summary=_summarise(waves, mean, sms, elapsed),
+        summary=_summarise(subject, waves, longest),
         findings=order_findings(findings),
-        bars=_draw_bars(waves, mean, sms, elapsed),
+        bars=_draw_bars(subject, waves, longest),
         tables=tuple(tables),
         charts=() if waves is None else (chart_grids(waves),),
         missing=missing,
     )
-
-
-def _measure_idle(mean: float | None, sms: UnitLoad | None, elapsed: float | None) -> float | None:
-    """Part of the time in which the mean SM had no block: of the busiest SM's, or else at most that of the launch."""
-    if sms is not None:
-        return sms.idle_ratio
-    return None if mean is None or not elapsed else max(0.0, 1 - mean / elapsed)
 
 
 def _measure_empty(subject: Subject, idle_ratio: float | None) -> float | None:
@@ -379,8 +375,8 @@ def _measure_empty(subject: Subject, idle_ratio: float | None) -> float | None:
     return max(0.0, 1 - achieved / theoretical * (1 - idle_ratio))
 
 
-def _summarise(waves: Waves | None, mean: float | None, sms: UnitLoad | None, elapsed: float | None) -> Sentence:
-    parts = []
+def _summarise(subject: Subject, waves: Waves | None, longest: float | None) -> Sentence:
+    parts, active = [], subject.measure_active()
     if waves is not None:
         parts.append(
             say(
@@ -393,20 +389,17 @@ def _summarise(waves: Waves | None, mean: float | None, sms: UnitLoad | None, el
                 sms=count(waves.sm_count, "SM"),
             )
         )
-    if mean is not None and elapsed:
-        most = NOTHING
-        if sms is not None:
-            most = say(", the busiest for {share}", share=percent(min(1.0, sms.most / elapsed)))
-        active = percent(min(1.0, mean / elapsed))
-        parts.append(say("the average SM is active for {active} of the launch{most}", active=active, most=most))
+    if active is not None:
+        most = NOTHING if longest is None else say(", the busiest for {share}", share=percent(longest))
+        text = "the average SM is active for {active} of the launch{most}"
+        parts.append(say(text, active=percent(active), most=most))
     return say("{parts}.", parts=capitalize(join(parts or [say("only the load of single units is known")], "; ")))
 
 
-def _draw_bars(waves: Waves | None, mean: float | None, sms: UnitLoad | None, elapsed: float | None) -> tuple[Bar, ...]:
-    bars = []
-    if mean is not None and elapsed:
-        ceiling = 1.0 if sms is None else min(1.0, sms.most / elapsed)
-        bars.append(Bar(label="SMs active", ratio=min(1.0, mean / elapsed), ceiling_ratio=ceiling))
+def _draw_bars(subject: Subject, waves: Waves | None, longest: float | None) -> tuple[Bar, ...]:
+    bars, active = [], subject.measure_active()
+    if active is not None:
+        bars.append(Bar(label="SMs active", ratio=active, ceiling_ratio=1.0 if longest is None else longest))
     if waves is not None:
         held = count(waves.rounds * waves.capacity_blocks, "block")
         words = say("{blocks} of {held}", blocks=count(waves.blocks), held=held)

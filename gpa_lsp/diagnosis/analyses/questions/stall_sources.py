@@ -26,6 +26,7 @@ from gpa_lsp.diagnosis.analyses.decomposition.reason_notes import choose_remedy,
 from gpa_lsp.diagnosis.analyses.decomposition.stall_split import (
     NO_CAUSE,
     StallSplit,
+    keep_heaviest,
     list_causes,
     split_reason,
 )
@@ -45,8 +46,6 @@ from gpa_lsp.foundation.numbers import Cell, Quantity
 from gpa_lsp.foundation.prose import Sentence, join, percent, say
 from gpa_lsp.kernel.dataflow.instruction_kinds import QUEUES
 
-_KEPT_RATIO = 0.99  # Reasons are kept until they cover this part of the stalls
-_MOST_REASONS = 8
 _MOST_SOURCES = 6
 _MATTERS_RATIO = 0.05  # Part of all samples from which a reason has a finding of its own
 _HOLDS_UP_RATIO = 0.2
@@ -81,14 +80,7 @@ def split_heaviest(subject: Subject) -> tuple[StallSplit, ...]:
         for reason in subject.kernel.reasons
         if find_warp_state(reason).is_stall and (samples := subject.rows.count_reason(reason))
     }
-    whole, covered = sum(stalls.values()), 0
-    kept = []
-    for reason, samples in sorted(stalls.items(), key=lambda item: (-item[1], item[0]))[:_MOST_REASONS]:
-        if covered >= _KEPT_RATIO * whole:
-            break
-        kept.append(split_reason(subject, reason))
-        covered += samples
-    return tuple(kept)
+    return tuple(split_reason(subject, reason) for reason in keep_heaviest(stalls))
 
 
 def _summarise(kept: tuple[StallSplit, ...], total: int) -> Sentence:

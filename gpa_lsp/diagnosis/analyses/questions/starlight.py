@@ -70,8 +70,9 @@ class Check(Struct, frozen=True, kw_only=True):
     row: Bottleneck  # of Table 1 that is then suggested from
     remedy: Sentence  # what then to do
     section: str  # of the profiler that collects it
-    # where the metric itself is missing: active cycles, and behind them names of the cycles in all
-    of_cycles: tuple[str, ...] = ()
+    is_of_activity: bool = (
+        False  # where the metric itself is missing, it is the part of the launch in which an SM held warps
+    )
 
     def is_poor(self, ratio: float | None) -> bool:
         """Measured, and below what is taken as enough."""
@@ -97,7 +98,7 @@ CHECKS = (
         row=Bottleneck.RESOURCES,
         remedy=say("Launch more blocks, of even length, so that no SM idles."),
         section="SpeedOfLight",
-        of_cycles=("sm__cycles_active.avg", "sm__cycles_elapsed.max", "gpc__cycles_elapsed.max"),
+        is_of_activity=True,
     ),
     Check(
         title="branch efficiency",
@@ -167,10 +168,7 @@ def _measure(subject: Subject, check: Check) -> float | None:
     value = subject.metric(check.metric)
     if value is not None:
         return value / check.scale
-    if not check.of_cycles:
-        return None
-    active, every = subject.metric(check.of_cycles[0]), subject.metric(*check.of_cycles[1:])
-    return None if active is None or not every else min(1.0, active / every)
+    return subject.measure_active() if check.is_of_activity else None
 
 
 def _is_memory_bound(subject: Subject, position: Position | None) -> bool | None:

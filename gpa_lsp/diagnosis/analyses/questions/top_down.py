@@ -33,7 +33,7 @@ from gpa_lsp.diagnosis.analyses.decomposition.memory_view import (
     view_memory,
 )
 from gpa_lsp.diagnosis.analyses.decomposition.reason_notes import choose_remedy
-from gpa_lsp.diagnosis.analyses.decomposition.stall_split import split_reason
+from gpa_lsp.diagnosis.analyses.decomposition.stall_split import keep_heaviest, split_reason
 from gpa_lsp.diagnosis.analyses.decomposition.warp_time import StateTime, WarpTime, read_warp_time
 from gpa_lsp.diagnosis.analyses.questions import Analysis
 from gpa_lsp.diagnosis.analyses.subject import Subject, lack
@@ -72,7 +72,6 @@ def read_issue_slots(subject: Subject) -> IssueSlots | None:
     used = _read_used(subject)
     if used is None:
         return None
-    active, elapsed = subject.metric("sm__cycles_active.avg"), subject.metric("gpc__cycles_elapsed.max")
     units = [
         ("the SMs", subject.metric("sm__throughput.avg.pct_of_peak_sustained_elapsed")),
         ("the memory", subject.metric("gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed")),
@@ -81,7 +80,7 @@ def read_issue_slots(subject: Subject) -> IssueSlots | None:
     busiest, name = max(known, default=(None, ""))
     return IssueSlots(
         used_ratio=min(1.0, used),
-        active_ratio=min(1.0, active / elapsed) if active is not None and elapsed else None,
+        active_ratio=subject.measure_active(),
         busiest_ratio=busiest,
         busiest_name=name,
     )
@@ -100,8 +99,6 @@ def _read_used(subject: Subject) -> float | None:
 
 # Stall samples from which their shares are trusted more than counters, which do not know when nothing was issued
 _FEWEST_SAMPLES = 500
-_KEPT_RATIO = 0.99
-_MOST_REASONS = 8
 _MOST_SOURCES = 5
 _LEAST_SOURCE_RATIO = 0.02
 OTHER_REASONS = "other reasons"
@@ -166,20 +163,18 @@ def _weigh_stalls(time: WarpTime) -> dict[str, float]:
 
 
 def _build_reasons(subject: Subject, time: WarpTime, weights: dict[str, float], lost: float) -> list[Node]:
-    total, covered = sum(weights.values()), 0.0
+    total, kept = sum(weights.values()), keep_heaviest(weights)
     times = {one.state.name: one for one in time.stalls}
     nodes: list[Node] = []
-    for name, weight in sorted(weights.items(), key=lambda item: (-item[1], item[0]))[:_MOST_REASONS]:
-        if covered >= _KEPT_RATIO * total or weight == 0:
-            break
-        ratio = weight / total
-        covered += weight
+    for name in kept:
+        ratio = weights[name] / total
         children = _build_sources(subject, name, ratio * lost)
         remedy = _choose_remedy(children) or times[name].state.remedy
         node = Node(
             level=1, name=name, share_ratio=ratio * lost, of_parent_ratio=ratio, time=times[name], remedy=remedy
         )
         nodes += [node, *_cut(children, node)]
+    covered = sum(weights[name] for name in kept)
     if covered < total:
         rest = 1 - covered / total
         nodes.append(Node(level=1, name=OTHER_REASONS, share_ratio=rest * lost, of_parent_ratio=rest))
