@@ -24,7 +24,6 @@ from gpa_lsp.report.changes import (
     MeasuredChange,
     MeasuredWork,
     PartChange,
-    Place,
     TimeChange,
     Verdict,
     compare_lines,
@@ -32,9 +31,8 @@ from gpa_lsp.report.changes import (
     order_changes,
 )
 from gpa_lsp.report.differences import Difference, Trait, compare_traits, count_opcodes, read_executions
-from gpa_lsp.report.line_map import map_edited_texts
 from gpa_lsp.report.model import KernelReport, Report, measure_launch_spread
-from gpa_lsp.report.taken import LOCAL_OPTIMIZERS, AdviceFate, judge_advice, judge_local_advice
+from gpa_lsp.report.taken import LOCAL_OPTIMIZERS, AdviceFate, judge_advice, judge_local_advice, pair_lines
 
 Pair = tuple[KernelReport, KernelReport]
 
@@ -259,19 +257,6 @@ def _find_share_after(optimizer: str, after: KernelReport) -> float | None:
         return _share(after, now.matched_samples)
     silence = next((one for one in after.advice.silences if one.optimizer == optimizer), None)
     return 0.0 if silence is not None and silence.stage is SilenceStage.NOT_MATCHED else None
-
-
-def pair_lines(before: KernelReport, after: KernelReport, wanted: Sequence[Place]) -> dict[Place, int | None]:
-    """Follow lines from one source to the next: (file, line) → the line after; None for one that is gone."""
-    maps: dict[str, tuple[int, ...] | None] = {}
-    found: dict[Place, int | None] = {}
-    for file, line in wanted:
-        if file not in maps:
-            old, new = before.embedded_sources.get(file), after.embedded_sources.get(file)
-            maps[file] = None if old is None or new is None or old == new else map_edited_texts(old, new)
-        table = maps[file]
-        found[(file, line)] = line if table is None or not 0 < line <= len(table) else table[line - 1] or None
-    return found
 
 
 def pair_by_name(

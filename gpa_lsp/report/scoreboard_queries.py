@@ -9,20 +9,14 @@ Ways go through the function the instruction is in; calls are stepped over.
 from collections.abc import Iterator
 from weakref import WeakKeyDictionary
 
-import numpy as np
 from msgspec import Struct
 
 from gpa_lsp.code.binary.model import NO_BARRIER
-from gpa_lsp.code.binary.opcodes import describe_mnemonic
-from gpa_lsp.code.binary.sass import split_operands
-from gpa_lsp.diagnosis.blame.barriers import parse_dependency_barrier
+from gpa_lsp.diagnosis.blame.barriers import SCOREBOARD_COUNT, SCOREBOARDS_OF, find_dependency_barriers
 from gpa_lsp.report.code_index import CodeIndex, index_code
 from gpa_lsp.report.model import KernelCode, KernelReport
 
-SCOREBOARDS = 6
 MOST_STEPS = 8_000  # Instructions looked at for one answer, which takes milliseconds
-
-_DEPENDENCY_BARRIER = "DEPBAR"
 
 
 class FoundPartners(Struct, frozen=True, kw_only=True):
@@ -39,14 +33,14 @@ def list_awaited(kernel: KernelReport, row: int) -> tuple[int, ...]:
     else:
         traffic = _read_traffic(kernel, kernel.code)
         mask = traffic.masks[row] | traffic.partly.get(row, 0)
-    return tuple(scoreboard for scoreboard in range(SCOREBOARDS) if mask >> scoreboard & 1)
+    return SCOREBOARDS_OF[mask]
 
 
 def list_set(kernel: KernelReport, row: int) -> tuple[int, ...]:
     """The scoreboards that an instruction sets: that of its result, then that of its operands."""
     columns = kernel.instructions
     barriers = (int(columns.write_barrier[row]), int(columns.read_barrier[row]))
-    return tuple(dict.fromkeys(barrier for barrier in barriers if barrier < SCOREBOARDS))
+    return tuple(dict.fromkeys(barrier for barrier in barriers if barrier < SCOREBOARD_COUNT))
 
 
 def find_setters(kernel: KernelReport, row: int, scoreboard: int) -> FoundPartners:
@@ -140,23 +134,12 @@ def _read_traffic(kernel: KernelReport, code: KernelCode) -> _Traffic:
         columns = kernel.instructions
         masks: list[int] = columns.wait_mask.tolist()
         partly: dict[int, int] = {}
-        for row in _list_dependency_barriers(code):
-            operands = columns.texts[row].partition(_DEPENDENCY_BARRIER)[2].partition(" ")[2]
-            mask, partial = parse_dependency_barrier(split_operands(operands))
-            partly[row] = mask if partial is None else mask | 1 << partial[0]
-            if code.guard[row] < 0:
-                masks[row] |= mask
+        barriers = find_dependency_barriers(code.mnemonics, code.mnemonic_index, columns.texts, code.guard)
+        for row, barrier in barriers.items():
+            partly[row] = barrier.every
+            if not barrier.is_guarded:
+                masks[row] |= barrier.mask
         found = _known[code] = _Traffic(
             writes=columns.write_barrier.tolist(), reads=columns.read_barrier.tolist(), masks=masks, partly=partly
         )
     return found
-
-
-def _list_dependency_barriers(code: KernelCode) -> list[int]:
-    numbers = [
-        number
-        for number, mnemonic in enumerate(code.mnemonics)
-        if describe_mnemonic(mnemonic).name == _DEPENDENCY_BARRIER
-    ]
-    rows: list[int] = np.flatnonzero(np.isin(code.mnemonic_index, numbers)).tolist()
-    return rows

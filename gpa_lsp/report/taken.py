@@ -17,6 +17,7 @@ from gpa_lsp.diagnosis.advice.model import Advice, Region
 from gpa_lsp.foundation.locations import SourceLine
 from gpa_lsp.foundation.numbers import Quantity
 from gpa_lsp.kernel.scopes import ScopeKind
+from gpa_lsp.report.changes import Place
 from gpa_lsp.report.differences import Difference, Trait, compare_traits_at, read_opcode
 from gpa_lsp.report.line_map import map_edited_texts
 from gpa_lsp.report.model import KernelReport
@@ -276,20 +277,24 @@ def _choose_rows(kernel: KernelReport, lines: set[SourceLine]) -> npt.NDArray[np
 def _follow_lines(before: KernelReport, after: KernelReport, lines: set[SourceLine]) -> set[SourceLine]:
     """The same lines after; none where one of them is gone, or where nobody can tell."""
     known = {frame.file for chain in after.instructions.chains for frame in chain}
-    found = set()
     for file in {line.file for line in lines}:
-        old, new = before.embedded_sources.get(file), after.embedded_sources.get(file)
-        wanted = [line.line for line in lines if line.file == file]
-        if file not in known or (old is None) is not (new is None):
+        has_texts = [file in kernel.embedded_sources for kernel in (before, after)]
+        is_same_kernel = any(has_texts) or before.mangled_name == after.mangled_name
+        if file not in known or has_texts[0] is not has_texts[1] or not is_same_kernel:
             return set()
-        if old is None or new is None:
-            if before.mangled_name != after.mangled_name:
-                return set()
-            partners = wanted
-        else:
-            table = map_edited_texts(old, new)
-            partners = [table[line - 1] if line <= len(table) else 0 for line in wanted]
-        if not all(partners):
-            return set()
-        found |= {SourceLine(file=file, line=partner) for partner in partners}
+    partners = pair_lines(before, after, [(line.file, line.line) for line in lines])
+    found = {SourceLine(file=file, line=partner) for (file, _), partner in partners.items() if partner}
+    return found if all(partners.values()) else set()
+
+
+def pair_lines(before: KernelReport, after: KernelReport, wanted: Sequence[Place]) -> dict[Place, int | None]:
+    """Follow lines from one source to the next: (file, line) → the line after; None for one that is gone."""
+    maps: dict[str, tuple[int, ...] | None] = {}
+    found: dict[Place, int | None] = {}
+    for file, line in wanted:
+        if file not in maps:
+            old, new = before.embedded_sources.get(file), after.embedded_sources.get(file)
+            maps[file] = None if old is None or new is None or old == new else map_edited_texts(old, new)
+        table = maps[file]
+        found[(file, line)] = line if table is None or not 0 < line <= len(table) else table[line - 1] or None
     return found

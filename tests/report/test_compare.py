@@ -6,10 +6,10 @@ from msgspec.structs import replace
 
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.report.changes import Verdict
-from gpa_lsp.report.compare import compare_kernels, compare_reports, digest_code, pair_lines
+from gpa_lsp.report.compare import compare_kernels, compare_reports, digest_code
 from gpa_lsp.report.differences import Trait
 from gpa_lsp.report.model import KernelReport
-from gpa_lsp.report.taken import AdviceFate
+from gpa_lsp.report.taken import AdviceFate, pair_lines
 from tests.report_builder import build_kernel, build_report
 
 BEFORE = """

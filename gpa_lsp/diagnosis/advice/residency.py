@@ -3,8 +3,8 @@
 from collections.abc import Collection
 
 from gpa_lsp.diagnosis.analyses.decomposition.warp_time import read_warp_time
+from gpa_lsp.diagnosis.analyses.occupancy.launch import ACHIEVED, THEORETICAL, read_launch_shape
 from gpa_lsp.diagnosis.analyses.subject import Subject
-from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.gpu.arch.occupancy import BlockShape
 
 # Waits of a warp for other warps of its SM: full queues, a busy pipe, another warp picked (GPA: throttle, pipe and not-selected stalls)
@@ -21,32 +21,8 @@ GOOD_BLOCK_THREADS = 256
 
 def describe_block(subject: Subject) -> BlockShape | None:
     """What a block of the longest launch asks for; None where the profile does not say how many registers or how much shared memory."""
-    launch = subject.launch
-    if launch is None or launch.threads_per_block < 1 or launch.registers_per_thread is None:
-        return None
-    if launch.shared_static_bytes is None or launch.shared_dynamic_bytes is None:
-        return None
-    function = subject.rows.functions[0].function
-    barriers = subject.metric("launch__barrier_count")
-    if barriers is None:
-        barriers = 0 if function is None or function.barriers is None else function.barriers
-    return BlockShape(
-        threads=launch.threads_per_block,
-        registers_per_thread=launch.registers_per_thread,
-        shared_bytes=launch.shared_static_bytes + launch.shared_dynamic_bytes,
-        barriers=round(barriers),
-    )
-
-
-def measure_resident_warps(subject: Subject, architecture: Architecture) -> float | None:
-    """Warps of one scheduler on average while its SM was active; None when not collected."""
-    warps = subject.metric("smsp__warps_active.avg.per_cycle_active")
-    if warps is not None:
-        return warps or None
-    percent = subject.metric("sm__warps_active.avg.pct_of_peak_sustained_active")
-    if not percent:
-        return None
-    return percent / 100 * architecture.occupancy.max_warps_per_sm.value / architecture.sm.sub_partitions_per_sm.value
+    shape = None if subject.longest is None else read_launch_shape(subject, subject.longest)
+    return None if shape is None or shape.dynamic_bytes is None else shape.block
 
 
 def bound_issue_rate(subject: Subject) -> tuple[float, float]:
@@ -117,8 +93,7 @@ def measure_sm_idleness(subject: Subject) -> float | None:
 
 def measure_occupancy_gap(subject: Subject) -> float | None:
     """The part of the warps that could be resident and were not, on average; None when not collected."""
-    achieved = subject.metric("sm__warps_active.avg.pct_of_peak_sustained_active")
-    possible = subject.metric("sm__maximum_warps_per_active_cycle_pct")
+    achieved, possible = subject.metric(ACHIEVED), subject.metric(THEORETICAL)
     return None if achieved is None or not possible else max(0.0, 1 - achieved / possible)
 
 

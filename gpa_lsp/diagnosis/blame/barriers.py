@@ -9,13 +9,15 @@ Source: blame measured on real reports, barrier model; "Dissecting and Modeling 
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from msgspec import Struct, field
 
 from gpa_lsp.code.binary.model import ControlCodes
+from gpa_lsp.code.binary.opcodes import describe_mnemonic
 from gpa_lsp.code.binary.sass import read_operands
 from gpa_lsp.diagnosis.blame.view import FunctionView
 
@@ -92,6 +94,11 @@ class DependencyBarrier(NamedTuple):
     partial: tuple[int, int] | None
     is_guarded: bool  # it may not wait at all
 
+    @property
+    def every(self) -> int:
+        """All scoreboards that it waits for, if only for some of their setters."""
+        return self.mask if self.partial is None else self.mask | 1 << self.partial[0]
+
 
 class Setter(NamedTuple):
     """An instruction that sets a scoreboard."""
@@ -114,10 +121,10 @@ class Barriers(Struct, frozen=True, kw_only=True):
 
 def read_barriers(view: FunctionView) -> Barriers:
     """Collect what the instructions of a function do to scoreboards. A wait mask counts whether the guard holds or not."""
-    control = view.control
+    control, code = view.control, view.instructions
     waiting = np.flatnonzero(control.wait_mask)
     setters = _find_setters(control)
-    dependency_barriers = find_dependency_barriers(view)
+    dependency_barriers = find_dependency_barriers(code.mnemonics, code.mnemonic_index, code.texts, code.guard)
     partial = [barrier.partial for barrier in dependency_barriers.values() if barrier.partial is not None]
     return Barriers(
         rows=tuple(sorted({*waiting.tolist(), *setters, *dependency_barriers})),
@@ -146,14 +153,16 @@ def _find_setters(control: ControlCodes) -> dict[int, tuple[Setter, ...]]:
     return found
 
 
-def find_dependency_barriers(view: FunctionView) -> dict[int, DependencyBarrier]:
-    """The DEPBARs of a function that wait for anything, by row."""
-    wanted = [index for index, opcode in enumerate(view.flow.opcodes) if opcode.name == _DEPENDENCY_BARRIER]
+def find_dependency_barriers(
+    mnemonics: Sequence[str], index: npt.NDArray[np.int32], texts: Sequence[str], guard: npt.NDArray[np.int16]
+) -> dict[int, DependencyBarrier]:
+    """The DEPBARs of some code that wait for anything, by row; columns as of :class:`~gpa_lsp.code.binary.model.Instructions`."""
+    wanted = [number for number, one in enumerate(mnemonics) if describe_mnemonic(one).name == _DEPENDENCY_BARRIER]
     found = {}
-    for row in np.flatnonzero(np.isin(view.instructions.mnemonic_index, wanted)).tolist():
-        mask, partial = parse_dependency_barrier(read_operands(view.instructions.texts[row]))
+    for row in np.flatnonzero(np.isin(index, wanted)).tolist():
+        mask, partial = parse_dependency_barrier(read_operands(texts[row]))
         if mask or partial is not None:
-            found[row] = DependencyBarrier(mask, partial, is_guarded=view.flow.guard_of[row] >= 0)
+            found[row] = DependencyBarrier(mask, partial, is_guarded=bool(guard[row] >= 0))
     return found
 
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from gpa_lsp.code.binary.model import ResourceKind, ResourceLists
 from gpa_lsp.code.binary.opcodes import Synchronisation
-from gpa_lsp.diagnosis.blame.barriers import SCOREBOARD_COUNT, find_dependency_barriers
+from gpa_lsp.diagnosis.blame.barriers import SCOREBOARD_COUNT, SCOREBOARDS_OF, find_dependency_barriers
 from gpa_lsp.diagnosis.blame.view import FunctionView
 from gpa_lsp.foundation.distinct import find_distinct
 
@@ -127,13 +127,13 @@ def _group_writes(view: FunctionView) -> dict[int, list[int]]:
 
 def _list_uses(view: FunctionView) -> list[tuple[int, ...]]:
     instructions = view.instructions
-    waits = [
-        tuple(number_scoreboard(bit) for bit in range(SCOREBOARD_COUNT) if mask >> bit & 1)
-        for mask in range(1 << SCOREBOARD_COUNT)
-    ]
+    waits = [tuple(map(number_scoreboard, scoreboards)) for scoreboards in SCOREBOARDS_OF]
     masks = view.control.wait_mask.tolist()
-    for row, barrier in find_dependency_barriers(view).items():
-        masks[row] |= barrier.mask if barrier.partial is None else barrier.mask | 1 << barrier.partial[0]
+    barriers = find_dependency_barriers(
+        instructions.mnemonics, instructions.mnemonic_index, instructions.texts, instructions.guard
+    )
+    for row, barrier in barriers.items():
+        masks[row] |= barrier.every
     reads = instructions.reads
     kept = reads.numbers >> 8 != ResourceKind.CONVERGENCE_BARRIER
     starts = np.concatenate([[0], np.cumsum(kept)])[reads.starts]

@@ -11,9 +11,9 @@ from gpa_lsp.diagnosis.advice.optimizers import NO_ARCHITECTURE, NO_GRID, Found,
 from gpa_lsp.diagnosis.advice.residency import (
     measure_contention,
     measure_issue_ratio,
-    measure_resident_warps,
     name_whole,
 )
+from gpa_lsp.diagnosis.analyses.occupancy.launch import measure_resident_warps
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import count, number, percent, say
 from gpa_lsp.profile.launch_configuration import LaunchConfiguration

@@ -12,10 +12,10 @@ from gpa_lsp.diagnosis.advice.residency import (
     bound_issue_rate,
     describe_block,
     measure_issue_ratio,
-    measure_resident_warps,
     measure_states,
     name_whole,
 )
+from gpa_lsp.diagnosis.analyses.occupancy.launch import measure_resident_warps
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, list_of, number, percent, say
 from gpa_lsp.gpu.arch.model import Architecture

@@ -64,6 +64,17 @@ class LaunchShape(Struct, frozen=True, kw_only=True):
         return self.cluster_blocks * self.most_clusters
 
 
+def measure_resident_warps(subject: Subject, architecture: Architecture) -> float | None:
+    """Warps of one scheduler on average while its SM was active; None when not collected."""
+    warps = subject.metric("smsp__warps_active.avg.per_cycle_active")
+    if warps is not None:
+        return warps or None
+    percent = subject.metric(ACHIEVED)
+    if not percent:
+        return None
+    return percent / 100 * architecture.occupancy.max_warps_per_sm.value / architecture.sm.sub_partitions_per_sm.value
+
+
 MOST_LAUNCHES = 200  # Launches that are compared with each other; reading the numbers of one costs time
 
 

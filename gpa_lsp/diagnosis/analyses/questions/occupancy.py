@@ -26,6 +26,7 @@ from gpa_lsp.diagnosis.analyses.occupancy.launch import (
     find_launch_occupancy,
     list_compared_launches,
     measure_gap,
+    measure_resident_warps,
     read_code_shape,
     read_launch_shape,
 )
@@ -377,7 +378,7 @@ def answer_occupancy(subject: Subject) -> Answer:
         occupancy=occupancy,
         achieved_ratio=achieved,
         gap=_measure_gap(subject, shape, occupancy, achieved),
-        worth=_judge(subject, architecture, achieved),
+        worth=_judge(subject, architecture),
     )
     tables, charts = _tabulate(standing)
     missing = []
@@ -492,15 +493,10 @@ def _describe_clusters(shape: LaunchShape, occupancy: Occupancy) -> Finding | No
     )
 
 
-def _judge(subject: Subject, architecture: Architecture, achieved: float | None) -> tuple[Finding, bool, bool]:
-    schedulers = architecture.sm.sub_partitions_per_sm.value
-    most = architecture.occupancy.max_warps_per_sm.value
-    resident = subject.metric("smsp__warps_active.avg.per_cycle_active")
-    if resident is None and achieved is not None:
-        resident = achieved * most / schedulers
-    if resident is not None:
-        resident = min(resident, most / schedulers)
-    return judge_worth(subject, resident, most / schedulers, find_limiter(subject))
+def _judge(subject: Subject, architecture: Architecture) -> tuple[Finding, bool, bool]:
+    most = architecture.occupancy.max_warps_per_sm.value / architecture.sm.sub_partitions_per_sm.value
+    resident = measure_resident_warps(subject, architecture)
+    return judge_worth(subject, None if resident is None else min(resident, most), most, find_limiter(subject))
 
 
 def _tabulate(standing: _Standing) -> tuple[tuple[Table, ...], tuple[Chart, ...]]:
