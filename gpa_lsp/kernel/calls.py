@@ -63,13 +63,14 @@ def estimate_called_samples(kernel: Kernel, samples: npt.NDArray[np.float64] | N
 
 
 def _list_calls(kernel: Kernel, starts: list[int]) -> list[_Call]:
-    sections = {function.name: index for index, function in enumerate(kernel.functions)}
+    sections = {one.name: (index, 0) for index, one in enumerate(kernel.functions) if one.graph is not None}
     calls = []
     for index, function in enumerate(kernel.functions):
         if function.graph is None:
             continue
         for site in function.graph.calls:
-            callee = _find_callee(site, index, sections, kernel)
+            procedure = site.callee_procedure
+            callee = sections.get(site.symbol or "") if procedure is None else (index, procedure)
             if callee is None:
                 continue
             block = int(function.graph.block_of_instruction[site.instruction])
@@ -78,15 +79,6 @@ def _list_calls(kernel: Kernel, starts: list[int]) -> list[_Call]:
             row = starts[index] + site.instruction
             calls.append(_Call(caller=caller, callee=callee, row=row, executions=executions))
     return calls
-
-
-def _find_callee(site: CallSite, index: int, sections: Mapping[str, int], kernel: Kernel) -> _Node | None:
-    if site.callee_procedure is not None:
-        return (index, site.callee_procedure)
-    section = sections.get(site.symbol) if site.symbol is not None else None
-    if section is None or kernel.functions[section].graph is None:
-        return None
-    return (section, 0)
 
 
 def _count_own_samples(kernel: Kernel, node: _Node, samples: npt.NDArray[np.float64]) -> float:
@@ -159,9 +151,9 @@ def find_callee(kernel: KernelRows, index: int, call: CallSite) -> tuple[str, ra
     """
     function, first = kernel.functions[index], int(kernel.first_rows[index])
     if call.callee_procedure is not None and function.graph is not None:
-        procedure = function.graph.procedures[call.callee_procedure]
-        end = min(procedure.end_offset // INSTRUCTION_BYTES, len(function.pc_offsets))
-        return procedure.name, range(first + procedure.start_offset // INSTRUCTION_BYTES, first + end)
+        rows = _rows_of_procedure(function, function.graph, call.callee_procedure)
+        name = function.graph.procedures[call.callee_procedure].name
+        return name, range(first + rows.start, first + rows.stop)
     symbol = call.symbol or ""
     names = [other.name for other in kernel.functions]
     if symbol not in names:
