@@ -174,12 +174,13 @@ def list_lines(
     sums: dict[Place, _LineSums] = {}
     for index in np.flatnonzero(by_chain.any(axis=(1, 2)) | (called_by_chain > 0)).tolist():
         chain, found = columns.chains[index], by_chain[index]
+        innermost = next(iter(chain), None)
         for frame in {(frame.file, frame.line): frame for frame in reversed(chain)}.values():
             line = sums.get((frame.file, frame.line))
             if line is None:
                 nothing = np.zeros((2, *found.shape), dtype=np.int64)
                 line = sums[frame.file, frame.line] = _LineSums(own=nothing[0], inclusive=nothing[1])
-            if frame is chain[0]:
+            if frame is innermost:
                 line.own += found
             line.inclusive += found
             line.called += float(called_by_chain[index])
