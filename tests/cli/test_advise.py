@@ -36,10 +36,11 @@ def saved(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_advice_that_was_found_before_is_worded_without_an_optimizer(saved: str) -> None:
+def test_advice_that_was_found_before_is_worded_without_optimizers_and_models(saved: str) -> None:
+    heavy = ("gpa_lsp.diagnosis.advice.optimizers", "gpa_lsp.execution.simulator.machine", "gpa_lsp.execution.volumes")
     script = (
         "import sys; from gpa_lsp.cli.main import main; main(sys.argv[1:]); "
-        "print([name for name in sys.modules if name.startswith('gpa_lsp.diagnosis.advice.optimizers')], file=sys.stderr)"
+        f"print([name for name in sys.modules if name.startswith({heavy})], file=sys.stderr)"
     )
     for flags in ([], ["--details"], ["--format", "markdown"], ["--format", "sarif"]):
         done = subprocess.run(

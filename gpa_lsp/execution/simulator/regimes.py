@@ -9,6 +9,7 @@ where the model is known to leave out what decides, there is no time (:func:`fin
 """
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +17,10 @@ from msgspec import Struct
 
 from gpa_lsp.code.binary.opcodes import Access, describe_mnemonic
 from gpa_lsp.code.binary.sass import read_mnemonic
-from gpa_lsp.execution.simulator.machine import Traffic
 from gpa_lsp.foundation.numbers import format_duration_ns
+
+if TYPE_CHECKING:
+    from gpa_lsp.execution.simulator.machine import Traffic  # brings the whole model
 
 
 class Regime(Struct, frozen=True, kw_only=True):
@@ -106,7 +109,7 @@ def is_time_known(texts: Sequence[str], executed: npt.NDArray[np.int64] | npt.ND
     return not atomics or float(weights[atomics].sum()) < _MOST_ATOMICS_RATIO * float(weights.sum())
 
 
-def find_unchecked(traffic: Traffic) -> str:
+def find_unchecked(traffic: "Traffic") -> str:
     """Why the times of launches such as this one were not checked; empty where they were."""
     if traffic.stored_bytes and traffic.read_bytes < _LEAST_READ_RATIO * traffic.stored_bytes:
         return "it stores and reads next to nothing"
