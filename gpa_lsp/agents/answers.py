@@ -26,7 +26,7 @@ from gpa_lsp.document.prediction_view import build_prediction
 from gpa_lsp.document.sampling_words import describe_time, label_samples
 from gpa_lsp.document.terminal import write_plain
 from gpa_lsp.execution.compiler.model import CompiledUnit
-from gpa_lsp.execution.prediction.predict import predict_source
+from gpa_lsp.execution.prediction.predict import predict_code
 from gpa_lsp.foundation.errors import InputError, ProblemSeverity
 from gpa_lsp.foundation.locations import SourceLine, is_path_end, write_place
 from gpa_lsp.foundation.numbers import format_count, format_count_of, format_duration_ns, format_percent
@@ -220,7 +220,7 @@ class Answers:
         Args:
             kernel: name; None for all.
         """
-        prediction = predict_source(self._shelf.find_file(source), kernel=kernel)
+        prediction = predict_code(self._shelf.find_file(source), kernel=kernel)
         lost = [replace(one, path=None) for one in prediction.problems if one.severity is ProblemSeverity.ERROR]
         lines = _list_lines(build_prediction(prediction, self._shelf.folder))
         if not prediction.kernels:

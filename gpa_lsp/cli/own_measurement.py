@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, judge_problems
 from gpa_lsp.cli.options import Renamed, declare, parse_count, parse_whole
 from gpa_lsp.cli.outputs import write_file
-from gpa_lsp.cli.predictions import InputKind, find_kind
-from gpa_lsp.cli.static_check import SUFFIXES
 from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.execution.prediction.input_kinds import SUFFIXES
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.numbers import format_count_of, format_dim3, format_timed_ns
 
@@ -259,16 +258,13 @@ def _describe_samples(samples: tuple[int, ...], number: int) -> str:
 def _time(arguments: argparse.Namespace) -> "LaunchTimings":
     from gpa_lsp.execution.local_gpu.timing import TimingSettings
     from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
-    from gpa_lsp.execution.prediction.launch_timing import TimingWork, time_build, time_report, time_source
+    from gpa_lsp.execution.prediction.launch_timing import TimingWork, time_launches
 
     settings = TimingSettings(repetitions=max(1, arguments.repetitions), is_cold=arguments.cache_control != "none")
     choice, work = LaunchChoice(path=arguments.launches), TimingWork(settings=settings)
     kernel = arguments.kernel or None
-    if arguments.replay is not None:
-        return time_report(arguments.replay, choice, kernel=kernel, work=work)
-    code = arguments.of or find_code(arguments.launches)
-    time = time_build if find_kind(code) is InputKind.BUILD else time_source
-    return time(code, choice, kernel=kernel, work=work)
+    code = arguments.replay or arguments.of or find_code(arguments.launches)
+    return time_launches(code, choice, kernel=kernel, work=work)
 
 
 def find_code(described: Path) -> Path:

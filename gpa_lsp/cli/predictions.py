@@ -2,21 +2,21 @@
 
 import argparse
 from collections.abc import Iterable
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, judge_problems
 from gpa_lsp.cli.options import add_source_arguments, declare, parse_blocks, parse_number
 from gpa_lsp.cli.progress import ProgressBar
-from gpa_lsp.cli.static_check import SUFFIXES
 from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.execution.prediction.input_kinds import SUFFIXES, InputKind, find_kind
 from gpa_lsp.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from gpa_lsp.execution.emulator.model import TraceSink
+    from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
     from gpa_lsp.execution.prediction.model import PredictionSettings, SourcePrediction
     from gpa_lsp.execution.prediction.simulation import Simulation, SimulationSettings
 
@@ -90,29 +90,21 @@ def predict(
     kind = find_kind(arguments.source)
     if kind is InputKind.REPORT:
         refuse_for_report(arguments)
-    from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
-    from gpa_lsp.execution.prediction.predict import predict_build, predict_source
-    from gpa_lsp.execution.prediction.predict_report import predict_report
+    from gpa_lsp.execution.prediction.predict import predict_code
 
-    launches = LaunchChoice(
-        path=arguments.launches,
-        text=assumed,
-        number=arguments.launch,
-        profile_path=arguments.profile,
-        is_single=is_single,
-    )
+    launches = _choose_launches(arguments, assumed, is_single=is_single)
     with ProgressBar(terminal) as progress:
-        common: dict[str, Any] = {
-            "kernel": arguments.kernel,
-            "launches": launches,
-            "settings": settings,
-            "sinks": sinks,
-            "progress": progress,
-        }
-        if kind is InputKind.REPORT:
-            return predict_report(arguments.source, **common)
-        run = predict_build if kind is InputKind.BUILD else predict_source
-        prediction = run(arguments.source, compute_capability=arguments.arch, **common)
+        prediction = predict_code(
+            arguments.source,
+            kernel=arguments.kernel,
+            launches=launches,
+            compute_capability=arguments.arch,
+            settings=settings,
+            sinks=sinks,
+            progress=progress,
+        )
+    if kind is InputKind.REPORT:
+        return prediction
     has_code = prediction.statics.unit.ptx is not None
     if (
         has_code
@@ -123,9 +115,13 @@ def predict(
         raise InputError(message, path=arguments.source, remedy="leave out --kernel to see all of them")
     if prediction.undescribed and not (prediction.kernels or prediction.problems):
         from gpa_lsp.execution.launches.read_launches import explain_undescribed
-        from gpa_lsp.kernel.names import shorten_name
+        from gpa_lsp.kernel.names import demangle, shorten_name
 
-        names = () if prediction.launches_path is None else tuple(map(shorten_name, prediction.undescribed))
+        names = (
+            ()
+            if prediction.launches_path is None
+            else tuple(shorten_name(demangle(one)) for one in prediction.undescribed)
+        )
         raise explain_undescribed(arguments.source, names, prediction.launches_path)
     return prediction
 
@@ -188,61 +184,35 @@ def refuse_for_report(arguments: argparse.Namespace) -> None:
             raise InputError(f"is a report: {what}", path=arguments.source, remedy=f"leave out --{name}")
 
 
-class InputKind(Enum):
-    """What the first argument is."""
-
-    SOURCE = "source"
-    BUILD = "build"  # A program, library, object, fat binary or cubin, or a file of PTX
-    REPORT = "report"  # A profile: the code that was measured, with the launches
-    TRACE = "trace"  # A folder that ``gpa-lsp predict trace`` wrote
-
-
 def simulate(
     arguments: argparse.Namespace, settings: "SimulationSettings", progress: ProgressBar, assumed: str | None = None
 ) -> "Simulation":
     """Simulate the launches of what a command line names: of a report, with its code, GPU and clocks; *assumed* as for :func:`predict`."""
-    from gpa_lsp.execution.prediction.simulation import simulate_build, simulate_report, simulate_source
+    from gpa_lsp.execution.prediction.simulation import simulate_code
 
-    common: dict[str, Any] = {
-        "kernel": arguments.kernel,
-        "launches": arguments.launches,
-        "settings": settings,
-        "progress": progress,
-    }
-    kind = find_kind(arguments.source)
-    if kind is InputKind.REPORT:
-        if arguments.arch is not None:
-            remedy = "leave out --arch, or name another GPU with --machine"
-            raise InputError("the code of a report is what it is", path=arguments.source, remedy=remedy)
-        return simulate_report(arguments.source, **common)
-    if kind is InputKind.BUILD:
-        return simulate_build(arguments.source, compute_capability=arguments.arch, **common)
-    return simulate_source(arguments.source, compute_capability=arguments.arch, launches_text=assumed, **common)
+    if find_kind(arguments.source) is InputKind.REPORT and arguments.arch is not None:
+        remedy = "leave out --arch, or name another GPU with --machine"
+        raise InputError("the code of a report is what it is", path=arguments.source, remedy=remedy)
+    return simulate_code(
+        arguments.source,
+        kernel=arguments.kernel,
+        launches=_choose_launches(arguments, assumed),
+        compute_capability=arguments.arch,
+        settings=settings,
+        progress=progress,
+    )
 
 
-def find_kind(path: Path) -> InputKind:
-    """What a path is.
+def _choose_launches(arguments: argparse.Namespace, assumed: str | None, *, is_single: bool = False) -> "LaunchChoice":
+    from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
 
-    Raises:
-        InputError: there is nothing, or something that is none of them.
-    """
-    if path.suffix.lower() in SUFFIXES:
-        return InputKind.SOURCE
-    if path.is_dir():
-        return InputKind.TRACE
-    if not path.is_file():
-        raise InputError("there is no such file", path=path, remedy=f"give a source ({', '.join(SUFFIXES)})")
-    from gpa_lsp.code.binary.containers import recognise_container
-    from gpa_lsp.execution.compiler.ptx_files import is_ptx_file
-    from gpa_lsp.profile.read import list_suffixes
-
-    if path.name.lower().endswith(list_suffixes()):
-        return InputKind.REPORT
-    if recognise_container(path) is None and not is_ptx_file(path):
-        message = "is neither a CUDA C++ source, nor compiled device code, nor a report"
-        remedy = f"give a file that ends in {', '.join(SUFFIXES)}, an object, library, program, fat binary or cubin, a file of PTX, or a report"
-        raise InputError(message, path=path, remedy=remedy)
-    return InputKind.BUILD
+    return LaunchChoice(
+        path=arguments.launches,
+        text=assumed,
+        number=getattr(arguments, "launch", None),
+        profile_path=getattr(arguments, "profile", None),
+        is_single=is_single,
+    )
 
 
 def check_is_source(path: Path) -> None:

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, judge_problems, name_places
 from gpa_lsp.cli.outputs import write_answer
 from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.execution.prediction.input_kinds import SUFFIXES
 from gpa_lsp.foundation.errors import GpaError, InputError, ProblemSeverity
 
 if TYPE_CHECKING:
     from gpa_lsp.diagnosis.advice.static_model import StaticFinding
     from gpa_lsp.execution.prediction.static_source import SourceStatics
-
-SUFFIXES = (".cu", ".cuh")  # Of sources; of two with one name the first is meant
 
 
 def are_sources(paths: Sequence[Path]) -> bool:

@@ -11,6 +11,7 @@ from gpa_lsp.execution.programs.model import ProgramRun
 from gpa_lsp.execution.traces.line_facts import AccessLineFact
 from gpa_lsp.execution.volumes.model import VolumePrediction
 from gpa_lsp.foundation.json_records import make_record, pick
+from gpa_lsp.kernel.names import demangle
 
 if TYPE_CHECKING:
     from gpa_lsp.execution.prediction.exploration.explore import Exploration
@@ -35,7 +36,7 @@ def make_prediction(prediction: SourcePrediction) -> dict[str, Any]:
         "messages": make_record(unit.messages),
         "kernels": [make_kernel_prediction(kernel) for kernel in prediction.kernels],
         "comparisons": [pick(one, "name=kernel mangled_name launches answer") for one in prediction.comparisons],
-        "undescribed": list(prediction.undescribed),
+        "undescribed": [demangle(name) for name in prediction.undescribed],
         "problems": make_record(prediction.problems),
     }
 

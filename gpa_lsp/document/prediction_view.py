@@ -29,7 +29,7 @@ from gpa_lsp.foundation.numbers import (
 )
 from gpa_lsp.foundation.ownership import find_frame_in
 from gpa_lsp.kernel.line_waits import HIDDEN_RATIO
-from gpa_lsp.kernel.names import shorten_name
+from gpa_lsp.kernel.names import demangle, shorten_name
 from gpa_lsp.report.line_map import split_lines
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 MOST_LINES = 12  # Of the table of accesses where the reader set no limit
 _MOST_SOURCE_LINES = 20_000
 _FAULTS = "faults"
-_VERDICTS = (_FAULTS, "volumes", "measured_volumes")  # Answers whose summary stands on a short screen
+_VERDICTS = (_FAULTS, "measured", "volumes", "measured_volumes")  # Answers whose summary stands on a short screen
 _MUCH_RATIO = 0.5  # Of sectors or wavefronts beyond the fewest: such a line is marked
 
 
@@ -78,7 +78,7 @@ def describe_origin(prediction: SourcePrediction) -> str:
 
 def explain_missing(prediction: SourcePrediction, folder: Path | None) -> list[Paragraph]:
     """The kernels without a described launch, and what to do about it."""
-    names = [shorten_name(name) for name in prediction.undescribed]
+    names = [shorten_name(demangle(name)) for name in prediction.undescribed]
     if not names:
         return []
     missing = explain_undescribed(prediction.path, names, prediction.launches_path, folder=folder)

@@ -10,7 +10,7 @@ from gpa_lsp.document.prediction_view import build_prediction, build_prediction_
 from gpa_lsp.document.static_view import describe_static
 from gpa_lsp.document.terminal import write_plain
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
-from gpa_lsp.execution.prediction.predict import predict_source
+from gpa_lsp.execution.prediction.predict import predict_code
 from gpa_lsp.execution.prediction.static_source import SourceStatics, examine_source
 from gpa_lsp.foundation.prose import say
 from gpa_lsp.kernel.names import demangle, shorten_name
@@ -42,7 +42,7 @@ def _examine(path: Path, text: CellText) -> Shown:
 
 
 def _predict(path: Path, text: CellText, launches: Path) -> Shown:
-    prediction = predict_source(path, launches=LaunchChoice(path=launches))
+    prediction = predict_code(path, launches=LaunchChoice(path=launches))
     problems = tuple(str(problem) for problem in prediction.problems)
     lead = "emulated and predicted from the described launches: nothing was measured"
     return Shown(

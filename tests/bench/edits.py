@@ -17,7 +17,8 @@ import tomli
 
 from gpa_lsp import api
 from gpa_lsp.diagnosis.advice.model import DEBUG_BUILD, Advice, Standing
-from gpa_lsp.execution.prediction.simulation import Simulation, SimulationSettings, simulate_build, simulate_source
+from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
+from gpa_lsp.execution.prediction.simulation import Simulation, SimulationSettings, simulate_code
 from gpa_lsp.execution.simulator.profile_document import make_document
 from gpa_lsp.foundation.errors import GpaError
 from gpa_lsp.gpu.device.products import find_product
@@ -156,7 +157,7 @@ def simulate_version(family: Family, index: int, size: dict[str, int], machine: 
 def _simulate(source: Path, launches: Path, machine: str, *, is_debug: bool) -> Simulation:
     settings = SimulationSettings(machine=machine, executions=_EXECUTIONS * (_DEBUG_INSTRUCTIONS if is_debug else 1))
     if not is_debug:
-        return simulate_source(source, launches=launches, settings=settings)
+        return simulate_code(source, launches=LaunchChoice(path=launches), settings=settings)
     nvcc = shutil.which("nvcc")
     if nvcc is None:
         raise GpaError("it is not compiled with -G: there is no nvcc")
@@ -165,7 +166,7 @@ def _simulate(source: Path, launches: Path, machine: str, *, is_debug: bool) -> 
     command = [nvcc, "-G", f"-arch=sm_{major}{minor}", "-fatbin", "-o", str(built), str(source)]
     if subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode:
         raise GpaError("it cannot be compiled with -G")
-    return simulate_build(built, launches=launches, settings=settings)
+    return simulate_code(built, launches=LaunchChoice(path=launches), settings=settings)
 
 
 def simulate_edits(family: Family, size: dict[str, int], machine: str, folder: Path) -> Iterator[Edit | str]:

@@ -22,7 +22,7 @@ from gpa_lsp.execution.emulator.model import Budget, Sampling, SamplingKind, Tra
 from gpa_lsp.execution.launches.read_launches import read_launches
 from gpa_lsp.execution.prediction.exploration.subjects import prepare_exploration
 from gpa_lsp.execution.prediction.model import DEFAULT_PREDICTION, EDITOR_PREDICTION
-from gpa_lsp.execution.prediction.predict import predict_source
+from gpa_lsp.execution.prediction.predict import predict_code
 from gpa_lsp.execution.prediction.static_source import choose_product, choose_volume_device
 from gpa_lsp.execution.volumes.from_trace import find_launch_shape, list_probe_blocks, recover_expressions
 from gpa_lsp.execution.volumes.predict import predict_volumes
@@ -117,7 +117,7 @@ def print_whole(source: Path, kernel: str, times: int) -> None:
     """With all that an editor asks for: static checks, a wave emulated and every analysis."""
 
     def predict() -> object:
-        return predict_source(source, kernel=kernel, settings=EDITOR_PREDICTION, compile_settings=KEPT)
+        return predict_code(source, kernel=kernel, settings=EDITOR_PREDICTION, compile_settings=KEPT)
 
     print(f"{kernel:10} {'whole, as in an editor':24} {1e3 * time_work(predict, min(times, 3))[1]:9.2f} ms")
 
@@ -134,7 +134,7 @@ def measure_peak(source: Path, memory_bytes: int) -> None:
     before_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
     budget = Budget(seconds=20.0, memory_bytes=memory_bytes, trace_bytes=memory_bytes // 4)
     try:
-        found = predict_source(
+        found = predict_code(
             source, kernel="stream", settings=replace(DEFAULT_PREDICTION, budget=budget), compile_settings=KEPT
         )
         words = f"{found.kernels[0].execution.executed_blocks:,} blocks" if found.kernels else "refused"

@@ -22,6 +22,7 @@ from unittest.mock import patch
 from msgspec.structs import fields
 
 from gpa_lsp.execution.prediction import simulation
+from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
 from gpa_lsp.execution.simulator.machine import SmModel
 from gpa_lsp.execution.simulator.reasons import REASONS
 from gpa_lsp.execution.simulator.simulate import SimulatedLaunch, simulate_kernel
@@ -96,7 +97,7 @@ def read_measured(folder: Path, wanted: str, most_seconds: float) -> list[Measur
         (report,) = list(folder.glob(f"*/{truth['report']}"))[:1]
         given: list[tuple[Any, Any]] = []
         with patch.object(simulation, "simulate_kernel", partial(_keep, given)):
-            simulation.simulate_report(report, kernel=truth["kernel"], launches=path)
+            simulation.simulate_code(report, kernel=truth["kernel"], launches=LaunchChoice(path=path))
         if not given:
             print(f"{name[:60]:60} is not simulated")
             continue

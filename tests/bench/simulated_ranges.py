@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
-from gpa_lsp.execution.prediction.simulation import simulate_report
+from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
+from gpa_lsp.execution.prediction.simulation import simulate_code
 from gpa_lsp.execution.simulator.profile_document import DocumentLaunch
 from gpa_lsp.execution.simulator.regimes import REGIMES, is_time_known
 from gpa_lsp.foundation.errors import GpaError
@@ -29,7 +30,7 @@ def simulate_described(corpus: Path) -> Iterator[tuple[str, DocumentLaunch, floa
     """Repository, simulation and measured time in ns of launches that are described."""
     for path in sorted((corpus / "simulation").glob("*.launch.toml")):
         truth = json.loads(path.with_name(path.name.replace(".launch.toml", ".json")).read_text(encoding="utf-8"))
-        found = simulate_report(next(corpus.glob(f"*/{truth['report']}")), launches=path)
+        found = simulate_code(next(corpus.glob(f"*/{truth['report']}")), launches=LaunchChoice(path=path))
         for one in found.launches:
             yield truth["id"].partition(".")[0], one, one.simulated.duration_ns * truth["cycles"] / one.simulated.cycles
 
@@ -55,7 +56,9 @@ def simulate_pairs(corpus: Path) -> Iterator[tuple[str, DocumentLaunch, float]]:
                 described = Path(made) / "pair.launch.toml"
                 described.write_text(describe_launch(launch, arguments), encoding="utf-8")
                 try:
-                    found = simulate_report(corpus / report, kernel=launch.mangled_name, launches=described)
+                    found = simulate_code(
+                        corpus / report, kernel=launch.mangled_name, launches=LaunchChoice(path=described)
+                    )
                 except GpaError:
                     continue
             yield from ((repository, one, measured) for one in found.launches)

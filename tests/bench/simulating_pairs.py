@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpa_lsp.execution.prediction.simulation import simulate_report
+from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
+from gpa_lsp.execution.prediction.simulation import simulate_code
 from gpa_lsp.foundation.errors import GpaError
 from gpa_lsp.kernel.names import demangle
 from gpa_lsp.profile.model import Launch
@@ -89,7 +90,7 @@ def simulate_measured(report: Path, name: str) -> Side | str:
         described = Path(folder) / "pair.launch.toml"
         described.write_text(describe_launch(launch, arguments), encoding="utf-8")
         try:
-            found = simulate_report(report, kernel=launch.mangled_name, launches=described)
+            found = simulate_code(report, kernel=launch.mangled_name, launches=LaunchChoice(path=described))
         except GpaError as error:
             return str(error)
     if not found.launches:

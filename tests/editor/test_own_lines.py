@@ -12,7 +12,7 @@ from gpa_lsp.execution.compiler.compile import compile_source
 from gpa_lsp.execution.compiler.model import CompilerChoice, CompileSettings
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
 from gpa_lsp.execution.prediction.model import EDITOR_PREDICTION, SourcePrediction
-from gpa_lsp.execution.prediction.predict import predict_source
+from gpa_lsp.execution.prediction.predict import predict_code
 from gpa_lsp.foundation.ownership import find_library_frame
 from tests.compiler.installed import require_nvcc
 
@@ -52,7 +52,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def prediction(source: Path) -> SourcePrediction:
-    return predict_source(
+    return predict_code(
         source, launches=LaunchChoice(path=source.with_suffix(".launch.toml")), settings=EDITOR_PREDICTION,
         compile_settings=NVCC, compute_capability=(8, 0),
     )  # fmt: skip

@@ -8,7 +8,8 @@ from statistics import mean
 import pytest
 
 from gpa_lsp.execution.hybrid.operations import EVERY_TERM
-from gpa_lsp.execution.prediction.simulation import SimulationSettings, simulate_report
+from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
+from gpa_lsp.execution.prediction.simulation import SimulationSettings, simulate_code
 
 _FOLDER = os.environ.get("GPA_LSP_CORPUS")
 _MEASURED = sorted((Path(_FOLDER) / "simulation").glob("*.launch.toml")) if _FOLDER else []
@@ -28,7 +29,7 @@ def test_estimates_are_as_near_as_the_paper_says_its_own_are() -> None:
     for path in _MEASURED:
         truth = json.loads(path.with_name(path.name.replace(".launch.toml", ".json")).read_text(encoding="utf-8"))
         (report,) = list(Path(_FOLDER).glob(f"*/{truth['report']}"))[:1]
-        found = simulate_report(report, launches=path, settings=SimulationSettings(terms=EVERY_TERM))
+        found = simulate_code(report, launches=LaunchChoice(path=path), settings=SimulationSettings(terms=EVERY_TERM))
         errors += [abs(one.estimate.cycles - truth["cycles"]) / truth["cycles"] for one in found.estimates]
         if not found.estimates:
             assert any(reason in str(problem) for reason in _REASONS for problem in found.problems), found.problems

@@ -137,11 +137,11 @@ def test_nothing_is_simulated_without_trust(client: RawClient, source: Path) -> 
 
 def measure(source: Path) -> None:
     """A profile of the described launch, beside its source; its samples are a simulation's, which it does not say."""
-    from gpa_lsp.execution.prediction.simulation import simulate_source
+    from gpa_lsp.execution.prediction.simulation import simulate_code
     from gpa_lsp.execution.simulator.profile_document import make_document
 
     describe(source)
-    measured = make_document(simulate_source(source).launches, ())
+    measured = make_document(simulate_code(source).launches, ())
     for launch in measured["launches"]:
         del launch["sampling"]["is_simulated"]
     (source.parent / "run.gpa-profile.json").write_text(json.dumps(measured))

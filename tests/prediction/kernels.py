@@ -6,7 +6,7 @@ from tempfile import mkdtemp
 
 from gpa_lsp.execution.compiler.model import CompilerChoice, CompileSettings
 from gpa_lsp.execution.prediction.model import KernelPrediction, SourcePrediction
-from gpa_lsp.execution.prediction.predict import predict_source
+from gpa_lsp.execution.prediction.predict import predict_code
 
 NVRTC = CompileSettings(choice=CompilerChoice.NVRTC)
 
@@ -112,7 +112,7 @@ def find_project() -> Path:
 @cache
 def predict(kernel: str) -> SourcePrediction:
     """The launches of one kernel, predicted with the default settings."""
-    return predict_source(find_project(), kernel=kernel, compile_settings=NVRTC)
+    return predict_code(find_project(), kernel=kernel, compile_settings=NVRTC)
 
 
 def predict_one(kernel: str) -> KernelPrediction:

@@ -11,7 +11,7 @@ from gpa_lsp.execution.prediction.exploration import evaluators
 from gpa_lsp.execution.prediction.exploration.explore import evaluate_each
 from gpa_lsp.execution.prediction.exploration.model import Configuration
 from gpa_lsp.execution.prediction.model import KernelPrediction, PredictionSettings
-from gpa_lsp.execution.prediction.predict import predict_source
+from gpa_lsp.execution.prediction.predict import predict_code
 from gpa_lsp.execution.traces import analyse
 from gpa_lsp.execution.traces.paper_answer import PaperCollector
 
@@ -40,7 +40,7 @@ def test_the_other_launches_are_predicted(tmp_path, monkeypatch, caplog):
         return real(subject, settings, sinks=sinks)
 
     monkeypatch.setattr(predict, "predict_launch", break_first)
-    found = predict_source(tmp_path / "k.cu")
+    found = predict_code(tmp_path / "k.cu")
     assert [kernel.name for kernel in found.kernels] == ["two"]
     (problem,) = found.problems
     assert problem.kernel == "one"
@@ -90,7 +90,7 @@ def write(folder: Path, source: str, launches: str) -> Path:
 
 
 def test_kernels_that_touch_no_global_memory_are_predicted(tmp_path: Path) -> None:
-    found = predict_source(write(tmp_path, NOTHING_GLOBAL, NOTHING_LAUNCHES))
+    found = predict_code(write(tmp_path, NOTHING_GLOBAL, NOTHING_LAUNCHES))
     assert [kernel.short_name for kernel in found.kernels] == ["empty", "shared_only", "guarded_off"]
     assert not found.problems and not any(kernel.problems for kernel in found.kernels)
     for kernel in found.kernels:
@@ -108,7 +108,7 @@ def break_down(*_: Any, **__: Any) -> None:
 
 def predict_broken(folder: Path) -> tuple[KernelPrediction, set[str], list[str]]:
     """The one launch, its answers and what failed."""
-    found = predict_source(write(folder, SOURCE, LAUNCH.format(name="one")), settings=PredictionSettings(is_paper=True))
+    found = predict_code(write(folder, SOURCE, LAUNCH.format(name="one")), settings=PredictionSettings(is_paper=True))
     (kernel,) = found.kernels
     assert not found.problems
     return kernel, {answer.analysis for answer in kernel.answers}, [str(problem) for problem in kernel.problems]
@@ -151,7 +151,7 @@ def test_a_configuration_that_shows_a_bug_says_so(monkeypatch: pytest.MonkeyPatc
 
 def test_a_grid_with_more_blocks_than_have_numbers_is_predicted(tmp_path: Path) -> None:
     shape = "grid = [2147483647, 65535, 65535]"
-    found = predict_source(write(tmp_path, SOURCE, LAUNCH.format(name="one").replace("grid = 1", shape)))
+    found = predict_code(write(tmp_path, SOURCE, LAUNCH.format(name="one").replace("grid = 1", shape)))
     (kernel,) = found.kernels
     assert (found.problems, kernel.problems, kernel.faults) == ((), (), ())
     assert kernel.execution.grid_blocks == 2147483647 * 65535**2 and kernel.volumes is not None

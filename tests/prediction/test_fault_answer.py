@@ -9,7 +9,7 @@ from gpa_lsp.document.prediction_view import describe_execution
 from gpa_lsp.execution.emulator.model import Budget, Fault, FaultKind
 from gpa_lsp.execution.prediction.fault_answer import answer_faults, explain_unchecked_races
 from gpa_lsp.execution.prediction.model import DEFAULT_PREDICTION
-from gpa_lsp.execution.prediction.predict import predict_source
+from gpa_lsp.execution.prediction.predict import predict_code
 from gpa_lsp.execution.prediction.predict_launch import merge_faults
 from gpa_lsp.foundation.locations import Frame
 from gpa_lsp.foundation.prose import say
@@ -63,7 +63,7 @@ def test_where_the_emulator_ended_is_no_fault():
 def test_predictions_without_the_check_say_so():
     pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
     settings = replace(DEFAULT_PREDICTION, checks_races=False)
-    found = predict_source(find_project(), kernel="saxpy", settings=settings, compile_settings=NVRTC)
+    found = predict_code(find_project(), kernel="saxpy", settings=settings, compile_settings=NVRTC)
     answer = found.kernels[0].find("faults")
     assert answer is not None
     assert answer.summary.endswith(OFF)
@@ -72,7 +72,7 @@ def test_predictions_without_the_check_say_so():
 def test_a_kernel_that_waits_for_ever_is_not_advised_to_load_the_flag_once():
     pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
     settings = replace(DEFAULT_PREDICTION, budget=Budget(seconds=1.0))
-    (kernel,) = predict_source(find_project(), kernel="endless", settings=settings, compile_settings=NVRTC).kernels
+    (kernel,) = predict_code(find_project(), kernel="endless", settings=settings, compile_settings=NVRTC).kernels
     values, bypassing = kernel.find("traced_values"), kernel.find("traced_bypassing")
     assert values is not None and bypassing is not None
     assert values.findings == ()
@@ -105,10 +105,10 @@ def test_faults_of_one_line_are_one_fault():
 def test_what_unfinished_blocks_did_not_do_is_not_denied():
     pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
     settings = replace(DEFAULT_PREDICTION, budget=Budget(seconds=0.5))
-    (kernel,) = predict_source(find_project(), kernel="endless", settings=settings, compile_settings=NVRTC).kernels
+    (kernel,) = predict_code(find_project(), kernel="endless", settings=settings, compile_settings=NVRTC).kernels
     assert {fact.line for fact in kernel.accesses} == {17}
     banks = kernel.find("traced_banks")
     assert banks is not None and "in what was traced of them; they did not run to their end" in banks.summary
     assert "0 of 1 block, and no further" in describe_execution(kernel.execution)
-    whole = predict_source(find_project(), kernel="beyond", compile_settings=NVRTC).kernels[0].find("traced_banks")
+    whole = predict_code(find_project(), kernel="beyond", compile_settings=NVRTC).kernels[0].find("traced_banks")
     assert whole is not None and whole.summary == "The traced blocks do not access shared memory."

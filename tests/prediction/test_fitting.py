@@ -12,7 +12,7 @@ from gpa_lsp.execution.launches.read_launches import read_launches
 from gpa_lsp.execution.prediction.fault_answer import answer_faults, grow_guessed, part_guessed
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
 from gpa_lsp.execution.prediction.model import KernelPrediction, PredictionSettings
-from gpa_lsp.execution.prediction.predict import predict_source
+from gpa_lsp.execution.prediction.predict import predict_code
 from gpa_lsp.execution.prediction.templates import write_templates
 from tests.prediction.kernels import NVRTC
 
@@ -85,7 +85,7 @@ def describe(folder: Path, text: str) -> str:
 @pytest.mark.parametrize("text", [PITCHED, TILED, GUARDED, INDIRECT, DYNAMIC, TABLES])
 def test_what_is_described_has_volumes_and_no_fault(text: str, tmp_path: Path) -> None:
     choice = LaunchChoice(path=tmp_path / "kernels.launch.toml", text=describe(tmp_path, text))
-    found = predict_source(tmp_path / "kernels.cu", launches=choice, settings=SETTINGS, compile_settings=NVRTC)
+    found = predict_code(tmp_path / "kernels.cu", launches=choice, settings=SETTINGS, compile_settings=NVRTC)
     (kernel,) = found.kernels
     assert kernel.faults == () and kernel.volumes is not None
 
@@ -133,7 +133,7 @@ def test_pointers_in_arrays_lead_to_memory_of_their_own(tmp_path: Path) -> None:
     assert of_b.count * 4 == 47 * b.step + 3000 * 4, "up to the last element of the last row"
     assert {"a", "b", "a_i", "b_i"} <= set(launch.guesses)
     choice = LaunchChoice(path=tmp_path / "k.launch.toml", text=text)
-    found = predict_source(tmp_path / "kernels.cu", launches=choice, settings=SETTINGS, compile_settings=NVRTC)
+    found = predict_code(tmp_path / "kernels.cu", launches=choice, settings=SETTINGS, compile_settings=NVRTC)
     (kernel,) = found.kernels
     assert kernel.faults == ()
     (guessed,) = kernel.problems
@@ -173,7 +173,7 @@ arguments = [
 def predict_beyond(folder: Path, count: str) -> KernelPrediction:
     (folder / "kernels.cu").write_text(PITCHED)
     choice = LaunchChoice(path=folder / "kernels.launch.toml", text=BEYOND.replace("COUNT", count))
-    found = predict_source(folder / "kernels.cu", launches=choice, settings=SETTINGS, compile_settings=NVRTC)
+    found = predict_code(folder / "kernels.cu", launches=choice, settings=SETTINGS, compile_settings=NVRTC)
     assert found.problems == ()
     return found.kernels[0]
 

@@ -10,7 +10,7 @@ from gpa_lsp.diagnosis.analyses.answers import Answer
 from gpa_lsp.execution.emulator.model import Budget, FaultKind
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
 from gpa_lsp.execution.prediction.model import DEFAULT_PREDICTION
-from gpa_lsp.execution.prediction.predict import predict_source
+from gpa_lsp.execution.prediction.predict import predict_code
 from gpa_lsp.execution.prediction.static_source import find_known_blocks
 from gpa_lsp.execution.prediction.templates import write_templates
 from gpa_lsp.foundation.errors import InputError, ProblemSeverity
@@ -70,7 +70,7 @@ def test_launches_of_one_kernel_are_compared():
 
 def test_an_endless_kernel_ends_with_its_budget_and_says_where():
     settings = replace(DEFAULT_PREDICTION, budget=Budget(seconds=1.0))
-    (kernel,) = predict_source(find_project(), kernel="endless", settings=settings, compile_settings=NVRTC).kernels
+    (kernel,) = predict_code(find_project(), kernel="endless", settings=settings, compile_settings=NVRTC).kernels
     # So little time may cut the trace as well.
     (fault,) = (one for one in kernel.faults if one.kind is not FaultKind.TRACE_BUDGET)
     assert (fault.kind, fault.is_fatal) == (FaultKind.TIME_BUDGET, True)
@@ -94,7 +94,7 @@ def test_an_access_out_of_bounds_is_found_at_its_line():
 
 def test_arrays_that_do_not_fit_are_a_problem_and_others_go_on():
     settings = replace(DEFAULT_PREDICTION, budget=Budget(memory_bytes=31 << 10))
-    found = predict_source(find_project(), kernel="saxpy", settings=settings, compile_settings=NVRTC)
+    found = predict_code(find_project(), kernel="saxpy", settings=settings, compile_settings=NVRTC)
     assert [kernel.launch.title for kernel in found.kernels] == ["ragged"]
     (problem,) = found.problems
     assert problem.severity is ProblemSeverity.ERROR and problem.place == "line 1"
@@ -103,16 +103,16 @@ def test_arrays_that_do_not_fit_are_a_problem_and_others_go_on():
 
 def test_blocks_that_are_asked_for_are_the_ones():
     settings = replace(DEFAULT_PREDICTION, blocks=(1, 3, 99))
-    (kernel, _) = predict_source(find_project(), kernel="saxpy", settings=settings, compile_settings=NVRTC).kernels
+    (kernel, _) = predict_code(find_project(), kernel="saxpy", settings=settings, compile_settings=NVRTC).kernels
     assert (kernel.execution.executed_blocks, kernel.execution.why) == (2, "the requested blocks")
     outside = replace(DEFAULT_PREDICTION, blocks=(99,))
-    found = predict_source(find_project(), kernel="transpose", settings=outside, compile_settings=NVRTC)
+    found = predict_code(find_project(), kernel="transpose", settings=outside, compile_settings=NVRTC)
     assert (found.kernels, found.problems[0].message) == ((), "there is no block 99 in a grid of 16")
 
 
 def test_a_gpu_the_compiler_no_longer_knows_gets_code_of_the_nearest():
     settings = replace(DEFAULT_PREDICTION, machine="V100 PCIe")
-    found = predict_source(find_project(), kernel="transpose", settings=settings, compile_settings=NVRTC)
+    found = predict_code(find_project(), kernel="transpose", settings=settings, compile_settings=NVRTC)
     (kernel,) = found.kernels
     assert kernel.machine == "V100 PCIe"
     if found.statics.unit.compute_capability != (7, 0):
@@ -125,7 +125,7 @@ def test_a_gpu_the_compiler_no_longer_knows_gets_code_of_the_nearest():
 
 def test_code_of_another_architecture_is_allowed_and_said():
     settings = replace(DEFAULT_PREDICTION, machine="A100 PCIe 40GB")
-    found = predict_source(
+    found = predict_code(
         find_project(), kernel="transpose", compute_capability=(8, 6), settings=settings, compile_settings=NVRTC
     )
     assert found.statics.unit.compute_capability == (8, 6)
@@ -135,7 +135,7 @@ def test_code_of_another_architecture_is_allowed_and_said():
 
 def test_the_papers_own_counts_come_when_asked_for():
     settings = replace(DEFAULT_PREDICTION, is_paper=True)
-    (kernel,) = predict_source(find_project(), kernel="transpose", settings=settings, compile_settings=NVRTC).kernels
+    (kernel,) = predict_code(find_project(), kernel="transpose", settings=settings, compile_settings=NVRTC).kernels
     answer = kernel.find("traced_paper")
     assert answer is not None
     divergence, reuse, branches, *_ = answer.tables
@@ -148,7 +148,7 @@ def test_the_papers_own_counts_come_when_asked_for():
 
 
 def test_what_an_editor_holds_of_the_description_counts():
-    found = predict_source(
+    found = predict_code(
         find_project(),
         kernel="saxpy",
         launches=LaunchChoice(text=LAUNCHES.replace("threads = 4096", "threads = 8192")),
@@ -169,7 +169,7 @@ def test_a_wrong_description_names_its_line(tmp_path: Path, old: str, new: str, 
     assert old in LAUNCHES
     (tmp_path / "wrong.launch.toml").write_text(LAUNCHES.replace(old, new))
     try:
-        found = predict_source(
+        found = predict_code(
             find_project(), kernel=None if "kernel" in old else "transpose",
             launches=LaunchChoice(path=tmp_path / "wrong.launch.toml"),
             settings=replace(DEFAULT_PREDICTION, budget=Budget(seconds=0.1)), compile_settings=NVRTC,
@@ -182,12 +182,12 @@ def test_a_wrong_description_names_its_line(tmp_path: Path, old: str, new: str, 
 
 
 def test_launches_are_chosen_by_number_and_too_many_are_refused():
-    found = predict_source(find_project(), kernel="saxpy", launches=LaunchChoice(number=2), compile_settings=NVRTC)
+    found = predict_code(find_project(), kernel="saxpy", launches=LaunchChoice(number=2), compile_settings=NVRTC)
     assert [kernel.launch.title for kernel in found.kernels] == ["ragged"]
     with pytest.raises(InputError, match=r"there is no launch 3.*from 1 to 2"):
-        predict_source(find_project(), kernel="saxpy", launches=LaunchChoice(number=3), compile_settings=NVRTC)
+        predict_code(find_project(), kernel="saxpy", launches=LaunchChoice(number=3), compile_settings=NVRTC)
     with pytest.raises(InputError, match=r"2 launches match \(saxpy\)"):
-        predict_source(find_project(), kernel="saxpy", launches=LaunchChoice(is_single=True), compile_settings=NVRTC)
+        predict_code(find_project(), kernel="saxpy", launches=LaunchChoice(is_single=True), compile_settings=NVRTC)
 
 
 NAMES = ("_Z10no_read_itPf", "_Z7read_itPf", "_Z6readerIfEvPT_")
@@ -205,12 +205,12 @@ def test_a_whole_name_wins_over_a_part_of_one(tmp_path: Path):
     described = write_templates(source, settings=NVRTC)
     assert 'kernel = "read_it"' in described
     source.with_name("like.launch.toml").write_text(described)
-    found = predict_source(source, compile_settings=NVRTC)
+    found = predict_code(source, compile_settings=NVRTC)
     assert (len(found.kernels), found.problems, found.undescribed) == (3, (), ())
-    chosen = predict_source(source, kernel="read_it", compile_settings=NVRTC)
+    chosen = predict_code(source, kernel="read_it", compile_settings=NVRTC)
     assert [one.short_name for one in chosen.kernels] == ["read_it"]
     assert [one.statics.mangled_name for one in chosen.statics.kernels] == ["_Z7read_itPf"]
-    parts = predict_source(source, kernel="read", compile_settings=NVRTC)
+    parts = predict_code(source, kernel="read", compile_settings=NVRTC)
     assert {one.short_name for one in parts.kernels} == {"no_read_it", "read_it", "reader<float>"}
     assert [one.threads for one in find_known_blocks(source, LIKE_NAMES, "_Z10no_read_itPf", NAMES)] == [256]
     source.with_name("like.launch.toml").write_text(
@@ -221,6 +221,6 @@ def test_a_whole_name_wins_over_a_part_of_one(tmp_path: Path):
 
 
 def test_a_source_that_does_not_compile_gives_messages_alone():
-    found = predict_source(find_project(), text=SOURCE.replace("y[i] =", "z[i] ="), compile_settings=NVRTC)
+    found = predict_code(find_project(), text=SOURCE.replace("y[i] =", "z[i] ="), compile_settings=NVRTC)
     assert (found.kernels, found.statics.unit.has_failed) == ((), True)
     assert "z" in found.statics.unit.messages[0].text

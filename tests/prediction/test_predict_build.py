@@ -14,8 +14,8 @@ from gpa_lsp.code.ptx.bodies import Body, BodyReader
 from gpa_lsp.execution.compiler.nvcc_location import build_environment, find_nvcc
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
 from gpa_lsp.execution.prediction.model import DEFAULT_PREDICTION
-from gpa_lsp.execution.prediction.predict import predict_build
-from gpa_lsp.execution.prediction.templates import write_build_templates
+from gpa_lsp.execution.prediction.predict import predict_code
+from gpa_lsp.execution.prediction.templates import write_templates
 from gpa_lsp.foundation.errors import InputError
 from tests.conftest import ROOT
 from tests.emulator.kernels.compiling import compile_ptx
@@ -40,7 +40,7 @@ def build(*flags: str) -> Path:
 
 
 def test_an_object_says_what_its_source_does():
-    found = predict_build(build(), kernel="saxpy")
+    found = predict_code(build(), kernel="saxpy")
     assert [kernel.launch.title for kernel in found.kernels] == ["", "ragged"]
     (kernel, _) = found.kernels
     assert (kernel.registers is not None, kernel.warps_per_sm) == (True, 64)
@@ -52,25 +52,25 @@ def test_an_object_says_what_its_source_does():
 
 def test_a_gpu_of_another_architecture_is_noted():
     settings = replace(DEFAULT_PREDICTION, machine="H100 SXM5")
-    found = predict_build(build(), kernel="transpose", settings=settings)
+    found = predict_code(build(), kernel="transpose", settings=settings)
     assert found.kernels[0].machine == "H100 SXM5"
     assert "code for sm_80, but the H100 SXM5 is sm_90" in found.problems[0].message
 
 
 def test_launches_can_be_chosen_and_kernels_without_one_are_named():
-    found = predict_build(build(), kernel="saxpy", launches=LaunchChoice(number=2))
+    found = predict_code(build(), kernel="saxpy", launches=LaunchChoice(number=2))
     assert [kernel.launch.title for kernel in found.kernels] == ["ragged"]
-    assert not any("transpose" in name for name in predict_build(build(), launches=LaunchChoice(number=1)).undescribed)
+    assert not any("transpose" in name for name in predict_code(build(), launches=LaunchChoice(number=1)).undescribed)
     with pytest.raises(InputError, match="2 launches match"):
-        predict_build(build(), kernel="saxpy", launches=LaunchChoice(is_single=True))
+        predict_code(build(), kernel="saxpy", launches=LaunchChoice(is_single=True))
     with pytest.raises(InputError, match="no such file"):
-        predict_build(build(), launches=LaunchChoice(path=Path("nowhere.launch.toml")))
+        predict_code(build(), launches=LaunchChoice(path=Path("nowhere.launch.toml")))
 
 
 def test_an_image_without_ptx_says_how_to_build_it():
     cubin = next(path for path in sorted((ROOT / "fixtures" / "cubins").rglob("*.cubin")))
     try:
-        found = predict_build(cubin)
+        found = predict_code(cubin)
     except InputError as error:
         assert "PTX" in str(error) and "-lineinfo" in str(error)
     else:  # the text that -lineinfo keeps in an image
@@ -81,19 +81,19 @@ def test_a_file_of_ptx_is_emulated_at_the_lines_of_its_source(tmp_path: Path):
     ptx = compile_ptx(ROOT / "tests/traces/kernels/divergent.cu", 80)
     path = tmp_path / "divergent.ptx"
     path.write_text(ptx)
-    written = write_build_templates(path)
+    written = write_templates(path)
     assert 'name = "argument1", type = "f32"' in written
     path.with_name("divergent.launch.toml").write_text(written.replace("threads = 1048576", "threads = 1024"))
-    (kernel,) = predict_build(path).kernels
+    (kernel,) = predict_code(path).kernels
     assert {Path(fact.file).name for fact in kernel.accesses} == {"divergent.cu"}
     assert kernel.execution.executed_blocks == 4
     path.with_name("divergent.launch.toml").write_text("")
-    assert write_build_templates(path) == written
+    assert write_templates(path) == written
     with pytest.raises(InputError, match=r"no kernel is named nosuch; there are: divergent"):
-        write_build_templates(path, kernel="nosuch")
+        write_templates(path, kernel="nosuch")
     with pytest.raises(InputError, match="has no kernel"):
         path.write_text(".version 8.0\n.target sm_80\n.address_size 64\n")
-        write_build_templates(path)
+        write_templates(path)
 
 
 class CountedWork:
@@ -141,7 +141,7 @@ def write_entries(folder: Path, count: int) -> Path:
 
 def test_one_kernel_of_many_reads_and_assembles_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     work = CountedWork(monkeypatch)
-    found = predict_build(write_entries(tmp_path / "many", ENTRIES), kernel="number0")
+    found = predict_code(write_entries(tmp_path / "many", ENTRIES), kernel="number0")
     assert [kernel.mangled_name for kernel in found.kernels] == ["number0"]
     assert (work.heads, work.bodies) == (1, 1)
     image = found.statics.unit.cubin

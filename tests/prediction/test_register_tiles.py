@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.execution.emulator.model import FaultKind
 from gpa_lsp.execution.prediction.model import DEFAULT_PREDICTION
-from gpa_lsp.execution.prediction.predict import predict_source
+from gpa_lsp.execution.prediction.predict import predict_code
 from tests.patience import LIMIT_S
 from tests.prediction.kernels import NVRTC
 
@@ -60,7 +60,7 @@ def test_a_register_tiled_product_gets_volumes_and_a_time(tmp_path: Path) -> Non
     source.with_name("product.launch.toml").write_text(LAUNCH)
     budget = replace(DEFAULT_PREDICTION.budget, seconds=LIMIT_S)
     settings = replace(DEFAULT_PREDICTION, budget=budget)
-    (kernel,) = predict_source(source, settings=settings, compile_settings=NVRTC).kernels
+    (kernel,) = predict_code(source, settings=settings, compile_settings=NVRTC).kernels
     assert {fault.kind for fault in kernel.faults} <= {FaultKind.TRACE_BUDGET}
     volumes = kernel.volumes
     assert volumes is not None

@@ -9,7 +9,7 @@ import pytest
 
 from gpa_lsp.execution.emulator.trace import join_pieces, keep_blocks
 from gpa_lsp.execution.prediction.model import SourcePrediction
-from gpa_lsp.execution.prediction.predict import predict_source
+from gpa_lsp.execution.prediction.predict import predict_code
 from gpa_lsp.execution.prediction.trace_files import TraceWriter, analyse_saved, read_pieces
 from gpa_lsp.foundation.errors import InputError
 from tests.prediction.kernels import NVRTC, find_project
@@ -23,7 +23,7 @@ def keep() -> tuple[Path, SourcePrediction]:
     """The folder of a trace, and what was predicted while it was made."""
     folder = Path(mkdtemp(prefix="gpa-lsp-kept-"))
     with TraceWriter(folder) as writer:
-        found = predict_source(find_project(), kernel="transpose", compile_settings=NVRTC, sinks=[writer])
+        found = predict_code(find_project(), kernel="transpose", compile_settings=NVRTC, sinks=[writer])
     return folder, found
 
 

@@ -11,8 +11,8 @@ from gpa_lsp.execution.launches.read_launches import read_launches
 from gpa_lsp.execution.prediction.exploration.subjects import prepare_exploration
 from gpa_lsp.execution.prediction.fault_answer import note_guesses
 from gpa_lsp.execution.prediction.model import EDITOR_PREDICTION
-from gpa_lsp.execution.prediction.predict import predict_source
-from gpa_lsp.execution.prediction.simulation import SimulationSettings, simulate_source
+from gpa_lsp.execution.prediction.predict import predict_code
+from gpa_lsp.execution.prediction.simulation import SimulationSettings, simulate_code
 from gpa_lsp.execution.prediction.templates import write_templates
 from gpa_lsp.execution.prediction.trace_files import TraceWriter, read_pieces
 from gpa_lsp.foundation.errors import Problem, ProblemSeverity
@@ -47,7 +47,7 @@ def test_what_is_written_is_taken(source: Path, tmp_path: Path) -> None:
     assert len(notes) == 1 and notes[0].message.startswith("guessed in the launch description: ")
 
     with TraceWriter(tmp_path / "traced") as writer:
-        found = predict_source(path, settings=SETTINGS, compile_settings=NVRTC, sinks=[writer])
+        found = predict_code(path, settings=SETTINGS, compile_settings=NVRTC, sinks=[writer])
     assert list_errors(found.problems) == []
     (kernel,) = found.kernels
     assert list_errors(kernel.problems) == [] and notes[0].message in [one.message for one in kernel.problems]
@@ -58,7 +58,7 @@ def test_what_is_written_is_taken(source: Path, tmp_path: Path) -> None:
     ranked = subject.evaluate(subject.current)
     assert ranked.seconds is not None, ranked.why_not
 
-    simulated = simulate_source(path, settings=SIMULATION, compile_settings=NVRTC)
+    simulated = simulate_code(path, settings=SIMULATION, compile_settings=NVRTC)
     assert list_errors(simulated.problems) == []
     assert all(one.is_guessed for one in simulated.launches)
     assert notes[0].message in [one.message for one in simulated.problems]

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from gpa_lsp.execution.emulator.model import Budget
 from gpa_lsp.execution.launches.launch import LaunchDescription, ScalarArgument, list_arrays
 from gpa_lsp.execution.launches.read_launches import read_launches
-from gpa_lsp.execution.launches.told_sizes import list_guessed_sizes
+from gpa_lsp.execution.launches.template import list_guessed_sizes
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice, list_launches
 from gpa_lsp.execution.prediction.model import EDITOR_PREDICTION, PredictionSettings
-from gpa_lsp.execution.prediction.predict import predict_source
+from gpa_lsp.execution.prediction.predict import predict_code
 from gpa_lsp.execution.prediction.templates import write_templates
 from gpa_lsp.foundation.errors import InputError
 from tests.conftest import ROOT
@@ -53,7 +53,7 @@ def test_work_that_grows_with_the_square_is_described_so_small_that_it_ends(tmp_
     )
     assert int(line.split()[2]) in (256, 1024, 4096)
     choice = LaunchChoice(path=tmp_path / "pairs.launch.toml", text=text)
-    found = predict_source(tmp_path / "pairs.cu", launches=choice, settings=SETTINGS, compile_settings=NVRTC)
+    found = predict_code(tmp_path / "pairs.cu", launches=choice, settings=SETTINGS, compile_settings=NVRTC)
     (kernel,) = found.kernels
     assert kernel.execution.is_complete and kernel.faults == () and kernel.volumes is not None
 
@@ -124,7 +124,7 @@ def test_loops_that_nobody_bounds_are_described_so_short_that_they_end(text: str
     path.write_text(text)
     described = write_templates(path, launches_text="", settings=NVRTC, fits=SETTINGS)
     choice = LaunchChoice(path=tmp_path / "loops.launch.toml", text=described)
-    (kernel,) = predict_source(path, launches=choice, settings=SETTINGS, compile_settings=NVRTC).kernels
+    (kernel,) = predict_code(path, launches=choice, settings=SETTINGS, compile_settings=NVRTC).kernels
     assert kernel.faults == () and kernel.volumes is not None
 
 
@@ -192,7 +192,7 @@ def test_each_instance_of_a_template_gets_its_own_launches(tmp_path: Path) -> No
     assert "block = 256\ngrid = 8" in large and "block = 64\ngrid = 8" in small and "grid = 8" not in other
     assert text.count("The host code chooses another case or branch.") == 1
     choice = LaunchChoice(path=tmp_path / "folds.launch.toml", text=text)
-    found = predict_source(path, launches=choice, settings=LARGER, compile_settings=NVRTC)
+    found = predict_code(path, launches=choice, settings=LARGER, compile_settings=NVRTC)
     assert [(one.faults, one.volumes is not None) for one in found.kernels[:2]] == [((), True), ((), True)]
 
 
@@ -244,7 +244,7 @@ def test_a_pointer_into_an_array_keeps_its_place(tmp_path: Path) -> None:
     (line,) = [one for one in text.splitlines() if '"in"' in one and "name" in one]
     assert "count = 4102, offset = 3, " in line and line.endswith("# allocated at line 9")
     choice = LaunchChoice(path=tmp_path / "near.launch.toml", text=text)
-    (kernel,) = predict_source(path, launches=choice, settings=SETTINGS, compile_settings=NVRTC).kernels
+    (kernel,) = predict_code(path, launches=choice, settings=SETTINGS, compile_settings=NVRTC).kernels
     assert kernel.faults == () and kernel.volumes is not None
     path.write_text(MOVED.replace("in + 3, out", "in + elsewhere(), out"))
     unknown = write_templates(path, launches_text="", settings=NVRTC)
@@ -271,14 +271,14 @@ def test_only_faults_that_no_guess_leads_to_are_faults(tmp_path: Path) -> None:
     choice = LaunchChoice(
         path=tmp_path / "guesses.launch.toml", text=write_templates(path, launches_text="", settings=NVRTC)
     )
-    found = predict_source(path, launches=choice, settings=SETTINGS, compile_settings=NVRTC)
+    found = predict_code(path, launches=choice, settings=SETTINGS, compile_settings=NVRTC)
     known, led = found.kernels
     assert [one.message.partition(":")[2] for one in known.faults] == [" 4 bytes before in, which has 256 bytes"]
     assert led.faults == () and led.volumes is not None
     (note,) = [one.message for one in led.problems if "it depends on what is a guess in the launch (in)" in one.message]
     assert "take what is right out of its guesses" in note
     told = replace(choice, text=str(choice.text).replace("guesses = ", "guesses = []  # was "))
-    again = predict_source(path, launches=told, settings=SETTINGS, compile_settings=NVRTC)
+    again = predict_code(path, launches=told, settings=SETTINGS, compile_settings=NVRTC)
     assert [len(one.faults) for one in again.kernels] == [1, 1]
 
 
@@ -306,7 +306,7 @@ def test_texture_references_are_described_and_read(tmp_path: Path) -> None:
     )
     assert 'guesses = ["quads", "shades"]' in text
     choice = LaunchChoice(path=tmp_path / "fetch.launch.toml", text=text)
-    (kernel,) = predict_source(path, launches=choice, settings=SETTINGS, compile_settings=NVRTC).kernels
+    (kernel,) = predict_code(path, launches=choice, settings=SETTINGS, compile_settings=NVRTC).kernels
     assert kernel.faults == () and kernel.volumes is not None
 
 
@@ -336,7 +336,7 @@ def test_what_the_host_copies_to_variables_is_a_guess(tmp_path: Path) -> None:
     text = write_templates(path, launches_text="", settings=NVRTC)
     assert 'guesses = ["offsets", "parts"]' in text
     choice = LaunchChoice(path=tmp_path / "add.launch.toml", text=text)
-    (kernel,) = predict_source(path, launches=choice, settings=SETTINGS, compile_settings=NVRTC).kernels
+    (kernel,) = predict_code(path, launches=choice, settings=SETTINGS, compile_settings=NVRTC).kernels
     assert kernel.faults == ()
     assert any("it depends on what is a guess in the launch (offsets, parts)" in one.message for one in kernel.problems)
 
@@ -356,7 +356,7 @@ def test_what_lies_beyond_a_surface_of_guessed_size_is_no_fault(tmp_path: Path) 
     text = write_templates(path, launches_text="", settings=NVRTC)
     assert "width = 256, height = 256" in text and 'guesses = ["target"]' in text
     choice = LaunchChoice(path=tmp_path / "draw.launch.toml", text=text)
-    (kernel,) = predict_source(path, launches=choice, settings=SETTINGS, compile_settings=NVRTC).kernels
+    (kernel,) = predict_code(path, launches=choice, settings=SETTINGS, compile_settings=NVRTC).kernels
     assert kernel.faults == ()
     assert any("coordinates outside the surface target; it depends" in one.message for one in kernel.problems)
 
@@ -423,7 +423,7 @@ def test_what_no_launch_can_have_is_guessed(tmp_path: Path, launch: str, fits: P
     choice = LaunchChoice(path=tmp_path / "k.launch.toml", text=text)
     (read,) = list_launches(choice.path, choice).launches
     assert min(*read.grid, *read.block) > 0
-    (kernel,) = predict_source(path, launches=choice, settings=SETTINGS, compile_settings=NVRTC).kernels
+    (kernel,) = predict_code(path, launches=choice, settings=SETTINGS, compile_settings=NVRTC).kernels
     assert kernel.volumes is not None
 
 

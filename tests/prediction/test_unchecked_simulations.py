@@ -7,7 +7,7 @@ import pytest
 
 from gpa_lsp.cli.main import main
 from gpa_lsp.document.sampling_words import describe_simulation, describe_time
-from gpa_lsp.execution.prediction.simulation import SimulationSettings, simulate_source
+from gpa_lsp.execution.prediction.simulation import SimulationSettings, simulate_code
 from gpa_lsp.report.pipeline import analyse
 from tests.prediction.kernels import NVRTC
 
@@ -72,7 +72,7 @@ def test_launches_unlike_those_that_were_checked_are_told_apart(
 ) -> None:
     source.with_suffix(".launch.toml").write_text(_describe_launch(kernel, width))
     settings = SimulationSettings(machine="T4")
-    (launch,) = simulate_source(source, settings=settings, compile_settings=NVRTC).launches
+    (launch,) = simulate_code(source, settings=settings, compile_settings=NVRTC).launches
     assert launch.simulated.unchecked == reason
     assert ("outside of what was checked" in launch.time) == bool(reason)
 

@@ -8,7 +8,7 @@ import pytest
 from gpa_lsp.execution.launches.read_launches import read_launches
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
 from gpa_lsp.execution.prediction.model import PredictionSettings
-from gpa_lsp.execution.prediction.predict import predict_source
+from gpa_lsp.execution.prediction.predict import predict_code
 from gpa_lsp.execution.programs.beside_sources import Described, describe_beside
 from gpa_lsp.execution.programs.build import build_program
 from tests.programs.built import MACHINE, SOURCES, require_compiler, run
@@ -37,7 +37,7 @@ def test_recorded_launches_are_what_an_editor_emulates(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "records")  # the data lies beside the source
     assert list((tmp_path / "symbols.launches").iterdir())
     names = [launch.kernel for launch in read_launches(description)]
-    found = predict_source(source, launches=LaunchChoice(path=description), settings=PredictionSettings())
+    found = predict_code(source, launches=LaunchChoice(path=description), settings=PredictionSettings())
     assert [kernel.mangled_name for kernel in found.kernels] == names and names
     assert all(not kernel.faults and kernel.volumes is not None for kernel in found.kernels)
 

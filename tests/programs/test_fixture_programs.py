@@ -61,8 +61,8 @@ def test_a_recorded_launch_gives_what_the_program_got(tmp_path: Path) -> None:
     assert recorded is not None and recorded.description.name == "filter.launch.toml"
     (launch,) = read_launches(recorded.description)
     assert [argument.name for argument in launch.arguments] == ["in", "out", "n"]
-    (module,) = read_modules(recorded.module, None, None, [])
-    result = emulate(module.module, launch)
+    ((_, module),) = read_modules(recorded.module, None, None, [])
+    result = emulate(module, launch)
     values = [float(i % 13) for i in range(1024)]
     expected = sum(w * v for w, v in zip((1, 2, 7, 2, 1), values[8:13], strict=True))
     assert result.arrays["out"][10] == expected and not result.faults

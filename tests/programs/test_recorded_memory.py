@@ -27,8 +27,8 @@ def emulate_recorded(program: str, kernel: str, records: Path) -> tuple[LaunchDe
     (recorded,) = [one.recorded for one in found.kernels if one.name.partition("(")[0] == kernel]
     assert recorded is not None
     (launch,) = read_launches(recorded.description)
-    (module,) = read_modules(recorded.module, None, None, [])
-    result = emulate(module.module, launch)
+    ((_, module),) = read_modules(recorded.module, None, None, [])
+    result = emulate(module, launch)
     assert result.is_complete and not result.faults
     return launch, result.arrays
 

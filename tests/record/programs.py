@@ -96,9 +96,9 @@ def emulate_recorded(folder: Path, stem: str) -> Emulation:
     (launch,) = read_launches(folder / f"{stem}.launch.toml")
     for path in sorted(folder.iterdir()):
         if path.suffix in (".ptx", ".cubin", ".fatbin"):
-            for built in read_modules(path, None, None, [], assembles=False):
-                if any(entry.name == launch.kernel for entry in built.module.entries):
-                    emulation = emulate(built.module, launch)
+            for _, module in read_modules(path, None, None, [], assembles=False):
+                if any(entry.name == launch.kernel for entry in module.entries):
+                    emulation = emulate(module, launch)
                     assert emulation.is_complete and emulation.faults == ()
                     return emulation
     raise AssertionError(f"no code for {launch.kernel}")

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.execution.prediction.simulation import simulate_report, simulate_source
+from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
+from gpa_lsp.execution.prediction.simulation import simulate_code
 from gpa_lsp.execution.simulator.profile_document import count_instructions, make_document
 from gpa_lsp.profile.ncu.samples import read_instruction_counts
 from gpa_lsp.profile.read import read_profile
@@ -44,7 +45,7 @@ def source(tmp_path: Path) -> Path:
 
 
 def test_counters_are_those_of_the_accesses(source: Path) -> None:
-    (launch,) = simulate_source(source, compute_capability=(8, 0)).launches
+    (launch,) = simulate_code(source, compute_capability=(8, 0)).launches
     rows = launch.kernel.rows
     counts = count_instructions(rows, launch.walk)
     opcode = {text.split(".")[0].split()[0]: row for row, text in enumerate(rows.texts) if "@" not in text}
@@ -62,7 +63,7 @@ def test_counters_are_those_of_the_accesses(source: Path) -> None:
 
 
 def test_a_simulated_profile_is_advised_from_its_accesses(source: Path, tmp_path: Path) -> None:
-    simulation = simulate_source(source, compute_capability=(8, 0))
+    simulation = simulate_code(source, compute_capability=(8, 0))
     path = tmp_path / "columns.simulated.gpa-profile.json"
     path.write_text(json.dumps(make_document(simulation.launches, (), {str(source): SOURCE})))
     (kernel,) = analyse([path]).kernels
@@ -84,7 +85,7 @@ def test_counters_are_those_that_the_profiler_took(report: str, described: str, 
     launches = corpus / "simulation" / f"{described}.launch.toml"
     if not launches.is_file() or not (corpus / report).is_file():
         pytest.skip("the corpus has no launches to simulate")
-    (one,) = simulate_report(corpus / report, launches=launches).launches
+    (one,) = simulate_code(corpus / report, launches=LaunchChoice(path=launches)).launches
     measured = next(
         launch for launch in read_profile(corpus / report).launches if launch.mangled_name == one.kernel.mangled_name
     )

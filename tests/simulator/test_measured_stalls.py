@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from gpa_lsp.execution.prediction.simulation import simulate_report
+from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
+from gpa_lsp.execution.prediction.simulation import simulate_code
 from gpa_lsp.execution.simulator.profile_document import SIMULATED_METRIC, make_document
 from gpa_lsp.profile.read import read_profile
 
@@ -44,7 +45,7 @@ def count(samples: list[dict[str, Any]]) -> tuple[dict[str, float], dict[str, fl
 def test_reasons_instructions_and_cycles_are_nearly_those_measured(name: str, folder: Path, corpus: Path) -> None:
     truth = json.loads((folder / f"NVIDIA.manual_nvtx.{KERNELS[name]}.{name}.json").read_text())
     described = folder / f"NVIDIA.manual_nvtx.{KERNELS[name]}.{name}.launch.toml"
-    simulation = simulate_report(corpus / "ncu" / REPORT, launches=described)
+    simulation = simulate_code(corpus / "ncu" / REPORT, launches=LaunchChoice(path=described))
     assert simulation.problems == ()
     (launch,) = make_document(simulation.launches, ())["launches"]
     reasons, instructions = count(launch["samples"])
@@ -56,7 +57,7 @@ def test_reasons_instructions_and_cycles_are_nearly_those_measured(name: str, fo
 
 def test_the_profile_is_read_like_any_other_and_says_what_it_is(folder: Path, corpus: Path, tmp_path: Path) -> None:
     described = folder / "NVIDIA.manual_nvtx.1.daxpy_kernel.launch.toml"
-    simulation = simulate_report(corpus / "ncu" / REPORT, launches=described)
+    simulation = simulate_code(corpus / "ncu" / REPORT, launches=LaunchChoice(path=described))
     path = tmp_path / "simulated.gpa-profile.json"
     path.write_text(json.dumps(make_document(simulation.launches, simulation.problems)))
     profile = read_profile(path)
@@ -79,7 +80,9 @@ def test_the_profile_is_read_like_any_other_and_says_what_it_is(folder: Path, co
 def test_check_bits_among_the_data_are_moved_as_well(corpus: Path, folder: Path) -> None:
     """An A40 checks its memory: DRAM is 91 % busy with three quarters of what it could give."""
     described = folder / "eschnett.profile_7dc4fa5.0.julia_5_11155.launch.toml"
-    (launch,) = simulate_report(corpus / "ncu" / "a40_julia_relative_2022.4.ncu-rep", launches=described).launches
+    (launch,) = simulate_code(
+        corpus / "ncu" / "a40_julia_relative_2022.4.ncu-rep", launches=LaunchChoice(path=described)
+    ).launches
     (found,) = make_document((launch,), ())["launches"]
     assert found["metrics"]["dram__cycles_active.avg.pct_of_peak_sustained_elapsed"] == pytest.approx(91, abs=4)
     assert found["device"]["attributes"]["device__attribute_ecc_enabled"] == 1
@@ -90,7 +93,9 @@ def test_another_gpu_takes_another_time(folder: Path, corpus: Path) -> None:
 
     described = folder / "NVIDIA.manual_nvtx.1.daxpy_kernel.launch.toml"
     times = [
-        simulate_report(corpus / "ncu" / REPORT, launches=described, settings=SimulationSettings(machine=machine))
+        simulate_code(
+            corpus / "ncu" / REPORT, launches=LaunchChoice(path=described), settings=SimulationSettings(machine=machine)
+        )
         .launches[0]
         .simulated.duration_ns
         for machine in ("RTX 3070", "RTX 3090")

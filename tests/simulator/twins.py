@@ -8,7 +8,8 @@ from typing import Any
 
 import tomli
 
-from gpa_lsp.execution.prediction.simulation import Simulation, SimulationSettings, simulate_source
+from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
+from gpa_lsp.execution.prediction.simulation import Simulation, SimulationSettings, simulate_code
 
 KERNELS = Path(__file__).parents[2] / "fixtures" / "kernels"
 TWINS = tuple(sorted(path.parent.name for path in KERNELS.glob("*/improved.cu")))
@@ -20,7 +21,7 @@ def simulate_fixture(source: Path, machine: str) -> Simulation:
     with TemporaryDirectory() as folder:
         launches = Path(folder) / "fixture.launch.toml"
         launches.write_text(_describe_launch(source), encoding="utf-8")
-        return simulate_source(source, launches=launches, settings=SimulationSettings(machine=machine))
+        return simulate_code(source, launches=LaunchChoice(path=launches), settings=SimulationSettings(machine=machine))
 
 
 def _describe_launch(source: Path) -> str:

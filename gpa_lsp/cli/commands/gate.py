@@ -13,8 +13,8 @@ from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, load_report, name_places
 from gpa_lsp.cli.options import add_filter_arguments, add_format_argument, add_output_argument, declare
 from gpa_lsp.cli.outputs import refuse_standard_output, write_answer, write_file, write_notices
-from gpa_lsp.cli.static_check import SUFFIXES
 from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.execution.prediction.input_kinds import SUFFIXES
 from gpa_lsp.foundation.errors import GpaError, InputError, Problem, ProblemSeverity
 
 if TYPE_CHECKING:
@@ -167,12 +167,12 @@ def load_side(paths: Sequence[Path], arguments: argparse.Namespace, terminal: Te
 def _load_source(path: Path, arguments: argparse.Namespace, problems: list[Problem]) -> "Iterable[GateKernel]":
     """Compiled, and emulated where its launches are described; no host code is run."""
     from gpa_lsp.code.binary.cubin import read_cubin
-    from gpa_lsp.execution.prediction.predict import predict_source
+    from gpa_lsp.execution.prediction.predict import predict_code
     from gpa_lsp.kernel.join import list_unmeasured_kernels
     from gpa_lsp.report.gate.judge import describe_kernel
     from gpa_lsp.report.gather import AnalysedKernel, gather_report
 
-    predicted = predict_source(path, kernel=arguments.kernel, compute_capability=arguments.arch)
+    predicted = predict_code(path, kernel=arguments.kernel, compute_capability=arguments.arch)
     unit = predicted.statics.unit
     if unit.cubin is None:
         error = next((one for one in unit.messages if one.severity is ProblemSeverity.ERROR), None)

@@ -15,17 +15,16 @@ from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, judge_problems
 from gpa_lsp.cli.options import add_format_argument, add_limit_argument, add_output_argument, declare
 from gpa_lsp.cli.outputs import write_answer, write_file
 from gpa_lsp.cli.predictions import (
-    InputKind,
     add_prediction_arguments,
     assume_launches,
     complain_of,
-    find_kind,
     make_settings,
     predict,
     simulate,
 )
 from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.execution.prediction.input_kinds import InputKind, find_kind
 from gpa_lsp.foundation.errors import InputError
 
 if TYPE_CHECKING:

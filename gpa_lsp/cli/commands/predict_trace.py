@@ -10,17 +10,16 @@ from gpa_lsp.cli.inputs import EXIT_BAD_INPUT
 from gpa_lsp.cli.options import declare
 from gpa_lsp.cli.outputs import is_printed, refuse_standard_output, write_output
 from gpa_lsp.cli.predictions import (
-    InputKind,
     add_prediction_arguments,
     assume_launches,
     complain_of,
-    find_kind,
     make_settings,
     predict,
     refuse_for_report,
     write_source_templates,
 )
 from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.execution.prediction.input_kinds import InputKind, find_kind
 from gpa_lsp.foundation.errors import InputError
 
 if TYPE_CHECKING:
@@ -97,17 +96,12 @@ def _trace_on_gpu(arguments: argparse.Namespace, folder: Path, terminal: Termina
         message = "is a report, whose code is not instrumented"
         raise InputError(message, path=arguments.source, remedy="give a source, or device code with PTX in it")
     from gpa_lsp.execution.local_gpu.local_gpu import LocalGpu
-    from gpa_lsp.execution.prediction.gpu_trace import (
-        NEEDED_FOR,
-        GpuTraceSettings,
-        trace_build_on_gpu,
-        trace_source_on_gpu,
-    )
+    from gpa_lsp.execution.prediction.gpu_trace import NEEDED_FOR, GpuTraceSettings, trace_on_gpu
     from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
     from gpa_lsp.execution.prediction.trace_files import TraceWriter
 
     with LocalGpu(needed_for=NEEDED_FOR) as gpu, TraceWriter(folder) as writer:
-        traced = (trace_build_on_gpu if kind is InputKind.BUILD else trace_source_on_gpu)(
+        traced = trace_on_gpu(
             arguments.source,
             gpu,
             kernel=arguments.kernel,
@@ -160,7 +154,7 @@ def _describe_gpu_trace(traced: "GpuTrace", folder: Path) -> "Part":
 
 
 def _print_templates(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    from gpa_lsp.execution.prediction.templates import write_build_templates, write_report_templates
+    from gpa_lsp.execution.prediction.templates import write_templates
 
     kind = find_kind(arguments.source)
     if arguments.sizes and kind is not InputKind.SOURCE:
@@ -168,19 +162,16 @@ def _print_templates(arguments: argparse.Namespace, terminal: Terminal) -> int:
         raise InputError(message, path=arguments.source, remedy=remedy)
     if kind is InputKind.REPORT:
         refuse_for_report(arguments)
-        written = write_report_templates(arguments.source, kernel=arguments.kernel, launches_path=arguments.launches)
+    if kind in (InputKind.REPORT, InputKind.BUILD):
+        written = write_templates(
+            arguments.source,
+            kernel=arguments.kernel,
+            launches_path=arguments.launches,
+            profile_path=arguments.profile,
+            compute_capability=arguments.arch,
+        )
     else:
-        is_built = kind is InputKind.BUILD
-        if is_built:
-            written = write_build_templates(
-                arguments.source,
-                kernel=arguments.kernel,
-                launches_path=arguments.launches,
-                profile_path=arguments.profile,
-                compute_capability=arguments.arch,
-            )
-        else:
-            written = write_source_templates(arguments)
+        written = write_source_templates(arguments)
     output = arguments.output
     if is_printed(output):
         write_output(written, output, terminal)

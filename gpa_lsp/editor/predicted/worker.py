@@ -8,7 +8,6 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.document.blocks import Part
 from gpa_lsp.document.markdown import write_markdown
 from gpa_lsp.document.prediction_view import build_prediction, build_prediction_page, describe_origin
@@ -30,11 +29,10 @@ from gpa_lsp.editor.predicted.results import (
 from gpa_lsp.editor.predicted.trials import choose_machine, find_trials
 from gpa_lsp.execution.compiler.model import choose_compile_settings
 from gpa_lsp.execution.emulator.model import Fault, FaultKind
-from gpa_lsp.execution.launches.read_launches import read_launches
 from gpa_lsp.execution.prediction.fault_answer import ENDINGS, REMEDIES
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
 from gpa_lsp.execution.prediction.model import EDITOR_PREDICTION, KernelPrediction, PredictionSettings, SourcePrediction
-from gpa_lsp.execution.prediction.predict import match_launches, predict_source
+from gpa_lsp.execution.prediction.predict import predict_code
 from gpa_lsp.execution.prediction.templates import describe_guesses, write_templates
 from gpa_lsp.execution.traces.line_facts import AccessLineFact, BranchLineFact
 from gpa_lsp.foundation.errors import GpaError, InputError, Problem
@@ -100,7 +98,7 @@ def predict(job: PredictedJob, tell: Tell) -> SourcePrediction:
     """The prediction of a job, from what is kept where it is.
 
     Raises:
-        GpaError: see :func:`~gpa_lsp.execution.prediction.predict.predict_source`.
+        GpaError: see :func:`~gpa_lsp.execution.prediction.predict.predict_code`.
     """
     known = _kept.get(job)
     if known is not None:
@@ -110,7 +108,7 @@ def predict(job: PredictedJob, tell: Tell) -> SourcePrediction:
     def report(words: str, done: int, total: int) -> None:
         tell(Step(words=words, done=done, total=total))
 
-    found = predict_source(
+    found = predict_code(
         job.path,
         text=job.text,
         launches=LaunchChoice(path=job.launches_path, text=job.launches_text),
@@ -147,19 +145,10 @@ def make_result(job: PredictedJob, found: SourcePrediction, seconds: float) -> P
         branches=list_branches(found),
         faults=list_faults(found),
         problems=list_problems(found),
-        undescribed=_list_undescribed(job, found),
+        undescribed=found.undescribed,
         page=_render_text(found),
         seconds=seconds,
     )
-
-
-def _list_undescribed(job: PredictedJob, found: SourcePrediction) -> tuple[str, ...]:
-    """By mangled name, which the prediction does not say."""
-    module = parse_ptx(found.statics.unit.ptx or "", name=str(job.path))
-    problems: list[Problem] = []
-    launches = read_launches(job.launches_path, text=job.launches_text)
-    described = {one.function.name for one in match_launches(module, launches, None, problems)}
-    return tuple(entry.name for entry in module.entries if entry.name not in described)
 
 
 def _render_text(found: SourcePrediction) -> str:

@@ -13,7 +13,8 @@ from gpa_lsp.editor.predicted.worker import choose_settings
 from gpa_lsp.editor.simulated.results import ComparisonJob, ComparisonResult, SimulationJob, SimulationResult
 from gpa_lsp.execution.compiler.model import choose_compile_settings
 from gpa_lsp.execution.launches.read_launches import read_launches
-from gpa_lsp.execution.prediction.simulation import Simulation, SimulationSettings, simulate_report, simulate_source
+from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
+from gpa_lsp.execution.prediction.simulation import Simulation, SimulationSettings, simulate_code
 from gpa_lsp.execution.prediction.templates import write_templates
 from gpa_lsp.execution.simulator.profile_document import DocumentLaunch, make_document
 from gpa_lsp.foundation.errors import GpaError, InputError, ProblemSeverity
@@ -57,16 +58,15 @@ def simulate(job: SimulationJob, tell: Tell) -> Simulation:
     """The simulation of a job.
 
     Raises:
-        GpaError: see :func:`~gpa_lsp.execution.prediction.simulation.simulate_source`.
+        GpaError: see :func:`~gpa_lsp.execution.prediction.simulation.simulate_code`.
     """
     base = job.base
 
-    return simulate_source(
+    return simulate_code(
         base.path,
         kernel=job.kernel,
-        launches=base.launches_path,
+        launches=LaunchChoice(path=base.launches_path, text=_find_launches_text(base, job.kernel)),
         text=base.text,
-        launches_text=_find_launches_text(base, job.kernel),
         compute_capability=base.architecture,
         settings=SimulationSettings(
             machine=choose_machine(base),
@@ -145,8 +145,9 @@ def _write_comparison(job: ComparisonJob, tell: Tell) -> str:
     from gpa_lsp.report.pipeline import analyse
 
     settings = SimulationSettings(machine=job.machine, seconds=job.seconds, memory_bytes=job.memory_bytes)
-    found = simulate_report(
-        job.profile, kernel=job.kernel, launches=job.launches, settings=settings, progress=_report_to(tell)
+    launches = LaunchChoice(path=job.launches)
+    found = simulate_code(
+        job.profile, kernel=job.kernel, launches=launches, settings=settings, progress=_report_to(tell)
     )
     if not found.launches:
         return "; ".join(map(str, found.problems))

@@ -18,7 +18,7 @@ from gpa_lsp.editor.timed.results import (
 from gpa_lsp.execution.compiler.model import choose_compile_settings
 from gpa_lsp.execution.local_gpu.timing_processes import find_gpu
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
-from gpa_lsp.execution.prediction.launch_timing import LaunchTimings, TimedLaunch, TimingWork, time_source
+from gpa_lsp.execution.prediction.launch_timing import LaunchTimings, TimedLaunch, TimingWork, time_launches
 from gpa_lsp.foundation.errors import GpaError, MissingToolError
 from gpa_lsp.foundation.files import atomic_write
 from gpa_lsp.foundation.numbers import format_dim3
@@ -45,7 +45,7 @@ def _look() -> LookResult:
 def _time(job: TimedJob) -> TimedResult:
     base = job.base
     try:
-        found = time_source(
+        found = time_launches(
             base.path,
             LaunchChoice(path=base.launches_path, text=base.launches_text),
             text=base.text,

@@ -5,8 +5,6 @@ import struct
 from collections.abc import Iterable
 from pathlib import Path
 
-from msgspec import Struct
-
 from gpa_lsp.code.binary.cubin import Symbols
 from gpa_lsp.code.binary.elf import NO_BITS, Attribute, ElfImage, read_elf, walk_records
 from gpa_lsp.code.binary.model import Cubin
@@ -15,7 +13,7 @@ from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.compiler.model import CompiledUnit
 from gpa_lsp.execution.compiler.ptx_files import read_build
-from gpa_lsp.execution.prediction.static_source import Capability, SourceStatics, examine_unit, note_difference
+from gpa_lsp.execution.prediction.static_source import Capability, note_difference
 from gpa_lsp.foundation.errors import Problem, UnsupportedInputError
 from gpa_lsp.foundation.numbers import format_count
 from gpa_lsp.gpu.device.products import find_product
@@ -23,13 +21,6 @@ from gpa_lsp.kernel.names import choose_by_name
 
 _MOST_UNITS = 256  # Units of one architecture whose PTX is read; a library can hold thousands
 _REMEDY = "build with -lineinfo, or with -gencode arch=compute_XX,code=[sm_XX,compute_XX]"
-
-
-class BuiltModule(Struct, frozen=True, kw_only=True):
-    """A unit with its PTX, parsed."""
-
-    unit: CompiledUnit
-    module: PtxModule
 
 
 def read_modules(
@@ -41,8 +32,8 @@ def read_modules(
     assembles: bool = True,
     kernel: str | None = None,
     newest: Capability | None = None,
-) -> list[BuiltModule]:
-    """The units of one architecture that have PTX.
+) -> list[tuple[CompiledUnit, PtxModule]]:
+    """The units of one architecture that have PTX, with it.
 
     Args:
         path: as for :func:`~gpa_lsp.execution.compiler.ptx_files.read_build`.
@@ -78,15 +69,7 @@ def read_modules(
         problems.append(Problem.warning(message, path=path))
     notes = () if product is None else note_difference(product, chosen)
     problems.extend(Problem.note(note) for note in notes)
-    return [
-        BuiltModule(unit=unit, module=parse_ptx(unit.ptx or "", name=f"the PTX of {path.name}"))
-        for unit in left[:_MOST_UNITS]
-    ]
-
-
-def examine_built(built: BuiltModule, path: Path, kernel: str | None) -> SourceStatics:
-    """What its image says; without one, nothing."""
-    return examine_unit(built.unit, path=path.absolute(), text="", module=built.module, kernel=kernel)
+    return [(unit, parse_ptx(unit.ptx or "", name=f"the PTX of {path.name}")) for unit in left[:_MOST_UNITS]]
 
 
 _PARAMETER = struct.Struct("<IHHI")

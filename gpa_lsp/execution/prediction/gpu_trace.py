@@ -1,10 +1,10 @@
-"""A launch on a GPU of this computer, traced by instrumented PTX: :func:`trace_source_on_gpu`, :func:`trace_build_on_gpu`.
+"""A launch on a GPU of this computer, traced by instrumented PTX: :func:`trace_on_gpu`.
 
 The trace is of the format that the emulator writes, so that everything that reads one reads the other.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from math import prod
 from pathlib import Path
 
@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from gpa_lsp.code.ptx.model import PtxFunction, PtxModule, Space
-from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.code.ptx.model import PtxModule, Space
 from gpa_lsp.execution.compiler.ptx_files import assemble_ptx
 from gpa_lsp.execution.emulator.emulate import check_launch, find_static_shared_bytes
 from gpa_lsp.execution.emulator.model import Sampling, SamplingKind, TraceSink, choose_blocks
@@ -33,12 +32,11 @@ from gpa_lsp.execution.instrumentation.instrument import instrument
 from gpa_lsp.execution.launches.build import build_inputs
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.launches.model import LaunchInputs
-from gpa_lsp.execution.launches.read_launches import explain_undescribed, find_launch_file
 from gpa_lsp.execution.local_gpu.local_gpu import LocalGpu, PlacedLaunch
-from gpa_lsp.execution.prediction.built_modules import read_modules
-from gpa_lsp.execution.prediction.launch_sources import LaunchChoice, choose_launches, list_launches
-from gpa_lsp.execution.prediction.predict import match_launches, name_kernel, name_meant
-from gpa_lsp.execution.prediction.static_source import examine_source, require_ptx
+from gpa_lsp.execution.prediction.input_kinds import InputKind, find_kind
+from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
+from gpa_lsp.execution.prediction.launched_code import CodeChoice, KernelLaunch, explain_no_launch, read_launched
+from gpa_lsp.execution.prediction.static_source import Capability
 from gpa_lsp.foundation.errors import InputError, Problem, ToolError, UnsupportedInputError
 from gpa_lsp.foundation.numbers import format_count
 from gpa_lsp.foundation.records import ColumnRecord
@@ -62,14 +60,6 @@ class GpuTraceSettings(Struct, frozen=True, kw_only=True):
     seconds: float = 60.0  # that the kernel may take
 
 
-class TracedSubject(Struct, frozen=True, kw_only=True):
-    """What is traced."""
-
-    module: PtxModule  # the code
-    function: PtxFunction  # the kernel
-    launch: LaunchDescription  # of it
-
-
 class GpuTrace(ColumnRecord, frozen=True, kw_only=True):
     """What was traced of one launch."""
 
@@ -90,64 +80,40 @@ class GpuTrace(ColumnRecord, frozen=True, kw_only=True):
         return shorten_name(demangle(self.mangled_name))
 
 
-def trace_source_on_gpu(
+def trace_on_gpu(
     path: Path,
     gpu: LocalGpu,
     *,
     kernel: str | None,
     launches: LaunchChoice,
-    compute_capability: tuple[int, int] | None = None,
+    compute_capability: Capability | None = None,
     settings: GpuTraceSettings,
     sinks: Iterable[TraceSink],
 ) -> GpuTrace:
-    """Compile a source for a GPU, and trace one described launch there.
+    """Compile a source for a GPU, or take the PTX out of what was built, and trace one described launch there.
 
     Raises:
         InputError: the source does not compile; no launch, or more than one, is meant; it cannot be launched.
         MissingToolError: no compiler is installed.
         ToolError: the driver refuses, or the kernel does not end.
     """
-    wanted = compute_capability or gpu.facts.compute_capability
-    statics = examine_source(path, compute_capability=wanted, kernel=kernel)
-    module = parse_ptx(require_ptx(statics, path), name=str(path))
-    return trace_on_gpu(_choose([module], path, kernel, launches), gpu, settings, sinks)
-
-
-def trace_build_on_gpu(
-    path: Path,
-    gpu: LocalGpu,
-    *,
-    kernel: str | None,
-    launches: LaunchChoice,
-    compute_capability: tuple[int, int] | None = None,
-    settings: GpuTraceSettings,
-    sinks: Iterable[TraceSink],
-) -> GpuTrace:
-    """Trace one described launch of the PTX in a file that was built; errors as of :func:`trace_source_on_gpu`."""
+    is_source = find_kind(path) is InputKind.SOURCE
     problems: list[Problem] = []
-    modules = [one.module for one in read_modules(path, compute_capability, None, problems, assembles=False)]
-    return trace_on_gpu(_choose(modules, path, kernel, launches), gpu, settings, sinks)
+    choice = CodeChoice(
+        kernel=kernel,
+        launches=launches,
+        compute_capability=compute_capability or (gpu.facts.compute_capability if is_source else None),
+        assembles=False,
+    )
+    code = read_launched(path, choice, problems)
+    if not code.launches:
+        raise explain_no_launch(path, code, problems, kernel)
+    (one,) = code.launches
+    return _trace(one, gpu, settings, sinks)
 
 
-def _choose(modules: Sequence[PtxModule], path: Path, kernel: str | None, choice: LaunchChoice) -> TracedSubject:
-    """The one launch that is meant."""
-    described = choice.path or find_launch_file(path)
-    meant = name_meant(modules, kernel)
-    listed = list_launches(described, choice)
-    problems: list[Problem] = []
-    matched = [(one, module) for module in modules for one in match_launches(module, listed.launches, meant, problems)]
-    if not matched:
-        raise explain_undescribed(path, described=described)
-    (chosen,) = choose_launches([one for one, _ in matched], choice, described, name_kernel)
-    module = next(module for one, module in matched if one is chosen)
-    return TracedSubject(module=module, function=chosen.function, launch=chosen.launch)
-
-
-def trace_on_gpu(
-    subject: TracedSubject, gpu: LocalGpu, settings: GpuTraceSettings, sinks: Iterable[TraceSink]
-) -> GpuTrace:
-    """Trace one launch; errors as of :func:`trace_source_on_gpu`."""
-    module, function, launch = subject.module, subject.function, subject.launch
+def _trace(one: KernelLaunch, gpu: LocalGpu, settings: GpuTraceSettings, sinks: Iterable[TraceSink]) -> GpuTrace:
+    module, function, launch = one.code.module, one.function, one.launch
     problem = check_launch(function, launch, find_static_shared_bytes(module, function))
     if problem is not None:
         raise InputError(problem, path=launch.path, remedy="correct the launch")

@@ -1,4 +1,4 @@
-"""Described launches, timed on a GPU of this computer: :func:`time_source`, :func:`time_build`, :func:`time_report`.
+"""Described launches, timed on a GPU of this computer: :func:`time_launches`.
 
 No program of the user runs: code comes out of a compiler, a build or a report, arguments out of a description.
 """
@@ -9,33 +9,32 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from gpa_lsp.code.binary.cubin import read_cubin
-from gpa_lsp.code.ptx.model import PtxModule
-from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.execution.compiler.model import DEFAULT_SETTINGS, CompileSettings
 from gpa_lsp.execution.compiler.ptx_files import read_build
 from gpa_lsp.execution.launches.launch import LaunchDescription
-from gpa_lsp.execution.launches.read_launches import explain_undescribed, find_launch_file, read_launches
+from gpa_lsp.execution.launches.read_launches import explain_undescribed
 from gpa_lsp.execution.local_gpu.sampled_launches import LAUNCHES
 from gpa_lsp.execution.local_gpu.timing import DEFAULT_TIMING, LaunchTiming, TimingJob, TimingSettings
 from gpa_lsp.execution.local_gpu.timing_processes import FoundGpu, find_gpu, time_on_gpu
-from gpa_lsp.execution.prediction.built_modules import read_image_module, read_modules
-from gpa_lsp.execution.prediction.launch_sources import (
-    LaunchChoice,
-    choose_launches,
-    explain_no_code,
-    list_launches,
-    list_measured_launches,
+from gpa_lsp.execution.prediction.built_modules import read_image_module
+from gpa_lsp.execution.prediction.input_kinds import InputKind, find_kind
+from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
+from gpa_lsp.execution.prediction.launched_code import (
+    CodeChoice,
+    CodeModule,
+    explain_no_launch,
+    match_code,
+    read_launched,
 )
-from gpa_lsp.execution.prediction.predict import DescribedLaunch, match_launches, name_kernel, name_meant
-from gpa_lsp.execution.prediction.static_source import examine_source, require_ptx
-from gpa_lsp.foundation.errors import GpaError, InputError, Problem, spare_others
+from gpa_lsp.execution.prediction.static_source import examine_unit
+from gpa_lsp.foundation.errors import GpaError, Problem, spare_others
 from gpa_lsp.foundation.files import atomic_write
 from gpa_lsp.foundation.packed_records import pack_records
 from gpa_lsp.foundation.processes.python_children import isolate_module
@@ -44,7 +43,6 @@ from gpa_lsp.kernel.names import demangle, shorten_name
 from gpa_lsp.profile.collector.choosing import Selection
 from gpa_lsp.profile.collector.run import CollectedRun, CollectorSettings, Cupti, collect, find_cupti
 from gpa_lsp.profile.native import FORMAT
-from gpa_lsp.profile.read import read_profile
 
 TOOL = "gpa-lsp profile --launches"
 _MEMORY_BYTES = 64 << 30  # Of arrays; how much the GPU has is asked there
@@ -72,13 +70,6 @@ class LaunchTimings(Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()  # of those that failed
 
 
-class _Subject(DescribedLaunch, frozen=True, kw_only=True):
-    """A launch with its code."""
-
-    image: bytes | None  # built for the GPU; None where its PTX has to be assembled there
-    ptx: str  # of the same code
-
-
 class TimingWork(Struct, frozen=True, kw_only=True):
     """How launches are timed."""
 
@@ -91,22 +82,24 @@ class TimingWork(Struct, frozen=True, kw_only=True):
 DEFAULT_WORK = TimingWork()
 
 
-def time_source(
+def time_launches(
     path: Path,
-    choice: LaunchChoice,
+    launches: LaunchChoice,
     *,
     kernel: str | None = None,
     text: str | None = None,
     work: TimingWork = DEFAULT_WORK,
     compile_settings: CompileSettings = DEFAULT_SETTINGS,
 ) -> LaunchTimings:
-    """Compile a source for the GPU there is, and time its launches.
+    """Time launches of a source, of what was built, or of a report, whose arguments are described.
+
+    A source is compiled for the GPU there is; the driver assembles the PTX of what was built for another one.
 
     Args:
-        path: of the source.
-        choice: which launches.
+        path: of it.
+        launches: which launches.
         kernel: only kernels of this name, or else those whose name contains it; None for all.
-        text: what an editor holds of it; None to read the file.
+        text: what an editor holds of a source; None to read the file.
         work: how.
         compile_settings: of the compiler.
 
@@ -116,103 +109,33 @@ def time_source(
         ToolError: the process that times did not start.
     """
     gpu = work.find()
-    capability = gpu.compute_capability
-    found = examine_source(path, text=text, compute_capability=capability, kernel=kernel, settings=compile_settings)
-    module = parse_ptx(require_ptx(found, path), name=str(path))
-    return _time_described([(found.unit.cubin, module)], path, kernel, choice, work)
-
-
-def time_build(
-    path: Path, choice: LaunchChoice, *, kernel: str | None = None, work: TimingWork = DEFAULT_WORK
-) -> LaunchTimings:
-    """Time launches of code that was built; the driver assembles its PTX where it was built for another GPU. Errors as of :func:`time_source`."""
-    gpu = work.find()
+    is_source = text is not None or find_kind(path) is InputKind.SOURCE
+    choice = CodeChoice(
+        kernel=kernel,
+        launches=launches,
+        text=text,
+        compute_capability=gpu.compute_capability if is_source else None,
+        compile_settings=compile_settings,
+        newest=gpu.compute_capability,
+        assembles=False,
+    )
     problems: list[Problem] = []
-    codes = _declare_without_ptx(path, gpu)
-    if not codes:
-        built = read_modules(path, None, None, problems, assembles=False, newest=gpu.compute_capability)
-        codes = [(_choose_image(one.unit.cubin, gpu, path), one.module) for one in built]
-    found = _time_described(codes, path, kernel, choice, work)
-    return replace(found, problems=(*problems, *found.problems))
-
-
-def _declare_without_ptx(path: Path, gpu: FoundGpu) -> list[tuple[bytes | None, PtxModule]]:
-    """The images for a GPU of a build that has no PTX at all, with what they say of their kernels; none where it has any."""
-    units = read_build(path, assembles=False)
-    if any(unit.ptx is not None for unit in units):
-        return []
-    found: list[tuple[bytes | None, PtxModule]] = []
-    for unit in units:
-        if unit.cubin is not None and _choose_image(unit.cubin, gpu, path) is not None:
-            cubin = read_cubin(unit.cubin, path=path)
-            kernels = [name for name, function in cubin.functions.items() if function.is_entry]
-            found.append((unit.cubin, read_image_module(cubin, kernels)))
-    return found
-
-
-def time_report(
-    path: Path, choice: LaunchChoice, *, kernel: str | None = None, work: TimingWork = DEFAULT_WORK
-) -> LaunchTimings:
-    """Launch kernels of a report again: code, grid and block are the report's, arguments are described.
-
-    Errors as of :func:`time_source`.
-    """
-    described = choice.path or find_launch_file(path)
-    given = () if described is None else read_launches(described)
-    problems: list[Problem] = []
-    measured = list_measured_launches(read_profile(path), kernel, given, problems)
-    if not measured:
-        raise explain_no_code(path, problems)
-    missing = dict.fromkeys(demangle(one.launch.mangled_name) for one in measured if not one.is_described)
-    if len(missing) == len(measured):
-        raise explain_undescribed(path, missing, described)
-    gpu = work.find()
-    subjects = [
-        _Subject(
-            launch=one.description,
-            function=one.code.function,
-            image=_choose_image(one.code.cubin.image, gpu, path),
-            ptx=one.code.unit.text,
-        )
-        for one in measured
-        if one.is_described
-    ]
-    found = _time_all(choose_launches(subjects, choice, described, name_kernel), work)
-    left = [Problem.warning(explain_undescribed(path, (name,), described).message) for name in missing]
-    return replace(found, problems=(*problems, *left, *found.problems))
-
-
-def _time_described(
-    codes: Sequence[tuple[bytes | None, PtxModule]],
-    path: Path,
-    kernel: str | None,
-    choice: LaunchChoice,
-    work: TimingWork,
-) -> LaunchTimings:
-    described = choice.path or find_launch_file(path)
-    meant = name_meant([module for _, module in codes], kernel)
-    listed = list_launches(described, choice)
-    problems: list[Problem] = []
-    subjects = [
-        _Subject(launch=one.launch, function=one.function, image=image, ptx=module.text)
-        for image, module in codes
-        for one in match_launches(module, listed.launches, meant, problems)
-    ]
-    if not subjects:
-        if problems:
-            raise InputError(problems[0].message, path=described or path, remedy=problems[0].remedy)
-        raise explain_undescribed(path, described=described)
-    return _time_all(choose_launches(subjects, choice, described, name_kernel), work)
-
-
-def _time_all(subjects: Sequence[_Subject], work: TimingWork) -> LaunchTimings:
+    images = [] if is_source else _list_images_without_ptx(path, gpu)
+    code = match_code(path, images, choice, problems) if images else read_launched(path, choice, problems)
+    if not code.launches:
+        raise explain_no_launch(path, code, problems, kernel)
+    if any(one.measured for one in code.launches):
+        problems += [
+            Problem.warning(explain_undescribed(path, (demangle(name),), code.described).message)
+            for name in code.undescribed
+        ]
     done: list[TimedLaunch] = []
-    problems: list[Problem] = []
-    for one in subjects:
+    for one in code.launches:
         name = one.function.name
+        image = _choose_image(one.code.unit.cubin, gpu, path)
         job = TimingJob(
-            image=one.image or one.ptx.encode(),
-            ptx=one.ptx,
+            image=image or one.code.module.text.encode(),
+            ptx=one.code.module.text,
             function=name,
             launch=one.launch,
             settings=work.settings,
@@ -220,8 +143,25 @@ def _time_all(subjects: Sequence[_Subject], work: TimingWork) -> LaunchTimings:
         )
         with spare_others(f"timing a launch of {shorten_name(demangle(name))}", problems, kernel=name):
             timing = work.time(job)
-            done.append(TimedLaunch(mangled_name=name, launch=one.launch, image=one.image, timing=timing, job=job))
+            done.append(TimedLaunch(mangled_name=name, launch=one.launch, image=image, timing=timing, job=job))
     return LaunchTimings(launches=tuple(done), problems=tuple(problems))
+
+
+def _list_images_without_ptx(path: Path, gpu: FoundGpu) -> list[CodeModule]:
+    """The images for a GPU of a build that has no PTX at all, with what they say of their kernels; none where it has any."""
+    if find_kind(path) is not InputKind.BUILD:
+        return []
+    units = read_build(path, assembles=False)
+    if any(unit.ptx is not None for unit in units):
+        return []
+    found: list[CodeModule] = []
+    for unit in units:
+        if unit.cubin is not None and _choose_image(unit.cubin, gpu, path) is not None:
+            cubin = read_cubin(unit.cubin, path=path)
+            kernels = [name for name, function in cubin.functions.items() if function.is_entry]
+            examine = partial(examine_unit, unit, path=path.absolute(), text="")
+            found.append(CodeModule(unit, read_image_module(cubin, kernels), examine))
+    return found
 
 
 def _choose_image(image: bytes | None, gpu: FoundGpu, path: Path) -> bytes | None:

@@ -159,7 +159,7 @@ class SourcePrediction(Struct, frozen=True, kw_only=True):
     launches_path: Path | None  # the description of its launches; None when there is none
     statics: SourceStatics  # what its code says without being run, and the compiler's messages
     kernels: tuple[KernelPrediction, ...]  # launches in the order they are described
-    undescribed: tuple[str, ...] = ()  # readable names of kernels of the source that no launch describes
+    undescribed: tuple[str, ...] = ()  # mangled names of the kernels that no launch describes
     problems: tuple[Problem, ...] = ()  # met on the way, those of single kernels excepted
     comparisons: tuple[LaunchComparison, ...] = ()  # one for each kernel with several launches
 

@@ -1,26 +1,19 @@
-"""From a source, or device code that was built, to predictions: :func:`predict_source`. Computes nothing itself."""
+"""From a source, what was built or a report to predictions: :func:`predict_code`. Computes nothing itself."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gpa_lsp.code.ptx.model import PtxFunction, PtxModule
-from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.diagnosis.analyses.answers import Answer
 from gpa_lsp.execution.compiler.model import DEFAULT_COMPUTE_CAPABILITY, DEFAULT_SETTINGS, CompileSettings
 from gpa_lsp.execution.emulator.model import TraceSink
-from gpa_lsp.execution.launches.launch import LaunchDescription
-from gpa_lsp.execution.launches.read_launches import find_launch_file
-from gpa_lsp.execution.prediction.built_modules import BuiltModule, examine_built, read_modules
 from gpa_lsp.execution.prediction.launch_sources import (
     EVERY_LAUNCH,
     LaunchChoice,
-    choose_launches,
-    explain_mismatch,
-    list_launches,
 )
+from gpa_lsp.execution.prediction.launched_code import CodeChoice, KernelLaunch, read_launched
 from gpa_lsp.execution.prediction.model import (
     DEFAULT_PREDICTION,
     KernelPrediction,
@@ -29,12 +22,11 @@ from gpa_lsp.execution.prediction.model import (
     SourcePrediction,
 )
 from gpa_lsp.execution.prediction.predict_launch import LaunchSubject, predict_launch
+from gpa_lsp.execution.prediction.predict_measured import predict_measured
 from gpa_lsp.execution.prediction.static_source import (
     Capability,
-    SourceStatics,
     choose_product,
     choose_volume_device,
-    examine_for_machine,
 )
 from gpa_lsp.execution.traces.ask import answer_launches
 from gpa_lsp.execution.traces.results import spread_listed
@@ -48,55 +40,34 @@ from gpa_lsp.foundation.numbers import format_count
 from gpa_lsp.foundation.prose import join
 from gpa_lsp.foundation.work_time import work_time
 from gpa_lsp.gpu.device.products import note_choice
-from gpa_lsp.kernel.names import demangle, list_named
+from gpa_lsp.kernel.names import demangle
 
 Progress = Callable[[str, int, int], None]  # Told (what, done, total)
 
 
-class DescribedLaunch(Struct, frozen=True, kw_only=True):
-    """A launch and the kernel it is of."""
-
-    launch: LaunchDescription
-    function: PtxFunction
-
-
-def name_kernel(one: DescribedLaunch) -> str:
-    """Mangled name of the kernel of a launch."""
-    return one.function.name
-
-
-class PredictionWork(Struct, frozen=True, kw_only=True):
-    """What all launches of a module have in common."""
-
-    module: PtxModule  # the code
-    statics: SourceStatics  # what it says without being run
-    settings: PredictionSettings  # how much it may cost
-    sinks: tuple[TraceSink, ...]  # get the traces as well
-    progress: Progress | None  # told how far it is
-
-
-def predict_source(
+def predict_code(
     path: Path,
     *,
     text: str | None = None,
     kernel: str | None = None,
     launches: LaunchChoice = EVERY_LAUNCH,
-    compute_capability: tuple[int, int] | None = None,
+    compute_capability: Capability | None = None,
     settings: PredictionSettings = DEFAULT_PREDICTION,
     compile_settings: CompileSettings = DEFAULT_SETTINGS,
     sinks: Iterable[TraceSink] = (),
     progress: Progress | None = None,
 ) -> SourcePrediction:
-    """Compile, read the launches, emulate each and analyse what it did.
+    """Emulate the launches of a source, of what was built, or of a report, and analyse what each did.
+
+    What was measured of a report's launches is laid beside what was emulated.
 
     Args:
-        path: of a CUDA C++ source.
-        text: what an editor holds of it; None to read the file.
+        path: of it; see :func:`~gpa_lsp.execution.prediction.launched_code.read_launched`.
+        text: what an editor holds of a source; None to read the file.
         kernel: only the kernel of this name, or else those whose name contains it; None for all.
         launches: which ones, of those kernels.
-        compute_capability: to compile for; None for that of the GPU named in the settings, or the oldest newer one that the compiler knows; where
-            none is named as in :func:`~gpa_lsp.execution.prediction.static_source.examine_source`.
-        settings: for which GPU, and how much it may cost.
+        compute_capability: see :class:`~gpa_lsp.execution.prediction.launched_code.CodeChoice`.
+        settings: for which GPU, and how much it may cost. Without a GPU in it, a report's launches are for the one they were measured on.
         compile_settings: of the compiler.
         sinks: get the traces as well, of one launch after the other.
         progress: told how far it is.
@@ -105,112 +76,68 @@ def predict_source(
         The prediction. A launch that cannot be run becomes a problem, and the others go on; a source with errors gives its messages alone.
 
     Raises:
-        InputError: the source, the description or the profile cannot be read, or no GPU has the name.
-        MissingToolError: no compiler is installed.
-        ToolError: the compiler did not end in time, or crashed.
+        GpaError: see :func:`~gpa_lsp.execution.prediction.launched_code.read_launched`.
     """
-    examined = examine_for_machine(
-        path,
-        text=text,
+    problems: list[Problem] = []
+    choice = CodeChoice(
         kernel=kernel,
+        launches=launches,
+        text=text,
         machine=settings.machine,
         compute_capability=compute_capability,
-        settings=compile_settings,
+        compile_settings=compile_settings,
+        must_compile=False,
     )
-    statics = examined.statics
-    described = launches.path or find_launch_file(statics.path)
-    if statics.unit.ptx is None:
-        return SourcePrediction(path=statics.path, launches_path=described, statics=statics, kernels=())
-    module = parse_ptx(statics.unit.ptx, name=str(path))
-    problems = [Problem.note(note) for note in examined.notes]
-    work = PredictionWork(module=module, statics=statics, settings=settings, sinks=tuple(sinks), progress=progress)
-    return _predict_module(work, described, launches, kernel, problems)
-
-
-def _predict_module(
-    work: PredictionWork, described: Path | None, choice: LaunchChoice, kernel: str | None, problems: list[Problem]
-) -> SourcePrediction:
-    listed = list_launches(described, choice)
-    meant = name_meant((work.module,), kernel)
-    matched = match_launches(work.module, listed.launches, meant, problems if listed.must_match else [])
-    predictions = predict_matched(work, choose_launches(matched, choice, described, name_kernel), problems)
-    launched = {one.function.name for one in matched}
+    code = read_launched(path, choice, problems)
+    predictions = predict_launches(code.launches, settings, problems, sinks=tuple(sinks), progress=progress)
     return SourcePrediction(
-        path=work.statics.path,
-        launches_path=described,
-        statics=work.statics,
+        path=code.path,
+        launches_path=code.described,
+        statics=code.statics,
         kernels=tuple(predictions),
-        undescribed=list_undescribed(work.module, launched, meant),
+        undescribed=code.undescribed,
         problems=tuple(problems),
         comparisons=compare_launches(predictions),
     )
 
 
-def name_meant(modules: Iterable[PtxModule], kernel: str | None) -> frozenset[str] | None:
-    """Mangled names of the kernels that a name, or a part of one, means; None for all."""
-    if kernel is None:
-        return None
-    names = dict.fromkeys(entry.name for module in modules for entry in module.entries)
-    return frozenset(list_named(kernel, names, lambda name: (name,)))
-
-
-def list_undescribed(module: PtxModule, launched: Collection[str], meant: Collection[str] | None) -> tuple[str, ...]:
-    """Readable names of the kernels that are meant and of which no launch is known."""
-    return tuple(
-        demangle(entry.name)
-        for entry in module.entries
-        if entry.name not in launched and (meant is None or entry.name in meant)
-    )
-
-
-def match_launches(
-    module: PtxModule, launches: Sequence[LaunchDescription], meant: Collection[str] | None, problems: list[Problem]
-) -> tuple[DescribedLaunch, ...]:
-    """The launches of a module's kernels, in their order; one that names no kernel, or several, is a problem.
-
-    Args:
-        module: the code.
-        launches: of its kernels, by any of their names.
-        meant: mangled names of the kernels whose launches are wanted; None for all.
-        problems: what does not match is added to it.
-    """
-    found = []
-    for launch in launches:
-        functions = list_named(launch.kernel, module.entries, lambda one: (one.name,))
-        if len(functions) != 1:
-            known = [one.name for one in module.entries]
-            problems.append(Problem.from_error(explain_mismatch(launch, [one.name for one in functions], known)))
-        elif meant is None or functions[0].name in meant:
-            found.append(DescribedLaunch(launch=launch, function=functions[0]))
-    return tuple(found)
-
-
-def predict_matched(
-    work: PredictionWork, matched: Sequence[DescribedLaunch], problems: list[Problem]
+def predict_launches(
+    launches: Sequence[KernelLaunch],
+    settings: PredictionSettings,
+    problems: list[Problem],
+    *,
+    sinks: tuple[TraceSink, ...] = (),
+    progress: Progress | None = None,
 ) -> list[KernelPrediction]:
     """Each launch in turn; one that cannot be run becomes a problem."""
-    by_name = {one.statics.mangled_name: one.statics for one in work.statics.kernels}
     predictions = []
-    started_s, most_s = work_time(), work.settings.all_seconds
-    for number, one in enumerate(matched):
+    started_s, most_s = work_time(), settings.all_seconds
+    for number, one in enumerate(launches):
         if most_s is not None and work_time() - started_s > most_s:
-            left = len(matched) - number
-            message = f"time ran out before {format_count(left)} of {format_count(len(matched))} launches were emulated"
+            left = len(launches) - number
+            message = (
+                f"time ran out before {format_count(left)} of {format_count(len(launches))} launches were emulated"
+            )
             problems.append(Problem.from_error(GpaError(message)))
             break
         name = demangle(one.function.name)
-        if work.progress is not None:
-            work.progress(f"emulating {name}", number, len(matched))
-        subject = LaunchSubject(
-            module=work.module,
-            launch=one.launch,
-            kernel=one.function.name,
-            name=name,
-            statics=by_name.get(one.function.name),
-            compute_capability=work.statics.unit.compute_capability,
-        )
+        if progress is not None:
+            progress(f"emulating {name}", number, len(launches))
         with spare_others(f"predicting a launch of {name}", problems, kernel=one.function.name):
-            predictions.append(predict_launch(subject, work.settings, sinks=work.sinks))
+            statics = one.code.statics
+            own = (known.statics for known in statics.kernels if known.statics.mangled_name == one.function.name)
+            subject = LaunchSubject(
+                module=one.code.module,
+                launch=one.launch,
+                kernel=one.function.name,
+                name=name,
+                statics=next(own, None),
+                compute_capability=statics.unit.compute_capability,
+            )
+            if one.measured is None:
+                predictions.append(predict_launch(subject, settings, sinks=sinks))
+            else:
+                predictions.append(predict_measured(subject, one.measured, settings, sinks))
     return predictions
 
 
@@ -237,88 +164,6 @@ def _compare_members(members: Sequence[KernelPrediction]) -> LaunchComparison:
         spreads=spreads,
         answer=answer if chart is None else replace(answer, charts=(*answer.charts, chart)),
     )
-
-
-class _BuiltLaunch(DescribedLaunch, frozen=True, kw_only=True):
-    """A launch with the place of the module that has its kernel."""
-
-    place: int
-
-
-def predict_build(
-    path: Path,
-    *,
-    kernel: str | None = None,
-    launches: LaunchChoice = EVERY_LAUNCH,
-    compute_capability: Capability | None = None,
-    settings: PredictionSettings = DEFAULT_PREDICTION,
-    sinks: Iterable[TraceSink] = (),
-    progress: Progress | None = None,
-) -> SourcePrediction:
-    """Take the PTX out of a file that was built, and emulate the launches that are described of its kernels.
-
-    Args:
-        path: an object, library, program, fat binary or cubin with PTX in it, or a file of PTX.
-        kernel: only the kernel of this name, or else those whose name contains it; None for all.
-        launches: which ones, of those kernels.
-        compute_capability: code for this one; None for that of the GPU in the settings where there is code for it, else the newest.
-        settings: for which GPU, and how much it may cost.
-        sinks: get the traces as well, of one launch after the other.
-        progress: told how far it is.
-
-    Raises:
-        InputError: the file cannot be read, has no device code or no PTX; the description or the profile cannot be read; no GPU has the name.
-        MissingToolError: the file needs NVIDIA's cuobjdump, which is not installed.
-        ToolError: cuobjdump failed.
-    """
-    described = launches.path or find_launch_file(path)
-    listed = list_launches(described, launches)
-    problems = [Problem.note(note) for note in note_choice(settings.machine)]
-    built = read_modules(path, compute_capability, settings.machine, problems, kernel=kernel)
-    meant = name_meant((one.module for one in built), kernel)
-    matched, unmatched = _match(built, listed.launches, meant)
-    if listed.must_match:
-        problems.extend(unmatched)
-    chosen = choose_launches(matched, launches, described, name_kernel)
-    statics = {place: examine_built(built[place], path, kernel) for place in dict.fromkeys(one.place for one in chosen)}
-    predictions: list[KernelPrediction] = []
-    for place, examined in statics.items():
-        work = PredictionWork(
-            module=built[place].module, statics=examined, settings=settings, sinks=tuple(sinks), progress=progress
-        )
-        predictions += predict_matched(work, [one for one in chosen if one.place == place], problems)
-    launched = {one.function.name for one in matched}
-    undescribed = dict.fromkeys(name for one in built for name in list_undescribed(one.module, launched, meant))
-    return SourcePrediction(
-        path=path,
-        launches_path=described,
-        statics=next(iter(statics.values()), None) or examine_built(built[0], path, kernel),
-        kernels=tuple(predictions),
-        undescribed=tuple(undescribed),
-        problems=tuple(problems),
-        comparisons=compare_launches(predictions),
-    )
-
-
-def _match(
-    built: Sequence[BuiltModule], launches: Sequence[LaunchDescription], meant: Collection[str] | None
-) -> tuple[list[_BuiltLaunch], list[Problem]]:
-    """Each launch with the first module that has its kernel, and what is wrong with those that none has."""
-    found: list[_BuiltLaunch] = []
-    problems: list[Problem] = []
-    for launch in launches:
-        named = name_meant((one.module for one in built), launch.kernel) or ()
-        places = [place for place, one in enumerate(built) if any(entry.name in named for entry in one.module.entries)]
-        met: list[Problem] = []
-        for place in places or range(min(1, len(built))):
-            matched = match_launches(built[place].module, (launch,), None, met)
-            if matched:
-                if meant is None or matched[0].function.name in meant:
-                    found.append(_BuiltLaunch(place=place, launch=launch, function=matched[0].function))
-                met = []
-                break
-        problems.extend(met[:1])
-    return found, problems
 
 
 class ExpressionPrediction(Struct, frozen=True, kw_only=True):

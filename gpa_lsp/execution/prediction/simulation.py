@@ -1,59 +1,259 @@
-"""From a report, a build or a source to simulated launches: :func:`simulate_report`, :func:`simulate_build`,
-:func:`simulate_source` and :func:`simulate_launch`. Nothing in what comes out was measured."""
+"""From a report, a build or a source to simulated launches: :func:`simulate_code`. Nothing in what comes out was measured."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf, prod
 from pathlib import Path, PurePath
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from gpa_lsp.code.binary.cubin import read_cubin
+from gpa_lsp.code.binary.embedded_ptx import read_embedded_ptx
+from gpa_lsp.code.binary.tool_location import find_tool
 from gpa_lsp.code.ptx.model import PtxModule
+from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.execution.compiler.model import DEFAULT_SETTINGS, CompiledUnit, CompileSettings
-from gpa_lsp.execution.compiler.ptx_files import read_build
+from gpa_lsp.execution.compiler.ptx_files import ChooseEntries, assemble_ptx, read_build
 from gpa_lsp.execution.emulator.model import Budget
 from gpa_lsp.execution.hybrid.estimate import CompiledKernel, PaperEstimate, estimate_launch
 from gpa_lsp.execution.hybrid.operations import EVERY_TERM, Term
 from gpa_lsp.execution.launches.block_mates import list_mates
 from gpa_lsp.execution.launches.launch import ArrayArgument, LaunchDescription
-from gpa_lsp.execution.launches.read_launches import explain_undescribed, find_launch_file, read_launches
+from gpa_lsp.execution.launches.read_launches import explain_undescribed, find_launch_file
+from gpa_lsp.execution.prediction.built_modules import read_image_module
 from gpa_lsp.execution.prediction.fault_answer import note_guesses
+from gpa_lsp.execution.prediction.input_kinds import InputKind, find_kind
 from gpa_lsp.execution.prediction.launch_sources import (
+    EVERY_LAUNCH,
     LaunchChoice,
     choose_launches,
+    explain_mismatch,
     list_names,
     miss_kernel,
     read_described,
     require_description,
 )
-from gpa_lsp.execution.prediction.simulation_subjects import (
-    PTX_REMEDY,
-    Place,
-    Subject,
-    assemble_units,
-    choose_units,
-    find_module,
-    find_ptx,
-    make_built,
-    make_measured,
-    match_launches,
-)
-from gpa_lsp.execution.prediction.static_source import examine_for_machine, note_difference
+from gpa_lsp.execution.prediction.static_source import Capability, choose_product, examine_for_machine, note_difference
 from gpa_lsp.execution.simulator.profile_document import DocumentLaunch
 from gpa_lsp.execution.simulator.simulate import find_places, simulate_kernel
 from gpa_lsp.execution.simulator.walk_kernel import WalkSettings, find_registers, find_shared_bytes, walk_kernel
 from gpa_lsp.execution.simulator.warp_walk import KernelWalk
-from gpa_lsp.foundation.errors import InputError, Problem, ProblemSeverity, spare_others
+from gpa_lsp.foundation.errors import InputError, MissingToolError, Problem, ProblemSeverity, ToolError, spare_others
 from gpa_lsp.foundation.numbers import format_count_of
+from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.foundation.work_time import work_time
 from gpa_lsp.gpu.arch.lookup import find_architecture
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.gpu.arch.occupancy import BlockShape, find_occupancy
-from gpa_lsp.gpu.device.model import Machine
-from gpa_lsp.gpu.device.products import Product, find_product, note_choice
-from gpa_lsp.kernel.join import join_profile
+from gpa_lsp.gpu.device.find import build_product_machine, find_machine
+from gpa_lsp.gpu.device.model import Machine, MemoryFacts
+from gpa_lsp.gpu.device.products import Product, find_product, find_product_of, note_choice
+from gpa_lsp.gpu.device.rates import read_attribute
+from gpa_lsp.kernel.join import join_profile, list_unmeasured_kernels
 from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.kernel.names import choose_by_name, demangle, list_named, shorten_name
+from gpa_lsp.profile.model import Launch
 from gpa_lsp.profile.read import read_profile
+
+_CARVEOUT = "launch__shared_mem_config_size"
+PTX_REMEDY = "build with -lineinfo, so that the image keeps its PTX"
+_CODE_REMEDY = "build with -gencode arch=compute_XX,code=sm_XX for the architecture of the GPU"
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    """Where a launch is simulated."""
+
+    machine: Machine
+    memory: MemoryFacts
+
+
+class Subject(ColumnRecord, frozen=True, kw_only=True):
+    """A kernel, the PTX that there is of it, and where each of its launches is simulated."""
+
+    kernel: Kernel
+    ptx: tuple[str, ...]
+    find_place: Callable[[LaunchDescription], Place]
+
+
+def assemble_units(
+    units: Sequence[CompiledUnit], product: Product | None, choose_entries: ChooseEntries | None
+) -> tuple[CompiledUnit, ...]:
+    """The units, where none has machine code for the GPU with that of the newest PTX it can run.
+
+    Args:
+        product: the GPU; None for that which the code is for.
+        choose_entries: kernels that are asked for; None for all.
+
+    Raises:
+        MissingToolError: ptxas is not installed.
+        ToolError: it failed.
+    """
+    most = (
+        max((one.compute_capability for one in units), default=(0, 0))
+        if product is None
+        else product.compute_capability
+    )
+    if any(one.cubin is not None and one.compute_capability[0] == most[0] for one in units) or (
+        product is None and any(one.cubin is not None for one in units)
+    ):
+        return tuple(units)
+    texts = [one for one in units if one.ptx is not None and one.compute_capability <= most]
+    newest = max((one.compute_capability for one in texts), default=most)
+    made = [_assemble(one, most, choose_entries) for one in texts if one.compute_capability == newest]
+    return (*units, *made)
+
+
+def _assemble(unit: CompiledUnit, capability: tuple[int, int], choose_entries: ChooseEntries | None) -> CompiledUnit:
+    if find_tool("ptxas") is None:
+        raise MissingToolError("ptxas", needed_for="machine code of PTX", install="pip install nvidia-cuda-nvcc")
+    image, notes = assemble_ptx(unit.ptx or "", f"sm_{capability[0]}{capability[1]}", choose_entries)
+    if image is None:
+        raise ToolError("ptxas", "; ".join(notes))
+    return replace(unit, cubin=image, compute_capability=capability)
+
+
+def choose_units(units: Sequence[CompiledUnit], product: Product, path: Path) -> tuple[CompiledUnit, ...]:
+    """Code that a GPU executes: its own, else the newest of an earlier one of its generation.
+
+    Raises:
+        InputError: there is none.
+    """
+    major, minor = product.compute_capability
+    known = {one.compute_capability for one in units if one.cubin is not None}
+    fitting = [one for one in known if one[0] == major and one[1] <= minor]
+    if not fitting:
+        there = ", ".join(f"sm_{one[0]}{one[1]}" for one in sorted(known)) or "no architecture"
+        message = f"there is machine code for {there}, and none that the {product.name} executes (sm_{major}{minor})"
+        raise InputError(message, path=path, remedy=_CODE_REMEDY)
+    return tuple(one for one in units if one.compute_capability == max(fitting))
+
+
+def make_built(
+    units: Iterable[CompiledUnit],
+    path: Path,
+    kernel: str | None,
+    machine: str | None,
+    problems: list[Problem],
+) -> list[Subject]:
+    """The kernels of compiled units that are meant.
+
+    Args:
+        kernel: a name of one of them, or a part of it; None for all.
+        machine: name of the GPU; None for the first known of the architecture.
+
+    Raises:
+        InputError: there is no such kernel, no machine code, or no such GPU.
+    """
+    subjects: list[Subject] = []
+    known: dict[str, None] = {}
+    for unit in units:
+        if unit.cubin is None:
+            continue
+        cubin = read_cubin(unit.cubin, path=path)
+
+        def choose(names: list[str]) -> list[str]:
+            known.update(dict.fromkeys(names))
+            return list(names) if kernel is None else list_named(kernel, names, lambda name: (name, demangle(name)))
+
+        kernels, met = list_unmeasured_kernels(cubin, choose=choose)
+        problems += met
+        for one in kernels:
+            product = choose_product(machine, unit.compute_capability)
+            if product is None:
+                message = f"no GPU of compute capability {unit.compute_capability} is known"
+                raise InputError(message, path=path, remedy="name one with --machine")
+            place = _place_on(product)
+            ptx = () if unit.ptx is None else (unit.ptx,)
+            subjects.append(Subject(kernel=one, ptx=ptx, find_place=lambda _, place=place: place))  # type: ignore[misc]
+    if not subjects and known and kernel is not None:
+        raise miss_kernel(kernel, known, path)
+    if not subjects:
+        raise InputError("there is no machine code in it", path=path, remedy=_CODE_REMEDY)
+    return subjects
+
+
+def make_measured(kernel: Kernel, product: Product | None) -> Subject:
+    """A kernel of a report."""
+
+    def find_place(description: LaunchDescription) -> Place:
+        if product is not None:
+            return _place_on(product)
+        alike = [one for one in kernel.launches if (one.grid, one.block) == (description.grid, description.block)]
+        launch = next(iter((*alike, *kernel.launches)))
+        machine = find_machine(kernel.device, kernel.architecture, launch)
+        if machine is None:
+            raise InputError("the report says too little of its GPU", remedy="name a GPU with --machine")
+        return Place(machine=machine, memory=_read_memory(kernel, launch))
+
+    ptx = () if kernel.cubin is None else read_embedded_ptx(kernel.cubin)
+    return Subject(kernel=kernel, ptx=ptx, find_place=find_place)
+
+
+def _place_on(product: Product) -> Place:
+    return Place(machine=build_product_machine(product), memory=_read_product_memory(product))
+
+
+def _read_memory(kernel: Kernel, launch: Launch) -> MemoryFacts:
+    """What the device's attributes say, and the size its shared memory was set to."""
+    device = kernel.device
+    product = find_product_of(device)
+    known = MemoryFacts(l2_bytes=None, bus_bits=None) if product is None else _read_product_memory(product)
+    return MemoryFacts(
+        l2_bytes=read_attribute(device, "l2_cache_size") or known.l2_bytes,
+        bus_bits=read_attribute(device, "global_memory_bus_width") or known.bus_bits,
+        has_ecc=bool(read_attribute(device, "ecc_enabled")),
+        carveout_bytes=launch.read_count(_CARVEOUT) or None,
+    )
+
+
+def _read_product_memory(product: Product) -> MemoryFacts:
+    return MemoryFacts(l2_bytes=product.l2_bytes, bus_bits=product.memory_bus_bits, l1_bytes=product.l1_bytes)
+
+
+def match_launches(
+    described: Sequence[LaunchDescription],
+    subjects: Sequence[Subject],
+    known: Sequence[str],
+    problems: list[Problem],
+    *,
+    is_chosen: bool,
+) -> list[tuple[LaunchDescription, Subject]]:
+    """Launches with their kernels; where kernels were chosen, a launch of another one is no problem."""
+    by_name = {one.kernel.mangled_name: one for one in subjects}
+    found = []
+    for launch in described:
+        names = list_named(launch.kernel, list(by_name), lambda name: (name,))
+        if len(names) == 1:
+            found.append((launch, by_name[names[0]]))
+        elif names or not is_chosen:
+            problem = Problem.from_error(explain_mismatch(launch, names, known))
+            problems.append(problem if names else replace(problem, severity=ProblemSeverity.WARNING))
+    return found
+
+
+def find_ptx(subject: Subject) -> PtxModule | None:
+    """The PTX of a kernel; None where there is none."""
+    for text in subject.ptx:
+        module = parse_ptx(text, name="the PTX of the image")
+        if subject.kernel.mangled_name in module.functions:
+            return module
+    return None
+
+
+def find_module(subject: Subject) -> PtxModule:
+    """The PTX, for parameters and variables; where there is none, what the image says of them.
+
+    Raises:
+        InputError: it says nothing.
+    """
+    kernel = subject.kernel
+    found = find_ptx(subject)
+    if found is None and kernel.cubin is not None:
+        found = read_image_module(kernel.cubin, (kernel.mangled_name,))
+    if found is None or kernel.mangled_name not in found.functions:
+        raise InputError("neither its PTX nor its image says what its parameters are", remedy=PTX_REMEDY)
+    return found
+
 
 Progress = Callable[[str, int, int], None]
 
@@ -100,22 +300,98 @@ class EstimatedLaunch(Struct, frozen=True, kw_only=True):
     machine: Machine  # the GPU
 
 
-def simulate_report(
+def simulate_code(
     path: Path,
     *,
     kernel: str | None = None,
-    launches: Path | None = None,
+    launches: LaunchChoice = EVERY_LAUNCH,
+    text: str | None = None,
+    compute_capability: Capability | None = None,
     settings: SimulationSettings = DEFAULT_SIMULATION,
+    compile_settings: CompileSettings = DEFAULT_SETTINGS,
     progress: Progress | None = None,
 ) -> Simulation:
-    """Simulate launches on the module, the GPU and the clocks of a report. Its samples and counters are not looked at.
+    """Simulate launches of a source, of what was built, or of a report.
+
+    Of a report the module, the GPU and the clocks are taken; its samples and counters are not looked at.
+
+    Args:
+        path: of it.
+        kernel: only kernels of this name, or else those whose name contains it; None for all.
+        launches: which of those that are described.
+        text: what an editor holds of a source; None to read the file.
+        compute_capability: to compile for, or to take out of a build; None leaves it to the GPU, or to the compile command.
+        settings: how much it may cost, and the GPU.
+        compile_settings: of the compiler.
+        progress: told of each launch.
 
     Raises:
-        InputError: the report or the description cannot be read, or no GPU has the name.
+        InputError: the code or the description cannot be read, or no GPU has the name.
+        MissingToolError: there is no compiler, or no cuobjdump or ptxas for a build that needs it.
+        ToolError: one of them failed, or did not end in time.
     """
-    profile = read_profile(path)
-    described = read_launches(require_description(path, launches))
     problems: list[Problem] = []
+    kind = InputKind.SOURCE if text is not None else find_kind(path)
+    known: Sequence[str] = ()
+    product = None if settings.machine is None else find_product(settings.machine)
+    if kind is InputKind.SOURCE:
+        examined = examine_for_machine(
+            path,
+            text=text,
+            kernel=kernel,
+            machine=settings.machine,
+            compute_capability=compute_capability,
+            settings=compile_settings,
+        )
+        unit = examined.statics.unit
+        if unit.has_failed:
+            listed = "; ".join(message.text for message in unit.messages[:3])
+            raise InputError(f"it cannot be compiled: {listed}", path=path, remedy="mend it and simulate it again")
+        problems += map(Problem.note, examined.notes)
+    is_told = launches.text is not None
+    file = launches.path or find_launch_file(path) if is_told else require_description(path, launches.path)
+    described = read_described(file, launches.text)
+    if kind is InputKind.REPORT:
+        subjects, known = _list_measured(path, kernel, described, settings, problems)
+    elif kind is InputKind.SOURCE:
+        subjects = make_built((unit,), path, kernel, settings.machine, problems)
+    else:
+        choose = choose_by_name(kernel)
+        built = read_build(
+            path, compute_capability=compute_capability, assembles=product is None, choose_entries=choose
+        )
+        units = assemble_units(built, product, choose)
+        if product is not None:
+            units = choose_units(units, product, path)
+            problems += _note_machine(settings, product, [one.compute_capability for one in units])
+        subjects = make_built(units, path, kernel, settings.machine, problems)
+    if launches.number is not None:
+        names = [one.kernel.mangled_name for one in subjects]
+        own = [one for one in described if list_named(one.kernel, names, lambda name: (name,))]
+        described = choose_launches(own, launches, launches.path, lambda one: one.kernel)
+    return _simulate_all(
+        described,
+        subjects,
+        settings,
+        problems,
+        progress,
+        path=path,
+        launches=launches.path,
+        is_chosen=kernel is not None,
+        known=known,
+    )
+
+
+def _list_measured(
+    path: Path,
+    kernel: str | None,
+    described: Sequence[LaunchDescription],
+    settings: SimulationSettings,
+    problems: list[Problem],
+) -> tuple[list[Subject], list[str]]:
+    """The kernels of a report of which a launch is described, and the names of those that are meant."""
+    product = None if settings.machine is None else find_product(settings.machine)
+    profile = read_profile(path)
     wanted = {one.mangled_name for one in profile.launches}
     if kernel is not None:
         known, wanted = wanted, set(list_named(kernel, sorted(wanted), lambda name: (name, demangle(name))))
@@ -124,55 +400,10 @@ def simulate_report(
     named = {name for one in described for name in list_named(one.kernel, sorted(wanted), lambda name: (name,))}
     kernels, met = join_profile(profile, kernel_filter=lambda launch: launch.mangled_name in named)
     problems += met
-    product = None if settings.machine is None else find_product(settings.machine)
     if product is not None:
-        problems += _note_machine(
-            settings, product, [divmod(one.cubin.sm, 10) for one in kernels if one.cubin is not None]
-        )
-    subjects = [make_measured(one, product) for one in kernels]
-    return _simulate_all(
-        described,
-        subjects,
-        settings,
-        problems,
-        progress,
-        path=path,
-        launches=launches,
-        is_chosen=kernel is not None,
-        known=sorted(wanted),
-    )
-
-
-def simulate_build(
-    path: Path,
-    *,
-    kernel: str | None = None,
-    launches: Path | None = None,
-    compute_capability: tuple[int, int] | None = None,
-    settings: SimulationSettings = DEFAULT_SIMULATION,
-    progress: Progress | None = None,
-) -> Simulation:
-    """Simulate launches of device code that was built.
-
-    Raises:
-        InputError: the file or the description cannot be read, or no GPU has the name.
-        MissingToolError: the file needs NVIDIA's cuobjdump, or holds PTX alone and needs ptxas, which is not installed.
-        ToolError: cuobjdump or ptxas failed.
-    """
-    product = None if settings.machine is None else find_product(settings.machine)
-    choose = choose_by_name(kernel)
-    built = read_build(path, compute_capability=compute_capability, assembles=product is None, choose_entries=choose)
-    units = assemble_units(built, product, choose)
-    described = read_launches(require_description(path, launches))
-    problems: list[Problem] = []
-    if product is not None:
-        units = choose_units(units, product, path)
-        problems += _note_machine(settings, product, [one.compute_capability for one in units])
-    subjects = make_built(units, path, kernel, settings.machine, problems)
-    is_chosen = kernel is not None
-    return _simulate_all(
-        described, subjects, settings, problems, progress, path=path, launches=launches, is_chosen=is_chosen
-    )
+        compiled_for = [divmod(one.cubin.sm, 10) for one in kernels if one.cubin is not None]
+        problems += _note_machine(settings, product, compiled_for)
+    return [make_measured(one, product) for one in kernels], sorted(wanted)
 
 
 def _note_machine(
@@ -182,64 +413,6 @@ def _note_machine(
     yield from map(Problem.note, note_choice(settings.machine))
     for capability in sorted(set(compiled_for)):
         yield from map(Problem.note, note_difference(product, capability))
-
-
-def simulate_source(
-    path: Path,
-    *,
-    kernel: str | None = None,
-    launches: Path | None = None,
-    text: str | None = None,
-    launches_text: str | None = None,
-    number: int | None = None,
-    compute_capability: tuple[int, int] | None = None,
-    settings: SimulationSettings = DEFAULT_SIMULATION,
-    compile_settings: CompileSettings = DEFAULT_SETTINGS,
-    progress: Progress | None = None,
-) -> Simulation:
-    """Compile a source and simulate its launches.
-
-    Args:
-        path: of the source.
-        kernel: only kernels of this name, or else those whose name contains it; None for all.
-        launches: the description; None for the file beside the source.
-        text: what an editor holds of the source; None to read the file.
-        launches_text: what an editor holds of the description; None to read the file.
-        number: only this one of the launches of the kernels that are meant, from 1; None for all.
-        compute_capability: to compile for; None leaves it to the GPU, or to the compile command.
-        settings: how much it may cost, and the GPU.
-        compile_settings: of the compiler.
-        progress: told of each launch.
-
-    Raises:
-        InputError: the source or the description cannot be read, or no GPU has the name.
-        MissingToolError: no compiler is installed.
-        ToolError: the compiler did not end in time, or crashed.
-    """
-    examined = examine_for_machine(
-        path,
-        text=text,
-        kernel=kernel,
-        machine=settings.machine,
-        compute_capability=compute_capability,
-        settings=compile_settings,
-    )
-    unit = examined.statics.unit
-    if unit.has_failed:
-        listed = "; ".join(message.text for message in unit.messages[:3])
-        raise InputError(f"it cannot be compiled: {listed}", path=path, remedy="mend it and simulate it again")
-    file = launches or find_launch_file(path) if launches_text is not None else require_description(path, launches)
-    described = read_described(file, launches_text)
-    problems = [Problem.note(note) for note in examined.notes]
-    subjects = make_built((unit,), path, kernel, settings.machine, problems)
-    if number is not None:
-        names = [one.kernel.mangled_name for one in subjects]
-        own = [one for one in described if list_named(one.kernel, names, lambda name: (name,))]
-        described = choose_launches(own, LaunchChoice(number=number), launches, lambda one: one.kernel)
-    is_chosen = kernel is not None
-    return _simulate_all(
-        described, subjects, settings, problems, progress, path=path, launches=launches, is_chosen=is_chosen
-    )
 
 
 def simulate_launch(

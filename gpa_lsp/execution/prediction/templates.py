@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from gpa_lsp.code.binary.linkage_names import find_bare_name
 from gpa_lsp.code.ptx.model import PtxFunction, PtxModule, Space
-from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.code.sources.assumed_launches import USUAL_THREADS, find_assumed_launches, find_place
 from gpa_lsp.code.sources.host_values import HostLaunch
 from gpa_lsp.code.sources.template_arguments import list_instance_arguments, match_arguments
@@ -22,9 +21,15 @@ from gpa_lsp.execution.compiler.source_text import read_source
 from gpa_lsp.execution.emulator.model import Fault
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.launches.read_launches import find_launch_file, read_launches
-from gpa_lsp.execution.launches.template import write_source_template, write_template
-from gpa_lsp.execution.launches.told_sizes import check_told_sizes, describe_sizes, list_guessed_sizes, read_told_sizes
-from gpa_lsp.execution.prediction.built_modules import read_modules
+from gpa_lsp.execution.launches.template import (
+    ToldSizes,
+    check_told_sizes,
+    describe_sizes,
+    list_guessed_sizes,
+    read_told_sizes,
+    write_source_template,
+    write_template,
+)
 from gpa_lsp.execution.prediction.fault_answer import believe
 from gpa_lsp.execution.prediction.fitting import (
     LIMITS,
@@ -36,17 +41,26 @@ from gpa_lsp.execution.prediction.fitting import (
     list_variants,
     shape_by_axes,
 )
+from gpa_lsp.execution.prediction.input_kinds import InputKind, find_kind
 from gpa_lsp.execution.prediction.launch_sources import (
     LaunchChoice,
     explain_no_code,
     list_launches,
     list_measured_launches,
 )
+from gpa_lsp.execution.prediction.launched_code import (
+    CodeChoice,
+    CodeModule,
+    KernelLaunch,
+    match_launches,
+    read_code,
+)
 from gpa_lsp.execution.prediction.model import PredictionSettings
-from gpa_lsp.execution.prediction.predict import DescribedLaunch, PredictionWork, match_launches, predict_matched
-from gpa_lsp.execution.prediction.static_source import SourceStatics, examine_source, require_ptx
+from gpa_lsp.execution.prediction.predict import predict_launches
+from gpa_lsp.execution.prediction.static_source import SourceStatics
 from gpa_lsp.foundation.errors import GpaError, InputError, Problem
 from gpa_lsp.foundation.numbers import format_count
+from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.foundation.work_time import work_time
 from gpa_lsp.kernel.names import demangle, list_named, shorten_name
 from gpa_lsp.profile.read import read_profile
@@ -85,32 +99,55 @@ def write_templates(
     """The text of a description, or of what to append to the one there is.
 
     Args:
-        path: of the source.
-        text: what an editor holds of it; None to read the file.
+        path: of a source; of what was built, where the PTX alone says what the parameters are; or of a report, whose kernels get block, grid and
+            shared memory as they were measured, and arguments that are left to be corrected.
+        text: what an editor holds of a source; None to read the file.
         kernel: only the kernel of this name, or else those whose name contains it; None for all.
         launches_path: the description; None for the file beside the source.
         profile_path: a profile whose launches give block, grid and shared memory; None for guesses. Kernels that it does not have are told.
         launches_text: what an editor holds of it, empty for one that is to be begun; None to read the file.
-        compute_capability: to compile for; None leaves it to the compile command.
+        compute_capability: to compile for, or to take out of a build; None leaves it to the compile command, or takes the newest.
         settings: of the compiler.
-        fits: sizes are such that emulation by these ends within its limits; None for the usual sizes.
-        told: sizes that are no guesses, such as ``n = 4096, threads = 64x64``.
+        fits: sizes of a source are such that emulation by these ends within its limits; None for the usual sizes.
+        told: sizes of a source that are no guesses, such as ``n = 4096, threads = 64x64``.
 
     Raises:
-        InputError: the source does not compile, there is no such kernel, every one has a launch already, the profile has none of them, or what is
-            told is no size of it.
-        MissingToolError: no compiler is installed.
-        ToolError: the compiler did not end in time, or crashed.
+        InputError: there is no PTX of it, there is no such kernel, every one has a launch already, the profile has none of them, or what is told is
+            no size of it.
+        MissingToolError: no compiler is installed, or a build needs NVIDIA's cuobjdump, which is not.
+        ToolError: one of them failed, or did not end in time.
     """
-    statics = examine_source(path, text=text, compute_capability=compute_capability, settings=settings)
-    module = parse_ptx(require_ptx(statics, path), name=str(path))
-    described = launches_path or find_launch_file(statics.path)
-    launches = _read_known(described, launches_text)
+    kind = InputKind.SOURCE if text is not None else find_kind(path)
+    described = launches_path or find_launch_file(path.absolute() if kind is InputKind.SOURCE else path)
+    if kind is InputKind.REPORT:
+        return _write_measured(path, kernel, described)
+    choice = CodeChoice(text=text, compute_capability=compute_capability, compile_settings=settings, assembles=False)
+    modules = read_code(path, choice, [])
     measured = _list_measured(profile_path)
     sizes = read_told_sizes(told)
-    host_code = read_host_code(statics, sizes.numbers)
-    filled = tuple(_list_filled(module, host_code.texts))
-    work = None if fits is None else _plan_fitting(fits, module, statics)
+    write: Callable[[PtxFunction, Collection[str]], str] = partial(_write_built, measured)
+    if kind is InputKind.SOURCE:
+        write = _write_from_source(modules[0], measured, sizes, fits)
+    launches = _read_known(described, launches_text)
+    found = _describe(modules, launches, kernel, write, path=path, described=described, measured=measured)
+    if told:
+        check_told_sizes(sizes, found, read_host_code(modules[0].statics).launches)
+    return found
+
+
+def _write_built(measured: "_Measured", function: PtxFunction, names: Collection[str]) -> str:
+    launch = measured.find(function)
+    text = write_template(function, names, measured=launch)
+    return text if launch is not None else shape_by_axes(function, text)
+
+
+def _write_from_source(
+    code: CodeModule, measured: "_Measured", sizes: ToldSizes, fits: PredictionSettings | None
+) -> Callable[[PtxFunction, Collection[str]], str]:
+    """What writes the launches of a kernel, of which the host code says what it says."""
+    host_code = read_host_code(code.statics, sizes.numbers)
+    filled = tuple(_list_filled(code.module, host_code.texts))
+    work = None if fits is None else _plan_fitting(fits, code)
 
     def write(function: PtxFunction, names: Collection[str]) -> str:
         launch = measured.find(function)
@@ -126,10 +163,23 @@ def write_templates(
             )
         return "\n".join(_write_fitting(work, function, begin, host_code, one) for one in said or (None,))
 
-    found = _describe([module], launches, kernel, write, path=statics.path, described=described, measured=measured)
-    if told:
-        check_told_sizes(sizes, found, read_host_code(statics).launches)
-    return found
+    return write
+
+
+def _write_measured(path: Path, kernel: str | None, described: Path | None) -> str:
+    problems: list[Problem] = []
+    known = _read_known(described, None)
+    found = list_measured_launches(read_profile(path), kernel, known, problems)
+    if not found:
+        raise explain_no_code(path, problems)
+    wanted = {one.code.function.name: one for one in reversed(found) if not one.is_described}
+    if not wanted:
+        message = "every kernel has a launch already"
+        raise InputError(message, path=described or path, remedy="edit the description that is there")
+    names = {one.code.function.name for one in found}
+    return "\n".join(
+        write_template(one.code.function, names, measured=one.description) for one in reversed(wanted.values())
+    )
 
 
 def describe_guesses(text: str) -> str:
@@ -146,7 +196,14 @@ def _list_filled(module: PtxModule, texts: Sequence[tuple[str, str]]) -> Iterato
             yield name
 
 
-def _plan_fitting(fits: PredictionSettings, module: PtxModule, statics: SourceStatics) -> PredictionWork:
+class _Fitting(ColumnRecord, frozen=True, kw_only=True):
+    """The code whose launches are tried, and how much that may cost."""
+
+    code: CodeModule
+    settings: PredictionSettings
+
+
+def _plan_fitting(fits: PredictionSettings, code: CodeModule) -> _Fitting:
     """What is tried may take a part of what the emulation may."""
     budget = replace(
         fits.budget,
@@ -154,7 +211,7 @@ def _plan_fitting(fits: PredictionSettings, module: PtxModule, statics: SourceSt
         warp_instructions=fits.budget.warp_instructions // _SHARE,
     )
     tried = replace(fits, budget=budget, traced_warp_instructions=fits.traced_warp_instructions // _SHARE)
-    return PredictionWork(module=module, statics=statics, settings=tried, sinks=(), progress=None)
+    return _Fitting(code=code, settings=tried)
 
 
 class HostCode(Struct, frozen=True, kw_only=True):
@@ -180,7 +237,7 @@ class HostCode(Struct, frozen=True, kw_only=True):
 
 
 def _write_fitting(
-    work: PredictionWork, function: PtxFunction, begin: "partial[str]", host_code: HostCode, host: HostLaunch | None
+    work: _Fitting, function: PtxFunction, begin: "partial[str]", host_code: HostCode, host: HostLaunch | None
 ) -> str:
     """The largest of some sizes that is emulated within the limits, its arrays as large as what is touched; what goes wrong least where all do."""
     deadline = work_time() + work.settings.budget.seconds * _SHARE
@@ -239,7 +296,7 @@ class _Fitted(Struct, frozen=True, kw_only=True):
 
 
 def _fit_variant(
-    work: PredictionWork,
+    work: _Fitting,
     function: PtxFunction,
     write: Callable[[int], str],
     place: int,
@@ -267,17 +324,21 @@ def _fit_variant(
 
 
 def _fit_size(
-    work: PredictionWork, function: PtxFunction, text: str, threads: int, *, has_block: bool, deadline: float
+    work: _Fitting, function: PtxFunction, text: str, threads: int, *, has_block: bool, deadline: float
 ) -> _Fitted:
     memory_bytes = work.settings.budget.memory_bytes
-    fitted = fit_sizes(work.module, function, text, has_block=has_block, deadline=deadline, memory_bytes=memory_bytes)
+    fitted = fit_sizes(
+        work.code.module, function, text, has_block=has_block, deadline=deadline, memory_bytes=memory_bytes
+    )
     if fitted is None:  # arrays of that many elements would be too large
         return _Fitted(text=text, threads=threads, wrong=_TOO_LARGE, is_cut_off=True, has_nothing=True)
     faults: tuple[Fault, ...] = ()
     for _ in range(_ROUNDS):
         launch = believe(read_launches(Path(_READ_AS), text=fitted)[0])  # faults are looked for
         problems: list[Problem] = []
-        found = predict_matched(work, (DescribedLaunch(launch=launch, function=function),), problems)
+        found = predict_launches(
+            (KernelLaunch(launch=launch, function=function, code=work.code),), work.settings, problems
+        )
         faults = tuple(fault for one in found for fault in one.faults)
         grown = grow_arrays(fitted, faults)
         fitted = grown or fitted
@@ -290,69 +351,6 @@ def _fit_size(
         wrong=sum(fault.kind in SHAPES for fault in faults) if found else _TOO_LARGE,
         is_cut_off=is_cut_off,
         has_nothing=is_cut_off and all(one.volumes is None for one in found),
-    )
-
-
-def write_build_templates(
-    path: Path,
-    *,
-    kernel: str | None = None,
-    launches_path: Path | None = None,
-    profile_path: Path | None = None,
-    compute_capability: tuple[int, int] | None = None,
-) -> str:
-    """The same for device code that was built; what its parameters are is found in the PTX alone.
-
-    Args:
-        path: as for :func:`~gpa_lsp.execution.prediction.predict.predict_build`.
-        kernel: only the kernel of this name, or else those whose name contains it; None for all.
-        launches_path: the description; None for the file beside it.
-        profile_path: as for :func:`write_templates`.
-        compute_capability: code for this one; None for the newest.
-
-    Raises:
-        InputError: the file cannot be read or has no PTX, there is no such kernel, or every one has a launch already.
-        MissingToolError: the file needs NVIDIA's cuobjdump, which is not installed.
-        ToolError: cuobjdump failed.
-    """
-    described = launches_path or find_launch_file(path)
-    built = read_modules(path, compute_capability, None, [], assembles=False)
-    modules = [one.module for one in built]
-    measured = _list_measured(profile_path)
-
-    def write(function: PtxFunction, names: Collection[str]) -> str:
-        launch = measured.find(function)
-        text = write_template(function, names, measured=launch)
-        return text if launch is not None else shape_by_axes(function, text)
-
-    known = _read_known(described, None)
-    return _describe(modules, known, kernel, write, path=path, described=described, measured=measured)
-
-
-def write_report_templates(path: Path, *, kernel: str | None = None, launches_path: Path | None = None) -> str:
-    """The same for the kernels of a report, with block, grid and shared memory as measured: arguments are left to be corrected.
-
-    Args:
-        path: of the report.
-        kernel: only the kernel of this name, or else those whose name contains it; None for all.
-        launches_path: the description; None for the file beside it.
-
-    Raises:
-        InputError: the report cannot be read or holds no PTX, there is no such kernel, or every one is described already.
-    """
-    described = launches_path or find_launch_file(path)
-    problems: list[Problem] = []
-    known = _read_known(described, None)
-    found = list_measured_launches(read_profile(path), kernel, known, problems)
-    if not found:
-        raise explain_no_code(path, problems)
-    wanted = {one.code.function.name: one for one in reversed(found) if not one.is_described}
-    if not wanted:
-        message = "every kernel has a launch already"
-        raise InputError(message, path=described or path, remedy="edit the description that is there")
-    names = {one.code.function.name for one in found}
-    return "\n".join(
-        write_template(one.code.function, names, measured=one.description) for one in reversed(wanted.values())
     )
 
 
@@ -451,7 +449,7 @@ def _has_text(path: Path) -> bool:
 
 
 def _describe(
-    modules: Sequence[PtxModule],
+    modules: Sequence[CodeModule],
     launches: tuple[LaunchDescription, ...],
     kernel: str | None,
     write: Callable[[PtxFunction, Collection[str]], str],
@@ -466,11 +464,10 @@ def _describe(
         InputError: there is no such kernel, or the profile has none of them.
     """
     every: dict[str, PtxFunction] = {}
-    known: set[str] = set()
-    for module in modules:
-        known |= {one.function.name for one in match_launches(module, launches, None, [])}
-        for entry in module.entries:
+    for one in modules:
+        for entry in one.module.entries:
             every.setdefault(entry.name, entry)
+    known = {one.function.name for one in match_launches(modules, launches, None)[0]}
     named = list(every.values()) if kernel is None else list_named(kernel, every.values(), lambda one: (one.name,))
     if not every:
         raise InputError("has no kernel", path=path, remedy="give a file with a __global__ function in it")

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from gpa_lsp.execution.prediction.fitting import LIMITS
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
 from gpa_lsp.execution.prediction.model import KernelPrediction, LaunchComparison, PredictionSettings
-from gpa_lsp.execution.prediction.predict import compare_launches, predict_build
+from gpa_lsp.execution.prediction.predict import compare_launches, predict_code
 from gpa_lsp.execution.programs.model import KernelRuns, ProgramRun, RecordedLaunch
 from gpa_lsp.foundation.errors import Problem, spare_others
 from gpa_lsp.foundation.work_time import work_time
@@ -53,7 +53,7 @@ def _predict(
     kernel: KernelRuns, recorded: RecordedLaunch, settings: PredictionSettings, problems: list[Problem]
 ) -> KernelPrediction | None:
     with spare_others(f"analysing a launch of {kernel.name}", problems):
-        found = predict_build(recorded.module, launches=LaunchChoice(path=recorded.description), settings=settings)
+        found = predict_code(recorded.module, launches=LaunchChoice(path=recorded.description), settings=settings)
         prediction = found.kernels[0] if found.kernels else None
         problems += [*found.problems, *(prediction.problems if prediction is not None else ())]
         return prediction

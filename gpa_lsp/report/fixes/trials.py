@@ -17,8 +17,8 @@ from gpa_lsp.diagnosis.analyses.static.model import BlockOrigin, KnownBlock
 from gpa_lsp.execution.compiler.model import CompiledUnit, choose_compile_settings
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
 from gpa_lsp.execution.prediction.model import EDITOR_PREDICTION
-from gpa_lsp.execution.prediction.predict import predict_source
-from gpa_lsp.execution.prediction.simulation import Simulation, SimulationSettings, simulate_source
+from gpa_lsp.execution.prediction.predict import predict_code
+from gpa_lsp.execution.prediction.simulation import Simulation, SimulationSettings, simulate_code
 from gpa_lsp.execution.prediction.static_source import choose_compute_capability
 from gpa_lsp.execution.simulator.profile_document import make_document
 from gpa_lsp.foundation.errors import GpaError, ProblemSeverity
@@ -159,7 +159,7 @@ def _count_sectors(job: LaunchedJob, text: str) -> _Traffic | None:
         EDITOR_PREDICTION, machine=job.machine, budget=budget, checks_races=False, all_seconds=job.seconds
     )
     try:
-        found = predict_source(
+        found = predict_code(
             base.path,
             text=text,
             launches=LaunchChoice(path=job.launches_path, text=job.launches_text),
@@ -211,12 +211,11 @@ def _simulate(job: LaunchedJob, text: str) -> _Simulated | None:
     """One version; None where any of its launches cannot be simulated."""
     base = job.base
     try:
-        found = simulate_source(
+        found = simulate_code(
             base.path,
             kernel=base.kernel,
-            launches=job.launches_path,
+            launches=LaunchChoice(path=job.launches_path, text=job.launches_text),
             text=text,
-            launches_text=job.launches_text,
             compute_capability=base.architecture,
             settings=SimulationSettings(
                 machine=_choose_machine(job), seconds=job.seconds, memory_bytes=job.memory_bytes

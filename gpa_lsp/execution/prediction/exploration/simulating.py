@@ -49,6 +49,7 @@ from gpa_lsp.execution.prediction.exploration.subjects import (
     write_notes,
 )
 from gpa_lsp.execution.prediction.launch_sources import require_description
+from gpa_lsp.execution.prediction.launched_code import CodeModule
 from gpa_lsp.execution.prediction.simulation import SimulationSettings, simulate_launch
 from gpa_lsp.execution.prediction.static_source import ExaminedSource, choose_product, examine_for_machine, require_ptx
 from gpa_lsp.execution.simulator.profile_document import DocumentLaunch, make_document
@@ -194,7 +195,8 @@ def prepare_simulation(
     examined, module = _compile(source, source.text)
     described = require_description(path, launches_path)
     launch_text = read_launch_text(described)
-    chosen = choose_launch(module, path, described, launch_text, kernel=kernel, number=launch_number)
+    code = CodeModule(examined.statics.unit, module, lambda: examined.statics)
+    chosen = choose_launch(code, path, described, launch_text, kernel=kernel, number=launch_number)
     launch = chosen.launch
     settings = replace(settings, machine=_name_machine(machine, examined))
     evaluate = SimulatingEvaluator(

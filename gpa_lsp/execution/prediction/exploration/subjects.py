@@ -12,7 +12,7 @@ from gpa_lsp.code.ptx.model import PtxModule
 from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.execution.compiler.model import DEFAULT_SETTINGS, CompileSettings
 from gpa_lsp.execution.launches.launch import LaunchDescription
-from gpa_lsp.execution.launches.read_launches import explain_undescribed, read_launches
+from gpa_lsp.execution.launches.read_launches import read_launches
 from gpa_lsp.execution.prediction.exploration.evaluators import (
     PROBE_BUDGET,
     ExpressionEvaluator,
@@ -29,13 +29,8 @@ from gpa_lsp.execution.prediction.exploration.explore import Evaluate
 from gpa_lsp.execution.prediction.exploration.journal import Subject
 from gpa_lsp.execution.prediction.exploration.model import Configuration
 from gpa_lsp.execution.prediction.fault_answer import note_guesses
-from gpa_lsp.execution.prediction.launch_sources import (
-    LaunchChoice,
-    choose_launches,
-    miss_kernel,
-    require_description,
-)
-from gpa_lsp.execution.prediction.predict import list_undescribed, match_launches, name_kernel, name_meant
+from gpa_lsp.execution.prediction.launch_sources import LaunchChoice, require_description
+from gpa_lsp.execution.prediction.launched_code import CodeChoice, CodeModule, explain_no_launch, match_code
 from gpa_lsp.execution.prediction.static_source import (
     ExaminedSource,
     SourceStatics,
@@ -116,9 +111,10 @@ def prepare_exploration(
     statics = examined.statics
     ptx = require_ptx(statics, path)
     module = parse_ptx(ptx, name=str(path))
+    code = CodeModule(statics.unit, module, lambda: statics)
     described = require_description(statics.path, launches_path)
     launch_text = read_launch_text(described) if launches_text is None else launches_text
-    chosen = choose_launch(module, path, described, launch_text, kernel=kernel, number=launch_number)
+    chosen = choose_launch(code, path, described, launch_text, kernel=kernel, number=launch_number)
     device = _require_device(statics, path, machine, mode)
     resources = _find_resources(statics, chosen.mangled, device, mode)
     probing = ProbingEvaluator(
@@ -180,7 +176,7 @@ def read_launch_text(path: Path) -> str:
 
 
 def choose_launch(
-    module: PtxModule, source: Path, path: Path, text: str, *, kernel: str | None, number: int | None
+    code: CodeModule, source: Path, path: Path, text: str, *, kernel: str | None, number: int | None
 ) -> ChosenLaunch:
     """The launch that is meant.
 
@@ -192,17 +188,13 @@ def choose_launch(
         InputError: none is, or more than one.
     """
     problems: list[Problem] = []
-    launches = read_launches(path, text=text)
-    meant = name_meant((module,), kernel)
-    found = match_launches(module, launches, meant, problems)
-    if not found:
-        if problems:
-            raise InputError(problems[0].message, path=path, place=problems[0].place, remedy=problems[0].remedy)
-        names = [shorten_name(name) for name in list_undescribed(module, (), meant)]
-        every = [one.name for one in module.entries]
-        raise explain_undescribed(source, names, path) if names else miss_kernel(kernel or "", every, source)
-    (one,) = choose_launches(found, LaunchChoice(number=number, is_single=True), path, name_kernel)
-    description = VariedLaunch(text=text, path=path, number=launches.index(one.launch), own_fold=find_fold(one.launch))
+    launches = LaunchChoice(path=path, text=text, number=number, is_single=True)
+    found = match_code(source, (code,), CodeChoice(kernel=kernel, launches=launches), problems)
+    if not found.launches:
+        raise explain_no_launch(source, found, problems, kernel)
+    (one,) = found.launches
+    place = read_launches(path, text=text).index(one.launch)
+    description = VariedLaunch(text=text, path=path, number=place, own_fold=find_fold(one.launch))
     return ChosenLaunch(launch=one.launch, mangled=one.function.name, description=description)
 
 

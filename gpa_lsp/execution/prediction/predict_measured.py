@@ -1,7 +1,6 @@
-"""From a report to predictions that stand beside what was measured: :func:`predict_report`. It tells all of a launch but its arguments."""
+"""A launch of a report, predicted beside what was measured: :func:`predict_measured`. A report tells all of a launch but its arguments."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,31 +10,18 @@ from gpa_lsp.code.binary.opcodes import Access, MemorySpace
 from gpa_lsp.code.ptx.model import PtxModule, Space
 from gpa_lsp.code.ptx.static_instructions import list_reachable
 from gpa_lsp.diagnosis.analyses.answers import Answer, Finding, Table, Weight, list_columns
-from gpa_lsp.execution.compiler.ptx_files import build_unit
 from gpa_lsp.execution.emulator.emulate import emulate
 from gpa_lsp.execution.emulator.model import Counts, Emulation, Sampling, SamplingKind, TraceSettings, TraceSink
-from gpa_lsp.execution.launches.read_launches import find_launch_file, read_launches
-from gpa_lsp.execution.prediction.launch_sources import (
-    EVERY_LAUNCH,
-    LaunchChoice,
-    MeasuredLaunch,
-    choose_launches,
-    explain_no_code,
-    list_measured_launches,
-)
+from gpa_lsp.execution.prediction.launched_code import MeasuredPlace
 from gpa_lsp.execution.prediction.model import (
     AGREED_RATIO,
-    DEFAULT_PREDICTION,
     ComparedAccess,
     CountComparison,
     CountPair,
     KernelPrediction,
     PredictionSettings,
-    SourcePrediction,
 )
-from gpa_lsp.execution.prediction.predict import Progress, compare_launches
 from gpa_lsp.execution.prediction.predict_launch import LaunchSubject, predict_launch
-from gpa_lsp.execution.prediction.static_source import SourceStatics, examine_unit
 from gpa_lsp.execution.traces.access_sums import RequestCollector, RequestCounts
 from gpa_lsp.execution.traces.model import AccessGroupKind, find_group_kind
 from gpa_lsp.execution.volumes.measured_volumes import answer_compared, compare_volumes
@@ -43,13 +29,10 @@ from gpa_lsp.foundation.errors import Problem, spare_others
 from gpa_lsp.foundation.locations import shorten_paths
 from gpa_lsp.foundation.numbers import Cell
 from gpa_lsp.foundation.prose import NOTHING, Place, Sentence, count, join, percent, say
-from gpa_lsp.gpu.device.products import find_product_of, note_choice
+from gpa_lsp.gpu.device.products import find_product_of
 from gpa_lsp.kernel.dataflow.accesses import count_access_bytes
 from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.kernel.model import Kernel, KernelRows
-from gpa_lsp.kernel.names import demangle
-from gpa_lsp.profile.model import Profile
-from gpa_lsp.profile.read import read_profile
 
 _COUNTING_SHARE = 4  # Blocks that are run for counting alone may take this part of what a launch may
 _NO_VOLUMES = "the report has no time, or no counters of L2 and DRAM traffic to put beside the predicted volumes (--section MemoryWorkloadAnalysis)"
@@ -289,129 +272,53 @@ class _Joined(Struct, frozen=True, kw_only=True):
         return CountPair(measured=float(known.sum()), emulated=emulated * self.factor) if is_known.all() else None
 
 
-def predict_report(
-    path: Path,
-    *,
-    kernel: str | None = None,
-    launches: LaunchChoice = EVERY_LAUNCH,
-    settings: PredictionSettings = DEFAULT_PREDICTION,
-    sinks: Iterable[TraceSink] = (),
-    progress: Progress | None = None,
-) -> SourcePrediction:
-    """Take the code out of a report, emulate its launches, and lay what each access did over what was measured of it.
+def predict_measured(
+    subject: LaunchSubject, measured: MeasuredPlace, settings: PredictionSettings, sinks: Iterable[TraceSink]
+) -> KernelPrediction:
+    """Predict a launch of a report, and lay what each access did over what was measured of it.
 
     Args:
-        path: of the report.
-        kernel: only the kernel of this name, or else those whose name contains it; None for all.
-        launches: the description with the arguments, and which of the launches: those that are alike count as one.
-        settings: how much it may cost; without a GPU in it, it is for the one that was measured on.
-        sinks: get the traces as well, of one launch after the other.
-        progress: told how far it is.
-
-    Raises:
-        InputError: the report or the description cannot be read, none of its kernels has the name, or it holds the PTX of none of them.
+        settings: without a GPU in it, it is for the one that was measured on.
     """
-    profile = read_profile(path)
-    described = launches.path or find_launch_file(path)
-    given = () if described is None else read_launches(described, text=launches.text)
-    problems = [Problem.note(note) for note in note_choice(settings.machine)]
-    found = list_measured_launches(profile, kernel, given, problems)
-    if not found:
-        raise explain_no_code(path, problems)
-    own = [one for one in found if one.is_described]
-    chosen = choose_launches(own, launches, described, lambda one: one.launch.mangled_name)
-    work = _ReportWork(profile, settings, tuple(sinks), problems)
-    predictions = []
-    for number, one in enumerate(chosen):
-        name = demangle(one.launch.mangled_name)
-        if progress is not None:
-            progress(f"emulating {name}", number, len(chosen))
-        with spare_others(f"predicting a launch of {name}", problems, kernel=one.launch.mangled_name):
-            predictions.append(work.predict(one, name))
-    undescribed = dict.fromkeys(demangle(one.launch.mangled_name) for one in found if not one.is_described)
-    return SourcePrediction(
-        path=path,
-        launches_path=described,
-        statics=work.examine((*chosen, *found)[0]),
-        kernels=tuple(predictions),
-        undescribed=tuple(undescribed),
-        problems=tuple(problems),
-        comparisons=compare_launches(predictions),
-    )
+    launch, collector = measured.launch.launch, RequestCollector()
+    product = find_product_of(launch.device)
+    if settings.machine is None and product is not None:
+        settings = replace(settings, machine=product.name)
+    subject = replace(subject, compute_capability=launch.device.compute_capability or subject.compute_capability)
+    predicted = predict_launch(subject, settings, sinks=(*sinks, collector))
+    problems: list[Problem] = []
+    with spare_others("laying it over what was measured", problems, kernel=subject.kernel):
+        compared = _compare(measured, subject, predicted, collector, settings)
+        moved = None
+        if predicted.volumes is not None and product is not None and predicted.machine == product.name:
+            moved = compare_volumes(predicted.volumes, launch)
+            if moved is None:
+                problems.append(Problem.note(_NO_VOLUMES))
+        beside = (answer_measured(compared), *(() if moved is None else (answer_compared(moved),)))
+        answers = (*predicted.answers[:1], *beside, *predicted.answers[1:])  # what went wrong stands first
+        predicted = replace(predicted, measured=compared, measured_volumes=moved, answers=answers)
+    return replace(predicted, problems=(*predicted.problems, *problems))
 
 
-class _ReportWork:
-    """What all launches of a report have in common."""
-
-    def __init__(
-        self, profile: Profile, settings: PredictionSettings, sinks: tuple[TraceSink, ...], problems: list[Problem]
-    ) -> None:
-        self._profile = profile
-        self._settings = settings
-        self._sinks = sinks
-        self._problems = problems
-        self._examined: dict[str, SourceStatics] = {}
-
-    def examine(self, one: MeasuredLaunch) -> SourceStatics:
-        """What the code of a launch says without being run."""
-        path = (self._profile.path or Path()).absolute()
-        name = one.launch.mangled_name
-        if name not in self._examined:
-            unit = build_unit(one.code.cubin, one.code.unit.text, one.code.cubin.sm)
-            self._examined[name] = examine_unit(unit, path=path, text="", kernel=name)
-        return self._examined[name]
-
-    def predict(self, one: MeasuredLaunch, name: str) -> KernelPrediction:
-        """One launch, with what was measured of it."""
-        statics = self.examine(one)
-        subject = LaunchSubject(
-            module=one.code.module,
-            launch=one.description,
-            kernel=one.code.function.name,
-            name=name,
-            statics=next(
-                (k.statics for k in statics.kernels if k.statics.mangled_name == one.code.function.name), None
-            ),
-            compute_capability=one.launch.device.compute_capability or statics.unit.compute_capability,
-        )
-        settings, collector = self._settings, RequestCollector()
-        product = find_product_of(one.launch.device)
-        if settings.machine is None and product is not None:
-            settings = replace(settings, machine=product.name)
-        predicted = predict_launch(subject, settings, sinks=(*self._sinks, collector))
-        problems: list[Problem] = []
-        with spare_others("laying it over what was measured", problems, kernel=subject.kernel):
-            compared = self._compare(one, subject, predicted, collector, settings)
-            moved = None
-            if predicted.volumes is not None and product is not None and predicted.machine == product.name:
-                moved = compare_volumes(predicted.volumes, one.launch)
-                if moved is None:
-                    problems.append(Problem.note(_NO_VOLUMES))
-            beside = (answer_measured(compared), *(() if moved is None else (answer_compared(moved),)))
-            answers = (*predicted.answers[:1], *beside, *predicted.answers[1:])  # what went wrong stands first
-            predicted = replace(predicted, measured=compared, measured_volumes=moved, answers=answers)
-        return replace(predicted, problems=(*predicted.problems, *problems))
-
-    def _compare(
-        self,
-        one: MeasuredLaunch,
-        subject: LaunchSubject,
-        predicted: KernelPrediction,
-        collector: RequestCollector,
-        settings: PredictionSettings,
-    ) -> CountComparison:
-        index = one.launch.index
-        kernels, problems = join_profile(self._profile, kernel_filter=lambda launch: launch.index == index)
-        if not kernels:
-            return CountComparison(launch=index, why=next((one.message for one in problems), "its code cannot be read"))
-        if not (kernels[0].rows.executions >= 0).any():
-            why = "the report does not count executions per instruction; record it with --set full, or --section SourceCounters"
-            return CountComparison(launch=index, why=why)
-        emulated = count_launch(subject, predicted, collector, settings)
-        if emulated is None:
-            why = "the emulation did not come to an end; give it more time (--seconds) or memory (--memory)"
-            return CountComparison(launch=index, why=why)
-        return compare_counts(kernels[0], one.code.unit, emulated)
+def _compare(
+    measured: MeasuredPlace,
+    subject: LaunchSubject,
+    predicted: KernelPrediction,
+    collector: RequestCollector,
+    settings: PredictionSettings,
+) -> CountComparison:
+    index = measured.launch.launch.index
+    kernels, problems = join_profile(measured.profile, kernel_filter=lambda launch: launch.index == index)
+    if not kernels:
+        return CountComparison(launch=index, why=next((one.message for one in problems), "its code cannot be read"))
+    if not (kernels[0].rows.executions >= 0).any():
+        why = "the report does not count executions per instruction; record it with --set full, or --section SourceCounters"
+        return CountComparison(launch=index, why=why)
+    emulated = count_launch(subject, predicted, collector, settings)
+    if emulated is None:
+        why = "the emulation did not come to an end; give it more time (--seconds) or memory (--memory)"
+        return CountComparison(launch=index, why=why)
+    return compare_counts(kernels[0], measured.launch.code.unit, emulated)
 
 
 NAME = "measured"

@@ -13,8 +13,8 @@ from gpa_lsp.document.prediction_json import make_kernel_prediction
 from gpa_lsp.execution.emulator.model import Budget
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
 from gpa_lsp.execution.prediction.model import DEFAULT_PREDICTION, CountComparison, CountPair, KernelPrediction
-from gpa_lsp.execution.prediction.predict_report import predict_report
-from gpa_lsp.execution.prediction.templates import write_report_templates
+from gpa_lsp.execution.prediction.predict import predict_code
+from gpa_lsp.execution.prediction.templates import write_templates
 from gpa_lsp.foundation.errors import InputError
 from tests.conftest import ROOT
 from tests.prediction.measuring import LAUNCHES, STEPS, WARPS, count_accesses, write_measured
@@ -28,7 +28,7 @@ def report(tmp_path: Path) -> Path:
 
 
 def predict(report: Path) -> KernelPrediction:
-    (kernel,) = predict_report(report).kernels
+    (kernel,) = predict_code(report).kernels
     return kernel
 
 
@@ -64,7 +64,7 @@ def test_volumes_that_were_measured_stand_beside_those_predicted(report: Path) -
     names = [answer.analysis for answer in kernel.answers]
     assert names.index("measured") + 1 == names.index("measured_volumes") < names.index("volumes")
     assert make_kernel_prediction(kernel)["measured_volumes"]["measured_ns"] == 5e3
-    other = predict_report(report, settings=replace(DEFAULT_PREDICTION, machine="A100 PCIe 40GB")).kernels[0]
+    other = predict_code(report, settings=replace(DEFAULT_PREDICTION, machine="A100 PCIe 40GB")).kernels[0]
     assert other.volumes is not None and other.measured_volumes is None
     assert not [one for one in other.problems if "no counters of L2" in one.message]
     write_measured(report, count_accesses())
@@ -115,7 +115,7 @@ def test_a_sample_of_blocks_stands_for_all(tmp_path: Path) -> None:
     (tmp_path / "large.gpa-profile.launch.toml").write_text(text)
     counts = {name: {offset: 100 * one for offset, one in column.items()} for name, column in count_accesses().items()}
     report = write_measured(tmp_path / "large.gpa-profile.json", counts, grid=(800, 1, 1))
-    (kernel,) = predict_report(report, settings=replace(DEFAULT_PREDICTION, traced_warp_instructions=20_000)).kernels
+    (kernel,) = predict_code(report, settings=replace(DEFAULT_PREDICTION, traced_warp_instructions=20_000)).kernels
     compared = require_compared(kernel)
     assert 0 < compared.counted_blocks < compared.grid_blocks == 800
     assert all(one.agrees for one in compared.accesses)
@@ -142,23 +142,25 @@ def test_json_has_every_access(report: Path) -> None:
 
 def test_kernels_without_arguments_are_named(tmp_path: Path) -> None:
     report = write_measured(tmp_path / "bare.gpa-profile.json", count_accesses())
-    found = predict_report(report)
-    assert found.kernels == () and found.undescribed == ("short_def_use(float const*, float*, int, int)",)
-    text = write_report_templates(report)
+    found = predict_code(report)
+    assert found.kernels == () and found.undescribed == ("_Z13short_def_usePKfPfii",)
+    text = write_templates(report)
     launch = tomllib.loads(text)["launch"][0]
     assert (launch["kernel"], launch["block"], launch["threads"]) == ("short_def_use", 256, [2048, 1, 1])
     (tmp_path / "bare.gpa-profile.launch.toml").write_text(text)
-    assert len(predict_report(report).kernels) == 1
+    assert len(predict_code(report).kernels) == 1
     with pytest.raises(InputError, match="every kernel has a launch already"):
-        write_report_templates(report)
+        write_templates(report)
     with pytest.raises(InputError, match="no kernel in it has 'zzz' in its name"):
-        predict_report(report, kernel="zzz")
+        predict_code(report, kernel="zzz")
     with pytest.raises(InputError, match="give a number from 1 to 1"):
-        predict_report(report, launches=LaunchChoice(number=2))
+        predict_code(report, launches=LaunchChoice(number=2))
 
 
 def test_the_command_shows_both_counts(report: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["predict", str(report)]) == 0
+    assert "Measured beside emulated" in capsys.readouterr().out
+    assert main(["predict", str(report), "--details"]) == 0
     out = capsys.readouterr().out
     assert "Measured beside emulated" in out and "line 22 of original.cu" in out
     assert main(["predict", str(report), "--format", "html"]) == 0
@@ -193,7 +195,7 @@ def test_real_launches_count_what_was_measured(corpus: Path, name: str) -> None:
     path = next(one for one in (folder / truth["report"], corpus / "ncu" / truth["report"]) if one.is_file())
     settings = replace(DEFAULT_PREDICTION, budget=Budget(seconds=60.0))
     choice = LaunchChoice(path=folder / f"{name}.launch.toml")
-    found = predict_report(path, kernel=truth["kernel"], launches=choice, settings=settings)
+    found = predict_code(path, kernel=truth["kernel"], launches=choice, settings=settings)
     compared = next(require_compared(one) for one in found.kernels if one.launch.grid == tuple(truth["grid"]))
     assert len(compared.accesses) >= truth["validation"]["mapped"]
     assert [one.ptx for one in compared.accesses if not one.agrees] == []
