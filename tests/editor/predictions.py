@@ -20,8 +20,8 @@ from gpa_lsp.editor.predicted.view import PredictedState, make_state
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.snapshot import Snapshot
 from gpa_lsp.editor.static.view import StaticState
+from gpa_lsp.execution.accesses.lane_addresses import LanePattern
 from gpa_lsp.execution.traces.data_centric import PatternShare
-from gpa_lsp.execution.traces.lane_addresses import LanePattern
 from gpa_lsp.execution.traces.line_facts import AccessLineFact, BranchLineFact
 from gpa_lsp.execution.traces.model import AccessGroupKind
 from gpa_lsp.execution.traces.reuse_distance import INFINITE_BIN, ReuseHistogram

@@ -21,7 +21,7 @@ WRITING = {
     "execution/prediction/launch_timing.py": "a temporary folder of the process",
     "profile/collector/run.py": "a temporary folder of the process",
     "profile/collect/measured_reports.py": "moves a whole report to where it is kept",
-    "execution/compiler/nvcc_command.py": "a temporary folder of the process",
+    "execution/compiler/compile.py": "a temporary folder of the process",
     "execution/compiler/ptx_files.py": "a temporary folder of the process",
     "report/fixes/trials.py": "a temporary folder of the process",
     "report/history/database.py": "SQLite's own transactions, an empty file for it and a lock beside it; gives a damaged file another name",

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from gpa_lsp.execution.emulator.model import Budget
 from gpa_lsp.execution.launches.launch import LaunchDescription, ScalarArgument, list_arrays
 from gpa_lsp.execution.launches.read_launches import read_launches
-from gpa_lsp.execution.launches.template import list_guessed_sizes
+from gpa_lsp.execution.launches.told_sizes import list_guessed_sizes
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice, list_launches
 from gpa_lsp.execution.prediction.model import EDITOR_PREDICTION, PredictionSettings
 from gpa_lsp.execution.prediction.predict import predict_code

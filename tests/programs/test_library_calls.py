@@ -14,9 +14,8 @@ from gpa_lsp.execution.emulator.engine.arena import ARENA_BASE
 from gpa_lsp.execution.emulator.engine.marks import Marks
 from gpa_lsp.execution.emulator.resident import ResidentMemory
 from gpa_lsp.execution.programs.allocations import AllocationLedger
-from gpa_lsp.execution.programs.computing import compute
+from gpa_lsp.execution.programs.computing import TRANSFORMS, compute
 from gpa_lsp.execution.programs.host_blas import ROUTINES
-from gpa_lsp.execution.programs.host_fft import TRANSFORMS
 from gpa_lsp.execution.programs.library_calls import Refusal
 from gpa_lsp.execution.programs.messages import Argument, ComputeRequest, CudaError, MalformedMessage
 

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.diagnosis.analyses.answers import Answer
+from gpa_lsp.execution.accesses.piece_rows import PieceRows
 from gpa_lsp.execution.traces.access_sums import BankAccumulator, BankConflicts
 from gpa_lsp.execution.traces.ask import answer_questions
 from gpa_lsp.execution.traces.model import TraceContext
-from gpa_lsp.execution.traces.piece_rows import PieceRows
 from tests.conftest import examples
 from tests.traces.analysing import analyse_trace
 from tests.traces.written_traces import TraceWriter, lanes_by, make_instruction

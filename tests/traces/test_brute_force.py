@@ -7,13 +7,19 @@ import numpy as np
 import pytest
 
 from gpa_lsp.code.ptx.model import Space
-from gpa_lsp.code.ptx.static_instructions import AccessKind
+from gpa_lsp.code.ptx.static_instructions import AccessKind, is_read_anew, is_strong
+from gpa_lsp.execution.accesses.lane_addresses import (
+    ARRAY_SPACES,
+    OUTSIDE,
+    ArrayIndex,
+    list_lanes,
+    pack_lanes,
+    spread_lanes,
+)
+from gpa_lsp.execution.accesses.piece_rows import PieceRows
+from gpa_lsp.execution.accesses.references import list_references
 from gpa_lsp.execution.emulator.trace import Trace
 from gpa_lsp.execution.traces.access_sums import AccessAccumulator
-from gpa_lsp.execution.traces.lane_addresses import list_lanes, pack_lanes, spread_lanes
-from gpa_lsp.execution.traces.model import ARRAY_SPACES, OUTSIDE, ArrayIndex, is_read_anew, is_strong
-from gpa_lsp.execution.traces.piece_rows import PieceRows
-from gpa_lsp.execution.traces.references import list_references
 from gpa_lsp.execution.traces.values import RepeatAccumulator
 from gpa_lsp.execution.volumes import from_trace
 from tests.traces.random_traces import write_loops, write_random

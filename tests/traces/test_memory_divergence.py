@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind
+from gpa_lsp.execution.accesses.lane_addresses import LanePattern, view_lanes
+from gpa_lsp.execution.accesses.piece_rows import PieceRows
+from gpa_lsp.execution.accesses.references import measure_requests
 from gpa_lsp.execution.emulator.trace import Trace
 from gpa_lsp.execution.traces.access_sums import AccessAccumulator, AccessSums
-from gpa_lsp.execution.traces.lane_addresses import LanePattern, view_lanes
-from gpa_lsp.execution.traces.piece_rows import PieceRows
-from gpa_lsp.execution.traces.references import measure_requests
 from tests.conftest import examples
 from tests.traces.written_traces import BASE, TraceWriter, lanes_by, make_buffer, make_instruction
 

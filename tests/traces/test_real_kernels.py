@@ -5,6 +5,7 @@ import pytest
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.execution.accesses.lane_addresses import LanePattern
 from gpa_lsp.execution.emulator.emulate import emulate
 from gpa_lsp.execution.emulator.model import TraceSettings
 from gpa_lsp.execution.emulator.trace import Trace
@@ -14,7 +15,6 @@ from gpa_lsp.execution.traces.analyse import TraceAnalyser
 from gpa_lsp.execution.traces.ask import answer_questions
 from gpa_lsp.execution.traces.code_centric import list_path_accesses
 from gpa_lsp.execution.traces.data_centric import list_array_facts
-from gpa_lsp.execution.traces.lane_addresses import LanePattern
 from gpa_lsp.execution.traces.line_facts import list_branch_facts, list_line_facts
 from gpa_lsp.execution.traces.model import TraceContext
 from gpa_lsp.execution.traces.paper_answer import measure_paper_branches, measure_paper_divergence, measure_paper_reuse

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from gpa_lsp.execution.accesses.lane_addresses import OUTSIDE, ArrayIndex
+from gpa_lsp.execution.accesses.piece_rows import PieceRows
+from gpa_lsp.execution.accesses.references import number_turns, number_warps, order_rows, order_turns
+from gpa_lsp.execution.accesses.request_kinds import find_equal_rows
 from gpa_lsp.execution.emulator.trace import Trace
-from gpa_lsp.execution.traces.model import OUTSIDE, ArrayIndex
-from gpa_lsp.execution.traces.piece_rows import PieceRows
-from gpa_lsp.execution.traces.references import number_turns, number_warps, order_rows, order_turns
-from gpa_lsp.execution.traces.request_kinds import find_equal_rows
 from tests.traces.random_traces import write_loops, write_random
 
 

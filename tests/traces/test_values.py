@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind
-from gpa_lsp.execution.traces.piece_rows import PieceRows
+from gpa_lsp.execution.accesses.piece_rows import PieceRows
 from gpa_lsp.execution.traces.values import RepeatAccumulator, RepeatedValues
 from tests.traces.written_traces import BASE, TraceWriter, lanes_by, make_buffer, make_instruction
 

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.code.ptx.static_instructions import AccessKind
+from gpa_lsp.code.symbolic_accesses.requests import count_request_cycles
 from gpa_lsp.execution.volumes.block_volumes import (
     Blocks,
     count_block,
     count_cycles,
     count_paper_cycles,
-    count_request_cycles,
     count_warp_sectors,
     find_warp_shape,
 )

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gpa_lsp.execution.traces.lane_addresses import pack_lanes
+from gpa_lsp.execution.accesses.lane_addresses import pack_lanes
 from gpa_lsp.execution.volumes.groups import list_distinct
 from gpa_lsp.execution.volumes.lane_rows import MOST_EXAMPLES, LaneRows, RowLanes, pick_examples
 from tests.volumes.written_traces import WrittenAccess, write_trace

@@ -9,16 +9,7 @@ from msgspec import Struct
 
 from gpa_lsp.code.ptx.model import PtxFunction, PtxInstruction, PtxModule, Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind, describe_instruction
-from gpa_lsp.code.symbolic_accesses.forms import (
-    WARP_LANES,
-    Form,
-    Integers,
-    Marks,
-    Monomial,
-    Predicate,
-    Symbol,
-    SymbolTable,
-)
+from gpa_lsp.code.symbolic_accesses.forms import Form, Integers, Marks, Monomial, Predicate, Symbol, SymbolTable
 from gpa_lsp.code.symbolic_accesses.model import (
     MOST_THREADS,
     DividingBranch,
@@ -33,10 +24,9 @@ from gpa_lsp.code.symbolic_accesses.model import (
     count_threads,
 )
 from gpa_lsp.code.symbolic_accesses.regions import Regions
+from gpa_lsp.code.symbolic_accesses.requests import SECTOR_BYTES, WARP_LANES, count_sectors, count_wavefronts
 from gpa_lsp.code.symbolic_accesses.walk import LoopSolver, Seen, Walk
-from gpa_lsp.code.symbolic_accesses.wavefronts import count_wavefronts
 
-SECTOR_BYTES = 32
 # Values of what is not known; those behind 64 stand for all larger ones
 _TRIED = (*range(1, 65), 100, 127, 128, 1000, 1023, 1024, 4095, 4096, 8191)
 _REPEATED_BYTES = 128  # Sectors and banks repeat after so many
@@ -97,26 +87,6 @@ def _count_tried(width: Width, marks: bytes, constant: bytes, factor: bytes) -> 
     active = np.frombuffer(marks, dtype=np.bool_).reshape(-1, WARP_LANES)
     start, step = (np.frombuffer(one, dtype=np.int64).reshape(-1, WARP_LANES) for one in (constant, factor))
     return tuple(width.count_each(start + step * np.array(_TRIED, dtype=np.int64)[:, None, None], active))
-
-
-def count_sectors(addresses: Integers, active: Marks, bytes_each: int) -> Integers:
-    """int64[n], the distinct sectors of 32 bytes that the active lanes of each request touch.
-
-    >>> lanes = np.arange(32, dtype=np.int64)[None]
-    >>> every = np.ones((1, 32), dtype=bool)
-    >>> [int(count_sectors(lanes * step, every, 4)[0]) for step in (0, 4, 8, 12, 32, 400)]
-    [1, 4, 8, 12, 32, 32]
-    >>> int(count_sectors(lanes * 4 + 4, every, 4)[0])
-    5
-    """
-    parts = -(-bytes_each // SECTOR_BYTES) + 1
-    steps = np.minimum(np.arange(parts, dtype=np.int64) * SECTOR_BYTES, bytes_each - 1)
-    touched = (addresses[:, :, None] + steps) // SECTOR_BYTES
-    some = np.take_along_axis(touched[:, :, 0], active.argmax(axis=1)[:, None], axis=1)
-    touched = np.where(active[:, :, None], touched, some[:, :, None]).reshape(len(addresses), -1)
-    touched.sort(axis=1)
-    counts: Integers = 1 + np.count_nonzero(touched[:, 1:] != touched[:, :-1], axis=1)
-    return counts
 
 
 def _find_access(

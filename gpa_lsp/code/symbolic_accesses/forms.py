@@ -14,9 +14,9 @@ from msgspec import Struct
 
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.code.symbolic_accesses.requests import WARP_LANES
 from gpa_lsp.foundation.records import ColumnRecord
 
-WARP_LANES = 32
 MOST_TERMS = 24  # Of one form; one with more is not followed
 _MOST_FACTORS = 5
 LARGEST = 1 << 48  # Beyond addresses; sums of what lies below it are exact

@@ -8,17 +8,8 @@ from msgspec import Struct
 
 from gpa_lsp.code.ptx.model import PtxInstruction, Space, SpecialRegister
 from gpa_lsp.code.ptx.static_instructions import AccessKind
-from gpa_lsp.code.symbolic_accesses.forms import (
-    WARP_LANES,
-    Form,
-    Marks,
-    Symbol,
-    SymbolKind,
-    SymbolTable,
-    add,
-    make_constant,
-    scale,
-)
+from gpa_lsp.code.symbolic_accesses.forms import Form, Marks, Symbol, SymbolKind, SymbolTable, add, make_constant, scale
+from gpa_lsp.code.symbolic_accesses.requests import WARP_LANES
 from gpa_lsp.foundation.records import ColumnRecord
 
 Shape = tuple[int, int, int]

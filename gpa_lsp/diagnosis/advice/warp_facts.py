@@ -7,8 +7,8 @@ from msgspec import Struct, field
 from gpa_lsp.code.ptx.model import PtxModule, Space
 from gpa_lsp.code.ptx.source_parameters import read_source_parameters
 from gpa_lsp.code.symbolic_accesses.find import find_symbolic_accesses
-from gpa_lsp.code.symbolic_accesses.forms import WARP_LANES
 from gpa_lsp.code.symbolic_accesses.model import Factor, StrideTerm, SymbolicAccess, SymbolicAccesses, WarpPattern
+from gpa_lsp.code.symbolic_accesses.requests import WARP_LANES
 from gpa_lsp.foundation.numbers import format_count
 from gpa_lsp.foundation.prose import NOTHING, Amount, Code, Sentence, count, number, say
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from pathlib import Path
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from gpa_lsp.execution.compiler.device_part import HOST_LEFT_OUT, compile_device_part
@@ -26,16 +27,89 @@ from gpa_lsp.execution.compiler.model import (
     CompilerMessage,
     CompileSettings,
 )
-from gpa_lsp.execution.compiler.nvcc_command import NvccCommand, prepare_command
 from gpa_lsp.execution.compiler.nvcc_location import INSTALL, TOOL, NvccInstallation, build_environment, find_nvcc
 from gpa_lsp.execution.compiler.nvrtc_processes import identify_nvrtc, list_nvrtc_architectures
 from gpa_lsp.execution.compiler.project import find_project_folder, search_flags
-from gpa_lsp.execution.compiler.source_text import find_text_line, read_source
+from gpa_lsp.execution.compiler.source_text import find_text_line, name_in_include, read_source, write_shadow
 from gpa_lsp.foundation.errors import InputError, MissingToolError, ProblemSeverity, ToolError, UnsupportedInputError
 from gpa_lsp.foundation.files import read_bounded
 from gpa_lsp.foundation.locations import read_escapes
 from gpa_lsp.foundation.numbers import format_bytes, format_count_of
 from gpa_lsp.foundation.processes.watched_command import TEMPORARY, RunLimits, TimeLimits, run_command
+
+_PLAIN_WORD = re.compile(r"[A-Za-z0-9_./+=:@~-]*")
+_PLAIN_PATH = re.compile(r"[\w./+=:@~ \\()-]+" if os.name == "nt" else r"[\w./+=:@~ -]+")
+_SHADOW = "shadow.cu"
+_IMAGE = "device.cubin"
+_KEPT = "kept"
+
+
+class NvccCommand(Struct, frozen=True, kw_only=True):
+    """A command and its files, all in one temporary folder."""
+
+    words: tuple[str, ...]  # the command
+    image: Path  # where the cubin will be
+    ptx: Path  # where the PTX will be
+    links: dict[Path, Path]  # link → folder it stands for
+
+
+def prepare_command(job: CompileJob, program: Path, folder: Path) -> NvccCommand:
+    """Write the text that nvcc is to compile into a folder, and its command.
+
+    Raises:
+        ToolError: the system's temporary folder has a name that nvcc cannot be given.
+    """
+    if not _PLAIN_PATH.fullmatch(str(folder)):
+        raise ToolError("nvcc", f"the temporary folder has an unusual name, {folder}; set TMPDIR to another")
+    flags = job.flags
+    has_plain_macros = all(_PLAIN_WORD.fullmatch(macro) for macro in flags.macros)
+    links: dict[Path, Path] = {}
+    forced = b"".join(_include_first(header, folder, links) for header in flags.forced_includes)
+    (folder / _SHADOW).write_bytes(
+        write_shadow(job.content, job.path, () if has_plain_macros else flags.macros, first=forced)
+    )
+    (folder / _KEPT).mkdir()
+    image = folder / _IMAGE
+    words = [
+        str(program),
+        "-cubin",
+        f"-arch={job.target}",
+        "-lineinfo",
+        "--keep",
+        f"--keep-dir={folder / _KEPT}",
+    ]
+    words += [f"-std={flags.standard}"] if flags.standard is not None else []
+    words += [*flags.optimisation, *flags.language]
+    words += [f"-U{macro[1:]}" if macro.startswith("-") else f"-D{macro}" for macro in flags.macros if has_plain_macros]
+    for option, folders in (("-I", (*flags.includes, job.path.parent)), ("-isystem=", flags.system_includes)):
+        words += [option + name for name in _name_plainly(folders, folder, links)]
+    words += ["-x", "cu", str(folder / _SHADOW), "-o", str(image)]
+    return NvccCommand(words=tuple(words), image=image, ptx=folder / _KEPT / f"{Path(_SHADOW).stem}.ptx", links=links)
+
+
+def _include_first(header: Path, temporary: Path, links: dict[Path, Path]) -> bytes:
+    """The line that includes a header, through a link where its folder cannot be named there; nothing where it cannot be named at all."""
+    name = name_in_include(header)
+    if name is None:
+        folder = next(_name_plainly((header.parent,), temporary, links), None)
+        name = name_in_include(Path(folder, header.name)) if folder is not None else None
+    return b"" if name is None else b'#include "' + name + b'"\n'
+
+
+def _name_plainly(folders: tuple[Path, ...], temporary: Path, links: dict[Path, Path]) -> Iterator[str]:
+    """The folders' names, or those of links to them; folders that are not there and cannot be linked are left out."""
+    for folder in folders:
+        if _PLAIN_PATH.fullmatch(str(folder)):
+            yield str(folder)
+            continue
+        link = temporary / f"include{len(links)}"
+        try:
+            link.symlink_to(folder, target_is_directory=True)
+        except (OSError, ValueError):
+            continue
+        links[link] = folder
+        yield str(link)
+
 
 _SUFFIXES = (".cu", ".cpp", ".cc", ".cxx", ".c", ".cuh", ".h", ".hpp")
 _SOURCES = frozenset(_SUFFIXES[:5])

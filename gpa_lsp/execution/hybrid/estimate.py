@@ -25,10 +25,14 @@ from gpa_lsp.code.control_flow.graph import RootedGraph
 from gpa_lsp.code.ptx.blocks import find_blocks
 from gpa_lsp.code.ptx.model import PtxFunction, PtxInstruction, PtxModule, Space
 from gpa_lsp.code.ptx.static_instructions import list_reachable
+from gpa_lsp.code.symbolic_accesses.requests import SECTOR_BYTES, WARP_LANES
+from gpa_lsp.execution.accesses.lane_addresses import spread_lanes
+from gpa_lsp.execution.accesses.references import count_before
+from gpa_lsp.execution.accesses.request_kinds import find_equal_rows
 from gpa_lsp.execution.emulator.emulate import emulate
 from gpa_lsp.execution.emulator.model import Budget, FaultKind, Sampling, SamplingKind, TraceSettings
 from gpa_lsp.execution.emulator.trace import Accesses, Entries, Trace
-from gpa_lsp.execution.hybrid.lane_values import WARP_THREADS, Integers, Value
+from gpa_lsp.execution.hybrid.lane_values import Integers, Value
 from gpa_lsp.execution.hybrid.operations import (
     EVERY_TERM,
     Costs,
@@ -71,9 +75,7 @@ from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.gpu.arch.occupancy import BlockShape, find_occupancy
 from gpa_lsp.gpu.device.model import Machine, MemoryFacts
-from gpa_lsp.kernel.dataflow.accesses import SECTOR_BYTES
 
-_LANES = np.arange(WARP_THREADS, dtype=np.uint32)
 _EXECUTION_BITS = 32
 
 Column = npt.NDArray[np.uint32] | Integers
@@ -146,7 +148,7 @@ class _Executed:
 
     def __init__(self, trace: Trace, bodies: _Bodies, launch: TracedLaunch) -> None:
         self._trace, self._bodies, self._launch = trace, bodies, launch
-        self._per_block = -(-launch.block[0] * launch.block[1] * launch.block[2] // WARP_THREADS)
+        self._per_block = -(-launch.block[0] * launch.block[1] * launch.block[2] // WARP_LANES)
         self._warps = self._per_block * len(launch.chosen)
         self._chosen = np.array(launch.chosen, dtype=np.int64)
         self._by_number = np.argsort(self._chosen)
@@ -170,8 +172,9 @@ class _Executed:
         """All of it."""
         entries = self._trace.entries
         warps, nodes = self._number(entries), entries.basic_block.astype(np.int64)
-        turns = _count_before(warps)
-        executions = _count_before(warps * len(self._bodies.parts) + nodes)
+        everything = np.ones(len(warps), dtype=np.bool_)
+        turns = count_before(find_equal_rows(warps), everything)
+        executions = count_before(find_equal_rows(warps, nodes), everything)
         order = np.lexsort((nodes, turns))
         is_first = np.ones(len(order), dtype=np.bool_)
         is_first[1:] = (np.diff(turns[order]) != 0) | (np.diff(nodes[order]) != 0)
@@ -231,38 +234,17 @@ class _Executed:
     def _access(self, operation: Operation, warps: Integers, executions: Integers) -> Access | None:
         if operation.resource not in ACCESSED:
             return None
-        numbers = np.zeros((self._warps, WARP_THREADS), dtype=np.int64)
-        active = np.zeros((self._warps, WARP_THREADS), dtype=np.bool_)
+        numbers = np.zeros((self._warps, WARP_LANES), dtype=np.int64)
+        active = np.zeros((self._warps, WARP_LANES), dtype=np.bool_)
         keys = self._make_keys(warps, np.full(len(warps), operation.instruction), executions)
         places = np.minimum(np.searchsorted(self._sorted, keys), max(0, len(self._sorted) - 1))
         if len(self._sorted):
             is_there = self._sorted[places] == keys
             rows, warps = self._order[places[is_there]], warps[is_there]
-            accesses = self._trace.accesses
-            lanes = (accesses.lane_mask[rows, None] >> _LANES & 1).astype(np.bool_)
-            counts = lanes.sum(axis=1)
-            starts = accesses.first_address[rows].astype(np.int64)
-            among = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-            own = np.zeros(lanes.shape, dtype=np.int64)
-            own[lanes] = accesses.addresses[np.repeat(starts, counts) + among].astype(np.int64)
-            numbers[warps], active[warps] = own, lanes
-        value = Value(numbers.ravel(), np.ones(self._warps * WARP_THREADS, dtype=np.bool_))
+            own, active[warps] = spread_lanes(self._trace.accesses, rows)
+            numbers[warps] = own.view(np.int64)
+        value = Value(numbers.ravel(), np.ones(self._warps * WARP_LANES, dtype=np.bool_))
         return find_transactions(value, active.ravel(), operation, self._launch)
-
-
-def _count_before(keys: Integers) -> Integers:
-    """How many of the elements before it each is equal to.
-
-    >>> _count_before(np.array([7, 5, 7, 7])).tolist()
-    [0, 0, 1, 2]
-    """
-    order = np.argsort(keys, kind="stable")
-    ordered = keys[order]
-    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1]))) if len(keys) else np.zeros(0, int)
-    counts = np.diff(np.append(starts, len(keys)))
-    found = np.empty(len(keys), dtype=np.int64)
-    found[order] = np.arange(len(keys)) - np.repeat(starts, counts)
-    return found
 
 
 _FIRST_ADDRESS = 1 << 32

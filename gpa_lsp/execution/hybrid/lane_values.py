@@ -24,11 +24,10 @@ from gpa_lsp.code.ptx.model import (
     list_writes,
 )
 from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.code.symbolic_accesses.requests import WARP_LANES
 from gpa_lsp.execution.emulator.compiled.core_functions import LaneOperation, prepare_meanings
 from gpa_lsp.execution.emulator.semantics.find import find_meaning
 from gpa_lsp.execution.emulator.semantics.model import Meaning
-
-WARP_THREADS = 32
 
 Integers = npt.NDArray[np.int64]
 Marks = npt.NDArray[np.bool_]
@@ -146,7 +145,7 @@ class LaneValues:
         operation = self._operations.get(instruction.index)
         if operation is None:
             operation = self._operations[instruction.index] = LaneOperation(meaning)
-        warps = (len(self._everywhere) // WARP_THREADS, WARP_THREADS)
+        warps = (len(self._everywhere) // WARP_LANES, WARP_LANES)
         read = [_read_as(one.numbers, kind).reshape(warps) for one, kind in zip(sources, meaning.sources, strict=True)]
         found = operation.evaluate(self._everywhere.reshape(warps), *read)
         numbers = found[0] if meaning.carry else found

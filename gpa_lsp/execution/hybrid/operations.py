@@ -15,11 +15,11 @@ from msgspec import Struct
 from gpa_lsp.code.ptx.model import Address, Immediate, PtxFunction, PtxInstruction, Symbol, list_reads, list_writes
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.code.ptx.static_instructions import count_bytes_per_lane
+from gpa_lsp.code.symbolic_accesses.requests import SECTOR_BYTES
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.gpu.arch.sections import Figure, Unknown
 from gpa_lsp.gpu.device.model import Machine, MemoryFacts, MemoryLevel
-from gpa_lsp.kernel.dataflow.accesses import SECTOR_BYTES
 
 
 class Arithmetic(Enum):

@@ -8,14 +8,14 @@ leaves open. Time goes on by the least that any warp has named, which is the nex
 every step.
 """
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from heapq import heappop, heappush
 
 import numpy as np
 from msgspec import Struct
 
-from gpa_lsp.execution.hybrid.lane_values import Integers
+from gpa_lsp.execution.accesses.references import find_hits
+from gpa_lsp.execution.hybrid.lane_values import Integers, Marks
 from gpa_lsp.execution.hybrid.operations import Arithmetic, Costs, Operation, Resource, Term, hoist_loads
 from gpa_lsp.execution.hybrid.walk import Access, KernelTrace
 from gpa_lsp.foundation.records import ColumnRecord
@@ -40,82 +40,76 @@ class AccessOutcome(ColumnRecord, frozen=True, kw_only=True):
     passes: Integers  # cycles of L1 or shared memory
 
 
-class _RecentlyUsed:
-    """A cache that holds what was used last. Source: reuse distance, as the paper's reference 23."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._held: OrderedDict[int, None] = OrderedDict()
-        self.seen: set[int] = set()
-
-    def use(self, place: int) -> bool:
-        """Whether it was there."""
-        if place in self._held:
-            self._held.move_to_end(place)
-            return True
-        if self._size:
-            self._held[place] = None
-            if len(self._held) > self._size:
-                self._held.popitem(last=False)
-        return False
-
-
-class _Caches:
-    """The caches of one SM and its part of L2."""
-
-    def __init__(self, costs: Costs, sharing: L2Sharing) -> None:
-        unit = costs.transaction_bytes
-        self._l1 = _RecentlyUsed(costs.l1_bytes // unit)
-        self._l2 = _RecentlyUsed(max(1, int(costs.l2_bytes * sharing.lines_ratio) // unit))
-        self._constants = _RecentlyUsed(max(1, costs.constant_bytes // unit))
-        self._seen: set[int] = set()
-        self._stored: set[int] = set()
-        self._written_ratio, self._hit_ratio = sharing.written_ratio, sharing.hit_ratio
-        self._read_due = self._kept_due = 0.0
-
-    def look_up(self, place: int, operation: Operation) -> int:
-        """0 for a transaction that hits L1, 1 for one that hits behind it, 2 for one that goes to DRAM, at once or later."""
-        if operation.resource is Resource.CONSTANT:
-            return 1 if self._constants.use(place) else 2
-        if operation.is_store and self._written_ratio is not None:
-            self._l2.use(place)
-            if place in self._stored:
-                return 1
-            self._stored.add(place)
-            self._kept_due += 1.0 - self._written_ratio
-            is_kept = self._kept_due >= 1.0
-            self._kept_due -= is_kept
-            return 1 if is_kept else 2
-        if not operation.is_store and self._l1.use(place):
-            return 0
-        if self._l2.use(place):
-            return 1
-        if place not in self._seen:
-            self._seen.add(place)
-            self._read_due += self._hit_ratio
-        is_there = self._read_due >= 1.0
-        self._read_due -= is_there
-        return 1 if is_there else 2
-
-
 def count_misses(
     trace: KernelTrace, costs: Costs, sharing: L2Sharing, warps: int
 ) -> list[tuple[AccessOutcome | None, ...]]:
     """What the accesses of the first so many warps find in every step; None for operations that are none."""
-    caches = _Caches(costs, sharing)
+    made = [(operation, access) for step in trace.steps for operation, access in step.operations if access is not None]
+    nothing = np.zeros(0, dtype=np.int64)
+    parts = [access.places[: access.starts[warps]] for _, access in made]
+    levels = _look_up(np.concatenate([nothing, *parts]), _list_roles(made, parts), costs, sharing)
+    found = iter(np.split(levels, np.cumsum([len(one) for one in parts])[:-1]) if parts else ())
     return [
-        tuple(
-            None if access is None else _count(operation, access, caches, warps)
-            for operation, access in step.operations
-        )
+        tuple(None if access is None else _count(access, next(found), warps) for _, access in step.operations)
         for step in trace.steps
     ]
 
 
-def _count(operation: Operation, access: Access, caches: _Caches, warps: int) -> AccessOutcome:
+_LOAD, _STORE, _CONSTANT = range(3)
+
+
+def _list_roles(made: Sequence[tuple[Operation, Access]], parts: Sequence[Integers]) -> Integers:
+    """int64[transactions]."""
+    roles = [_CONSTANT if one.resource is Resource.CONSTANT else _STORE if one.is_store else _LOAD for one, _ in made]
+    return np.repeat(np.array(roles, dtype=np.int64), [len(one) for one in parts])
+
+
+def _look_up(places: Integers, roles: Integers, costs: Costs, sharing: L2Sharing) -> Integers:
+    """int64[transactions]: 0 for one that hits L1, 1 for one that hits behind it, 2 for one that goes to DRAM, at once or later.
+
+    Caches of one SM and its part of L2, the least recently used first out. Source: reuse distance, as the paper's reference 23.
+    """
+    unit = costs.transaction_bytes
+    levels = np.full(len(places), 2)
+    constants, loads = np.flatnonzero(roles == _CONSTANT), np.flatnonzero(roles == _LOAD)
+    levels[constants[find_hits(places[constants], max(1, costs.constant_bytes // unit))]] = 1
+    levels[loads[find_hits(places[loads], costs.l1_bytes // unit)]] = 0
+    behind = np.flatnonzero((roles == _STORE) | ((roles == _LOAD) & (levels > 0)))
+    found = find_hits(places[behind], max(1, int(costs.l2_bytes * sharing.lines_ratio) // unit))
+    levels[behind[found]] = 1
+    if sharing.written_ratio is not None:  # stores go on to DRAM, once each and as far as they leave L2
+        stores = np.flatnonzero(roles == _STORE)
+        levels[stores] = 1
+        first = stores[_find_first(places[stores])]
+        levels[first[~_share_out(len(first), 1.0 - sharing.written_ratio)]] = 2
+        behind = behind[roles[behind] == _LOAD]
+    missed = behind[levels[behind] == 2]
+    first = missed[_find_first(places[missed])]
+    levels[first[_share_out(len(first), sharing.hit_ratio)]] = 1
+    return levels
+
+
+def _find_first(places: Integers) -> Integers:
+    """Where each place is named first, ascending."""
+    return np.sort(np.unique(places, return_index=True)[1])
+
+
+def _share_out(count: int, ratio: float) -> Marks:
+    """bool[count], such a part of them at even distances.
+
+    >>> _share_out(5, 0.5).tolist()
+    [False, True, False, True, False]
+    """
+    chosen, due = np.zeros(count, dtype=np.bool_), 0.0
+    for place in range(count if ratio > 0 else 0):
+        due += ratio
+        chosen[place] = due >= 1.0
+        due -= due >= 1.0
+    return chosen
+
+
+def _count(access: Access, levels: Integers, warps: int) -> AccessOutcome:
     starts = access.starts[: warps + 1]
-    places = access.places[: starts[-1]].tolist()
-    levels = np.fromiter((caches.look_up(one, operation) for one in places), dtype=np.int64, count=len(places))
     sums = [np.concatenate(([0], np.cumsum(levels == level))) for level in range(3)]
     near, hits, misses = (one[starts[1:]] - one[starts[:-1]] for one in sums)
     return AccessOutcome(near=near, hits=hits, misses=misses + access.unknown[:warps], passes=access.passes[:warps])

@@ -17,8 +17,8 @@ from gpa_lsp.code.control_flow.graph import RootedGraph, reverse_edges
 from gpa_lsp.code.ptx.blocks import PtxBlocks, find_blocks
 from gpa_lsp.code.ptx.model import PtxFunction, PtxInstruction, list_reads, list_writes
 from gpa_lsp.code.ptx.static_instructions import AccessKind
-from gpa_lsp.code.symbolic_accesses.wavefronts import count_wavefronts
-from gpa_lsp.execution.hybrid.lane_values import WARP_THREADS, Integers, LaneValues, Marks, Value
+from gpa_lsp.code.symbolic_accesses.requests import WARP_LANES, count_request_cycles, count_wavefronts
+from gpa_lsp.execution.hybrid.lane_values import Integers, LaneValues, Marks, Value
 from gpa_lsp.execution.hybrid.operations import (
     NeedsDataError,
     Operation,
@@ -29,7 +29,6 @@ from gpa_lsp.execution.hybrid.operations import (
     list_parts,
 )
 from gpa_lsp.execution.hybrid.search import SearchGraph, build_search_graph, search_trace
-from gpa_lsp.execution.volumes.block_volumes import count_request_cycles
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.numbers import format_seconds
 from gpa_lsp.foundation.records import ColumnRecord
@@ -141,14 +140,14 @@ class _Walk:
         self.graph: SearchGraph = build_search_graph(self._blocks.successors)
         self._operations = list_operations(function)
         threads = launch.block[0] * launch.block[1] * launch.block[2]
-        self._warps_per_block = -(-threads // WARP_THREADS)
-        special, exists = _list_special(launch, self._warps_per_block * WARP_THREADS, threads)
+        self._warps_per_block = -(-threads // WARP_LANES)
+        special, exists = _list_special(launch, self._warps_per_block * WARP_LANES, threads)
         self._values = LaneValues(function, launch.parameters, special, launch.addresses, len(exists))
         self._nobody = np.zeros(len(exists), dtype=bool)
         self._arriving: dict[int, Marks] = {0: exists}
         self._repeating: dict[int, Marks] = {}
         self._steps: list[Step] = []
-        self._lengths = np.zeros(len(exists) // WARP_THREADS, dtype=np.int64)
+        self._lengths = np.zeros(len(exists) // WARP_LANES, dtype=np.int64)
         self._transactions = self._unknown = self._count = 0
         self._deadline_s = work_time() + launch.seconds
         self._visited: dict[int, int] = {}
@@ -318,7 +317,7 @@ class _Walk:
                 operations.append((operation, self._access(instruction, operation, active)))
             self._values.execute(instruction, active)
         self._send_on(node, branch, active)
-        warps: Marks = np.logical_or.reduce(active.reshape(-1, WARP_THREADS), axis=1)
+        warps: Marks = np.logical_or.reduce(active.reshape(-1, WARP_LANES), axis=1)
         if operations and warps.any():
             self._steps.append(Step(node=node, warps=warps, operations=tuple(operations)))
             self._lengths += warps * len(operations)
@@ -438,16 +437,16 @@ class _Walk:
 
 
 def _count_warps(threads: Marks) -> int:
-    return int(threads.reshape(-1, WARP_THREADS).any(axis=1).sum())
+    return int(threads.reshape(-1, WARP_LANES).any(axis=1).sum())
 
 
 def find_transactions(address: Value, active: Marks, operation: Operation, launch: TracedLaunch) -> Access:
     """Distinct lines or sectors of each warp; a thread whose address is not known has one of its own."""
     is_shared = operation.resource is Resource.SHARED
     nowhere = np.int64(-1 << 62)
-    lanes = (active & address.is_known).reshape(-1, WARP_THREADS)
-    numbers = address.numbers.reshape(-1, WARP_THREADS)
-    unknown: Integers = (active & ~address.is_known).reshape(-1, WARP_THREADS).sum(axis=1)
+    lanes = (active & address.is_known).reshape(-1, WARP_LANES)
+    numbers = address.numbers.reshape(-1, WARP_LANES)
+    unknown: Integers = (active & ~address.is_known).reshape(-1, WARP_LANES).sum(axis=1)
     passes = np.zeros(len(lanes), dtype=np.int64)
     rows = lanes.any(axis=1)
     if is_shared:
@@ -481,8 +480,8 @@ def _list_special(
     wide, high, _ = launch.grid
     block = {"x": chosen % wide, "y": chosen // wide % high, "z": chosen // (wide * high)}
     count = len(chosen) * padded
-    found: dict[tuple[str, str], Integers] = {("laneid", ""): np.tile(own % WARP_THREADS, len(chosen))}
-    found["warpid", ""] = np.tile(own // WARP_THREADS, len(chosen))
+    found: dict[tuple[str, str], Integers] = {("laneid", ""): np.tile(own % WARP_LANES, len(chosen))}
+    found["warpid", ""] = np.tile(own // WARP_LANES, len(chosen))
     for number, axis in enumerate("xyz"):
         found["tid", axis] = np.tile(thread[axis], len(chosen))
         found["ctaid", axis] = np.repeat(block[axis], padded)

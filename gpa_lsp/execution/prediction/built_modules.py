@@ -2,24 +2,28 @@
 
 import re
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from gpa_lsp.code.binary.cubin import Symbols
 from gpa_lsp.code.binary.elf import NO_BITS, Attribute, ElfImage, read_elf, walk_records
 from gpa_lsp.code.binary.model import Cubin
+from gpa_lsp.code.binary.tool_location import find_tool
 from gpa_lsp.code.ptx.model import PtxFunction, PtxModule, PtxVariable, Space
 from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.compiler.model import CompiledUnit
-from gpa_lsp.execution.compiler.ptx_files import read_build
+from gpa_lsp.execution.compiler.ptx_files import ChooseEntries, assemble_ptx, read_build
 from gpa_lsp.execution.prediction.static_source import Capability, note_difference
-from gpa_lsp.foundation.errors import Problem, UnsupportedInputError
+from gpa_lsp.foundation.errors import InputError, MissingToolError, Problem, ToolError, UnsupportedInputError
 from gpa_lsp.foundation.numbers import format_count
-from gpa_lsp.gpu.device.products import find_product
+from gpa_lsp.gpu.device.products import Product, find_product
 from gpa_lsp.kernel.names import choose_by_name
 
 _MOST_UNITS = 256  # Units of one architecture whose PTX is read; a library can hold thousands
+CODE_REMEDY = "build with -gencode arch=compute_XX,code=sm_XX for the architecture of the GPU"
 _REMEDY = "build with -lineinfo, or with -gencode arch=compute_XX,code=[sm_XX,compute_XX]"
 
 
@@ -70,6 +74,59 @@ def read_modules(
     notes = () if product is None else note_difference(product, chosen)
     problems.extend(Problem.note(note) for note in notes)
     return [(unit, parse_ptx(unit.ptx or "", name=f"the PTX of {path.name}")) for unit in left[:_MOST_UNITS]]
+
+
+def assemble_units(
+    units: Sequence[CompiledUnit], product: Product | None, choose_entries: ChooseEntries | None
+) -> tuple[CompiledUnit, ...]:
+    """The units, where none has machine code for the GPU with that of the newest PTX it can run.
+
+    Args:
+        product: the GPU; None for that which the code is for.
+        choose_entries: kernels that are asked for; None for all.
+
+    Raises:
+        MissingToolError: ptxas is not installed.
+        ToolError: it failed.
+    """
+    most = (
+        max((one.compute_capability for one in units), default=(0, 0))
+        if product is None
+        else product.compute_capability
+    )
+    if any(one.cubin is not None and one.compute_capability[0] == most[0] for one in units) or (
+        product is None and any(one.cubin is not None for one in units)
+    ):
+        return tuple(units)
+    texts = [one for one in units if one.ptx is not None and one.compute_capability <= most]
+    newest = max((one.compute_capability for one in texts), default=most)
+    made = [_assemble(one, most, choose_entries) for one in texts if one.compute_capability == newest]
+    return (*units, *made)
+
+
+def _assemble(unit: CompiledUnit, capability: tuple[int, int], choose_entries: ChooseEntries | None) -> CompiledUnit:
+    if find_tool("ptxas") is None:
+        raise MissingToolError("ptxas", needed_for="machine code of PTX", install="pip install nvidia-cuda-nvcc")
+    image, notes = assemble_ptx(unit.ptx or "", f"sm_{capability[0]}{capability[1]}", choose_entries)
+    if image is None:
+        raise ToolError("ptxas", "; ".join(notes))
+    return replace(unit, cubin=image, compute_capability=capability)
+
+
+def choose_units(units: Sequence[CompiledUnit], product: Product, path: Path) -> tuple[CompiledUnit, ...]:
+    """Code that a GPU executes: its own, else the newest of an earlier one of its generation.
+
+    Raises:
+        InputError: there is none.
+    """
+    major, minor = product.compute_capability
+    known = {one.compute_capability for one in units if one.cubin is not None}
+    fitting = [one for one in known if one[0] == major and one[1] <= minor]
+    if not fitting:
+        there = ", ".join(f"sm_{one[0]}{one[1]}" for one in sorted(known)) or "no architecture"
+        message = f"there is machine code for {there}, and none that the {product.name} executes (sm_{major}{minor})"
+        raise InputError(message, path=path, remedy=CODE_REMEDY)
+    return tuple(one for one in units if one.compute_capability == max(fitting))
 
 
 _PARAMETER = struct.Struct("<IHHI")

@@ -11,6 +11,7 @@ from gpa_lsp.code.ptx.model import PtxModule
 from gpa_lsp.code.ptx.static_instructions import list_reachable
 from gpa_lsp.diagnosis.analyses.answers import Answer
 from gpa_lsp.diagnosis.analyses.static.model import KernelStatics
+from gpa_lsp.execution.accesses.piece_rows import PieceRows
 from gpa_lsp.execution.emulator.emulate import emulate
 from gpa_lsp.execution.emulator.model import Emulation, Fault, Sampling, SamplingKind, TraceSettings, TraceSink
 from gpa_lsp.execution.launches.launch import LaunchDescription
@@ -26,7 +27,6 @@ from gpa_lsp.execution.prediction.model import Execution, KernelPrediction, Pred
 from gpa_lsp.execution.prediction.static_source import choose_product, choose_volume_device
 from gpa_lsp.execution.prediction.trace_answers import TraceAnswerer, TraceAnswers, count_flops
 from gpa_lsp.execution.traces.model import AnalysisSettings, TraceContext, build_trace_context
-from gpa_lsp.execution.traces.piece_rows import PieceRows
 from gpa_lsp.execution.volumes.answer import answer_volumes
 from gpa_lsp.execution.volumes.expressions import KernelAccesses
 from gpa_lsp.execution.volumes.from_trace import (

@@ -9,18 +9,17 @@ from msgspec.structs import replace
 
 from gpa_lsp.code.binary.cubin import read_cubin
 from gpa_lsp.code.binary.embedded_ptx import read_embedded_ptx
-from gpa_lsp.code.binary.tool_location import find_tool
 from gpa_lsp.code.ptx.model import PtxModule
 from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.execution.compiler.model import DEFAULT_SETTINGS, CompiledUnit, CompileSettings
-from gpa_lsp.execution.compiler.ptx_files import ChooseEntries, assemble_ptx, read_build
+from gpa_lsp.execution.compiler.ptx_files import read_build
 from gpa_lsp.execution.emulator.model import Budget
 from gpa_lsp.execution.hybrid.estimate import CompiledKernel, PaperEstimate, estimate_launch
 from gpa_lsp.execution.hybrid.operations import EVERY_TERM, Term
 from gpa_lsp.execution.launches.block_mates import list_mates
 from gpa_lsp.execution.launches.launch import ArrayArgument, LaunchDescription
 from gpa_lsp.execution.launches.read_launches import explain_undescribed, find_launch_file
-from gpa_lsp.execution.prediction.built_modules import read_image_module
+from gpa_lsp.execution.prediction.built_modules import CODE_REMEDY, assemble_units, choose_units, read_image_module
 from gpa_lsp.execution.prediction.fault_answer import note_guesses
 from gpa_lsp.execution.prediction.input_kinds import InputKind, find_kind
 from gpa_lsp.execution.prediction.launch_sources import (
@@ -38,7 +37,7 @@ from gpa_lsp.execution.simulator.profile_document import DocumentLaunch
 from gpa_lsp.execution.simulator.simulate import find_places, simulate_kernel
 from gpa_lsp.execution.simulator.walk_kernel import WalkSettings, find_registers, find_shared_bytes, walk_kernel
 from gpa_lsp.execution.simulator.warp_walk import KernelWalk
-from gpa_lsp.foundation.errors import InputError, MissingToolError, Problem, ProblemSeverity, ToolError, spare_others
+from gpa_lsp.foundation.errors import InputError, Problem, ProblemSeverity, spare_others
 from gpa_lsp.foundation.numbers import format_count_of
 from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.foundation.work_time import work_time
@@ -57,7 +56,6 @@ from gpa_lsp.profile.read import read_profile
 
 _CARVEOUT = "launch__shared_mem_config_size"
 PTX_REMEDY = "build with -lineinfo, so that the image keeps its PTX"
-_CODE_REMEDY = "build with -gencode arch=compute_XX,code=sm_XX for the architecture of the GPU"
 
 
 class Place(Struct, frozen=True, kw_only=True):
@@ -73,59 +71,6 @@ class Subject(ColumnRecord, frozen=True, kw_only=True):
     kernel: Kernel
     ptx: tuple[str, ...]
     find_place: Callable[[LaunchDescription], Place]
-
-
-def assemble_units(
-    units: Sequence[CompiledUnit], product: Product | None, choose_entries: ChooseEntries | None
-) -> tuple[CompiledUnit, ...]:
-    """The units, where none has machine code for the GPU with that of the newest PTX it can run.
-
-    Args:
-        product: the GPU; None for that which the code is for.
-        choose_entries: kernels that are asked for; None for all.
-
-    Raises:
-        MissingToolError: ptxas is not installed.
-        ToolError: it failed.
-    """
-    most = (
-        max((one.compute_capability for one in units), default=(0, 0))
-        if product is None
-        else product.compute_capability
-    )
-    if any(one.cubin is not None and one.compute_capability[0] == most[0] for one in units) or (
-        product is None and any(one.cubin is not None for one in units)
-    ):
-        return tuple(units)
-    texts = [one for one in units if one.ptx is not None and one.compute_capability <= most]
-    newest = max((one.compute_capability for one in texts), default=most)
-    made = [_assemble(one, most, choose_entries) for one in texts if one.compute_capability == newest]
-    return (*units, *made)
-
-
-def _assemble(unit: CompiledUnit, capability: tuple[int, int], choose_entries: ChooseEntries | None) -> CompiledUnit:
-    if find_tool("ptxas") is None:
-        raise MissingToolError("ptxas", needed_for="machine code of PTX", install="pip install nvidia-cuda-nvcc")
-    image, notes = assemble_ptx(unit.ptx or "", f"sm_{capability[0]}{capability[1]}", choose_entries)
-    if image is None:
-        raise ToolError("ptxas", "; ".join(notes))
-    return replace(unit, cubin=image, compute_capability=capability)
-
-
-def choose_units(units: Sequence[CompiledUnit], product: Product, path: Path) -> tuple[CompiledUnit, ...]:
-    """Code that a GPU executes: its own, else the newest of an earlier one of its generation.
-
-    Raises:
-        InputError: there is none.
-    """
-    major, minor = product.compute_capability
-    known = {one.compute_capability for one in units if one.cubin is not None}
-    fitting = [one for one in known if one[0] == major and one[1] <= minor]
-    if not fitting:
-        there = ", ".join(f"sm_{one[0]}{one[1]}" for one in sorted(known)) or "no architecture"
-        message = f"there is machine code for {there}, and none that the {product.name} executes (sm_{major}{minor})"
-        raise InputError(message, path=path, remedy=_CODE_REMEDY)
-    return tuple(one for one in units if one.compute_capability == max(fitting))
 
 
 def make_built(
@@ -168,7 +113,7 @@ def make_built(
     if not subjects and known and kernel is not None:
         raise miss_kernel(kernel, known, path)
     if not subjects:
-        raise InputError("there is no machine code in it", path=path, remedy=_CODE_REMEDY)
+        raise InputError("there is no machine code in it", path=path, remedy=CODE_REMEDY)
     return subjects
 
 

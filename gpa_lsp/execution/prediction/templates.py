@@ -21,15 +21,8 @@ from gpa_lsp.execution.compiler.source_text import read_source
 from gpa_lsp.execution.emulator.model import Fault
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.launches.read_launches import find_launch_file, read_launches
-from gpa_lsp.execution.launches.template import (
-    ToldSizes,
-    check_told_sizes,
-    describe_sizes,
-    list_guessed_sizes,
-    read_told_sizes,
-    write_source_template,
-    write_template,
-)
+from gpa_lsp.execution.launches.template import ToldSizes, write_source_template, write_template
+from gpa_lsp.execution.launches.told_sizes import check_told_sizes, describe_sizes, list_guessed_sizes, read_told_sizes
 from gpa_lsp.execution.prediction.fault_answer import believe
 from gpa_lsp.execution.prediction.fitting import (
     LIMITS,

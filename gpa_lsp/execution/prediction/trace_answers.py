@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.analyses.answers import Answer
+from gpa_lsp.execution.accesses.piece_rows import PieceRows
 from gpa_lsp.execution.emulator.model import Emulation, TraceSink
 from gpa_lsp.execution.emulator.trace import Trace
 from gpa_lsp.execution.traces.analyse import TraceAnalyser
@@ -14,7 +15,6 @@ from gpa_lsp.execution.traces.ask import answer_questions
 from gpa_lsp.execution.traces.line_facts import AccessLineFact, BranchLineFact, list_branch_facts, list_line_facts
 from gpa_lsp.execution.traces.model import AnalysisSettings, TraceContext
 from gpa_lsp.execution.traces.paper_answer import PaperCollector
-from gpa_lsp.execution.traces.piece_rows import PieceRows
 from gpa_lsp.execution.traces.results import Measure, TraceAnalyses, list_measures
 from gpa_lsp.foundation.errors import Problem, spare_others
 from gpa_lsp.foundation.locations import InlineChain

@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from gpa_lsp.code.ptx.static_instructions import StaticInstruction
 from gpa_lsp.diagnosis.analyses.answers import Answer
+from gpa_lsp.execution.accesses.lane_addresses import check_trace, count_lanes
 from gpa_lsp.execution.compiler.model import DEFAULT_COMPUTE_CAPABILITY
 from gpa_lsp.execution.emulator.trace import (
     ACCESS_DTYPES,
@@ -34,7 +35,6 @@ from gpa_lsp.execution.emulator.trace import (
 )
 from gpa_lsp.execution.prediction.static_source import Capability, choose_product, choose_volume_device
 from gpa_lsp.execution.prediction.trace_answers import TraceAnswerer
-from gpa_lsp.execution.traces.lane_addresses import check_trace, count_lanes
 from gpa_lsp.execution.traces.line_facts import AccessLineFact, BranchLineFact
 from gpa_lsp.execution.traces.model import AnalysisSettings, build_trace_context
 from gpa_lsp.execution.volumes.answer import answer_volumes

@@ -1,19 +1,125 @@
 """What a function of cuBLAS or cuFFT gives, computed by numpy in the process that emulates kernels: :func:`compute`."""
 
 from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
 
 from gpa_lsp.execution.emulator.resident import ResidentMemory
 from gpa_lsp.execution.programs.allocations import AllocationLedger
 from gpa_lsp.execution.programs.host_blas import ROUTINES
-from gpa_lsp.execution.programs.host_fft import TRANSFORMS, transform
 from gpa_lsp.execution.programs.library_calls import LibraryCall, Refusal, RefusedCall, TimeIsOver
 from gpa_lsp.execution.programs.messages import (
+    Argument,
     ComputeRequest,
     CudaError,
     EventKind,
     MalformedMessage,
     MemoryEvent,
 )
+
+# Types of what is read and written, by the letters of the function's name
+_DTYPES = {
+    "C2C": ("c8", "c8"),
+    "R2C": ("f4", "c8"),
+    "C2R": ("c8", "f4"),
+    "Z2Z": ("c16", "c16"),
+    "D2Z": ("f8", "c16"),
+    "Z2D": ("c16", "f8"),
+}
+TRANSFORMS = {f"cufftExec{name}": dtypes for name, dtypes in _DTYPES.items()}
+_FORWARD = -1
+_ARGUMENTS, _MOST_DIMENSIONS, _MOST_ELEMENTS = 18, 3, 1 << 40
+_MOST_BYTES = 1 << 34  # of a transform on its way: more is not tried
+_PIECE = 1 << 20  # elements of transforms that are done at once
+
+
+class _Side(Struct, frozen=True, kw_only=True):
+    """Where the elements of one side are."""
+
+    n: tuple[int, ...]  # elements that are there
+    size: tuple[int, ...]  # of the array they stand in; the first does not matter
+    step: int  # from element to element
+    distance: int  # from transform to transform
+    dtype: str
+
+    def place(self, call: LibraryCall, address: int, batch: int) -> npt.NDArray[np.uint8]:
+        """All its bytes."""
+        last = sum((n - 1) * step for n, step in zip(self.n, self._steps, strict=True))
+        return call.reach(address, last + (batch - 1) * self.distance + 1, self.dtype)
+
+    @property
+    def _steps(self) -> tuple[int, ...]:
+        sizes = self.size
+        return tuple(self.step * prod(sizes[at + 1 :]) if n > 1 else 0 for at, n in enumerate(self.n))
+
+    def view(self, content: npt.NDArray[np.uint8], first: int, count: int) -> npt.NDArray[Any]:
+        """Some of the transforms (count, n…)."""
+        item = np.dtype(self.dtype).itemsize
+        strides = tuple(step * item for step in (self.distance, *self._steps))
+        return np.ndarray((count, *self.n), self.dtype, content, first * self.distance * item, strides)
+
+
+def transform(call: LibraryCall, arguments: tuple[Argument, ...]) -> None:
+    """Do the transforms of a plan.
+
+    Args:
+        arguments: rank, three n, batch; of each side three sizes, step and distance, 0 where elements lie one behind the other; two addresses and the
+            direction.
+
+    Raises:
+        MalformedMessage: there is no such plan.
+    """
+    if len(arguments) != _ARGUMENTS:
+        raise MalformedMessage("a transform of no plan")
+    words = [call.take_number(one) for one in (*arguments[:15], arguments[17])]
+    source, target = arguments[15].word, arguments[16].word
+    rank, batch, direction = words[0], words[4], words[15]
+    n = tuple(words[1 : 1 + max(rank, 0)])
+    if not 1 <= rank <= _MOST_DIMENSIONS or min(*n, batch) < 1 or prod(n) > _MOST_ELEMENTS:
+        raise MalformedMessage("a transform of no plan")
+    is_in_place = source == target
+    dtypes = TRANSFORMS[call.function]
+    sides = [
+        _lay_out(words[5 + 5 * which : 10 + 5 * which], n, dtypes, which, is_in_place=is_in_place) for which in (0, 1)
+    ]
+    contents = [side.place(call, at, batch) for side, at in zip(sides, (source, target), strict=True)]
+    if prod(n) * np.dtype("c16").itemsize > _MOST_BYTES:
+        raise RefusedCall(Refusal.NO_MEMORY)
+    for part in call.split(batch, _PIECE // prod(n)):
+        some, into = (
+            side.view(content, part.start, part.stop - part.start)
+            for side, content in zip(sides, contents, strict=True)
+        )
+        into[...] = _compute(some, into, n, direction)
+
+
+def _lay_out(words: list[int], n: tuple[int, ...], dtypes: tuple[str, str], which: int, *, is_in_place: bool) -> _Side:
+    dtype, other = dtypes[which], dtypes[1 - which]
+    is_real, is_half = dtype[0] == "f", other[0] == "f"
+    there = (*n[:-1], n[-1] // 2 + 1) if is_half else n
+    if words[3]:
+        if words[3] < 0 or words[4] < 0 or min(words[1 : len(n)], default=1) < 1:
+            raise MalformedMessage("a transform of no plan")
+        return _Side(n=there, size=tuple(words[: len(n)]), step=words[3], distance=words[4], dtype=dtype)
+    # In place, real rows are as long as those of the spectrum
+    size = (*n[:-1], 2 * (n[-1] // 2 + 1)) if is_real and is_in_place else there
+    return _Side(n=there, size=size, step=1, distance=prod(size), dtype=dtype)
+
+
+def _compute(some: npt.NDArray[Any], into: npt.NDArray[Any], n: tuple[int, ...], direction: int) -> npt.NDArray[Any]:
+    """Transforms of all dimensions but the first."""
+    axes = tuple(range(1, some.ndim))
+    if some.dtype.kind == "f":
+        return np.fft.rfftn(some.astype("f8"), axes=axes)
+    wide = some.astype("c16")
+    if into.dtype.kind == "f":
+        return np.fft.irfftn(wide, n, axes, norm="forward")
+    return np.fft.fftn(wide, axes=axes) if direction == _FORWARD else np.fft.ifftn(wide, axes=axes, norm="forward")
+
 
 # ``cublasStatus_t`` and ``cufftResult``
 _STATUSES = {

@@ -15,14 +15,12 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.engine.arena import ARENA_BASE, make_zeros
 from gpa_lsp.execution.emulator.engine.device_runtime import DeviceLaunch, Work
 from gpa_lsp.execution.emulator.engine.marks import CHUNK_BYTES, WORD_BYTES, Marks
 from gpa_lsp.execution.emulator.model import FAILED_ASSERTION, Budget, DeviceError, Fault, FaultKind
 from gpa_lsp.execution.emulator.resident import LaunchCost, ResidentKernel, ResidentMemory
 from gpa_lsp.execution.launches.launch import LaunchDescription
-from gpa_lsp.execution.launches.model import TextureInput
 from gpa_lsp.execution.programs.allocations import AllocationLedger
 from gpa_lsp.execution.programs.call_paths import place_addresses
 from gpa_lsp.execution.programs.computing import compute
@@ -40,7 +38,6 @@ from gpa_lsp.execution.programs.messages import (
     MalformedMessage,
     NoteKind,
     Request,
-    TextureRequest,
     parse_compute,
     parse_last_words,
     parse_launch,
@@ -51,42 +48,13 @@ from gpa_lsp.execution.programs.messages import (
     take_events,
 )
 from gpa_lsp.execution.programs.model import RunSettings
+from gpa_lsp.execution.programs.textures import describe_texture
 from gpa_lsp.foundation.errors import GpaError
 from gpa_lsp.foundation.numbers import format_count, format_count_of
 from gpa_lsp.gpu.arch.lookup import find_architecture
 from gpa_lsp.gpu.arch.occupancy import BlockShape, find_occupancy
 from gpa_lsp.gpu.device.products import Product
 from gpa_lsp.profile.collector.records import CollectedPath
-
-_ADDRESS_MODES = ("wrap", "clamp", "mirror", "border")
-# Channel kind, as ``cudaChannelFormatKind``, and bytes → the type
-_ELEMENTS = {
-    (0, 1): ScalarType.S8, (0, 2): ScalarType.S16, (0, 4): ScalarType.S32,
-    (1, 1): ScalarType.U8, (1, 2): ScalarType.U16, (1, 4): ScalarType.U32,
-    (2, 2): ScalarType.F16, (2, 4): ScalarType.F32,
-}  # fmt: skip
-
-
-def describe_texture(wanted: TextureRequest, name: str) -> TextureInput | None:
-    """The texture, for the emulator; None where its format is not emulated."""
-    element = _ELEMENTS.get((wanted.channel_kind, wanted.channel_bytes))
-    width, height, depth = wanted.size
-    if element is None or not 1 <= wanted.channels <= 4 or width < 1 or wanted.address_mode >= len(_ADDRESS_MODES):
-        return None
-    shape = max(depth, 1), max(height, 1), width, wanted.channels
-    return TextureInput(
-        name=name,
-        buffer=0,
-        texels=np.broadcast_to(np.zeros(1, element.natural_dtype), shape),
-        element=element,
-        dimensions=3 if depth and not wanted.is_layered else 2 if height else 1,
-        is_linear_filter=wanted.is_linear_filter,
-        address_mode=_ADDRESS_MODES[wanted.address_mode],
-        is_normalized=wanted.is_normalized,
-        reads_normalized=wanted.reads_normalized,
-        parameter_offset_bytes=None,
-    )
-
 
 # of address space for what is the emulator's, and as much for gaps between allocations; memory is taken as it is touched
 _OWN_BYTES = 1 << 30

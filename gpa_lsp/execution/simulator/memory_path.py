@@ -22,11 +22,11 @@ If stores ended in DRAM, kernels that load and store would take as long as they 
 two percent; if nothing pushed back, kernels that only store would take a tenth of their time.
 """
 
+from gpa_lsp.code.symbolic_accesses.requests import FREE_TAGS, TAGS_PER_CYCLE
 from gpa_lsp.execution.simulator.program import LSU, Kind
 from gpa_lsp.execution.simulator.reasons import LG_THROTTLE
 from gpa_lsp.execution.simulator.sm_state import LG, Array, Row, Sm
 from gpa_lsp.execution.simulator.warp_walk import LINE_SECTORS, LOCAL_SECTOR
-from gpa_lsp.execution.volumes.block_volumes import FREE_TAGS, TAGS_PER_CYCLE
 from gpa_lsp.foundation.machine_code.loops import part
 from gpa_lsp.kernel.dataflow.accesses import SECTOR_BYTES
 

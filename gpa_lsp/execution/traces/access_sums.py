@@ -8,20 +8,23 @@ from msgspec import Struct
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import StaticInstruction
-from gpa_lsp.code.symbolic_accesses.wavefronts import count_wavefronts
-from gpa_lsp.execution.emulator.trace import Buffer, Trace
-from gpa_lsp.execution.traces.keyed_sums import AccessGroup, GroupSums, KeyedSums, build_keys
-from gpa_lsp.execution.traces.lane_addresses import (
+from gpa_lsp.code.symbolic_accesses.requests import count_wavefronts
+from gpa_lsp.execution.accesses.lane_addresses import (
+    ARRAY_SPACES,
     MOST_ARRAYS,
+    OUTSIDE,
     SECTOR_SHIFT,
+    ArrayIndex,
     Integers,
     count_lanes,
+    split_by_array,
     split_rows,
     spread_lanes,
 )
-from gpa_lsp.execution.traces.model import ARRAY_SPACES, OUTSIDE, ArrayIndex, split_by_array
-from gpa_lsp.execution.traces.piece_rows import PieceRows
-from gpa_lsp.execution.traces.references import References, list_references, measure_requests
+from gpa_lsp.execution.accesses.piece_rows import PieceRows
+from gpa_lsp.execution.accesses.references import References, list_references, measure_requests
+from gpa_lsp.execution.emulator.trace import Buffer, Trace
+from gpa_lsp.execution.traces.keyed_sums import AccessGroup, GroupSums, KeyedSums, build_keys
 from gpa_lsp.foundation.records import ColumnRecord
 
 MOST_WAVEFRONTS = 64  # From so many on they are counted together

@@ -2,13 +2,13 @@
 
 import numpy as np
 
+from gpa_lsp.execution.accesses.lane_addresses import check_trace
+from gpa_lsp.execution.accesses.piece_rows import PieceRows
 from gpa_lsp.execution.emulator.trace import Trace
 from gpa_lsp.execution.traces.access_sums import AccessAccumulator, BankAccumulator
 from gpa_lsp.execution.traces.branch_divergence import BranchAccumulator
 from gpa_lsp.execution.traces.cache_hits import advise_bypassing, follow_waves
-from gpa_lsp.execution.traces.lane_addresses import check_trace
 from gpa_lsp.execution.traces.model import AnalysisSettings, Granularity, StoreEffect, TraceContext
-from gpa_lsp.execution.traces.piece_rows import PieceRows
 from gpa_lsp.execution.traces.results import TraceAnalyses
 from gpa_lsp.execution.traces.reuse_distance import (
     ReuseAccumulator,

@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from gpa_lsp.code.symbolic_accesses.requests import WARP_LANES
+from gpa_lsp.execution.accesses.lane_addresses import FULL_MASK, Integers, count_lanes
 from gpa_lsp.execution.emulator.trace import Trace
 from gpa_lsp.execution.traces.keyed_sums import KeyedSums
-from gpa_lsp.execution.traces.lane_addresses import FULL_MASK, WARP_LANES, Integers, count_lanes
 
 
 class BranchTotals(Struct, frozen=True, kw_only=True):

@@ -24,10 +24,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
+from gpa_lsp.code.symbolic_accesses.requests import LINE_BYTES
+from gpa_lsp.execution.accesses.lane_addresses import LINE_SHIFT, Integers
+from gpa_lsp.execution.accesses.piece_rows import SectorLists, list_lines
 from gpa_lsp.execution.emulator.trace import Buffer
-from gpa_lsp.execution.traces.lane_addresses import LINE_BYTES, LINE_SHIFT, Integers
 from gpa_lsp.execution.traces.model import TraceContext
-from gpa_lsp.execution.traces.piece_rows import SectorLists, list_lines
 from gpa_lsp.execution.traces.reuse_distance import (
     ReuseDistances,
     ReuseGroup,
@@ -37,7 +38,7 @@ from gpa_lsp.execution.traces.waves import LOAD, STORE, WaveRequests
 from gpa_lsp.foundation.prose import Sentence, number, percent, say
 
 if TYPE_CHECKING:
-    from gpa_lsp.execution.traces.reuse_loops import Cache, Requests
+    from gpa_lsp.execution.accesses.reuse_loops import Cache, Requests
 
 
 class InstructionHits(Struct, frozen=True, kw_only=True):
@@ -80,7 +81,7 @@ def follow_waves(
     waves: WaveRequests, context: TraceContext, buffers: tuple[Buffer, ...]
 ) -> tuple[CacheHits, tuple[ReuseGroup, ...]]:
     """Predicted hits of both caches, and reuse distances of the lines that each SM loads through L1."""
-    from gpa_lsp.execution.traces import reuse_loops  # llvmlite takes .1 s to import
+    from gpa_lsp.execution.accesses import reuse_loops  # llvmlite takes .1 s to import
 
     found, masks = list_lines(waves.lists)
     lists, number, units = reuse_loops.number_lists(found.size, found.sector)

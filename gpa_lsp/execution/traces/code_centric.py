@@ -17,9 +17,9 @@ from msgspec.structs import replace
 
 from gpa_lsp.code.binary.linkage_names import find_bare_name
 from gpa_lsp.code.ptx.static_instructions import StaticInstruction
+from gpa_lsp.execution.accesses.lane_addresses import LanePattern
 from gpa_lsp.execution.traces.branch_divergence import BranchTotals
 from gpa_lsp.execution.traces.keyed_sums import AccessGroup
-from gpa_lsp.execution.traces.lane_addresses import LanePattern
 from gpa_lsp.execution.traces.model import OUTSIDE_NAME, AccessGroupKind, AccessTotals, add_totals
 from gpa_lsp.execution.traces.results import GLOBAL_SPACES, TraceAnalyses
 from gpa_lsp.foundation.locations import Frame, InlineChain, SourceLine, write_place

@@ -7,10 +7,11 @@ from collections import Counter
 
 from msgspec import Struct
 
+from gpa_lsp.code.symbolic_accesses.requests import SECTOR_BYTES
+from gpa_lsp.execution.accesses.lane_addresses import OUTSIDE, PATTERN_WORDS, LanePattern
 from gpa_lsp.execution.emulator.trace import Buffer
 from gpa_lsp.execution.traces.keyed_sums import AccessGroup
-from gpa_lsp.execution.traces.lane_addresses import PATTERN_WORDS, SECTOR_BYTES, LanePattern
-from gpa_lsp.execution.traces.model import OUTSIDE, OUTSIDE_NAME, AccessGroupKind, AccessTotals, add_totals
+from gpa_lsp.execution.traces.model import OUTSIDE_NAME, AccessGroupKind, AccessTotals, add_totals
 from gpa_lsp.execution.traces.results import TraceAnalyses
 from gpa_lsp.execution.traces.reuse_distance import ReuseHistogram, add_histograms
 from gpa_lsp.foundation.prose import NOTHING, Code, Part, Sentence, count, say

@@ -7,8 +7,8 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from gpa_lsp.code.ptx.model import Space
+from gpa_lsp.execution.accesses.lane_addresses import MOST_ARRAYS, Integers, LanePattern, RequestColumns
 from gpa_lsp.execution.emulator.trace import Accesses
-from gpa_lsp.execution.traces.lane_addresses import MOST_ARRAYS, Integers, LanePattern, RequestColumns
 from gpa_lsp.execution.traces.model import MOST_SEGMENTS, AccessTotals
 
 _SMALL_TABLE = 1 << 14
@@ -124,7 +124,7 @@ class AccessGroup(Struct, frozen=True, kw_only=True):
     # index of the buffer, or :data:`~gpa_lsp.execution.traces.model.OUTSIDE`; None for all of them together, and in spaces without arrays
     array: int | None
     totals: AccessTotals  # sums
-    # requests by :class:`~gpa_lsp.execution.traces.lane_addresses.LanePattern`, most frequent first
+    # requests by :class:`~gpa_lsp.execution.accesses.lane_addresses.LanePattern`, most frequent first
     patterns: tuple[tuple[LanePattern, int], ...]
     # (bytes, requests) of contiguous and strided requests, most frequent first; at most eight
     strides: tuple[tuple[int, int], ...]

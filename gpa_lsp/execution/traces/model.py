@@ -1,23 +1,13 @@
 """What the analyses of a trace share: where it is thought to run (:class:`TraceContext`), and sums over accesses (:class:`AccessTotals`)."""
 
 from enum import StrEnum
-from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
-from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind, StaticInstruction
-from gpa_lsp.execution.emulator.trace import Accesses, Buffer
-from gpa_lsp.execution.traces.lane_addresses import (
-    SECTOR_BYTES,
-    WARP_LANES,
-    Integers,
-    LaneColumns,
-    build_lanes,
-    list_lanes,
-)
+from gpa_lsp.code.symbolic_accesses.requests import SECTOR_BYTES, WARP_LANES
+from gpa_lsp.execution.accesses.lane_addresses import Integers
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.numbers import format_count, format_count_of
 from gpa_lsp.foundation.prose import Sentence, say, size
@@ -28,8 +18,6 @@ from gpa_lsp.gpu.arch.occupancy import BlockShape, count_shared_per_block, find_
 from gpa_lsp.gpu.device.products import Product, load_products
 
 MOST_SEGMENTS = 128  # Lines or sectors per request from which on they are counted together
-
-OUTSIDE = -1  # In place of an array: none of the buffers holds the address
 
 OUTSIDE_NAME = "outside of all arrays"  # In place of its name
 
@@ -51,10 +39,6 @@ class TraceContext(Struct, frozen=True, kw_only=True):
     l1_bytes: int | None = None  # of one SM: the unified data cache without the shared memory's part; None when unknown
     l2_bytes: int | None = None  # of the GPU; None when unknown
     assumptions: tuple[Sentence, ...] = ()  # what was assumed to get these numbers, as sentences
-
-
-INFINITE = -1  # In place of a distance: the unit was not there before
-NOT_COUNTED = -2  # In place of a distance: the reference is none that has one (a store that erases)
 
 
 class StoreEffect(StrEnum):
@@ -169,63 +153,6 @@ def find_group_kind(instruction: StaticInstruction) -> AccessGroupKind:
     return AccessGroupKind.STORES if instruction.kind is AccessKind.STORE else AccessGroupKind.LOADS
 
 
-ARRAY_SPACES = (Space.GLOBAL, Space.TEXTURE, Space.CONST)  # Spaces whose addresses are of arrays
-
-CACHED_SPACES = (Space.GLOBAL, Space.TEXTURE, Space.LOCAL)  # Spaces whose accesses go through L1
-
-
-class ArrayIndex:
-    """Finds arrays by address.
-
-    Args:
-        buffers: of the trace, in any order.
-
-    Attributes:
-        order: int64[n], the buffers by address.
-        bases: uint64[n], their first addresses, ascending.
-        ends: uint64[n], the addresses behind them.
-    """
-
-    def __init__(self, buffers: tuple[Buffer, ...]) -> None:
-        self.order = np.array(sorted(range(len(buffers)), key=lambda one: buffers[one].base), dtype=np.int64)
-        self.bases = np.array([buffers[one].base for one in self.order], dtype=np.uint64)
-        self.ends = np.array([buffers[one].base + buffers[one].size_bytes for one in self.order], dtype=np.uint64)
-
-    def find(self, addresses: npt.NDArray[np.uint64]) -> Integers:
-        """int64 of the same shape: index into the buffers, or :data:`OUTSIDE`. The address of an access is its first byte's."""
-        if len(self.order) == 0:
-            return np.full(addresses.shape, OUTSIDE, dtype=np.int64)
-        place = np.searchsorted(self.bases, addresses, side="right") - 1
-        inside = (place >= 0) & (addresses < self.ends[place])
-        return np.where(inside, self.order[place], OUTSIDE)
-
-
-class ArrayParts(ColumnRecord, frozen=True, kw_only=True):
-    """n parts of requests, each in one array.
-
-    Arrays begin at multiples of 512 bytes, so the lines and sectors of the parts add up to those of the request.
-    """
-
-    row: Integers  # int64[n], of the trace, which a part is of
-    array: Integers  # int64[n]; OUTSIDE for the lanes that are in none
-    lanes: LaneColumns  # of the parts
-
-
-def split_by_array(index: ArrayIndex, accesses: Accesses, rows: Integers) -> ArrayParts:
-    """The parts of some requests."""
-    lanes = list_lanes(accesses, rows)
-    array = index.find(lanes.address)
-    order = np.lexsort((array, lanes.row))  # those of an array stay in their order
-    row, array = lanes.row[order], array[order]
-    starts = np.flatnonzero((np.diff(row, prepend=-1) != 0) | (np.diff(array, prepend=OUTSIDE) != 0))
-    masks = np.bitwise_or.reduceat(np.uint32(1) << lanes.lane[order].astype(np.uint32), starts)
-    row, array = row[starts], array[starts]
-    address = lanes.address[order]
-    return ArrayParts(
-        row=row, array=array, lanes=build_lanes(masks, starts, address, accesses.bytes[row], accesses.space[row])
-    )
-
-
 def build_trace_context(
     compute_capability: tuple[int, int],
     *,
@@ -294,52 +221,3 @@ def _find_carveout(architecture: Architecture, blocks: int, shared_bytes: int) -
     per_block = count_shared_per_block(architecture, shared_bytes)
     sizes = architecture.occupancy.shared_carveouts_bytes.value
     return next((size for size in sizes if size >= blocks * per_block), sizes[-1])
-
-
-# Which loads L1 does not keep: :func:`bypasses_l1`. Predicted hits and predicted volumes both ask here.
-#
-# And which accesses must reach memory each time, since others write or wait meanwhile: :func:`is_strong`,
-# :func:`is_read_anew`.
-
-_BYPASSING = frozenset({"cg", "cv"})
-_STRONG_WORDS = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
-
-
-def bypasses_l1(instruction: StaticInstruction) -> bool:
-    """Whether it is a load that L1 does not keep: ``.cg``, ``.cv``, volatile and the other strong ones.
-
-    Loads of local memory are kept whatever they say; of generic ones only the addresses tell that they are local, which the caller looks at.
-
-    >>> text = "ld.volatile.global.f32 %f1, [%rd1]"
-    >>> bypasses_l1(
-    ...     StaticInstruction(
-    ...         index=0, function="k", text=text, kind=AccessKind.LOAD, space=Space.GLOBAL, bytes_per_lane=4
-    ...     )
-    ... )
-    True
-    """
-    if instruction.kind is not AccessKind.LOAD or instruction.space == Space.LOCAL:
-        return False
-    return instruction.cache_operator in _BYPASSING or is_strong(instruction)
-
-
-def is_kept_by_l1(instruction: StaticInstruction) -> bool:
-    """Whether it is a load whose lines L1 keeps; an access that states no kind is a load."""
-    return instruction.kind in (None, AccessKind.LOAD) and not bypasses_l1(instruction)
-
-
-def is_strong(instruction: StaticInstruction) -> bool:
-    """Whether an access is volatile, relaxed, acquire or release: its value must not be kept from one to the next."""
-    return not _STRONG_WORDS.isdisjoint(_list_words(instruction.text))
-
-
-def is_read_anew(instruction: StaticInstruction) -> bool:
-    """Whether a load is there to see what others wrote meanwhile: a strong one, ``ld.cv`` or ``ld.cg``; copies (``cp.async.cg``) are not."""
-    is_past_l1 = instruction.cache_operator in _BYPASSING and _list_words(instruction.text)[0] == "ld"
-    return is_strong(instruction) or is_past_l1
-
-
-@lru_cache(maxsize=1 << 12)  # analyses ask of each instruction for each piece of a trace
-def _list_words(text: str) -> tuple[str, ...]:
-    """Opcode and suffixes: ``ld``, ``volatile``, ``global``, ``f32``."""
-    return tuple(text.split(" ", 1)[0].split("."))

@@ -6,20 +6,15 @@ from msgspec import Struct
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind
+from gpa_lsp.code.symbolic_accesses.requests import WARP_LANES
 from gpa_lsp.diagnosis.analyses.answers import Answer, Missing, Table, list_columns
+from gpa_lsp.execution.accesses.lane_addresses import Integers, count_lanes, list_lanes, pack_lanes, split_rows
+from gpa_lsp.execution.accesses.references import measure_distances, name_warps, number_turns, number_warps
+from gpa_lsp.execution.accesses.reuse_loops import INFINITE, NOT_COUNTED
 from gpa_lsp.execution.emulator.trace import Trace
 from gpa_lsp.execution.traces.cache_hits import BypassingAdvice, count_caching_warps
-from gpa_lsp.execution.traces.lane_addresses import (
-    WARP_LANES,
-    Integers,
-    count_lanes,
-    list_lanes,
-    pack_lanes,
-    split_rows,
-)
-from gpa_lsp.execution.traces.model import INFINITE, NOT_COUNTED, TraceContext
-from gpa_lsp.execution.traces.references import name_warps, number_turns, number_warps
-from gpa_lsp.execution.traces.reuse_distance import Scope, measure_distances
+from gpa_lsp.execution.traces.model import TraceContext
+from gpa_lsp.execution.traces.reuse_distance import Scope
 from gpa_lsp.foundation.numbers import Cell, format_count, format_count_of
 from gpa_lsp.foundation.prose import Sentence, join, number, say
 from gpa_lsp.foundation.records import ColumnRecord

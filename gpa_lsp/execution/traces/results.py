@@ -7,11 +7,11 @@ from msgspec import Struct, field
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import StaticInstruction
+from gpa_lsp.code.symbolic_accesses.requests import WARP_LANES
 from gpa_lsp.execution.emulator.trace import Buffer
 from gpa_lsp.execution.traces.access_sums import AccessSums, BankConflicts
 from gpa_lsp.execution.traces.branch_divergence import BranchDivergence
 from gpa_lsp.execution.traces.cache_hits import BypassingAdvice, CacheHits
-from gpa_lsp.execution.traces.lane_addresses import WARP_LANES
 from gpa_lsp.execution.traces.model import AccessGroupKind, AccessTotals, TraceContext, add_totals, find_group_kind
 from gpa_lsp.execution.traces.reuse_distance import ReuseDistances
 from gpa_lsp.execution.traces.values import RepeatedValues

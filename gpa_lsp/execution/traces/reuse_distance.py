@@ -1,7 +1,7 @@
 """How far apart uses of the same word, sector or line are: histograms over blocks, warps, or the blocks one SM holds together.
 
 *Reuse distance*: the distinct units referenced between a reference and the last one to the same unit, in the order of
-:mod:`gpa_lsp.execution.traces.references`. A first reference has the distance ∞. The cache of a fully associative LRU of c units hits exactly the
+:mod:`gpa_lsp.execution.accesses.references`. A first reference has the distance ∞. The cache of a fully associative LRU of c units hits exactly the
 references with a distance below c.
 
 Source: C. Ding, Y. Zhong, "Reuse Distance Analysis" (2001); CUDAAdvisor (CGO 2018), section 4.2 (A), Figure 4.
@@ -14,17 +14,25 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from gpa_lsp.code.ptx.static_instructions import AccessKind
+from gpa_lsp.code.ptx.static_instructions import AccessKind, is_kept_by_l1
+from gpa_lsp.execution.accesses.lane_addresses import (
+    LINE_SHIFT,
+    MOST_ARRAYS,
+    SECTOR_SHIFT,
+    WORD_SHIFT,
+    ArrayIndex,
+    Integers,
+    Marks,
+)
+from gpa_lsp.execution.accesses.piece_rows import PieceRows
+from gpa_lsp.execution.accesses.references import name_warps
 from gpa_lsp.execution.emulator.trace import Buffer
 from gpa_lsp.execution.traces.keyed_sums import KeyedSums, compress_keys
-from gpa_lsp.execution.traces.lane_addresses import LINE_SHIFT, MOST_ARRAYS, SECTOR_SHIFT, WORD_SHIFT, Integers, Marks
-from gpa_lsp.execution.traces.model import ArrayIndex, Granularity, StoreEffect, is_kept_by_l1
-from gpa_lsp.execution.traces.piece_rows import PieceRows
-from gpa_lsp.execution.traces.references import name_warps
+from gpa_lsp.execution.traces.model import Granularity, StoreEffect
 from gpa_lsp.foundation.records import ColumnRecord
 
 if TYPE_CHECKING:
-    from gpa_lsp.execution.traces.reuse_loops import Tally, UnitLists
+    from gpa_lsp.execution.accesses.reuse_loops import Tally, UnitLists
 
 FINITE_BINS = 33  # Bin 0 is distance 0; bin k holds the distances from 2**(k-1) to 2**k - 1
 INFINITE_BIN = FINITE_BINS
@@ -104,16 +112,6 @@ def add_histograms(histograms: list[ReuseHistogram]) -> ReuseHistogram:
     )
 
 
-class Distances(ColumnRecord, frozen=True, kw_only=True):
-    """What n references find."""
-
-    # int64[n], distinct units referenced since the last reference to the same unit; INFINITE for a first one, NOT_COUNTED for one
-    # that erases
-    distance: Integers
-    is_streaming: Marks  # bool[n], a first reference whose unit is not referenced again, or is erased before it is
-    previous: Integers  # int64[n], the place of the reference before to the same unit of the same group, erasing or not; -1 for none
-
-
 class ReuseSums:
     """Histograms by instruction and array.
 
@@ -134,7 +132,7 @@ class ReuseSums:
             addresses: int64[units], first byte of each.
             instruction: int64[n], of the rows.
         """
-        from gpa_lsp.execution.traces import reuse_loops  # llvmlite takes .1 s to import
+        from gpa_lsp.execution.accesses import reuse_loops  # llvmlite takes .1 s to import
 
         index, of_unit, of_list = self._index, np.zeros(len(addresses), np.int64), np.empty(len(lists.size), np.int64)
         arrays = reuse_loops.ArrayColumns(bases=index.bases, ends=index.ends, order=index.order)
@@ -219,7 +217,7 @@ class ReuseAccumulator:
         return is_used
 
     def _add_rows(self, piece_rows: PieceRows, rows: Integers) -> None:
-        from gpa_lsp.execution.traces import reuse_loops  # llvmlite takes .1 s to import
+        from gpa_lsp.execution.accesses import reuse_loops  # llvmlite takes .1 s to import
 
         accesses, shift = piece_rows.piece.accesses, SHIFTS[self._granularity]
         known, number = piece_rows.list_units(rows, shift, self._room)
@@ -259,34 +257,3 @@ class ReuseAccumulator:
         self._room = 0
         begin = int(np.argmax(block == block[-1]))
         return begin if begin or self._sequences else len(block)
-
-
-def measure_distances(units: Integers, groups: Integers, erases: Marks | None = None) -> Distances:
-    """The reuse distance of every reference.
-
-    Args:
-        units: int64[n], what is referenced, not negative; in the order of the references.
-        groups: int64[n], never falling: sequences of their own, one after the other. Nothing is reused across them.
-        erases: bool[n], references that only erase their unit (a store under write-evict): the next reference to it is a first one, and until
-            then it counts in no other distance. None for none.
-
-    >>> text = np.frombuffer(b"ABCCDEFAAAB", dtype=np.uint8).astype(np.int64)
-    >>> measure_distances(text, np.zeros(11, dtype=np.int64)).distance.tolist()
-    [-1, -1, -1, 0, -1, -1, -1, 5, 0, 0, 5]
-    """
-    from gpa_lsp.execution.traces import reuse_loops  # llvmlite takes .1 s to import
-
-    count = len(units)
-    known = reuse_loops.number_lists(np.ones(count, np.int64), np.ascontiguousarray(units, np.int64))
-    found = Distances(
-        distance=np.empty(count, np.int64), is_streaming=np.empty(count, np.bool_), previous=np.empty(count, np.int64)
-    )
-    ends = np.flatnonzero(np.diff(groups, append=-1)) + 1
-    reuse_loops.measure_units(
-        known.lists,
-        reuse_loops.Sequences(known.number, ends, known.number),
-        np.zeros(0, np.bool_) if erases is None else np.ascontiguousarray(erases),
-        reuse_loops.open_recency(known.lists, len(known.units), count),
-        reuse_loops.UnitColumns(found.distance, found.is_streaming, found.previous, np.full(len(known.units), -1)),
-    )
-    return found

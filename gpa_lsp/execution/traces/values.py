@@ -19,14 +19,13 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from gpa_lsp.code.ptx.model import Space
-from gpa_lsp.code.ptx.static_instructions import AccessKind
+from gpa_lsp.code.ptx.static_instructions import AccessKind, is_read_anew, is_strong
+from gpa_lsp.execution.accesses.lane_addresses import OUTSIDE, Integers
+from gpa_lsp.execution.accesses.piece_rows import PieceRows
+from gpa_lsp.execution.accesses.references import count_before
+from gpa_lsp.execution.accesses.request_kinds import find_equal_rows
 from gpa_lsp.execution.emulator.trace import Trace
 from gpa_lsp.execution.traces.keyed_sums import KeyedSums
-from gpa_lsp.execution.traces.lane_addresses import Integers
-from gpa_lsp.execution.traces.model import OUTSIDE, is_read_anew, is_strong
-from gpa_lsp.execution.traces.piece_rows import PieceRows
-from gpa_lsp.execution.traces.references import count_before
-from gpa_lsp.execution.traces.request_kinds import find_equal_rows
 
 _SHARED_ARRAY = 1 << 20  # In place of an array: the block's shared memory
 

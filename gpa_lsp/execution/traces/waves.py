@@ -2,7 +2,7 @@
 
 Model of residency: the grid runs in waves of ``sm_count · blocks_per_sm`` blocks by ascending number, and block b of a wave is on SM
 ``b mod sm_count``. All blocks of a wave start together and end before the next wave starts; their warps go round robin
-(:mod:`gpa_lsp.execution.traces.references`).
+(:mod:`gpa_lsp.execution.accesses.references`).
 
 Where too many references come together, only every second, fourth … SM is kept, and of several waves the later ones are dropped. Where the
 trace is a sample that has all blocks of no SM, traced blocks stand for an SM ``blocks_per_sm`` at a time, by ascending number.
@@ -16,12 +16,12 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.model import Space
-from gpa_lsp.code.ptx.static_instructions import AccessKind, StaticInstruction
+from gpa_lsp.code.ptx.static_instructions import AccessKind, StaticInstruction, bypasses_l1
+from gpa_lsp.execution.accesses.lane_addresses import CACHED_SPACES, SECTOR_SHIFT, Integers, Marks
+from gpa_lsp.execution.accesses.piece_rows import PieceRows, SectorLists, count_kept_rows, join_lists
+from gpa_lsp.execution.accesses.references import list_references, order_turns
 from gpa_lsp.execution.traces.keyed_sums import compress_keys
-from gpa_lsp.execution.traces.lane_addresses import SECTOR_SHIFT, Integers, Marks
-from gpa_lsp.execution.traces.model import CACHED_SPACES, TraceContext, bypasses_l1
-from gpa_lsp.execution.traces.piece_rows import PieceRows, SectorLists, count_kept_rows, join_lists
-from gpa_lsp.execution.traces.references import list_references, order_turns
+from gpa_lsp.execution.traces.model import TraceContext
 from gpa_lsp.foundation.records import ColumnRecord
 
 LOAD = 0  # Roles of references: a load through L1

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from gpa_lsp.code.ptx.model import Space
+from gpa_lsp.code.symbolic_accesses.requests import SECTOR_BYTES
 from gpa_lsp.diagnosis.analyses.access import REMEDIES, Pattern
 from gpa_lsp.diagnosis.analyses.answers import Answer, Bar
-from gpa_lsp.execution.traces.lane_addresses import SECTOR_BYTES, LanePattern
+from gpa_lsp.execution.accesses.lane_addresses import LanePattern
 from gpa_lsp.execution.traces.model import AccessGroupKind
 from gpa_lsp.execution.traces.reuse_distance import INFINITE_BIN, ReuseHistogram
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, join, say

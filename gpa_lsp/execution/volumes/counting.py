@@ -8,9 +8,8 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gpa_lsp.code.symbolic_accesses.requests import LINE_BYTES, SECTOR_BYTES, WARP_LANES
 from gpa_lsp.execution.volumes.block_volumes import (
-    LINE_BYTES,
-    WARP_THREADS,
     Blocks,
     count_block,
     count_cycles,
@@ -29,7 +28,6 @@ from gpa_lsp.execution.volumes.expressions import (
 )
 from gpa_lsp.execution.volumes.footprints import Overlaps, Place, build_intervals, find_array_strides, measure_overlaps
 from gpa_lsp.execution.volumes.groups import (
-    SECTOR_BYTES,
     AccessGroup,
     ArrayGroups,
     Integers,
@@ -125,7 +123,7 @@ def count_all(subject: Subject) -> Counts:
     lines = _count_lines(cached, whole) + extra.block_line_bytes / LINE_BYTES
     # Where tags take time of their own, filling a line was seen to take none.
     fills = (
-        0.0 if is_paper or subject.device.l1_tags_per_cycle else lines / subject.launch.threads_per_block * WARP_THREADS
+        0.0 if is_paper or subject.device.l1_tags_per_cycle else lines / subject.launch.threads_per_block * WARP_LANES
     )
     return Counts(
         l1_cycles_per_warp=_count_l1(subject, entries, whole) + extra.cycles_per_warp + fills,

@@ -12,7 +12,7 @@ import tomli
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gpa_lsp.execution.volumes.groups import SECTOR_BYTES
+from gpa_lsp.code.symbolic_accesses.requests import SECTOR_BYTES
 from gpa_lsp.foundation.errors import CatalogueError, InputError
 from gpa_lsp.foundation.prose import Sentence, percent, say
 from gpa_lsp.gpu.arch.lookup import find_architecture

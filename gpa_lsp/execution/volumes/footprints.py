@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from gpa_lsp.code.symbolic_accesses.requests import SECTOR_BYTES
 from gpa_lsp.execution.volumes.expressions import BlockBox, LaunchShape, ThreadRegion
 from gpa_lsp.execution.volumes.groups import (
-    SECTOR_BYTES,
     AccessGroup,
     ArrayGroups,
     Axis,

@@ -16,13 +16,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.model import Space
-from gpa_lsp.code.ptx.static_instructions import AccessKind, StaticInstruction
+from gpa_lsp.code.ptx.static_instructions import AccessKind, StaticInstruction, bypasses_l1
+from gpa_lsp.code.symbolic_accesses.requests import SECTOR_BYTES
+from gpa_lsp.execution.accesses.lane_addresses import Marks
+from gpa_lsp.execution.accesses.piece_rows import PieceRows
+from gpa_lsp.execution.accesses.references import order_rows
+from gpa_lsp.execution.accesses.request_kinds import RequestKinds
 from gpa_lsp.execution.emulator.trace import MOST_BLOCKS, Trace
-from gpa_lsp.execution.traces.lane_addresses import Marks
-from gpa_lsp.execution.traces.model import bypasses_l1
-from gpa_lsp.execution.traces.piece_rows import PieceRows
-from gpa_lsp.execution.traces.references import order_rows
-from gpa_lsp.execution.traces.request_kinds import RequestKinds
 from gpa_lsp.execution.volumes.devices import VolumeDevice
 from gpa_lsp.execution.volumes.expressions import (
     AccessedArray,
@@ -35,7 +35,7 @@ from gpa_lsp.execution.volumes.expressions import (
     ThreadRegion,
     Triple,
 )
-from gpa_lsp.execution.volumes.groups import SECTOR_BYTES, Integers, group_accesses
+from gpa_lsp.execution.volumes.groups import Integers, group_accesses
 from gpa_lsp.execution.volumes.lane_rows import (
     VARIABLE_NAMES,
     LaneRows,

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from gpa_lsp.code.symbolic_accesses.requests import SECTOR_BYTES
 from gpa_lsp.execution.volumes.expressions import (
     AccessedArray,
     AccessExpression,
@@ -137,7 +138,6 @@ def list_distinct(values: "npt.NDArray[Any]") -> "npt.NDArray[Any]":
     return distinct
 
 
-SECTOR_BYTES = 32
 _FOLDS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16)
 # Offsets within a row are no longer than this part of it, on either side; longer ones mean that a stride is a multiple of the row
 _NEAR_RATIO = 0.25

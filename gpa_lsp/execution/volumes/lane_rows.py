@@ -7,15 +7,15 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.code.symbolic_accesses.requests import WARP_LANES
+from gpa_lsp.execution.accesses.lane_addresses import list_lanes
+from gpa_lsp.execution.accesses.request_kinds import RequestKinds, find_equal_rows
 from gpa_lsp.execution.emulator.trace import Trace
-from gpa_lsp.execution.traces.lane_addresses import list_lanes
-from gpa_lsp.execution.traces.request_kinds import RequestKinds, find_equal_rows
-from gpa_lsp.execution.volumes.block_volumes import WARP_THREADS
 from gpa_lsp.execution.volumes.groups import Integers, list_distinct
 from gpa_lsp.foundation.records import ColumnRecord
 
 VARIABLE_NAMES = ("thread x", "thread y", "thread z", "block x", "block y", "block z")
-_LANE_BITS = WARP_THREADS.bit_length() - 1
+_LANE_BITS = WARP_LANES.bit_length() - 1
 
 
 class RowLanes:
@@ -51,7 +51,7 @@ class RowLanes:
     @cached_property
     def lane(self) -> Integers:
         """int64[n], 0..31."""
-        return self._places & (WARP_THREADS - 1)
+        return self._places & (WARP_LANES - 1)
 
     @cached_property
     def _places(self) -> Integers:
@@ -70,13 +70,13 @@ class RowLanes:
     @cached_property
     def executions(self) -> Integers:
         """Of each thread, by its number: how many of the lanes are its own."""
-        warps_per_block = -(-prod(self._block_threads) // WARP_THREADS)
+        warps_per_block = -(-prod(self._block_threads) // WARP_LANES)
         warps = self.slot * warps_per_block + self.warp
-        pairs, times = np.unique(warps << WARP_THREADS | self.masks, return_counts=True)
+        pairs, times = np.unique(warps << WARP_LANES | self.masks, return_counts=True)
         masks = (pairs & 0xFFFF_FFFF).astype("<u4")
         place = np.flatnonzero(np.unpackbits(masks.view(np.uint8), bitorder="little"))
-        pair, lane = place >> _LANE_BITS, place & (WARP_THREADS - 1)
-        slot, warp = np.divmod(pairs[pair] >> WARP_THREADS, warps_per_block)
+        pair, lane = place >> _LANE_BITS, place & (WARP_LANES - 1)
+        slot, warp = np.divmod(pairs[pair] >> WARP_LANES, warps_per_block)
         thread = slot * prod(self._block_threads) + (warp << _LANE_BITS) + lane
         found: Integers = np.bincount(thread, weights=times[pair]).astype(np.int64)
         return found
@@ -106,7 +106,7 @@ class RowLanes:
     def list_thread(self, thread: int) -> tuple[Integers, Integers]:
         """Rows and lanes of one thread, by its number."""
         slot, own = divmod(thread, prod(self._block_threads))
-        warp, lane = divmod(own, WARP_THREADS)
+        warp, lane = divmod(own, WARP_LANES)
         request = np.flatnonzero((self.slot == slot) & (self.warp == warp) & (self.masks >> np.uint32(lane) & 1 == 1))
         return request, np.full(len(request), lane, dtype=np.int64)
 
@@ -171,7 +171,7 @@ class LaneRows(ColumnRecord, frozen=True, kw_only=True):
         chosen = find_equal_rows(kinds.shape[self.rows], lanes.warp).first
         masks = lanes.masks[chosen]
         place = np.flatnonzero(np.unpackbits(masks.view(np.uint8), bitorder="little"))
-        request, lane = chosen[place >> _LANE_BITS], place & (WARP_THREADS - 1)
+        request, lane = chosen[place >> _LANE_BITS], place & (WARP_LANES - 1)
         return gives_all(lanes.list_columns(request, lane, trips), self.read(request, lane) - base, constant, steps)
 
 

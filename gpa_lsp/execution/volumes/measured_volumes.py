@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gpa_lsp.code.symbolic_accesses.requests import SECTOR_BYTES
 from gpa_lsp.diagnosis.analyses.answers import Answer, Chart, ChartKind, Series, Table, list_columns
 from gpa_lsp.diagnosis.analyses.roofline.counts import read_span
-from gpa_lsp.execution.volumes.groups import SECTOR_BYTES
 from gpa_lsp.execution.volumes.model import Bound, Limiter, VolumeMode, VolumePrediction
 from gpa_lsp.execution.volumes.predict import CORRECTED_FITS, PAPER_FITS, combine_bounds
 from gpa_lsp.foundation.numbers import Quantity

@@ -6,7 +6,7 @@ from math import exp, prod
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gpa_lsp.execution.volumes.block_volumes import WARP_THREADS
+from gpa_lsp.code.symbolic_accesses.requests import WARP_LANES
 from gpa_lsp.execution.volumes.counting import Subject, count_all
 from gpa_lsp.execution.volumes.devices import VolumeDevice
 from gpa_lsp.execution.volumes.expressions import (
@@ -289,7 +289,7 @@ def derive_bounds(
     folded = launch.updates_per_thread
     flops = (kernel.flops_per_thread or 0.0) / folded
     peak = device.fp64_flops_per_s if kernel.flops_are_double else device.fp32_flops_per_s
-    cycles = counts.l1_cycles_per_warp / folded / WARP_THREADS / counts.working_ratio
+    cycles = counts.l1_cycles_per_warp / folded / WARP_LANES / counts.working_ratio
     blocks = 1 / (launch.threads_per_block * counts.working_ratio * folded)
     found = (
         (Limiter.FLOPS, flops, peak or 0.0),

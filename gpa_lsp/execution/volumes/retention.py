@@ -28,9 +28,10 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gpa_lsp.code.symbolic_accesses.requests import SECTOR_BYTES
 from gpa_lsp.execution.volumes.expressions import BlockBox, LaunchShape, Triple
 from gpa_lsp.execution.volumes.footprints import Place, measure_overlaps
-from gpa_lsp.execution.volumes.groups import SECTOR_BYTES, AccessGroup, ArrayGroups, Integers
+from gpa_lsp.execution.volumes.groups import AccessGroup, ArrayGroups, Integers
 from gpa_lsp.execution.volumes.model import SharedLoads
 
 Numbers = npt.NDArray[np.float64]

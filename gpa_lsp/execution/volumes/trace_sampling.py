@@ -8,13 +8,18 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.model import Space
-from gpa_lsp.code.ptx.static_instructions import AccessKind, StaticInstruction
+from gpa_lsp.code.ptx.static_instructions import AccessKind, StaticInstruction, bypasses_l1
+from gpa_lsp.code.symbolic_accesses.requests import (
+    LINE_BYTES,
+    SECTOR_BYTES,
+    WARP_LANES,
+    count_request_cycles,
+    count_wavefronts,
+)
+from gpa_lsp.execution.accesses.lane_addresses import pack_lanes, spread_lanes
 from gpa_lsp.execution.emulator.trace import Trace
-from gpa_lsp.execution.traces.lane_addresses import pack_lanes
-from gpa_lsp.execution.traces.model import bypasses_l1
-from gpa_lsp.execution.volumes.block_volumes import LINE_BYTES, WARP_THREADS, count_bank_conflicts, count_request_cycles
 from gpa_lsp.execution.volumes.expressions import AccessedArray, FirstTouched, SampledAccess
-from gpa_lsp.execution.volumes.groups import SECTOR_BYTES, Integers, list_distinct
+from gpa_lsp.execution.volumes.groups import Integers, list_distinct
 from gpa_lsp.execution.volumes.lane_rows import LaneRows
 from gpa_lsp.foundation.prose import Sentence
 from gpa_lsp.foundation.records import ColumnRecord
@@ -31,7 +36,7 @@ def sample_instruction(
     """What the traced blocks did with one instruction."""
     blocks = len(trace.traced_blocks)
     threads = prod(trace.block_threads)
-    warps = -(-threads // WARP_THREADS) * blocks
+    warps = -(-threads // WARP_LANES) * blocks
     width = max(1, int(trace.accesses.bytes[lanes.rows[0]]))
     requests = len(lanes.rows)
     addresses = lanes.read_all()
@@ -111,8 +116,6 @@ class _Touched:
 def count_shared_cycles(trace: Trace, ratios: npt.NDArray[np.float64] | None = None) -> float:
     """Cycles of L1's data pipe for one warp's accesses of shared memory, mean of the traced warps.
 
-    Approximation: an access of 8 or 16 bytes per lane takes at least 2 or 4 cycles, and conflicts count by its own width.
-
     Args:
         ratios: float64[instructions], how much more often than in the trace they are executed; None for as often.
     """
@@ -120,19 +123,16 @@ def count_shared_cycles(trace: Trace, ratios: npt.NDArray[np.float64] | None = N
     if not len(rows):
         return 0.0
     taken = rows[:: -(-len(rows) // _MOST_SHARED_ROWS)]
+    kinds = np.array([AccessKind.LOAD if one.kind is None else one.kind for one in trace.instructions], dtype=np.int8)
     total = 0.0
     widths = trace.accesses.bytes[taken]
     for width in list_distinct(widths).tolist():
-        total += float(_count_shared(pack_lanes(trace.accesses, taken[widths == width]).view(np.int64), max(1, width)))
-    warps = -(-prod(trace.block_threads) // WARP_THREADS) * len(trace.traced_blocks)
+        own = taken[widths == width]
+        lanes = spread_lanes(trace.accesses, own)
+        total += float(count_wavefronts(*lanes, max(1, width), kinds[trace.accesses.instruction[own]])[0].sum())
+    warps = -(-prod(trace.block_threads) // WARP_LANES) * len(trace.traced_blocks)
     executed = len(rows) if ratios is None else float(ratios[trace.accesses.instruction[rows]].sum())
     return total * executed / len(taken) / warps
-
-
-def _count_shared(addresses: Integers, width: int) -> int:
-    unit = max(4, width)
-    conflicts = count_bank_conflicts(addresses // unit, max(1, LINE_BYTES // unit))
-    return int(np.maximum(conflicts, 1).sum())
 
 
 def _count_pairs(of_whom: Integers, values: Integers) -> int:

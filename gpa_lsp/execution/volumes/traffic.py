@@ -14,7 +14,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.static_instructions import AccessKind
-from gpa_lsp.execution.volumes.block_volumes import LINE_BYTES, WARP_THREADS, list_offsets
+from gpa_lsp.code.symbolic_accesses.requests import LINE_BYTES, SECTOR_BYTES, WARP_LANES
+from gpa_lsp.execution.volumes.block_volumes import list_offsets
 from gpa_lsp.execution.volumes.expressions import (
     AccessedArray,
     BlockBox,
@@ -34,7 +35,7 @@ from gpa_lsp.execution.volumes.footprints import (
     measure_overlaps,
     measure_union,
 )
-from gpa_lsp.execution.volumes.groups import SECTOR_BYTES, AccessGroup, ArrayGroups, Integers
+from gpa_lsp.execution.volumes.groups import AccessGroup, ArrayGroups, Integers
 from gpa_lsp.execution.volumes.model import Rewrites
 
 _MOST_STARTS = 1 << 14  # Places from which accesses go on that are looked at for what DRAM fetches
@@ -211,14 +212,14 @@ def _count_sectors(group: AccessGroup, block: Triple, parts: tuple[_Part, ...], 
         (np.arange(size) >= part.low) & (np.arange(size) < part.high) for size, part in zip(block, parts, strict=True)
     ]
     active = (inside[2][:, np.newaxis, np.newaxis] & inside[1][:, np.newaxis] & inside[0]).ravel()
-    lanes = -(-len(offsets) // WARP_THREADS) * WARP_THREADS
+    lanes = -(-len(offsets) // WARP_LANES) * WARP_LANES
     padded = np.zeros(lanes, dtype=np.int64)
     padded[: len(offsets)] = offsets
     is_there = np.zeros(lanes, dtype=np.bool_)
     is_there[: len(offsets)] = active
-    warps = is_there.reshape(-1, WARP_THREADS)
+    warps = is_there.reshape(-1, WARP_LANES)
     kept = warps.any(axis=1)
-    warps, padded = warps[kept], padded.reshape(-1, WARP_THREADS)[kept]
+    warps, padded = warps[kept], padded.reshape(-1, WARP_LANES)[kept]
     begin = places[:, np.newaxis, np.newaxis] + padded
     end = (begin + group.element_bytes - 1) // SECTOR_BYTES
     begin //= SECTOR_BYTES
@@ -256,7 +257,7 @@ def count_sampled(kernel: KernelAccesses, launch: LaunchShape, l2_bytes: int, wa
     Approximation: blocks of a wave share as much as the traced ones did. An array that fits into L2 is read from DRAM once per launch, and that
     is shared out among the waves; of a larger one, every wave reads its part again.
     """
-    warps = -(-launch.threads_per_block // WARP_THREADS)
+    warps = -(-launch.threads_per_block // WARP_LANES)
     loads = list(_select(kernel, loads=True))
     plain = [access for access in loads if access.kind is AccessKind.LOAD]
     cached = [access for access in plain if not access.bypasses_l1]

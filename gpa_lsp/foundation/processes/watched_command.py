@@ -382,7 +382,7 @@ def run_command(
 
     Args:
         name: of it, for errors.
-        command: program and arguments; no shell looks at them here (nvcc itself does, see :mod:`gpa_lsp.execution.compiler.nvcc_command`).
+        command: program and arguments; no shell looks at them here (nvcc itself does, see :mod:`gpa_lsp.execution.compiler.compile`).
         folder: it runs in.
         environment: it runs with; what the system itself needs is added.
         limits: of it.

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpa_lsp.execution.calibration.gpu import CudaGpu
+from gpa_lsp.execution.calibration.calibrate import CudaGpu
 from gpa_lsp.foundation.errors import MissingToolError, ToolError
 
 

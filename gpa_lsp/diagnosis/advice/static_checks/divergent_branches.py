@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from gpa_lsp.code.symbolic_accesses.forms import WARP_LANES
 from gpa_lsp.code.symbolic_accesses.model import DividingBranch, Division
+from gpa_lsp.code.symbolic_accesses.requests import WARP_LANES
 from gpa_lsp.diagnosis.advice.static_checks import StaticCheck
 from gpa_lsp.diagnosis.advice.static_model import Certainty, StaticFacts, StaticFinding
 from gpa_lsp.foundation.prose import Code, Sentence, count, number, say

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.code.ptx.static_instructions import AccessKind
-from gpa_lsp.code.symbolic_accesses.wavefronts import count_wavefronts, divide_request
+from gpa_lsp.code.symbolic_accesses.requests import count_wavefronts, divide_request
 from gpa_lsp.execution.simulator.execution.memory_spaces import MemorySpace
 from gpa_lsp.execution.simulator.execution.warp_state import Lanes
 from gpa_lsp.execution.simulator.warp_walk import LOCAL_BASE, WarpWalk

@@ -366,7 +366,7 @@ def is_paired(addresses: Pointer[s64], bits: u32, step: s64) -> u32:
 
 
 def count_wavefronts(addresses: Pointer[s64], bits: u32, width: s64, is_load: u32) -> s64:
-    """:func:`~gpa_lsp.code.symbolic_accesses.wavefronts.count_wavefronts` of one load or store."""
+    """:func:`~gpa_lsp.code.symbolic_accesses.requests.count_wavefronts` of one load or store."""
     unit_bytes = width if width > _BANK_BYTES else _BANK_BYTES
     parts = unit_bytes // _BANK_BYTES
     passes = count_passes(addresses, bits, unit_bytes, parts)

@@ -1,9 +1,9 @@
 """Where do warps diverge?"""
 
+from gpa_lsp.code.symbolic_accesses.requests import WARP_LANES
 from gpa_lsp.diagnosis.analyses.answers import Answer, Finding, Missing, Table, Weight, list_columns
 from gpa_lsp.execution.traces.branch_divergence import BranchDivergence
 from gpa_lsp.execution.traces.code_centric import build_place, list_path_branches
-from gpa_lsp.execution.traces.lane_addresses import WARP_LANES
 from gpa_lsp.execution.traces.questions import TraceQuestion
 from gpa_lsp.execution.traces.results import TraceAnalyses
 from gpa_lsp.execution.traces.words import deny

@@ -4,10 +4,10 @@ from collections import Counter
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.diagnosis.analyses.answers import Answer, Chart, ChartKind, Finding, Series, Table, Weight, list_columns
+from gpa_lsp.execution.accesses.lane_addresses import Integers, LanePattern
 from gpa_lsp.execution.traces.code_centric import PathAccesses, list_path_accesses
 from gpa_lsp.execution.traces.data_centric import describe_pattern, name_in_words, share_patterns, sum_strides
 from gpa_lsp.execution.traces.keyed_sums import AccessGroup
-from gpa_lsp.execution.traces.lane_addresses import Integers, LanePattern
 from gpa_lsp.execution.traces.model import AccessGroupKind
 from gpa_lsp.execution.traces.questions import TraceQuestion
 from gpa_lsp.execution.traces.results import GLOBAL_SPACES, TraceAnalyses

@@ -1,7 +1,7 @@
 """Is what is loaded used again, and how much lies between?"""
 
+from gpa_lsp.code.symbolic_accesses.requests import LINE_BYTES
 from gpa_lsp.diagnosis.analyses.answers import Answer, Finding, Table, Weight, list_columns
-from gpa_lsp.execution.traces.lane_addresses import LINE_BYTES
 from gpa_lsp.execution.traces.questions import TraceQuestion
 from gpa_lsp.execution.traces.results import TraceAnalyses
 from gpa_lsp.execution.traces.reuse_distance import BINS, ReuseDistances, ReuseHistogram

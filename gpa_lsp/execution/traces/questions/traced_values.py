@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 
+from gpa_lsp.code.ptx.static_instructions import is_read_anew
 from gpa_lsp.diagnosis.analyses.answers import Answer, Finding
 from gpa_lsp.execution.traces.code_centric import find_place, list_path_branches
-from gpa_lsp.execution.traces.model import AccessGroupKind, is_read_anew
+from gpa_lsp.execution.traces.model import AccessGroupKind
 from gpa_lsp.execution.traces.questions import TraceQuestion
 from gpa_lsp.execution.traces.results import GLOBAL_SPACES, TraceAnalyses
 from gpa_lsp.execution.traces.words import DEAD_STORE_REMEDY, ONE_WAY_REMEDY, REPEAT_REMEDY, UNIFORM_REMEDY

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.execution.emulator.trace import Accesses, Trace
+from gpa_lsp.code.ptx.model import Space
+from gpa_lsp.code.symbolic_accesses.requests import SECTOR_BYTES, WARP_LANES
+from gpa_lsp.execution.emulator.trace import Accesses, Buffer, Trace
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.numbers import format_count
 from gpa_lsp.foundation.records import ColumnRecord
 
-WARP_LANES = 32  # Threads of a warp, on every architecture
 FULL_MASK = 0xFFFFFFFF
 CHUNK_ROWS = 1 << 13  # Rows whose addresses are looked at together: 2 MiB of them, what a core's cache holds
 
@@ -159,8 +160,6 @@ def spread_lanes(accesses: Accesses, rows: Integers) -> tuple[npt.NDArray[np.uin
 LINE_SHIFT = 7  # A line has 128 bytes
 SECTOR_SHIFT = 5  # A sector has 32 bytes; a line has four
 WORD_SHIFT = 2  # An element of a reuse distance is a word of 4 bytes
-SECTOR_BYTES = 1 << SECTOR_SHIFT
-LINE_BYTES = 1 << LINE_SHIFT
 
 
 class LanePattern(IntEnum):
@@ -209,3 +208,62 @@ class RequestColumns(ColumnRecord, frozen=True, kw_only=True):
     def choose(self, rows: Integers) -> "RequestColumns":
         """Some of the rows."""
         return RequestColumns(**{name: getattr(self, name)[rows] for name in self.__struct_fields__})
+
+
+ARRAY_SPACES = (Space.GLOBAL, Space.TEXTURE, Space.CONST)  # Spaces whose addresses are of arrays
+
+CACHED_SPACES = (Space.GLOBAL, Space.TEXTURE, Space.LOCAL)  # Spaces whose accesses go through L1
+
+OUTSIDE = -1  # In place of an array: none of the buffers holds the address
+
+
+class ArrayIndex:
+    """Finds arrays by address.
+
+    Args:
+        buffers: of the trace, in any order.
+
+    Attributes:
+        order: int64[n], the buffers by address.
+        bases: uint64[n], their first addresses, ascending.
+        ends: uint64[n], the addresses behind them.
+    """
+
+    def __init__(self, buffers: tuple[Buffer, ...]) -> None:
+        self.order = np.array(sorted(range(len(buffers)), key=lambda one: buffers[one].base), dtype=np.int64)
+        self.bases = np.array([buffers[one].base for one in self.order], dtype=np.uint64)
+        self.ends = np.array([buffers[one].base + buffers[one].size_bytes for one in self.order], dtype=np.uint64)
+
+    def find(self, addresses: npt.NDArray[np.uint64]) -> Integers:
+        """int64 of the same shape: index into the buffers, or :data:`OUTSIDE`. The address of an access is its first byte's."""
+        if len(self.order) == 0:
+            return np.full(addresses.shape, OUTSIDE, dtype=np.int64)
+        place = np.searchsorted(self.bases, addresses, side="right") - 1
+        inside = (place >= 0) & (addresses < self.ends[place])
+        return np.where(inside, self.order[place], OUTSIDE)
+
+
+class ArrayParts(ColumnRecord, frozen=True, kw_only=True):
+    """n parts of requests, each in one array.
+
+    Arrays begin at multiples of 512 bytes, so the lines and sectors of the parts add up to those of the request.
+    """
+
+    row: Integers  # int64[n], of the trace, which a part is of
+    array: Integers  # int64[n]; OUTSIDE for the lanes that are in none
+    lanes: LaneColumns  # of the parts
+
+
+def split_by_array(index: ArrayIndex, accesses: Accesses, rows: Integers) -> ArrayParts:
+    """The parts of some requests."""
+    lanes = list_lanes(accesses, rows)
+    array = index.find(lanes.address)
+    order = np.lexsort((array, lanes.row))  # those of an array stay in their order
+    row, array = lanes.row[order], array[order]
+    starts = np.flatnonzero((np.diff(row, prepend=-1) != 0) | (np.diff(array, prepend=OUTSIDE) != 0))
+    masks = np.bitwise_or.reduceat(np.uint32(1) << lanes.lane[order].astype(np.uint32), starts)
+    row, array = row[starts], array[starts]
+    address = lanes.address[order]
+    return ArrayParts(
+        row=row, array=array, lanes=build_lanes(masks, starts, address, accesses.bytes[row], accesses.space[row])
+    )

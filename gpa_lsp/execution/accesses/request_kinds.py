@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.execution.accesses.lane_addresses import OUTSIDE, ArrayIndex, Integers, Marks, view_column, view_lanes
 from gpa_lsp.execution.emulator.trace import Trace
-from gpa_lsp.execution.traces.lane_addresses import Integers, Marks, view_column, view_lanes
-from gpa_lsp.execution.traces.model import OUTSIDE, ArrayIndex
 from gpa_lsp.foundation.records import ColumnRecord
 
 
@@ -72,7 +71,7 @@ def find_equal_rows(*columns: "npt.NDArray[Any]") -> EqualRows:
     together = np.empty((len(columns), len(columns[0])), np.int64)
     for place, column in enumerate(columns):
         together[place] = column.view(np.int64) if column.dtype == np.uint64 else column
-    from gpa_lsp.execution.traces.request_loops import number_rows, open_slots  # llvmlite takes .1 s to import
+    from gpa_lsp.execution.accesses.request_loops import number_rows, open_slots  # llvmlite takes .1 s to import
 
     count = together.shape[1]
     numbers, first, before = np.empty((3, count), np.int64)
@@ -82,7 +81,7 @@ def find_equal_rows(*columns: "npt.NDArray[Any]") -> EqualRows:
 
 def find_kinds(piece: Trace) -> RequestKinds:
     """The kinds of all rows of a piece whose indexes were checked, or that was just emulated."""
-    from gpa_lsp.execution.traces.request_loops import (  # llvmlite takes .1 s to import
+    from gpa_lsp.execution.accesses.request_loops import (  # llvmlite takes .1 s to import
         Shapes,
         find_ends,
         number_shapes,

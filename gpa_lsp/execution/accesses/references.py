@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.code.ptx.model import Space
-from gpa_lsp.execution.emulator.trace import Accesses
-from gpa_lsp.execution.traces.lane_addresses import (
+from gpa_lsp.execution.accesses.lane_addresses import (
     Integers,
     LaneColumns,
     Marks,
@@ -20,7 +19,8 @@ from gpa_lsp.execution.traces.lane_addresses import (
     count_lanes,
     split_rows,
 )
-from gpa_lsp.execution.traces.request_kinds import EqualRows, find_equal_rows
+from gpa_lsp.execution.accesses.request_kinds import EqualRows, find_equal_rows
+from gpa_lsp.execution.emulator.trace import Accesses
 from gpa_lsp.foundation.records import ColumnRecord
 
 UNBOUNDED = 1 << 62  # References, where there is no limit
@@ -95,7 +95,7 @@ def count_before(owners: EqualRows, marks: Marks) -> Integers:
 
 
 def _count_before(numbers: "npt.NDArray[np.int32]", count: int, marks: Marks) -> Integers:
-    from gpa_lsp.execution.traces.request_loops import count_marked  # llvmlite takes .1 s to import
+    from gpa_lsp.execution.accesses.request_loops import count_marked  # llvmlite takes .1 s to import
 
     found = np.empty(len(numbers), np.int64)
     count_marked(numbers, marks, np.zeros(count, np.int64), found)
@@ -110,7 +110,7 @@ def list_references(lanes: LaneColumns, rows: Integers, shift: int, most: int = 
         shift: units are of ``2**shift`` bytes, at least a word.
         most: references after which no further chunk of rows is looked at.
     """
-    from gpa_lsp.execution.traces.request_loops import MOST_STARTS, list_units  # llvmlite takes .1 s to import
+    from gpa_lsp.execution.accesses.request_loops import MOST_STARTS, list_units  # llvmlite takes .1 s to import
 
     rows = np.ascontiguousarray(rows, np.int64)
     sizes, units = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
@@ -130,7 +130,7 @@ def list_references(lanes: LaneColumns, rows: Integers, shift: int, most: int = 
 
 def measure_requests(lanes: LaneColumns, rows: Integers) -> RequestColumns:
     """The columns of some rows, int64[n]. What is touched of local memory lies in the frame of the warp."""
-    from gpa_lsp.execution.traces.request_loops import MOST_STARTS, measure_rows  # llvmlite takes .1 s to import
+    from gpa_lsp.execution.accesses.request_loops import MOST_STARTS, measure_rows  # llvmlite takes .1 s to import
 
     found = np.empty((len(RequestColumns.__struct_fields__), len(rows)), np.int64)
     measure_rows(lanes, np.ascontiguousarray(rows, np.int64), np.empty(MOST_STARTS, np.int64), found)
@@ -161,7 +161,7 @@ def order_rows(*columns: "npt.NDArray[Any]") -> Integers:
     >>> order_rows(np.array([1, 0, 1, 0]), np.array([5, 2, 3, 2])).tolist()
     [1, 3, 2, 0]
     """
-    from gpa_lsp.execution.traces.request_loops import DIGIT_BITS, sort_digit  # llvmlite takes .1 s to import
+    from gpa_lsp.execution.accesses.request_loops import DIGIT_BITS, sort_digit  # llvmlite takes .1 s to import
 
     count = len(columns[0])
     order, room, key, bits = np.arange(count), np.empty(count, np.int64), np.zeros(count, np.int64), 0
@@ -213,3 +213,54 @@ def order_turns(warps: "npt.NDArray[np.int32]", turns: Integers, groups: Integer
     [3, 2, 0, 1]
     """
     return order_rows(groups[warps], turns, ranks[warps])
+
+
+class Distances(ColumnRecord, frozen=True, kw_only=True):
+    """What n references find."""
+
+    # int64[n], distinct units referenced since the last reference to the same unit; INFINITE for a first one, NOT_COUNTED for one
+    # that erases
+    distance: Integers
+    is_streaming: Marks  # bool[n], a first reference whose unit is not referenced again, or is erased before it is
+    previous: Integers  # int64[n], the place of the reference before to the same unit of the same group, erasing or not; -1 for none
+
+
+def measure_distances(units: Integers, groups: Integers, erases: Marks | None = None) -> Distances:
+    """The reuse distance of every reference.
+
+    Args:
+        units: int64[n], what is referenced, not negative; in the order of the references.
+        groups: int64[n], never falling: sequences of their own, one after the other. Nothing is reused across them.
+        erases: bool[n], references that only erase their unit (a store under write-evict): the next reference to it is a first one, and until
+            then it counts in no other distance. None for none.
+
+    >>> text = np.frombuffer(b"ABCCDEFAAAB", dtype=np.uint8).astype(np.int64)
+    >>> measure_distances(text, np.zeros(11, dtype=np.int64)).distance.tolist()
+    [-1, -1, -1, 0, -1, -1, -1, 5, 0, 0, 5]
+    """
+    from gpa_lsp.execution.accesses import reuse_loops  # llvmlite takes .1 s to import
+
+    count = len(units)
+    known = reuse_loops.number_lists(np.ones(count, np.int64), np.ascontiguousarray(units, np.int64))
+    found = Distances(
+        distance=np.empty(count, np.int64), is_streaming=np.empty(count, np.bool_), previous=np.empty(count, np.int64)
+    )
+    ends = np.flatnonzero(np.diff(groups, append=-1)) + 1
+    reuse_loops.measure_units(
+        known.lists,
+        reuse_loops.Sequences(known.number, ends, known.number),
+        np.zeros(0, np.bool_) if erases is None else np.ascontiguousarray(erases),
+        reuse_loops.open_recency(known.lists, len(known.units), count),
+        reuse_loops.UnitColumns(found.distance, found.is_streaming, found.previous, np.full(len(known.units), -1)),
+    )
+    return found
+
+
+def find_hits(units: Integers, capacity: int) -> Marks:
+    """bool[n], the references that a cache of so many units has, of which the least recently used goes first; it is empty at first.
+
+    Args:
+        units: int64[n], not negative, in the order of the references.
+    """
+    distance = measure_distances(units, np.zeros(len(units), np.int64)).distance
+    return (distance >= 0) & (distance < capacity)

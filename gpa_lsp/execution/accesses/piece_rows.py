@@ -9,11 +9,12 @@ import numpy.typing as npt
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind
-from gpa_lsp.execution.emulator.trace import Trace
-from gpa_lsp.execution.traces.lane_addresses import (
+from gpa_lsp.execution.accesses.lane_addresses import (
+    ARRAY_SPACES,
     CHUNK_ROWS,
     LINE_SHIFT,
     SECTOR_SHIFT,
+    ArrayIndex,
     Integers,
     LaneColumns,
     Marks,
@@ -21,8 +22,7 @@ from gpa_lsp.execution.traces.lane_addresses import (
     split_rows,
     view_lanes,
 )
-from gpa_lsp.execution.traces.model import ARRAY_SPACES, ArrayIndex
-from gpa_lsp.execution.traces.references import (
+from gpa_lsp.execution.accesses.references import (
     NumberedWarps,
     WarpOrders,
     find_frames,
@@ -31,11 +31,12 @@ from gpa_lsp.execution.traces.references import (
     number_warps,
     order_warps,
 )
-from gpa_lsp.execution.traces.request_kinds import EqualRows, RequestKinds, find_equal_rows, find_kinds
+from gpa_lsp.execution.accesses.request_kinds import EqualRows, RequestKinds, find_equal_rows, find_kinds
+from gpa_lsp.execution.emulator.trace import Trace
 from gpa_lsp.foundation.records import ColumnRecord
 
 if TYPE_CHECKING:
-    from gpa_lsp.execution.traces.reuse_loops import NumberedLists
+    from gpa_lsp.execution.accesses.reuse_loops import NumberedLists
 
 
 class SectorLists(ColumnRecord, frozen=True, kw_only=True):
@@ -137,7 +138,7 @@ class PieceRows:
 
     @property
     def turns(self) -> Integers:
-        """int64[rows of the piece], see :func:`~gpa_lsp.execution.traces.references.number_turns`."""
+        """int64[rows of the piece], see :func:`~gpa_lsp.execution.accesses.references.number_turns`."""
         return self.orders.turns
 
     @cached_property
@@ -156,7 +157,7 @@ class PieceRows:
 
     def list_sectors(self, rows: Integers) -> SectorLists:
         """Of some rows of global memory, textures and local memory; equal ones are listed once."""
-        from gpa_lsp.execution.traces.reuse_loops import find_distinct  # llvmlite takes .1 s to import
+        from gpa_lsp.execution.accesses.reuse_loops import find_distinct  # llvmlite takes .1 s to import
 
         frames, number = find_frames(self.piece.accesses, rows), self.requests.number[rows]
         if frames.any():
@@ -175,7 +176,7 @@ class PieceRows:
     @cached_property
     def _lines(self) -> tuple[SectorLists, "NumberedLists"]:
         """The lines of these, and the same numbered."""
-        from gpa_lsp.execution.traces.reuse_loops import number_lists  # llvmlite takes .1 s to import
+        from gpa_lsp.execution.accesses.reuse_loops import number_lists  # llvmlite takes .1 s to import
 
         lists = list_lines(self.sectors)[0]
         return lists, number_lists(lists.size, lists.sector)
@@ -186,7 +187,7 @@ class PieceRows:
         Args:
             most: references after which no further chunk of rows is looked at.
         """
-        from gpa_lsp.execution.traces.reuse_loops import number_lists  # llvmlite takes .1 s to import
+        from gpa_lsp.execution.accesses.reuse_loops import number_lists  # llvmlite takes .1 s to import
 
         if shift == LINE_SHIFT:
             lists, known = self._lines

@@ -1,4 +1,4 @@
-"""Wavefronts of shared memory: how many passes a request takes, and how many of them bank conflicts cost.
+"""What one request of a warp costs: wavefronts of shared memory, sectors, and cycles of L1.
 
 Shared memory has 32 banks of 4 bytes; a wavefront serves each bank once. Lanes that access the same word share it; lanes that need different
 words of one bank wait for each other. Requests of 8 bytes per lane go half a warp at a time, of 16 bytes a quarter, so that a wavefront moves
@@ -29,12 +29,18 @@ from gpa_lsp.code.ptx.static_instructions import AccessKind
 BANKS = 32
 BANK_BYTES = 4
 
-_LANES = 32
+WARP_LANES = 32  # Threads of a warp, on every architecture
 _JOINED_WORDS = (2, 4)  # Words per lane of loads whose parts may go together
 _NOTHING = np.iinfo(np.int64).max
 
+SECTOR_BYTES, LINE_BYTES = 32, 128
+_FEWEST_BANK_BYTES = 4
+TAGS_PER_CYCLE = 4
+FREE_TAGS = 2  # Lines that are looked up in a cycle in which data is handed over, and those of them that cost nothing
+
 Integers = npt.NDArray[np.int64]
 Marks = npt.NDArray[np.bool_]
+Numbers = npt.NDArray[np.float64]
 
 
 def count_wavefronts(
@@ -78,7 +84,7 @@ def divide_request(bytes_per_lane: int) -> tuple[int, int]:
     [(1, 1), (1, 1), (2, 2), (4, 4)]
     """
     words = 1 << (-(-bytes_per_lane // BANK_BYTES) - 1).bit_length()
-    return words, _LANES // max(1, min(_LANES, BANKS // words))
+    return words, WARP_LANES // max(1, min(WARP_LANES, BANKS // words))
 
 
 def _serve(
@@ -91,7 +97,7 @@ def _serve(
     count, groups = len(addresses), max(1, BANKS // words)
     unit = (addresses >> np.uint64((BANK_BYTES * words).bit_length() - 1)).view(np.int64)
     unit[~active] = _NOTHING
-    unit = unit.reshape(count * parts, _LANES // parts)
+    unit = unit.reshape(count * parts, WARP_LANES // parts)
     unit.sort(axis=1)
     is_new = unit != _NOTHING
     ideal = is_new[:, 0].reshape(count, parts).sum(axis=1)
@@ -106,7 +112,80 @@ def _are_paired(addresses: npt.NDArray[np.uint64], active: Marks) -> Marks:
     """bool[n], whether all lanes n and n ^ 1, or all lanes n and n ^ 2, have equal addresses or are not both active."""
     found = np.zeros(len(addresses), dtype=np.bool_)
     for step in (1, 2):
-        lanes, marks = (column.reshape(-1, _LANES // (2 * step), 2, step) for column in (addresses, active))
+        lanes, marks = (column.reshape(-1, WARP_LANES // (2 * step), 2, step) for column in (addresses, active))
         is_equal = lanes[:, :, 0] == lanes[:, :, 1]
         found |= (is_equal | ~(marks[:, :, 0] & marks[:, :, 1])).all(axis=(1, 2))
     return found
+
+
+# Sectors and lines, and the cycles for which they occupy L1.
+
+
+def count_sectors(addresses: Integers, active: Marks, bytes_each: int) -> Integers:
+    """int64[n], the distinct sectors of 32 bytes that the active lanes of each request touch.
+
+    >>> lanes = np.arange(32, dtype=np.int64)[None]
+    >>> every = np.ones((1, 32), dtype=bool)
+    >>> [int(count_sectors(lanes * step, every, 4)[0]) for step in (0, 4, 8, 12, 32, 400)]
+    [1, 4, 8, 12, 32, 32]
+    >>> int(count_sectors(lanes * 4 + 4, every, 4)[0])
+    5
+    """
+    parts = -(-bytes_each // SECTOR_BYTES) + 1
+    steps = np.minimum(np.arange(parts, dtype=np.int64) * SECTOR_BYTES, bytes_each - 1)
+    touched = (addresses[:, :, None] + steps) // SECTOR_BYTES
+    some = np.take_along_axis(touched[:, :, 0], active.argmax(axis=1)[:, None], axis=1)
+    touched = np.where(active[:, :, None], touched, some[:, :, None]).reshape(len(addresses), -1)
+    touched.sort(axis=1)
+    counts: Integers = 1 + np.count_nonzero(touched[:, 1:] != touched[:, :-1], axis=1)
+    return counts
+
+
+def count_request_cycles(addresses: Integers, element_bytes: int, *, tags_per_cycle: int | None = None) -> Numbers:
+    """Cycles of warp-level accesses by the later rule.
+
+    Args:
+        addresses: int64[n, lanes], of each lane's first byte.
+
+    Returns:
+        float64[n]: ``max(bank conflicts, ceil((lines + 2) / 4), lanes' bytes / 128)``; where tags delay data
+        ``max(bank conflicts, lanes' bytes / 128) + lines / tags per cycle``.
+
+    >>> strides = np.arange(32)[np.newaxis] * np.array([[8], [128], [0]])
+    >>> count_request_cycles(strides, 8).tolist(), count_request_cycles(strides, 8, tags_per_cycle=4).tolist()
+    ([2.0, 32.0, 2.0], [2.5, 40.0, 2.25])
+    """
+    width = max(_FEWEST_BANK_BYTES, min(element_bytes, LINE_BYTES))
+    conflicts = count_bank_conflicts(addresses // width, max(1, LINE_BYTES // width))
+    lines = count_distinct_rows(addresses // LINE_BYTES)
+    data = np.maximum(conflicts, -(-WARP_LANES * element_bytes // LINE_BYTES))
+    cycles: Numbers
+    if tags_per_cycle is None:
+        cycles = np.maximum(data, np.ceil((lines + FREE_TAGS) / TAGS_PER_CYCLE))
+    else:
+        cycles = data + lines / tags_per_cycle
+    return cycles
+
+
+def count_bank_conflicts(elements: Integers, banks: int) -> Integers:
+    """Distinct elements in the fullest bank, int64[n], of elements int64[n, lanes].
+
+    >>> count_bank_conflicts(np.array([[0, 1, 2, 2], [0, 4, 8, 1]]), 4).tolist()
+    [1, 3]
+    """
+    rows = len(elements)
+    ordered = np.sort(elements, axis=1)
+    is_new = np.ones(ordered.shape, dtype=np.bool_)
+    np.not_equal(ordered[:, 1:], ordered[:, :-1], out=is_new[:, 1:])
+    # Banks are a power of two as a rule, and a mask is several times faster than a division.
+    bank = ordered & (banks - 1) if banks & (banks - 1) == 0 else ordered % banks
+    cells = (np.arange(rows, dtype=np.int64)[:, np.newaxis] * banks + bank)[is_new]
+    counts: Integers = np.bincount(cells, minlength=rows * banks).reshape(rows, banks).max(axis=1)
+    return counts
+
+
+def count_distinct_rows(values: Integers) -> Integers:
+    """int64[n], the distinct values of each row of int64[n, lanes]."""
+    ordered = np.sort(values, axis=1)
+    counts: Integers = 1 + np.count_nonzero(ordered[:, 1:] != ordered[:, :-1], axis=1)
+    return counts

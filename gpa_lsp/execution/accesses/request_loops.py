@@ -6,14 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.code.ptx.model import Space
-from gpa_lsp.execution.traces.lane_addresses import (
-    LINE_SHIFT,
-    SECTOR_SHIFT,
-    WARP_LANES,
-    WORD_SHIFT,
-    LaneColumns,
-    LanePattern,
-)
+from gpa_lsp.code.symbolic_accesses.requests import WARP_LANES
+from gpa_lsp.execution.accesses.lane_addresses import LINE_SHIFT, SECTOR_SHIFT, WORD_SHIFT, LaneColumns, LanePattern
 from gpa_lsp.foundation.machine_code.loops import compiled, part
 
 Integers = npt.NDArray[np.int64]
