@@ -7,7 +7,7 @@ import pytest
 from lsprotocol import types
 from pygls.workspace import PositionCodec
 
-from gpa_lsp.editor.protocol.append_text import build_append, can_edit, name_beside
+from gpa_lsp.editor.protocol.append_text import build_append, can_edit
 from gpa_lsp.editor.protocol.client import Client
 
 
@@ -34,10 +34,6 @@ def test_a_file_that_is_not_there_is_made() -> None:
     assert isinstance(create, types.CreateFile) and create.uri == "file:///k.toml"
     assert create.options is not None and create.options.ignore_if_exists
     assert isinstance(change, types.TextDocumentEdit) and len(change.edits) == 1
-
-
-def test_the_file_is_named_as_the_client_names_its_folder() -> None:
-    assert name_beside("file:///link", Path("/real/a b.launch.toml")) == "file:///link/a%20b.launch.toml"
 
 
 def make_editor(**workspace: Any) -> Client:

@@ -54,6 +54,17 @@ def find_line(client: RawClient, uri: str, line: int) -> Any:
     )
 
 
+def test_a_source_that_was_never_saved_is_compiled(client: RawClient, source: Path) -> None:
+    start(client, source)
+    find_line(client, source.as_uri(), 4)
+    uri = "untitled:Untitled-1"
+    item = {"uri": uri, "languageId": "cuda-cpp", "version": 1, "text": SOURCE}
+    client.notify("textDocument/didOpen", {"textDocument": item})
+    (finding,) = find_line(client, uri, 4)
+    assert finding["code"] == "static double-constants"
+    assert not source.with_name("Untitled-1.cu").exists()
+
+
 def test_a_source_without_any_profile_from_opening_to_errors(client: RawClient, source: Path) -> None:
     uri = start(client, source)
     (finding,) = find_line(client, uri, 4)

@@ -32,7 +32,7 @@ const SUFFIXES = "cu,cuh,cpp,cc,cxx,c++,c,h,hpp,hh,hxx,h++,inl,ipp,tpp,py,jl,f,f
 const DESCRIPTIONS = "**/*.launch.toml";
 
 /** What is ours to speak about. */
-const DOCUMENTS: { scheme: string; pattern?: string }[] = [{ scheme: "file", pattern: `**/*.{${SUFFIXES}}` }, { scheme: "file", pattern: DESCRIPTIONS }, { scheme: SASS_SCHEME }];
+const DOCUMENTS: { scheme: string; pattern?: string }[] = [{ scheme: "file", pattern: `**/*.{${SUFFIXES}}` }, { scheme: "file", pattern: DESCRIPTIONS }, { scheme: "untitled" }, { scheme: SASS_SCHEME }];
 
 /** VS Code puts the hovers of those first who name a language or a file, and of these whoever came last. Ours come after the language's own, whoever was started first. */
 const AFTER_OTHERS: DocumentFilter = { language: "*" };

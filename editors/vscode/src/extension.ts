@@ -145,7 +145,7 @@ function startWhenConcerned(context: ExtensionContext, server: Connection): void
     void server.start();
   };
   const look = (document: TextDocument) => {
-    if (["file", SASS_SCHEME].includes(document.uri.scheme) && LANGUAGES.includes(document.languageId) && mayHoldKernels(document.languageId, document.getText())) {
+    if (["file", "untitled", SASS_SCHEME].includes(document.uri.scheme) && LANGUAGES.includes(document.languageId) && mayHoldKernels(document.languageId, document.getText())) {
       start();
     }
   };

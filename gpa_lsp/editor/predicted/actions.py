@@ -1,6 +1,7 @@
 """What can be done about a prediction: try another block, or describe a launch."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import quote
 
 from lsprotocol.types import CodeAction, CodeActionKind, Command, Position, Range, TextEdit, WorkspaceEdit
@@ -43,11 +44,13 @@ def _find_head_end(view: DocumentView, line: int) -> int:
 
 
 def _offer_trial(view: DocumentView, line: int, trial: PredictedTrial, *, is_source: bool) -> CodeAction:
+    predicted = view.predicted
+    assert predicted is not None
     if is_source:
         span = Positions(lines=(trial.old,), units=view.positions.units).find_span(1, trial.start, trial.end)
         start = Position(line=trial.line - 1, character=span.start.character)
         end = Position(line=trial.line - 1, character=span.end.character)
-        span, uri = Range(start=start, end=end), find_description_uri(view)
+        span, uri = Range(start=start, end=end), name_beside(view.uri, predicted.result.job.launches_path)
     else:
         span, uri = view.positions.find_span(line, trial.start, trial.end), view.uri
     return CodeAction(
@@ -57,10 +60,13 @@ def _offer_trial(view: DocumentView, line: int, trial: PredictedTrial, *, is_sou
     )
 
 
-def find_description_uri(view: DocumentView) -> str:
-    """As the client would write it: in the folder it knows the source in, which may have come there by a link."""
-    assert view.predicted is not None
-    return f"{view.uri.rpartition('/')[0]}/{quote(view.predicted.result.job.launches_path.name)}"
+def name_beside(uri: str, path: Path) -> str:
+    """The URI of a file in the folder in which the client knows a document: it may have come there by a link, and one file must not get two buffers.
+
+    >>> name_beside("file:///link/k.cu", Path("/real/k.launch.toml")), name_beside("untitled:Untitled-1", Path("/real/k.launch.toml"))
+    ('file:///link/k.launch.toml', 'file:///real/k.launch.toml')
+    """
+    return f"{uri.rpartition('/')[0]}/{quote(path.name)}" if uri.startswith("file:") else path.as_uri()
 
 
 def explain_undescribed_kernel(name: str | None) -> str:

@@ -1,18 +1,10 @@
 """Edits that append to a file beside a document, or make it."""
 
-from pathlib import Path
-from urllib.parse import quote
-
 from lsprotocol import types
 
 from gpa_lsp.editor.lines.positions import Positions, UnitCounter
 from gpa_lsp.editor.protocol.client import Client
 from gpa_lsp.report.line_map import split_lines
-
-
-def name_beside(folder_uri: str, path: Path) -> str:
-    """The URI of a file in a folder that the client named: it may have come there by a link, and one file must not get two buffers."""
-    return f"{folder_uri}/{quote(path.name)}"
 
 
 def build_append(uri: str, text: str | None, addition: str, units: UnitCounter) -> types.WorkspaceEdit:

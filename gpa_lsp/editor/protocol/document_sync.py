@@ -1,6 +1,7 @@
 """What the client says of its documents' text, handed on to everything that shows something of them; and what it is sent about them unasked."""
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,8 @@ from gpa_lsp.editor.protocol.safe_markdown import make_shown
 from gpa_lsp.editor.protocol.wire import read_path
 from gpa_lsp.editor.sass.library import SassDocuments, SassView, is_sass_uri
 
+_CUDA = frozenset({"cuda", "cuda-cpp"})  # What editors call the language
+_UNSAVED = re.compile(r"untitled:(?://)?(/?[\w .~/-]+)")
 _PUSH_DELAY_S = 0.3  # After the last keystroke; the client moves what it has by itself until then
 
 
@@ -112,6 +115,8 @@ class DocumentSync:
         self._jobs = jobs
         self._unasked = unasked
         self._pushes: dict[str, asyncio.TimerHandle] = {}
+        self.folder: Path | None = None
+        """Where a document that was never saved is taken to lie; None where nothing is known of such."""
 
     def open(self, document: types.TextDocumentItem) -> Path | None:
         """A document was opened; its file, where it is a source."""
@@ -119,12 +124,19 @@ class DocumentSync:
             self._sass.open(document.uri, document.text, document.version)
             self._tell_of_sass(document.uri, document.version, is_new_text=True)
             return None
-        path = read_path(document.uri)
+        path = read_path(document.uri) or self._place_unsaved(document)
         if path is None:
             return None
         self._documents.open(document.uri, path, document.text, document.version)
         self._tell(document.uri, self._jobs.opened)
         return Path(path)
+
+    def _place_unsaved(self, document: types.TextDocumentItem) -> str | None:
+        """Where a CUDA source that was never saved would lie: the path its name is, or the first folder of the workspace; None for other documents."""
+        match = _UNSAVED.fullmatch(document.uri)
+        if match is None or document.language_id not in _CUDA or self.folder is None:
+            return None
+        return str((self.folder / match[1]).with_suffix(".cu"))
 
     def change(
         self, document: types.VersionedTextDocumentIdentifier, given: Sequence[types.TextDocumentContentChangeEvent]

@@ -193,6 +193,7 @@ class Session:
     def _configure(self) -> None:
         roots, max_depth = choose_roots(self._list_folders(), self._root, self._lone_folder)
         self._choices.configure(roots)
+        self._document_sync.folder = roots[0] if roots else None
         self._show_columns(self._choices.read_names(_COLUMNS))
         self._show_metric(find_metric(next(iter(self._choices.read_names(_METRIC) or ()), USUAL.name)))
         watched = watch_measured(self._held.current, roots)

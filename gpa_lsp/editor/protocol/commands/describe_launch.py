@@ -2,8 +2,9 @@
 
 from msgspec.structs import replace
 
+from gpa_lsp.editor.predicted.actions import name_beside
 from gpa_lsp.editor.predicted.results import TemplateJob, TemplateResult
-from gpa_lsp.editor.protocol.append_text import append_text, name_beside
+from gpa_lsp.editor.protocol.append_text import append_text
 from gpa_lsp.editor.protocol.commands import Arguments, Command
 from gpa_lsp.editor.protocol.plain_json import ArgumentsError, read_text
 from gpa_lsp.editor.protocol.session import Session
@@ -44,7 +45,7 @@ async def describe_launch(session: Session, arguments: Arguments) -> str | None:
         return None
     text = session.documents.read_open(str(job.launches_path))
     text = text if text is not None else job.launches_text or None
-    target = name_beside(uri.rpartition("/")[0], job.launches_path)
+    target = name_beside(uri, job.launches_path)
     await append_text(session.client, target, text, found.text, label="Describe a launch", units=session.units)
     return str(found.text)
 
