@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from gpa_lsp.editor.progress import ProgressDisplay
 from gpa_lsp.editor.threads import call_in_thread
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.profile.collect.allowance import Allowance, make_digest
@@ -20,8 +21,8 @@ NEVER = "Never"  # Not on save, for as long as the server lives; an explicit mea
 ANSWERS = {"once": RUN, "always": ALWAYS, "never": NEVER}  # The answers by the words clients send
 
 
-class Asker(Protocol):
-    """What can ask the user."""
+class Display(Protocol):
+    """Where a person is asked whether a command may run, and sees what it does. All of it is called on the event loop."""
 
     async def confirm(self, text: str, actions: tuple[str, ...], *, is_explicit: bool) -> str | None:
         """Ask the user, however long the answer takes; the action chosen, None when there was no answer or the client cannot ask."""
@@ -33,6 +34,22 @@ class Asker(Protocol):
 
     def inform(self, text: str) -> None:
         """Something the user asked for."""
+        ...
+
+    def start_progress(self, title: str, cancel: Callable[[], None]) -> ProgressDisplay:
+        """Long work begins; ``cancel`` ends it."""
+        ...
+
+    def log(self, text: str) -> None:
+        """Add lines to the output channel."""
+        ...
+
+    def show_times(self, text: str) -> None:
+        """What was timed last, for the status line."""
+        ...
+
+    def explain(self, detail: str) -> None:
+        """What is not done here, and why, for whoever looks closer at the status line."""
         ...
 
 
@@ -47,7 +64,7 @@ class Permission:
 
     def __init__(
         self,
-        asker: Asker,
+        asker: Display,
         allowance: Allowance | None,
         word_question: Callable[[Path, Command | None, Command], str | None] = ask_to_run,
     ) -> None:

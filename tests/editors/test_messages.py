@@ -11,9 +11,9 @@ PASSED_ON = {
     "describe_launch.py: str(error)": "why no launch can be described",
     "open_report.py: str(error)": "a sentence in place of the page",
     "loader.py: reason": "PATH, and why it cannot be read",
-    "measure_on_save.py: text": '"measuring failed: …"',
+    "user_runs.py: text": '"measuring failed: …"',
+    "run_display.py: text": '"Measuring runs a command from your settings in FOLDER: COMMAND"',
     "permission.py: question": '"Measuring runs a command from your settings in FOLDER: COMMAND"',
-    "measuring_client.py: text": '"Measuring runs a command from your settings in FOLDER: COMMAND"',
     "session.py: str(error)": "why a baseline cannot be pinned",
     "metrics.ts: $(info) ${shown.title}: ${shown.lack}": '"NAME: not in this profile"',
     "show_prediction.py: explain_undescribed_kernel(None)": "No launch description. Create one: use the code action",
@@ -30,6 +30,7 @@ NOT_READ = frozenset(
     {
         "every open source is what was measured, as far as anyone can tell",
         "no launch description. Create one: use the code action “Describe a launch of …” on the kernel",
+        "measuring failed: …",
         "// No running server knows this SASS",
         "// No loaded profile has this kernel",
     }

@@ -1,6 +1,5 @@
 """Edits that append to a file beside a document, or make it."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest

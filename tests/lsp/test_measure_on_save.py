@@ -12,7 +12,7 @@ import pytest
 
 from gpa_lsp.editor import progress
 from gpa_lsp.editor.permission import ALWAYS, NEVER, RUN
-from gpa_lsp.editor.protocol.measure_on_save import Measuring
+from gpa_lsp.editor.protocol.user_runs import Measuring
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.profile.collect.allowance import Allowance
 from gpa_lsp.profile.collect.measured_reports import find_measured_folder
@@ -83,8 +83,10 @@ class FakeHost:
     def inform(self, text: str) -> None:
         self.messages.append(text)
 
-    def finished(self, result: RunResult) -> None:
-        self.results.append(result)
+    def show_times(self, text: str) -> None:
+        raise AssertionError(text)
+
+    explain = show_times
 
 
 class Desk:
@@ -101,7 +103,12 @@ class Desk:
         self.use(NCU)
 
     def make_measuring(self) -> Measuring:
-        return Measuring(self.host, is_relevant=lambda file: file.suffix == ".cu", allowance=self.allowance)
+        return Measuring(
+            self.host,
+            is_relevant=lambda file: file.suffix == ".cu",
+            finished=self.host.results.append,
+            allowance=self.allowance,
+        )
 
     def use(self, body: str, *arguments: str, is_trusted: bool = True, **options: object) -> None:
         program = write_program(self.workspace.parent / "ncu", body)
@@ -357,7 +364,7 @@ async def test_cancelling_from_the_progress_bar(desk: Desk) -> None:
     desk.use(FAMILY + HANG, str(desk.workspace), "stay")
     desk.measuring.saved(desk.source)
     await asyncio.to_thread(wait_for_file, desk.workspace / "grandchild")
-    assert desk.measuring.is_measuring
+    assert desk.measuring.is_running
     desk.host.cancel()
     assert desk.host.bars[0].ends == ["cancelled"]
     result = await desk.result()
@@ -365,7 +372,7 @@ async def test_cancelling_from_the_progress_bar(desk: Desk) -> None:
     assert find_marked(desk.mark).keys() <= {os.getpid()}
     assert desk.host.bars[0].ends == ["cancelled"]
     assert desk.host.warnings == []
-    assert not desk.measuring.is_measuring
+    assert not desk.measuring.is_running
     desk.host.cancel()
 
 

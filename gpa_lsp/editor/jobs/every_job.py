@@ -9,8 +9,9 @@ from gpa_lsp.editor.jobs.background_job import BackgroundJob, Site, SourceScope
 from gpa_lsp.editor.jobs.predicted import Predictions
 from gpa_lsp.editor.jobs.simulated import Simulations
 from gpa_lsp.editor.jobs.static import StaticFindings
-from gpa_lsp.editor.jobs.timed import LaunchTimes, TimingDisplay
+from gpa_lsp.editor.jobs.timed import LaunchTimes
 from gpa_lsp.editor.jobs.verified import VerifiedFixes
+from gpa_lsp.editor.permission import Display
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.source.fixes import OfferedFix
 
@@ -26,7 +27,7 @@ class Jobs:
     """
 
     def __init__(
-        self, site: Site, timing: TimingDisplay, *, may_leave_edits: bool, tell: Callable[[OfferedFix], None]
+        self, site: Site, timing: Display, *, may_leave_edits: bool, tell: Callable[[OfferedFix], None]
     ) -> None:
         self._site = site
         self.predictions = Predictions(site)

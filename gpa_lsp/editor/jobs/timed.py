@@ -4,15 +4,13 @@ A process that stays and holds a GPU's context runs them. Nothing is asked and n
 """
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from gpa_lsp.editor.jobs.background_job import BackgroundJob, Site, list_sources
 from gpa_lsp.editor.jobs.predicted import Predictions
-from gpa_lsp.editor.permission import Asker, Permission, find_workspace
+from gpa_lsp.editor.permission import Display, Permission, find_workspace
 from gpa_lsp.editor.predicted.results import PredictedJob
-from gpa_lsp.editor.progress import ProgressDisplay
 from gpa_lsp.editor.threads import call_in_thread
 from gpa_lsp.editor.timed.results import LookJob, LookResult, SampleJob, SampleResult, TimedJob, TimedResult
 from gpa_lsp.editor.timed.view import make_state
@@ -30,26 +28,6 @@ def _make_kind(title: str, idle_s: float) -> WorkerKind:
     return WorkerKind(module=module, title=title, niceness=0, memory_bytes=0, most_own_bytes=2 << 30, idle_s=idle_s)
 
 
-class TimingDisplay(Asker, Protocol):
-    """Where a person sees what is timed. All of it is called on the event loop."""
-
-    def start_progress(self, title: str, cancel: Callable[[], None]) -> ProgressDisplay:
-        """Long work begins; ``cancel`` ends it."""
-        ...
-
-    def log(self, text: str) -> None:
-        """Add lines to the output channel."""
-        ...
-
-    def show_times(self, text: str) -> None:
-        """What was timed last, for the status line."""
-        ...
-
-    def explain(self, detail: str) -> None:
-        """What is not done here, and why, for whoever looks closer at the status line."""
-        ...
-
-
 class LaunchTimes(BackgroundJob[str, PredictedJob]):
     """Times described launches of open sources when they are saved, and then samples one launch more of each.
 
@@ -61,7 +39,7 @@ class LaunchTimes(BackgroundJob[str, PredictedJob]):
 
     process_kind = _make_kind("timing process", 300.0)
 
-    def __init__(self, site: Site, predictions: Predictions, display: TimingDisplay, *args: Any) -> None:
+    def __init__(self, site: Site, predictions: Predictions, display: Display, *args: Any) -> None:
         super().__init__(site, *args)
         self._predictions, self._display = predictions, display
         self._permission = Permission(display, None, lambda workspace, *_: ask_to_time(workspace, self._gpu.gpu))

@@ -132,7 +132,7 @@ class DocumentSync:
         return Path(path)
 
     def _place_unsaved(self, document: types.TextDocumentItem) -> str | None:
-        """Where a CUDA source that was never saved would lie: the path its name is, or the first folder of the workspace; None for other documents."""
+        """Where a CUDA source that was never saved would lie: at the path it is named by, else in :attr:`folder`; None for other documents."""
         match = _UNSAVED.fullmatch(document.uri)
         if match is None or document.language_id not in _CUDA or self.folder is None:
             return None

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lsprotocol import types
+from msgspec.structs import replace
 
 from gpa_lsp.editor.abilities import Abilities, read_abilities
 from gpa_lsp.editor.document_view import DocumentView
@@ -26,13 +27,13 @@ from gpa_lsp.editor.protocol.features import Feature, PushFeature, RequestFeatur
 from gpa_lsp.editor.protocol.kept_choices import KeptChoices
 from gpa_lsp.editor.protocol.launch_recording import LaunchRecording
 from gpa_lsp.editor.protocol.loader import ProfileLoader
-from gpa_lsp.editor.protocol.measure_on_save import Measuring
-from gpa_lsp.editor.protocol.measuring_client import MeasuringClient, watch_measured
 from gpa_lsp.editor.protocol.pages import Pages
 from gpa_lsp.editor.protocol.past import pin_kernels
 from gpa_lsp.editor.protocol.registrations import LateRegistrations, withdraw
+from gpa_lsp.editor.protocol.run_display import OpenQuestion, RunDisplay
 from gpa_lsp.editor.protocol.source_doubts import SourceDoubts
-from gpa_lsp.editor.protocol.status import READING, RECORDING, Status
+from gpa_lsp.editor.protocol.status import MEASURING, READING, RECORDING, Status
+from gpa_lsp.editor.protocol.user_runs import Measuring
 from gpa_lsp.editor.protocol.wire import Protocol, read_path
 from gpa_lsp.editor.sass.library import SCHEME, SassDocument, SassDocuments, is_sass_uri
 from gpa_lsp.editor.settings import HeldSettings, Settings, UnverifiedChoice
@@ -41,6 +42,8 @@ from gpa_lsp.editor.source.fixes import OfferedFix, list_tried
 from gpa_lsp.editor.threads import call_in_thread
 from gpa_lsp.foundation.errors import GpaError
 from gpa_lsp.kernel.names import find_plain_name
+from gpa_lsp.profile.collect.explain import describe_result
+from gpa_lsp.profile.collect.measured_reports import find_measured_folder
 from gpa_lsp.profile.collect.model import RunResult
 from gpa_lsp.profile.collect.variables import Command
 
@@ -117,11 +120,13 @@ class Session:
             self.client, self.documents, self._take_choice, is_asked=self.abilities.questions, choices=self._choices
         )
         self._status = Status(self.client.notify if self.abilities.status else None)
-        client = MeasuringClient(self.client, self._status, self.abilities, finished=self._take_measurement)
-        self.question = client.question
-        self._measuring = Measuring(client, is_relevant=self._is_worth_measuring)
-        recording = MeasuringClient(self.client, self._status, self.abilities, state=RECORDING, question=self.question)
-        self._recording = LaunchRecording(recording, recorded=self._take_descriptions)
+        self.question = OpenQuestion(
+            self.client, self._status, is_shown=self.abilities.status, is_beside=self.abilities.questions
+        )
+        self._measuring = Measuring(
+            self._make_display(), is_relevant=self._is_worth_measuring, finished=self._take_measurement
+        )
+        self._recording = LaunchRecording(self._make_display(RECORDING), recorded=self._take_descriptions)
         self.loader = ProfileLoader(self)
         self.jobs = self._make_jobs()
         self._document_sync = DocumentSync(self.documents, self.sass, self.jobs, watcher)
@@ -142,8 +147,11 @@ class Session:
             include=self.loader.include,
             exclude=self.loader.exclude,
         )
-        timing = MeasuringClient(client, self._status, self.abilities, question=self.question)
-        return Jobs(site, timing, may_leave_edits=_may_leave_edits(client), tell=self._take_verdict)
+        return Jobs(site, self._make_display(), may_leave_edits=_may_leave_edits(client), tell=self._take_verdict)
+
+    def _make_display(self, state: str = MEASURING) -> RunDisplay:
+        sends_output = self.abilities.output
+        return RunDisplay(self.client, self._status, self.question, sends_output=sends_output, state=state)
 
     # Its life
 
@@ -196,7 +204,9 @@ class Session:
         self._document_sync.folder = roots[0] if roots else None
         self._show_columns(self._choices.read_names(_COLUMNS))
         self._show_metric(find_metric(next(iter(self._choices.read_names(_METRIC) or ()), USUAL.name)))
-        watched = watch_measured(self._held.current, roots)
+        measured = (find_measured_folder(root).as_posix() for root in roots)
+        globs = tuple(f"{folder}/*{suffix}" for folder in measured for suffix in (".ncu-rep", ".ncu-repz"))
+        watched = replace(self._held.current, profile_globs=(*self._held.current.profile_globs, *globs))
         self.loader.configure(roots, watched, max_depth=max_depth, may_ask_git=self._held.is_trusted)
         self.client.start(self.doubts.configure(roots[0] if roots else None))
         self._measuring.configure(self._held.current, roots, is_trusted=self._held.is_trusted)
@@ -241,6 +251,8 @@ class Session:
             self.jobs.described(description)
 
     def _take_measurement(self, result: RunResult) -> None:
+        has_failed = not (result.is_success or result.is_cancelled)
+        self._status.fail(describe_result(result) if has_failed else "")
         if result.report is not None:
             self.loader.expect(result.report)
 
@@ -385,8 +397,7 @@ class Session:
         """Run the user's command for a document, or for none."""
         path = read_path(uri) if uri is not None and not is_sass_uri(uri) else None
         kernel = self._choose_kernel(path) if path is not None else None
-        self._measuring.measure_now(None if path is None else Path(path), kernel)
-        return self._held.is_trusted and self._held.current.profile_command is not None
+        return self._measuring.measure_now(None if path is None else Path(path), kernel)
 
     async def record_launches(self, uri: str | None, command: Command | None) -> bool:
         """Run a program and record its launches, once the settings are here."""
@@ -397,7 +408,7 @@ class Session:
 
     def cancel_measuring(self) -> bool:
         """End the run that goes on."""
-        was_running = self._measuring.is_measuring or self._recording.is_recording or self.jobs.times.is_process_busy
+        was_running = self._measuring.is_running or self._recording.is_running or self.jobs.times.is_process_busy
         self.jobs.times.cancel()
         self._measuring.cancel()
         self._recording.cancel()

@@ -1,21 +1,16 @@
-"""What measuring and recording need of the client: a bar, a question, a log."""
+"""What runs of the user's commands need of the client: a bar, a question, a log."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from enum import Enum
-from pathlib import Path
 
 from lsprotocol import types
-from msgspec.structs import replace
 
-from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.progress import ProgressDisplay
 from gpa_lsp.editor.protocol.client import Client
 from gpa_lsp.editor.protocol.status import MEASURING, Status
-from gpa_lsp.editor.settings import Settings
-from gpa_lsp.profile.collect.explain import describe_result
-from gpa_lsp.profile.collect.measured_reports import find_measured_folder
-from gpa_lsp.profile.collect.model import RunResult
+
+OUTPUT_METHOD = "gpaLsp/output"
 
 
 class Outcome(Enum):
@@ -31,14 +26,14 @@ class OpenQuestion:
     """One question at a time.
 
     Args:
-        dialog: asks it.
+        client: is asked.
         status: where it stands until it is answered.
         is_shown: the client shows it in its status line; others are asked once, and no answer is one.
         is_beside: what the client asks stands beside the work: it may be asked of its own accord, and to close it is no answer.
     """
 
-    def __init__(self, dialog: "MeasuringClient", status: Status, *, is_shown: bool, is_beside: bool) -> None:
-        self._dialog, self._status = dialog, status
+    def __init__(self, client: Client, status: Status, *, is_shown: bool, is_beside: bool) -> None:
+        self._client, self._status = client, status
         self._is_shown, self._is_beside = is_shown, is_beside
         self._text = ""
         self._actions: tuple[str, ...] = ()
@@ -60,7 +55,7 @@ class OpenQuestion:
             if is_wanted or self._is_beside or not self._is_shown:
                 self._put()
             else:
-                self._dialog.mention(text)
+                self._client.warn(f"a save waits for your answer (gpaLsp.answerMeasuring): {text}")
             return await answer
         finally:
             if self._answer is answer:
@@ -90,49 +85,32 @@ class OpenQuestion:
         return True
 
     async def _wait(self) -> None:
-        action = await self._dialog.ask(self._text, self._actions)
+        text = self._text
+        action = await self._client.choose(text, self._actions, types.MessageType.Warning)
         is_final = action is not None or not (self._is_shown and self._is_beside)
         if is_final and self._answer is not None and not self._answer.done():
             self._answer.set_result(action)
 
 
-_SUFFIXES = (".ncu-rep", ".ncu-repz")
-
-OUTPUT_METHOD = "gpaLsp/output"
-
-
-class MeasuringClient:
-    """The client, as measuring sees it.
+class RunDisplay:
+    """The client, as one kind of runs sees it.
 
     Args:
         client: the editor.
         status: its status line.
-        abilities: what the client wants to be sent.
-        finished: told about every measurement that is over.
+        question: whether a command may run; of all kinds together, so that there is one at a time.
+        sends_output: the client shows what commands print by itself.
         state: of the status line while a command runs.
-        question: that of another one, so that there is one question at a time; None for its own.
-
-    Attributes:
-        question: whether a command may run.
     """
 
     def __init__(
-        self,
-        client: Client,
-        status: Status,
-        abilities: Abilities,
-        *,
-        finished: Callable[[RunResult], None] = lambda result: None,
-        state: str = MEASURING,
-        question: OpenQuestion | None = None,
+        self, client: Client, status: Status, question: OpenQuestion, *, sends_output: bool, state: str = MEASURING
     ) -> None:
-        self._client = client
-        self._status = status
-        self._sends_output = abilities.output
-        self._finished = finished
-        self._state = state
-        self.question = question or OpenQuestion(self, status, is_shown=abilities.status, is_beside=abilities.questions)
+        self._client, self._status, self._question = client, status, question
+        self._sends_output, self._state = sends_output, state
         self._is_new_run = True
+        self.warn, self.inform = client.warn, client.inform
+        self.show_times, self.explain = status.show_times, status.explain
 
     def start_progress(self, title: str, cancel: Callable[[], None]) -> ProgressDisplay:
         """Long work begins; ``cancel`` ends it."""
@@ -142,15 +120,7 @@ class MeasuringClient:
 
     async def confirm(self, text: str, actions: tuple[str, ...], *, is_explicit: bool) -> str | None:
         """Ask the user, however long the answer takes."""
-        return await self.question.ask(text, actions, is_wanted=is_explicit, state=self._state)
-
-    async def ask(self, text: str, actions: Sequence[str]) -> str | None:
-        """Put a question."""
-        return await self._client.choose(text, actions, types.MessageType.Warning)
-
-    def mention(self, text: str) -> None:
-        """Say that a save waits for an answer."""
-        self._client.warn(f"a save waits for your answer (gpaLsp.answerMeasuring): {text}")
+        return await self._question.ask(text, actions, is_wanted=is_explicit, state=self._state)
 
     def log(self, text: str) -> None:
         """Add lines to the output channel."""
@@ -160,31 +130,3 @@ class MeasuringClient:
         else:
             params = types.LogMessageParams(type=types.MessageType.Log, message=text)
             self._client.notify(types.WINDOW_LOG_MESSAGE, params)
-
-    def warn(self, text: str) -> None:
-        """Something the user must know."""
-        self._client.warn(text)
-
-    def inform(self, text: str) -> None:
-        """Something the user asked for."""
-        self._client.inform(text)
-
-    def show_times(self, text: str) -> None:
-        """What launches take, for the status line."""
-        self._status.show_times(text)
-
-    def explain(self, detail: str) -> None:
-        """What is not done here, and why, for whoever looks closer at the status line."""
-        self._status.explain(detail)
-
-    def finished(self, result: RunResult) -> None:
-        """A measurement is over."""
-        failed = not (result.is_success or result.is_cancelled)
-        self._status.fail(describe_result(result) if failed else "")
-        self._finished(result)
-
-
-def watch_measured(settings: Settings, roots: Sequence[Path]) -> Settings:
-    """Settings with which the reports measured from the editor are found too."""
-    globs = tuple(f"{find_measured_folder(root).as_posix()}/*{suffix}" for root in roots for suffix in _SUFFIXES)
-    return replace(settings, profile_globs=(*settings.profile_globs, *globs))
