@@ -1,6 +1,5 @@
-"""What may stand in Markdown as text, as code and as a picture, whatever names are in it."""
+"""What may stand in Markdown as text and as code, whatever names are in it."""
 
-import base64
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -8,9 +7,6 @@ from urllib.parse import quote
 
 from gpa_lsp.foundation.prose import Code, Place, Sentence
 from gpa_lsp.foundation.visible_text import make_one_line, make_visible
-
-# What :func:`embed_picture` writes, as a pattern. A data URI holds what it shows and fetches nothing.
-PICTURE = r"!\[(?:[^\[\]<&`\\\n]|<(?![A-Za-z/!?])|&(?![#A-Za-z0-9])|\\[!-/:-@\[-`{-~])*\]\(data:image/svg\+xml;base64,[A-Za-z0-9+/=]*\)"
 
 # What :func:`write_links` writes, as a pattern: these words run commands that show something, and no others do
 _LINK = (
@@ -31,7 +27,6 @@ _CODE = re.compile(r"(`[^`]+`)")
 _STROKE = re.compile(r"(?<!\\)\|")
 _BACKTICKS = re.compile(r"`+")
 _WHITE_SPACE = re.compile(r"[ \t\n\v\f\r]+")
-_ALTERNATIVE_SPECIAL = re.compile(r"[\[\]`\\]|<(?=[A-Za-z/!?])|&(?=[#A-Za-z0-9])")
 
 
 def write_links(links: Iterable[tuple[str, str, Sequence[object]]]) -> str:
@@ -142,19 +137,6 @@ def begin_paragraph(text: str) -> str:
     ('\\# k : **12 %**', '2\\. of 3', '-lineinfo')
     """
     return _NUMBERED.sub(r"\1\\\2", _BLOCK.sub(r"\\\g<0>", make_one_line(text)))
-
-
-def embed_picture(svg: str, alternative: str) -> str:
-    r"""A picture in Markdown, as a data URI.
-
-    It is to stand on a line of its own. Escaped in the alternative text is only what would end it: VS Code shows the escapes of all else.
-
-    >>> embed_picture("<svg/>", "a [b] (c), <1 %")
-    '![a \\[b\\] (c), <1 %](data:image/svg+xml;base64,PHN2Zy8+)'
-    """
-    plain = _ALTERNATIVE_SPECIAL.sub(r"\\\g<0>", make_one_line(alternative))
-    data = base64.b64encode(svg.encode(errors="backslashreplace")).decode()
-    return f"![{plain}](data:image/svg+xml;base64,{data})"
 
 
 def _escape(line: str) -> str:

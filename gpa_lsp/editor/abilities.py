@@ -11,7 +11,6 @@ class Abilities(Struct, frozen=True, kw_only=True):
     heat: bool = False  # ``gpaLsp/heat``
     status: bool = False  # ``gpaLsp/status``
     output: bool = False  # ``gpaLsp/output``
-    images: bool = False  # pages about lines and kernels may contain pictures
     links: bool = False  # hovers may end in links that run commands of ours
     # it shows def-use chains of sources itself, so their call hierarchy stays with the language's own server
     call_hierarchy_tree: bool = False
@@ -27,7 +26,6 @@ _NAMES = {
     "heat": "heat",
     "status": "status",
     "output": "output",
-    "images": "images",
     "links": "links",
     "callHierarchyTree": "call_hierarchy_tree",
     "pages": "pages",
@@ -44,8 +42,8 @@ def read_abilities(initialization_options: object) -> Abilities:
 
     A client that says something senseless about trust is not trusted.
 
-    >>> found = read_abilities({"client": {"heat": True, "images": "yes"}})
-    >>> found.heat, found.images, found.is_trusted
+    >>> found = read_abilities({"client": {"heat": True, "links": "yes"}})
+    >>> found.heat, found.links, found.is_trusted
     (True, False, True)
     """
     said = initialization_options.get("client") if isinstance(initialization_options, Mapping) else None

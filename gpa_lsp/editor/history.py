@@ -3,11 +3,11 @@
 import time
 from datetime import tzinfo
 
+from gpa_lsp.document.blocks import Block, Item, Items, Paragraph
 from gpa_lsp.document.launch_place_words import describe_times
-from gpa_lsp.document.markdown_text import embed_picture, write_sentence
+from gpa_lsp.document.layout import Style
 from gpa_lsp.document.time_course_words import describe_course, draw_blocks, format_moment_briefly
 from gpa_lsp.foundation.numbers import format_change, format_count, format_count_of, format_duration_ns, format_percent
-from gpa_lsp.foundation.visible_text import make_one_line
 from gpa_lsp.kernel.names import shorten_name
 from gpa_lsp.report.changes import Place, TimeChange, Verdict
 from gpa_lsp.report.history.model import KernelHistory, RunChange
@@ -76,52 +76,39 @@ def describe_line_change(history: KernelHistory | None, place: Place) -> str:
     return f"this line: {before} → {after} since the last run"
 
 
-def describe_course_of(history: KernelHistory | None, *, is_drawn: bool) -> str:
-    """A kernel's time over its runs, Markdown: a picture where the client shows some, else a line of blocks, and one sentence.
+def build_course(history: KernelHistory | None) -> list[Block]:
+    """A kernel's time over its runs, as a line of blocks and one sentence; nothing without an earlier run.
+
+    ``**history** ▁▂▂▲▇▃ 2.10 ms → 1.20 ms over 6 runs; ▲ slower in run 12 (+34 %, 8f3c2a91)``
 
     Args:
         history: of the kernel; None where nothing is remembered.
-
-    Returns:
-        ``**history** ▁▂▂▲▇▃ 2.10 ms → 1.20 ms over 6 runs; ▲ slower in run 12 (+34 %, 8f3c2a91)``; empty without an earlier run.
     """
     course = None if history is None else history.course
-    said = describe_course(course, with_marks=not is_drawn) if course is not None else ""
+    said = describe_course(course, with_marks=True) if course is not None else ""
     if course is None or not said:
-        return ""
-    # It knows the colours of stall reasons, which the answer to initialize must not wait for.
-    from gpa_lsp.document.stall_picture import draw_course_picture
-
-    picture = draw_course_picture(course) if is_drawn else None
-    if picture is None:
-        return f"**history** {draw_blocks(course)} {write_sentence(said)}"
-    return f"**history** {write_sentence(said)}\n\n{embed_picture(picture, f'time over runs: {said}')}"
+        return []
+    spans = (("history", Style.TITLE), (f" {draw_blocks(course)} ", Style.PLAIN), (said, Style.PLAIN))
+    return [Paragraph(text=spans)]
 
 
-def describe_past(history: KernelHistory | None, now_ns: int | None = None, zone: tzinfo | None = None) -> str:
-    """A list for the kernel's page, Markdown: each comparison with its range and what that rests on; empty without a past."""
+def build_past(history: KernelHistory | None, now_ns: int | None = None, zone: tzinfo | None = None) -> list[Block]:
+    """A kernel's course, then each comparison with its range and what that rests on; nothing without a past."""
     if history is None:
-        return ""
+        return []
     now_ns = time.time_ns() if now_ns is None else now_ns
-    rows = []
+    items = []
     for title, change in (("the last run", history.previous), ("the baseline", history.baseline)):
         if change is not None:
             moment = _name_moment(change, now_ns, zone)
-            words = f"since {title} ({moment}): {_describe_fully(change)}"
-            rows.append(f"- {make_one_line(words)}")
-            rows += [f"  - {make_one_line(words)}" for words in _list_place_changes(change)]
+            below = [Items(items=[Item(text=words) for words in _list_place_changes(change)])] if change.places else []
+            items.append(Item(text=f"since {title} ({moment}): {_describe_fully(change)}", below=below))
     if history.is_baseline:
-        rows.append("- this run is the baseline")
-    if not rows:
-        return ""
-    course = describe_course_of(history, is_drawn=False)
-    return "\n".join(
-        [
-            *((f"- {course}",) if course else ()),
-            *rows,
-            f"- {format_count_of(history.run_count, 'run')} of this kernel on this GPU",
-        ]
-    )
+        items.append(Item(text="this run is the baseline"))
+    if not items:
+        return []
+    items.append(Item(text=f"{format_count_of(history.run_count, 'run')} of this kernel on this GPU"))
+    return [*build_course(history), Items(items=items)]
 
 
 def _list_place_changes(change: RunChange) -> list[str]:

@@ -1,14 +1,24 @@
-"""What the editor says about a kernel: a line for its lens, and a page for whoever wants more. Pure functions, Markdown."""
+"""What the editor says about a kernel: a line for its lens, rows for hovers, and a page for whoever wants more.
+
+What is imported inside functions needs numpy, which the answer to initialize must not wait for.
+"""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from gpa_lsp.document.markdown_text import begin_paragraph, write_links
-from gpa_lsp.editor.cause_table import describe_remedy
-from gpa_lsp.editor.history import describe_change_briefly, describe_past
+from gpa_lsp.document.blocks import Block, Paragraph, Part
+from gpa_lsp.document.layout import Line, Style
+from gpa_lsp.document.markdown import write_line, write_markdown
+from gpa_lsp.document.markdown_text import write_links
+from gpa_lsp.editor.history import build_past, describe_change_briefly
 from gpa_lsp.editor.measurements import describe_shown
-from gpa_lsp.editor.roofline import describe_roofs_of
 from gpa_lsp.editor.snapshot import VisibleKernel
-from gpa_lsp.foundation.visible_text import make_one_line, shorten
+from gpa_lsp.foundation.prose import join
+from gpa_lsp.foundation.visible_text import shorten
+
+if TYPE_CHECKING:
+    from gpa_lsp.diagnosis.advice.model import Advice
+    from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline
 
 MOST_LENS_CHARS = 90  # Of a lens: more would run out of the window beside the code's own width
 
@@ -17,13 +27,17 @@ _MOST_PAGE_CHARS = 1000
 _MOST_NAME_CELLS = 40
 _LEAST_PARTS = 2
 _MAX_LINES = 20
-_MOST_PLACES = 8
 
 
-def write_hover(rows: Sequence[str], last: Sequence[str]) -> str:
-    """Rows of Markdown as a hover: as many as it may have, and in any case the last ones; empty rows are left out."""
-    kept = [row for row in last if row]
-    return "  \n".join((*[row for row in rows if row][: _MOST_HOVER_LINES - len(kept)], *kept))
+def head(word: str, text: str) -> Line:
+    """A row that begins with what it is about; empty without a text."""
+    return ((word, Style.TITLE), (" ", Style.PLAIN), (text, Style.PLAIN)) if text else ()
+
+
+def write_hover(rows: Sequence[str | Line], links: str, last: Sequence[str | Line] = ()) -> str:
+    """Rows as a hover: as many as it may have, and in any case the last ones and the links; empty rows are left out."""
+    kept = [*(write_line(row) for row in last if row), *filter(None, [links])]
+    return "  \n".join((*[write_line(row) for row in rows if row][: _MOST_HOVER_LINES - len(kept)], *kept))
 
 
 def link_hover(shown: VisibleKernel, uri: str, line: int, *, is_sass: bool = False) -> str:
@@ -40,7 +54,6 @@ def describe_kernel_briefly(shown: VisibleKernel, room: int = MOST_LENS_CHARS, c
     Args:
         room: characters at most.
     """
-    # It needs numpy, which the answer to initialize must not wait for.
     from gpa_lsp.document.advice_words import NO_SASS
     from gpa_lsp.document.layout import cut
 
@@ -54,68 +67,121 @@ def describe_kernel_briefly(shown: VisibleKernel, room: int = MOST_LENS_CHARS, c
     return shorten(" · ".join(said), room, doubt)
 
 
-def describe_limit_of(shown: VisibleKernel) -> str:
-    """What limits a kernel, in a row of Markdown; empty where that is not known."""
+def describe_limit_of(shown: VisibleKernel) -> Line:
+    """What limits a kernel; empty where that is not known."""
     from gpa_lsp.document.advice_words import describe_limit
-    from gpa_lsp.document.markdown_text import write_sentence
 
     report = shown.kernel.report
-    return "" if report.limiter is None else f"**limit** {write_sentence(describe_limit(report))}"
+    return () if report.limiter is None else head("limit", describe_limit(report))
 
 
-def describe_first_of(shown: VisibleKernel) -> str:
-    """What to do first, in a row of Markdown; empty where nothing is suggested, or the limit is not known."""
-    from gpa_lsp.document.advice_words import describe_gain, describe_suggestion, find_first_suggestion
-    from gpa_lsp.document.markdown_text import write_sentence
+def describe_first_of(shown: VisibleKernel) -> Line:
+    """What to do first; empty where nothing is suggested, or the limit is not known."""
+    from gpa_lsp.document.advice_words import find_first_suggestion
 
     report = shown.kernel.report
     first = None if report.limiter is None else find_first_suggestion(report)
-    if first is None:
-        return ""
-    gain = describe_gain(first)
-    return f"**first** {f'{gain} ' if gain else ''}{write_sentence(describe_suggestion(first))}"
+    return () if first is None else head("first", summarise_advice(first))
 
 
-def describe_verdict(shown: VisibleKernel) -> str:
-    """What limits a kernel, what to do first, and where it was launched in other contexts, a row each; empty where the limit is not known."""
+def summarise_advice(advice: "Advice") -> str:
+    """What it gains, and what to do, as on the screen of `advise`."""
+    from gpa_lsp.document.advice_words import describe_gain, describe_suggestion
+
+    return join((describe_gain(advice), describe_suggestion(advice)))
+
+
+def describe_verdict(shown: VisibleKernel) -> list[Line]:
+    """What limits a kernel, what to do first, and where it was launched in other contexts, a row each; none where the limit is not known."""
     from gpa_lsp.document.context_words import describe_contexts
-    from gpa_lsp.document.markdown_text import write_sentence
 
     limit = describe_limit_of(shown)
     contexts = describe_contexts(shown.kernel.report) if limit else ()
-    rows = (limit, describe_first_of(shown), *(f"**in** {write_sentence(one)}" for one in contexts))
-    return "  \n".join(filter(None, rows))
+    return [row for row in (limit, describe_first_of(shown), *(head("in", one) for one in contexts)) if row]
+
+
+def describe_roof_briefly(shown: VisibleKernel) -> Line:
+    """How close a kernel is to its nearest roof; empty where that is not known."""
+    from gpa_lsp.document.roofline_text import describe_roofline, describe_roofs
+
+    if not _knows_roofs(shown):
+        return ()
+    roofline, advice = _find_roofline(shown), shown.kernel.report.advice
+    if roofline is not None:
+        return head("ceiling", describe_roofline(roofline)[0])
+    return () if advice is None else head("ceiling", describe_roofs(advice))
+
+
+def _find_roofline(shown: VisibleKernel) -> "KernelRoofline | None":
+    analyses = shown.kernel.report.analyses
+    return None if analyses is None else analyses.roofline
+
+
+def _knows_roofs(shown: VisibleKernel) -> bool:
+    """Whether more could be said of roofs than what is missing."""
+    from gpa_lsp.document.roofline_text import choose_roofline
+
+    roofline, advice = _find_roofline(shown), shown.kernel.report.advice
+    line = None if roofline is None else choose_roofline(roofline)
+    return line.binding is not None if line is not None else bool(advice is not None and advice.units)
+
+
+def build_roofs(shown: VisibleKernel, *, needs_any: bool = False) -> list[Block]:
+    """How close a kernel is to its roofs; nothing for one that was not measured, or not judged.
+
+    Args:
+        needs_any: nothing where only what is missing could be named.
+    """
+    from gpa_lsp.document.roofline_text import describe_roofs
+
+    report, roofline = shown.kernel.report, _find_roofline(shown)
+    if not report.launches or (needs_any and not _knows_roofs(shown)):
+        return []
+    if roofline is not None:
+        return build_roofline(roofline)
+    return [] if report.advice is None else [Paragraph(text=describe_roofs(report.advice))]
+
+
+def build_roofline(roofline: "KernelRoofline") -> list[Block]:
+    """Two sentences, then bars."""
+    from gpa_lsp.document.answer_view import build_bars
+    from gpa_lsp.document.roofline_text import choose_roofline, describe_roofline, list_bars
+
+    nearest, place = describe_roofline(roofline)
+    line = choose_roofline(roofline)
+    blocks: list[Block] = [Paragraph(text=(("Roofline", Style.TITLE), (": ", Style.PLAIN), (nearest, Style.PLAIN)))]
+    blocks += [Paragraph(text=place)] if place else []
+    return [*blocks, build_bars(list_bars(line))] if line is not None else blocks
+
+
+def build_pieces(shown: VisibleKernel, pieces: "Sequence[Advice]") -> list[Block]:
+    """Pieces of a kernel's advice as every page has them. Paths are as compiled."""
+    from gpa_lsp.document.advice_view import build_piece
+    from gpa_lsp.document.places import PlaceNames
+
+    return [build_piece(one, shown.kernel.advice, shown.kernel.report, PlaceNames()) for one in pieces]
 
 
 def describe_kernel(shown: VisibleKernel) -> str:
-    """A page about a kernel. Paths are as compiled: what is opened from here is the report's page."""
-    # These need numpy, which the answer to initialize must not wait for.
+    """A page about a kernel, Markdown. Paths are as compiled: what is opened from here is the report's page."""
     from gpa_lsp.document.kernel_view import build_heading, build_parts
-    from gpa_lsp.document.markdown import write_markdown
     from gpa_lsp.document.places import PlaceNames
 
     report, places = shown.kernel.report, PlaceNames()
     parts = build_parts(report, places)
-    advice = [describe_remedy(one) for one in shown.kernel.advice]
-    written = [
-        f"# {make_one_line(shown.name)}",
-        begin_paragraph(describe_kernel_briefly(shown, _MOST_PAGE_CHARS)),
-        make_one_line(describe_shown(shown)),
-        describe_verdict(shown),
-        describe_roofs_of(shown),
-        describe_past(shown.kernel.history),
-        "\n".join(write_markdown(build_heading(report, shown.name, places).blocks)),
-        *(("## Advice", *advice) if advice else ()),
-        "\n".join(write_markdown([part for part in parts if part.title != "Advice"], max_rows=_MAX_LINES)),
+    texts: list[str | Line] = [
+        describe_kernel_briefly(shown, _MOST_PAGE_CHARS),
+        describe_shown(shown),
+        *describe_verdict(shown),
     ]
-    return "\n\n".join(part for part in written if part) + "\n"
-
-
-def describe_places(shown: VisibleKernel) -> str:
-    """Where a kernel was launched from, Markdown: a list of calling contexts; empty where none is known."""
-    from gpa_lsp.document.kernel_view import build_launch_places
-    from gpa_lsp.document.markdown import write_markdown
-
-    places = build_launch_places(shown.kernel.report)
-    listed = write_markdown(places.blocks, max_rows=_MOST_PLACES)
-    return "\n".join(("**launched from**", "", *listed)) if places.blocks else ""
+    pieces = build_pieces(shown, shown.kernel.advice)
+    blocks = [
+        *(Paragraph(text=text) for text in texts if text),
+        *build_roofs(shown),
+        *build_past(shown.kernel.history),
+        *build_heading(report, shown.name, places).blocks,
+        *([Part(title="Advice", blocks=pieces)] if pieces else []),
+        *(part for part in parts if part.title != "Advice"),
+    ]
+    page = Part(title=shown.name, style=Style.TITLE, blocks=blocks)
+    return "\n".join(write_markdown([page], level=1, max_rows=_MAX_LINES)) + "\n"

@@ -22,10 +22,9 @@ from gpa_lsp.document.kernel_view import build_report_page
 from gpa_lsp.document.markdown import write_markdown
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.document.roofline_page import render_roofline_page
-from gpa_lsp.document.roofline_picture import draw_roofline_picture
 from gpa_lsp.document.roofline_view import build_rooflines
 from gpa_lsp.document.terminal import write_plain
-from gpa_lsp.editor.roofline import write_roofline
+from gpa_lsp.editor.kernel_page import build_roofline
 from gpa_lsp.profile.model import Launch, Metric
 from gpa_lsp.report.gather import AnalysedKernel, gather_report
 from gpa_lsp.report.model import Report
@@ -108,8 +107,7 @@ def show(report: Report) -> str:
         write_plain(build_rooflines(report, NAMES), 60),
         *write_markdown(build_advice(report, NAMES, max_kernels=None, max_advice=None, has_table=True), folds=True),
         *write_markdown(build_answers(kernel, NAMES)),
-        "" if roofline is None else write_roofline(roofline, with_bars=True),
-        "" if roofline is None else draw_roofline_picture(roofline) or "",
+        *([] if roofline is None else write_markdown(build_roofline(roofline))),
     ]
     return "\n".join(parts)
 

@@ -13,8 +13,7 @@ import pytest
 from gpa_lsp.cli.main import main
 from gpa_lsp.document.advice_screen import MOST_LINES
 from gpa_lsp.document.charts.roofline_chart import build_roofline_chart
-from gpa_lsp.document.context_words import list_context_lines, name_contexts
-from gpa_lsp.document.roofline_picture import draw_roofline_picture
+from gpa_lsp.document.context_words import name_contexts
 from gpa_lsp.editor.kernel_page import describe_kernel, describe_kernel_briefly, describe_verdict
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.kernel.scatter import MOST_CONTEXTS
@@ -127,17 +126,6 @@ def test_a_roofline_draws_each_context_and_their_sum_in_any_order_of_launches(wr
     assert alone == "all launches together"
 
 
-def test_the_picture_of_a_hover_draws_each_context(write: Write) -> None:
-    kernel = judge(write(make_launch(4096, time_ns=400e3), make_launch(8, time_ns=100e3)))
-    assert kernel.analyses is not None
-    assert kernel.analyses.roofline is not None
-    lines = [line for _, line in list_context_lines(kernel)]
-    whole, apart = (draw_roofline_picture(kernel.analyses.roofline, drawn) for drawn in ((), lines))
-    assert whole is not None
-    assert apart is not None
-    assert apart.count("<circle") == 2 * whole.count("<circle") > 0
-
-
 def test_the_text_of_a_roofline_says_that_it_is_a_sum_and_gives_each(write: Write) -> None:
     with redirect_stdout(io.StringIO()) as out:
         assert main(["roofline", str(write(LARGE, SMALL, SMALL))]) == 0
@@ -188,7 +176,7 @@ def test_every_view_names_the_contexts(write: Write, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     assert main(["report", str(path), "--html", "-o", str(page)]) == 0
     printed = {
-        "hover": describe_verdict(visible),
+        "hover": str(describe_verdict(visible)),
         "page": describe_kernel(visible),
         "html": str(unpack(page.read_text())),
     }

@@ -66,7 +66,7 @@ def test_the_limiter_reads_the_roofline_where_no_percentage_was_collected(judge:
 
 def test_no_view_says_unknown_beside_it(judge: Judge) -> None:
     kernel = judge()
-    hover = describe_verdict(show(kernel))
+    hover = str(describe_verdict(show(kernel)))
     assert "47 % busy" in hover
     assert "Unknown" not in hover
     of_units = [answer for answer in kernel.analyses.answers if answer.analysis == "speed_of_light"]  # type: ignore[union-attr]

@@ -39,7 +39,7 @@ def test_a_range_that_says_nothing_is_no_number_in_any_view(tmp_path: Path) -> N
     assert any("likely" in line for line in read_screen(kernel))
     profile = make_profile(kernel, texts={})
     shown = VisibleKernel(name="k", profile=profile, kernel=profile.kernels[0])
-    printed = [describe_verdict(shown), describe_kernel_briefly(shown, 200)]
+    printed = [str(describe_verdict(shown)), describe_kernel_briefly(shown, 200)]
     for words in (["advise"], ["advise", "--details"], ["advise", "--details", "--format", "markdown"], ["report"]):
         with redirect_stdout(io.StringIO()) as out:
             assert main([*words, str(path)]) == 0

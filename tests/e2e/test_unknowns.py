@@ -27,9 +27,10 @@ import pytest
 
 from gpa_lsp.cli.main import main
 from gpa_lsp.document.history_view import make_run
+from gpa_lsp.document.markdown import write_markdown
 from gpa_lsp.editor.kernel_page import describe_kernel, describe_kernel_briefly
+from gpa_lsp.editor.line_words import build_line
 from gpa_lsp.editor.sass.document import build_document
-from gpa_lsp.editor.stall_table import describe_line
 from gpa_lsp.profile.read import read_profile
 from gpa_lsp.report.history.model import Run
 from gpa_lsp.report.history.recording import Surroundings, build_recording
@@ -173,7 +174,7 @@ def show_hover(workshop: Workshop, section: Section) -> str:
     view = make_view(profile, find_kernel(workshop, section).embedded_sources[file], path=f"/{file}")
     assert view is not None
     hottest = max((lines for lines in view.hot_lines.values()), key=lambda lines: lines[0].row.inclusive_samples)
-    return describe_line(hottest)
+    return "\n".join(write_markdown([*build_line(hottest)]))
 
 
 def show_sass(workshop: Workshop, section: Section) -> str:

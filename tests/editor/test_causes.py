@@ -121,7 +121,7 @@ def test_the_hover_of_the_cause_tells_who_waits_for_it() -> None:
     assert rows[1:] == [
         "causes **80 %** of the samples of `saxpy`, mostly long_scoreboard",
         "→ waited for by line 6: 60 samples · long_scoreboard: data from global memory · R2, 8 cycles later",
-        "**suggestion** Move loads earlier 1.3–1.7×: Load `x[i]` before the loop.",
+        "**suggestion** 1.3–1.7× Move loads earlier: load `x[i]` before the loop",
     ]
     assert "waits for" not in "".join(rows), "one way only"
     page = describe_line_page(view(), 5) or ""
@@ -183,7 +183,7 @@ def test_the_page_of_a_kernel_has_its_advice() -> None:
     (anchor,) = view().anchors
     page = describe_kernel(anchor.shown)
     assert "## Advice" in page
-    assert "Move loads earlier 1.3–1.7×" in page
+    assert "### 1.50× **Move loads earlier**" in page
 
 
 def test_what_crosses_the_pipe_can_be_pickled() -> None:

@@ -5,8 +5,8 @@ from datetime import UTC
 import pytest
 from msgspec.structs import replace
 
-from gpa_lsp.editor.history import describe_change_briefly, describe_course_of, describe_line_change, describe_past
-from gpa_lsp.editor.protocol.safe_markdown import defuse
+from gpa_lsp.document.markdown import write_markdown
+from gpa_lsp.editor.history import build_course, build_past, describe_change_briefly, describe_line_change
 from gpa_lsp.report.history.model import KernelHistory, Recording, Run, RunChange
 from gpa_lsp.report.history.past import compare_runs
 from tests.history.recordings import NOON_NS, SECOND_NS, make_key, make_recording
@@ -108,8 +108,8 @@ def test_another_gpu_and_the_baseline_itself() -> None:
 def test_nothing_to_say() -> None:
     assert brief(None) == ""
     assert brief(make_history()) == ""
-    assert describe_past(None) == ""
-    assert describe_past(make_history()) == ""
+    assert build_past(None) == []
+    assert build_past(make_history()) == []
     assert describe_line_change(None, ("saxpy.cu", 2)) == ""
     assert describe_line_change(make_history(), ("saxpy.cu", 2)) == ""
 
@@ -155,7 +155,7 @@ def test_the_page_names_runs_ranges_and_grounds() -> None:
         change(make_recording(7320, times_ns=(2.5e6, 2.5e6, 2.5e6)), after, 2),
         change(make_recording(-90_000, times_ns=(2.01e6,), cycles=(9.0,)), after),
     )
-    assert describe_past(history, NOW_NS, UTC).splitlines() == [
+    assert list(write_markdown(build_past(history, NOW_NS, UTC))) == [
         "- since the last run (14:02): 2.50 ms → 2.00 ms: −20 % (work may differ: grid 128 → 64); 3 and 3 launches",
         "- since the baseline (20 Nov): 2.01 ms → 2.00 ms: no change beyond 3.0 % noise"
         " (work may differ: grid 128 → 64); too few launches to see the noise; 3 % and the launch overhead assumed",
@@ -163,26 +163,20 @@ def test_the_page_names_runs_ranges_and_grounds() -> None:
     ]
 
 
-def test_times_over_runs_as_blocks_and_as_a_picture() -> None:
+def test_times_over_runs_as_blocks() -> None:
     course = make_course([2e6, 1e6, 3e6], {0: make_commit(1), 2: make_commit(2, "[a](command:b)")})
     history = make_history(course=course)
-    said = describe_course_of(history, is_drawn=False)
-    assert said == (
+    assert list(write_markdown(build_course(history))) == [
         "**history** ▅▁╎▲█ 2.00 ms → 3.00 ms over 3 runs; ▲ slower in run 3 (+200 %, 00000002 “\\[a\\](command:b)”); ╎ 2 commits"
-    )
-    words, _, picture = describe_course_of(history, is_drawn=True).partition("\n\n")
-    assert words.startswith("**history** 2.00 ms → 3.00 ms over 3 runs; slower in run 3")
-    assert picture.startswith("![time over runs: 2.00 ms")
-    assert defuse(picture) == picture
+    ]
 
 
 def test_a_kernel_that_was_measured_once_has_no_course() -> None:
-    assert describe_course_of(None, is_drawn=True) == ""
-    assert describe_course_of(make_history(), is_drawn=False) == ""
-    assert describe_course_of(make_history(course=make_course([1e6])), is_drawn=True) == ""
+    for history in (None, make_history(), make_history(course=make_course([1e6]))):
+        assert build_course(history) == []
 
 
 def test_the_page_of_a_kernel_begins_its_past_with_the_course() -> None:
     found = change(make_recording(0, times_ns=(2e6,)), make_recording(60, times_ns=(3e6,)))
-    said = describe_past(make_history(found, course=make_course([2e6, 3e6])), NOW_NS, UTC)
-    assert said.startswith("- **history** ▁▲█ 2.00 ms → 3.00 ms over 2 runs")
+    said = "\n".join(write_markdown(build_past(make_history(found, course=make_course([2e6, 3e6])), NOW_NS, UTC)))
+    assert said.startswith("**history** ▁▲█ 2.00 ms → 3.00 ms over 2 runs")

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from gpa_lsp.diagnosis.advice.model import UnitUse
 from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.protocol.safe_markdown import defuse
-from gpa_lsp.editor.source.hover import describe_hover, describe_line_page
+from gpa_lsp.editor.source.hover import describe_hover
 from tests.editor.sessions import Session
 from tests.editor.views import SOURCE, make_profile
 from tests.report_builder import build_kernel
@@ -37,15 +37,6 @@ def hover(line: int, text: str = SOURCE, units: tuple[UnitUse, ...] = UNITS, **a
     return describe_hover(view, line)
 
 
-def page(line: int, **abilities: bool) -> str:
-    profile = make_profile(
-        replace(KERNEL, advice=replace(KERNEL.advice, units=UNITS)), texts={"saxpy.cu": SOURCE, "scale.h": "a\nb\n"}
-    )
-    view = Session(profile, {"/project/saxpy.cu": SOURCE}, abilities=Abilities(**abilities)).view(URI)
-    assert view is not None
-    return must(describe_line_page(view, line))
-
-
 def must(text: str | None) -> str:
     assert text is not None
     return text
@@ -59,16 +50,6 @@ def test_the_nearest_roof_is_named() -> None:
 def test_roofs_nobody_measured_are_for_the_page_of_the_kernel() -> None:
     assert "of its peak" in must(hover(5))
     assert "ceilings" not in must(hover(5, units=()))
-
-
-def test_a_picture_is_for_clients_that_draw_it() -> None:
-    assert "data:image" not in page(6) and "data:image" not in must(hover(6, images=True))
-    text = page(6, images=True)
-    assert (
-        "![stalls of the line, of the kernel's samples: long_scoreboard 60 %; of their peak: DRAM 87 %, SM 31 %](data:image/svg+xml;base64,"
-        in text
-    )
-    assert len(text.encode()) < 8192
 
 
 def test_other_lines_are_named_by_where_they_are_now() -> None:
@@ -88,20 +69,6 @@ def test_an_edited_line_says_so_and_carries_no_number() -> None:
     text = must(hover(5, SOURCE.replace("2 * x[i]", "3 * x[i]")))
     assert text == "_edited since it was measured; its numbers come back with the next measurement_"
     assert hover(1, SOURCE.replace("2 * x[i]", "3 * x[i]")) is None
-
-
-def test_a_line_without_samples_of_its_own_has_a_picture_of_the_roofs() -> None:
-    kernel = build_kernel(
-        "saxpy.cu:4  LDG.E R2, [R4.64] ;\nsaxpy.cu:5  FMUL R2, R2, R3 ; long_scoreboard=60",
-        name="saxpy",
-        blame="1 <- 0  long_scoreboard memory_global R2",
-        advice="",
-    )
-    assert kernel.advice is not None
-    kernel = replace(kernel, advice=replace(kernel.advice, units=UNITS))
-    view = Session(make_profile(kernel), abilities=Abilities(images=True)).view(URI)
-    assert view is not None
-    assert "![of their peak: DRAM 87 %, SM 31 %](data:image" in must(describe_line_page(view, 4))
 
 
 def test_a_hover_has_twelve_lines_at_most_and_links_open_the_rest() -> None:

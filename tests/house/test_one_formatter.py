@@ -43,8 +43,6 @@ READ_BY_NOBODY = {
     "diagnosis/rewrites/kinds/single_precision_literals.py": "a literal of a source",
     "document/charts/chart_frame.py": "the values of ticks, which a chart draws by",
     "document/charts/roofline_rows.py": "the coordinates of points, which a chart draws by",
-    "document/roofline_picture.py": "the coordinates of an SVG",
-    "document/stall_picture.py": "the coordinates of an SVG",
 }
 """Numbers that are written, but not by the rules for what people read."""
 
@@ -225,9 +223,9 @@ def listen_to_text(said: Said, kernel: KernelReport, name: str) -> None:
 
 def listen_to_markdown(said: Said, kernel: KernelReport, name: str) -> None:
     """The comment for a pull request, and the hover and the hint of each line."""
+    from gpa_lsp.editor.line_words import describe_share, describe_taken
     from gpa_lsp.editor.lines.index import HotLine
     from gpa_lsp.editor.snapshot import VisibleKernel
-    from gpa_lsp.editor.stall_table import describe_line, describe_taken
 
     report = Report(problems=(), kernels=(kernel,))
     for row in write_markdown(build_advice(report, PlaceNames(), max_kernels=None, max_advice=None), folds=True):
@@ -241,10 +239,7 @@ def listen_to_markdown(said: Said, kernel: KernelReport, name: str) -> None:
         assert row.file is not None
         file, place = profile.files[row.file], (row.file, row.line or 0)
         hot = HotLine(shown=shown, row=row, file=file, place=place, share_ratio=1.0)
-        hover = describe_line([hot])
-        said.add(
-            "hover", name, f"{row.file}:{row.line}", "share", cut_margin(hover.removeprefix("**").replace("\\", ""))
-        )
+        said.add("hover", name, f"{row.file}:{row.line}", "share", cut_margin(describe_share([hot])[0][0]))
         said.add("hint", name, f"{row.file}:{row.line}", "share", cut_margin(describe_taken(hot)))
 
 

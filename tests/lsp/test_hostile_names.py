@@ -64,7 +64,7 @@ class Client:
         self.session = Session(
             make_profile(spoil(make_answered(), evil), evil),
             {"/project/0.cu": SOURCE},
-            abilities=Abilities(images=True, heat=True),
+            abilities=Abilities(heat=True),
         )
         self.editor = client_module.Client(self, types.ClientCapabilities())
         self.handlers: dict[str, Callable[..., Any]] = {}
@@ -213,14 +213,6 @@ def list_faults(evil: str) -> list[str]:
             more = count_tokens(page) - count_tokens(harmless), count_tokens(harmless) - count_tokens(page)
             faults.append(f"{more}: {page[:300]!a}")
     return faults
-
-
-def test_every_picture_of_a_hover_is_shown() -> None:
-    shown, _ = show_everything("")
-    hovers = [text for kind, text in shown if kind == "markdown" and "data:image" in text]
-    assert hovers and {count_pictures(text) for text in hovers} <= {1, 2}
-    assert all(text.count("data:image") == count_pictures(text) for text in hovers)
-    assert any(count_pictures(text) == 2 for text in hovers)  # the line's stalls and the kernel's roofline
 
 
 @pytest.mark.parametrize("evil", EVERYTHING, ids=["steering", "markup", "markup backwards", "kindly"])

@@ -99,7 +99,7 @@ class Session:
     def __init__(self, folder: Path, encoding: str = "utf-16") -> None:
         self.client = CountingClient(environment=set_limits(poll_seconds=3600.0))
         capabilities = {**ALL_CAPABILITIES, "general": {"positionEncodings": [encoding]}}
-        asked = {"client": {"heat": True, "status": True, "output": True, "images": True}}
+        asked = {"client": {"heat": True, "status": True, "output": True}}
         result = self.client.initialize(folder, capabilities, initializationOptions=asked)
         self.commands: list[str] = result["capabilities"]["executeCommandProvider"]["commands"]
         self.quiet_commands = [name for name in self.commands if name not in ("gpaLsp.reload", "gpaLsp.setTrust")]

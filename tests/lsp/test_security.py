@@ -217,9 +217,7 @@ def test_a_strange_repository_is_read_and_nothing_else(
     environment = recorder.start(monkeypatch, repository.environment)
     client = RawClient(environment=environment, cwd=repository.work)
     try:
-        client.initialize(
-            repository.work, initializationOptions={"client": {"images": True, "heat": True, "status": True}}
-        )
+        client.initialize(repository.work, initializationOptions={"client": {"heat": True, "status": True}})
         client.wait_for("gpaLsp/status", lambda status: status["kernels"] == 1)
         source = client.open(repository.work / "saxpy.cu")
         link = client.open(repository.work / "link.h", "what the client has\n" * 9)

@@ -133,12 +133,6 @@ def test_kernels_are_symbols(lent: tuple[RawClient, str]) -> None:
     assert (found["location"]["uri"], found["location"]["range"]["start"]["line"]) == (uri, 1)
 
 
-def test_pictures_are_sent_where_they_are_drawn(start_client: StartClient, project: Path) -> None:
-    for images in (True, False):
-        client, uri = start(start_client, project, images=images)
-        assert ("](data:image/svg+xml;base64," in client.execute("showLine", uri, 5)) == images
-
-
 def test_columns_are_counted_as_agreed_in_files_that_are_not_open(start_client: StartClient, project: Path) -> None:
     source = project / "saxpy.cu"
     source.write_text(SOURCE.replace("2 * x[i] + y[i];", "2 * x[i] + y[i];  // 𝛼"))

@@ -16,7 +16,6 @@ from gpa_lsp.document.markdown import write_markdown
 from gpa_lsp.document.page import embed_json
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.document.roofline_page import render_roofline_page
-from gpa_lsp.document.roofline_picture import describe_roofline_picture, draw_roofline_picture
 from gpa_lsp.document.roofline_view import build_rooflines
 from gpa_lsp.document.terminal import write_plain, write_terminal
 from gpa_lsp.foundation.numbers import Quantity
@@ -109,8 +108,6 @@ def show_everything(kernel: KernelReport) -> None:
         embed_json(build_roofline_chart([kernel], before=[kernel], view=view))  # refuses what JSON has no word for
     assert kernel.analyses is not None
     assert kernel.analyses.roofline is not None
-    draw_roofline_picture(kernel.analyses.roofline)
-    assert describe_roofline_picture(kernel.analyses.roofline)
     assert join_lines(write_terminal(build_answers(kernel, PlaceNames()), 80))
     assert "\n".join(write_markdown(build_answers(kernel, PlaceNames())))
     for answer in kernel.analyses.answers:

@@ -7,6 +7,7 @@ from gpa_lsp.diagnosis.analyses.answers import Missing
 from gpa_lsp.diagnosis.analyses.roofline_model import BusyUnit, KernelRoofline
 from gpa_lsp.document.answer_view import build_bars
 from gpa_lsp.document.layout import join_lines, read_plain
+from gpa_lsp.document.markdown import write_markdown
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.document.roofline_text import (
     describe_roofline,
@@ -15,7 +16,7 @@ from gpa_lsp.document.roofline_text import (
 )
 from gpa_lsp.document.roofline_view import build_rooflines
 from gpa_lsp.document.terminal import write_terminal
-from gpa_lsp.editor.roofline import write_roofline
+from gpa_lsp.editor.kernel_page import build_roofline
 from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
 from tests.render.charts.roofline_examples import make_machine, make_roofline, place_many
 from tests.report_builder import build_report
@@ -55,7 +56,7 @@ def test_unknown_says_what_to_collect() -> None:
         "how close the kernel is to its ceilings is unknown",
         "unknown: bytes of DRAM; add `--metrics dram__bytes_read.sum,dram__bytes_write.sum`",
     )
-    assert write_roofline(found, with_bars=True).splitlines()[-1].startswith("unknown:")
+    assert list(write_markdown(build_roofline(found)))[-1].startswith("unknown:")
     nothing = replace(found, whole=None, launches=(), machine=replace(found.machine, doubts=("No clock is known.",)))
     assert describe_roofline(nothing)[1] == "No clock is known."
 
@@ -80,12 +81,10 @@ def test_the_busiest_unit_stands_first_where_it_is_nearer_than_any_ceiling() -> 
 
 
 def test_markdown_for_a_hover() -> None:
-    rows = write_roofline(make(), with_bars=True).splitlines()
+    rows = list(write_markdown(build_roofline(make())))
     assert rows[0].startswith("**Roofline**: DRAM bandwidth at 80 %")
-    assert rows[0].endswith("  ")
-    assert rows[2:4] == ["", "```text"]
-    assert rows[-1] == "```"
-    assert len(rows) == 9
+    assert rows[1:5:3] == ["", "```text"] and rows[-1] == "```"
+    assert len(rows) == 10
 
 
 def test_report_fits_a_narrow_terminal() -> None:

@@ -2,7 +2,6 @@
 
 import json
 from datetime import UTC
-from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
@@ -12,11 +11,10 @@ from msgspec.structs import replace
 from gpa_lsp.document.blocks import Figure, Paragraph, Table
 from gpa_lsp.document.charts.pictures import draw_svg
 from gpa_lsp.document.html_report.changes_section import build_course_chart, build_history_section
-from gpa_lsp.document.stall_picture import draw_course_picture
 from gpa_lsp.document.time_course_words import describe_course, describe_step, draw_blocks
 from gpa_lsp.foundation.prose import say
 from gpa_lsp.report.changes import Verdict
-from gpa_lsp.report.history.model import Commit, TimeCourse
+from gpa_lsp.report.history.model import Commit
 from tests.render.time_courses import make_commit, make_course
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -105,48 +103,10 @@ def test_steps_of_a_list() -> None:
     )
 
 
-def draw(course: TimeCourse) -> ElementTree.Element:
-    picture = draw_course_picture(course)
-    assert picture is not None
-    assert len(picture) * 4 / 3 < 8192, "as it stands in the text of a hover"
-    return ElementTree.fromstring(picture)
-
-
-def list_texts(picture: ElementTree.Element) -> list[str]:
-    return [text.text or "" for text in picture.iter(f"{SVG}text")]
-
-
-def test_a_picture_has_a_mark_for_each_run_a_tick_for_each_commit_and_the_ends() -> None:
-    course = make_course([2e6, 2e6, 1e6, 3e6], {0: make_commit(1), 3: make_commit(2)})
-    picture = draw(course)
-    assert len(list(picture.iter(f"{SVG}circle"))) == 2
-    assert len([path for path in picture.iter(f"{SVG}path") if (path.get("d") or "").endswith("z")]) == 2
-    assert len([path for path in picture.iter(f"{SVG}path") if (path.get("d") or "").endswith("v6")]) == 2
-    assert list_texts(picture) == ["3.00 ms", "1.00 ms", "00000001", "00000002"]
-
-
-def test_names_of_commits_do_not_touch_and_a_regression_has_its_own() -> None:
-    course = make_course([1e6] * 10 + [2e6] + [2e6] * 10, {number: make_commit(number) for number in range(21)})
-    named = [text for text in list_texts(draw(course)) if "ms" not in text]
-    assert "0000000a" in named
-    assert 2 < len(named) < 8
-
-
-def test_of_many_runs_the_last_are_drawn() -> None:
-    picture = draw(make_course([1e6] * 100))
-    assert len(list(picture.iter(f"{SVG}circle"))) == 24
-
-
-def test_one_time_is_no_picture() -> None:
-    assert draw_course_picture(make_course([1e6])) is None
-    assert draw_course_picture(make_course([1e6, None])) is None
-
-
 @given(TIMES, st.sampled_from(["ns", "cycles"]))
 def test_any_times_can_be_said_drawn_and_charted(times: list[float | None], unit: str) -> None:
     course = make_course(times, {position: make_commit(position) for position in range(0, 60, 7)}, unit=unit)
     known = sum(time is not None for time in times)
-    assert (draw_course_picture(course) is not None) == (known > 1)
     assert bool(describe_course(course)) == (known > 1)
     blocks = draw_blocks(course)
     assert sum(mark not in "▲╎" for mark in blocks) == (len(times) if known else 0)

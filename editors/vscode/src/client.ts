@@ -186,7 +186,7 @@ export class Connection implements Disposable {
   }
 
   #makeOptions(): LanguageClientOptions {
-    const client: ClientAbilities = { heat: true, status: true, output: true, images: true, links: true, callHierarchyTree: true, pages: true, typing: true, questions: true, previews: true, trusted: workspace.isTrusted };
+    const client: ClientAbilities = { heat: true, status: true, output: true, links: true, callHierarchyTree: true, pages: true, typing: true, questions: true, previews: true, trusted: workspace.isTrusted };
     return {
       documentSelector: DOCUMENTS,
       diagnosticCollectionName: SECTION,

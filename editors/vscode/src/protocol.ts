@@ -166,7 +166,6 @@ export interface ClientAbilities {
   readonly heat: true;
   readonly status: true;
   readonly output: true;
-  readonly images: true;
   readonly links: true;
   readonly callHierarchyTree: true;
   readonly pages: true;

@@ -7,6 +7,15 @@ contrast of at least 3:1 to both grounds; they are therefore the same on both, a
 from typing import Any
 
 from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
+from gpa_lsp.profile.stall_reasons import (
+    EXECUTION,
+    INSTRUCTION_SUPPLY,
+    ISSUED,
+    MEMORY,
+    OTHER,
+    SYNCHRONISATION,
+    THROTTLE,
+)
 
 LEVEL_COLOURS = {
     MemoryLevel.SHARED: "#0a8f6c",
@@ -100,3 +109,14 @@ def build_config(*, dark: bool) -> dict[str, Any]:
 
 
 _LIGHT = ("#1f2328", "#57606a", "#6e7781", "#e3e6ea")
+
+# By group of stall reasons; each has a contrast of at least 3 : 1 to white and to the usual dark ground
+STALL_COLOURS = {
+    MEMORY: "#3b82c4",
+    EXECUTION: "#b9772e",
+    SYNCHRONISATION: "#9a68bd",
+    INSTRUCTION_SUPPLY: "#2f948b",
+    THROTTLE: "#cf5a56",
+    ISSUED: "#5f9440",
+    OTHER: "#858585",
+}

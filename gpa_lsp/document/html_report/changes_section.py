@@ -6,6 +6,7 @@ from datetime import tzinfo
 from msgspec import Struct
 
 from gpa_lsp.document.blocks import Block, Figure, Paragraph, Part, Table, tabulate
+from gpa_lsp.document.charts.themes import STALL_COLOURS
 from gpa_lsp.document.charts.vega_lite import SCHEMA, Spec, nominal, quantitative, tell
 from gpa_lsp.document.comparison_view import (
     VERDICT_WORDS,
@@ -14,7 +15,6 @@ from gpa_lsp.document.comparison_view import (
     list_remarks,
 )
 from gpa_lsp.document.layout import Span, Style, left, right
-from gpa_lsp.document.stall_picture import COLOURS
 from gpa_lsp.document.time_course_words import (
     choose_named_ticks,
     choose_span,
@@ -103,12 +103,12 @@ def _tabulate_runs(course: TimeCourse, zone: tzinfo | None) -> Table:
 
 _HEIGHT = 190
 _UNITS_NS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
-_LINE = COLOURS[MEMORY]
+_LINE = STALL_COLOURS[MEMORY]
 # What became of a time: how its mark looks
 _KINDS = {
     "as before": ("circle", _LINE),
-    "slower": ("triangle-up", COLOURS[THROTTLE]),
-    "faster": ("triangle-down", COLOURS[ISSUED]),
+    "slower": ("triangle-up", STALL_COLOURS[THROTTLE]),
+    "faster": ("triangle-down", STALL_COLOURS[ISSUED]),
 }
 _NARROW_PIXELS = 230
 _LABEL_PIXELS = 62  # A commit's name and a gap: names are left out where they would touch in the narrowest window

@@ -22,10 +22,10 @@ import numpy.typing as npt
 from msgspec import Struct, field
 from msgspec.structs import asdict
 
+from gpa_lsp.document.charts.themes import STALL_COLOURS
 from gpa_lsp.document.charts.vega_lite import Spec
 from gpa_lsp.document.html_report.code_columns import KernelAddresses
 from gpa_lsp.document.html_report.source_texts import SourceTexts
-from gpa_lsp.document.stall_picture import COLOURS
 from gpa_lsp.foundation.locations import Frame, shorten_paths, write_place
 from gpa_lsp.foundation.numbers import format_count_of, format_percent
 from gpa_lsp.kernel.names import demangle, shorten_name
@@ -346,7 +346,7 @@ class _Frames:
 def build_flame_chart(frames: Sequence[FlameFrame], description: str) -> Spec:
     """The graph."""
     rows = [{"id": number, **asdict(frame)} for number, frame in enumerate(frames)]
-    groups = [group for group in COLOURS if any(frame.group == group for frame in frames)]
+    groups = [group for group in STALL_COLOURS if any(frame.group == group for frame in frames)]
     return {
         "description": description,
         "autosize": {"type": "fit-x", "contains": "padding"},
@@ -368,7 +368,12 @@ def build_flame_chart(frames: Sequence[FlameFrame], description: str) -> Spec:
                 "domain": [{"signal": "left"}, {"signal": "right"}],
                 "range": [0, {"signal": "width"}],
             },
-            {"name": "reason", "type": "ordinal", "domain": groups, "range": [COLOURS[group] for group in groups]},
+            {
+                "name": "reason",
+                "type": "ordinal",
+                "domain": groups,
+                "range": [STALL_COLOURS[group] for group in groups],
+            },
         ],
         "legends": [
             {"fill": "reason", "orient": "bottom", "direction": "horizontal", "columns": 7, "symbolType": "square"}

@@ -1,13 +1,12 @@
 """Marks of lines: what a line suffers or causes, whichever is more, or what it is in the metric that somebody chose; one share, in a few words."""
 
-from gpa_lsp.editor.cause_table import find_caused_reason
 from gpa_lsp.editor.document_view import DocumentView
+from gpa_lsp.editor.line_words import find_caused_reason, label_called, label_line
 from gpa_lsp.editor.lines.index import CauseLine, HotLine, KernelLine, ValueLine
 from gpa_lsp.editor.lines.metric_values import label_value
 from gpa_lsp.editor.metrics import LineMetric, MetricKind
 from gpa_lsp.editor.model import Freshness, Mark, MarkKind, Origin
 from gpa_lsp.editor.predicted.metric_values import measure_emulation
-from gpa_lsp.editor.stall_table import label_called, label_line
 from gpa_lsp.foundation.numbers import format_percent
 
 

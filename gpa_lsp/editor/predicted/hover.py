@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.document.blocks import Block, Gauge, Item, Items, Paragraph, make_line, tabulate
 from gpa_lsp.document.layout import Line, Style, left, right
-from gpa_lsp.document.markdown import write_line
 from gpa_lsp.document.markdown_text import mark_code
 from gpa_lsp.editor.document_view import DocumentView
+from gpa_lsp.editor.kernel_page import head
 from gpa_lsp.editor.lines.metric_values import measure_values
 from gpa_lsp.editor.lines.places import name_file
 from gpa_lsp.editor.metrics import LineMetric, MetricKind
@@ -105,18 +105,16 @@ def build_predictions(view: DocumentView, line: int) -> Iterator[Block]:
         yield Paragraph(text=f"and {len(launches) - _MOST_LAUNCHES} more launches")
 
 
-def summarise_predictions(view: DocumentView, line: int) -> str:
+def summarise_predictions(view: DocumentView, line: int) -> Line:
     """What was emulated of a line (1-based) in one row: a fault, else its costliest access, else its branches; empty for a line without any."""
     predicted = view.predicted
     if predicted is None or not predicted.is_source:
-        return ""
+        return ()
     accesses = sorted((one.fact for one in predicted.accesses.get(line, ())), key=lambda one: -one.excess_ratio)
     said = [describe_fault(one) for one in predicted.faults.get(line, ())]
     said += [one.words for one in accesses]
     said += [_describe_branch(one.fact) for one in predicted.branches.get(line, ())]
-    if not said:
-        return ""
-    return f"**emulated** {write_line(said[0])}{f'; {len(said) - 1} more' if len(said) > 1 else ''}"
+    return head("emulated", f"{said[0]}; {len(said) - 1} more" if len(said) > 1 else "".join(said))
 
 
 def _describe_branch(branch: "BranchLineFact") -> str:

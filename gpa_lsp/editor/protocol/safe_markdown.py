@@ -2,7 +2,7 @@ r"""Markdown in which names of strangers are text and nothing else.
 
 Kernels, files, devices and rules are named by the author of a profile, and editors follow what Markdown says: an image is fetched from where a
 name says, a link runs a command. So whatever we say goes through :func:`defuse` at the end, in one place, however it was put together: outside of
-code there are no links, not even from a bare address, but those of hovers, no images but our own pictures, each on a line of its own, no HTML, no
+code there are no links, not even from a bare address, but those of hovers, no images, no HTML, no
 fences but ours. What is code is decided so that a reader of Markdown never sees text where we see code: a code span does not leave its line or its
 table cell, and a backtick without a partner is escaped. Where a name stands, its line ends have been written out before, or it would begin a
 paragraph here.
@@ -16,7 +16,7 @@ from typing import Any
 import attrs
 from lsprotocol import types
 
-from gpa_lsp.document.markdown_text import ADDRESS, LINKS, PICTURE
+from gpa_lsp.document.markdown_text import ADDRESS, LINKS
 from gpa_lsp.foundation.visible_text import make_lines_visible, make_visible
 
 _LONGEST_CHARS = 200_000  # Of a page. Nobody reads on, and a name can have a million characters.
@@ -24,7 +24,6 @@ _LONGEST_CHARS = 200_000  # Of a page. Nobody reads on, and a name can have a mi
 _LONGEST_LINE_CHARS = 8_000
 _FENCE = re.compile(r"```[a-z]*\Z")
 _FENCE_END = re.compile(r" {0,3}`{3,}[ \t]*\Z")
-_PICTURE = re.compile(PICTURE)
 _LINKS = re.compile(LINKS)
 _CODE = r"(?<!`)`(?!`)[^`\n]*(?<!`)`(?!`)|(?<!`)``(?!`)(?:[^`\n]|(?<!`)`(?!`))*(?<!`)``(?!`)"
 _ESCAPED = r"\\[!-/:-@\[-`{-~]"
@@ -45,8 +44,7 @@ def defuse(markdown: str) -> str:
 
 
 def _shorten(line: str) -> str:
-    is_whole = len(line) <= _LONGEST_LINE_CHARS or _PICTURE.fullmatch(line) is not None
-    return make_visible(line if is_whole else line[:_LONGEST_LINE_CHARS] + "…")
+    return make_visible(line if len(line) <= _LONGEST_LINE_CHARS else line[:_LONGEST_LINE_CHARS] + "…")
 
 
 def _defuse_lines(lines: Sequence[str]) -> Iterator[str]:
@@ -58,7 +56,7 @@ def _defuse_lines(lines: Sequence[str]) -> Iterator[str]:
         elif _FENCE.match(line):
             is_code = True
             yield line
-        elif _PICTURE.fullmatch(line) or _LINKS.fullmatch(line):
+        elif _LINKS.fullmatch(line):
             yield line
         else:
             is_row = line.lstrip().startswith("|")

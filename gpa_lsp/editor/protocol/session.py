@@ -439,7 +439,7 @@ def _build_sass(uri: str, shown: VisibleKernel, columns: Sequence[str] | None) -
 def _warm_up() -> None:
     """Import and read what the first answers need while the first results are being made."""
     from gpa_lsp.code.binary.opcodes import describe_words
-    from gpa_lsp.document import markdown, roofline_picture, roofline_text, stall_picture  # noqa: F401
+    from gpa_lsp.document import markdown, roofline_text  # noqa: F401
     from gpa_lsp.editor.source import actions  # noqa: F401
 
     describe_words("LDG")  # reads them all

@@ -12,10 +12,10 @@ from lsprotocol.types import Hover, MarkupContent, MarkupKind, Position
 from gpa_lsp.code.binary.opcodes import describe_special_register
 from gpa_lsp.document.blocks import Block, Item, Items, Paragraph, make_line
 from gpa_lsp.document.layout import Line, Style
-from gpa_lsp.document.markdown import write_line, write_markdown
+from gpa_lsp.document.markdown import write_markdown
 from gpa_lsp.document.markdown_text import mark_code
-from gpa_lsp.editor.cause_table import describe_pair
 from gpa_lsp.editor.kernel_page import link_hover, write_hover
+from gpa_lsp.editor.line_words import describe_pair, make_reasons_table
 from gpa_lsp.editor.lines.names import read_text
 from gpa_lsp.editor.lines.places import name_file
 from gpa_lsp.editor.sass.hints import name_instruction
@@ -23,7 +23,6 @@ from gpa_lsp.editor.sass.instruction_hover import describe_details, describe_opc
 from gpa_lsp.editor.sass.jumps import point_at, span_instruction
 from gpa_lsp.editor.sass.library import SassDocument, SassView
 from gpa_lsp.editor.sass.operand_spans import OperandValue, SpanKind, find_target
-from gpa_lsp.editor.stall_table import make_reasons_table
 from gpa_lsp.foundation.numbers import format_count, format_number, format_share
 from gpa_lsp.foundation.visible_text import make_one_line
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
@@ -54,8 +53,7 @@ def describe_hover(view: SassView, position: Position) -> Hover | None:
     operand = () if value is None else describe_operand(view.document, row, value)
     shown, line = view.document.shown, int(view.document.line_of_row[row])
     links = link_hover(shown, view.document.uri, line, is_sass=True) if view.has_links else ""
-    last = [*map(write_line, _describe_source(view.document, row)), links]
-    text = write_hover([write_line(one) for one in (operand, *_list_rows(view.document, row))], last)
+    text = write_hover((operand, *_list_rows(view.document, row)), links, _describe_source(view.document, row))
     span = span_instruction(view, row, value.start, value.end) if value is not None and operand else None
     content = MarkupContent(kind=MarkupKind.Markdown, value=text)
     return Hover(contents=content, range=span or span_instruction(view, row))

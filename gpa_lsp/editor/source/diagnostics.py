@@ -8,14 +8,13 @@ from functools import partial
 
 from lsprotocol.types import Diagnostic, DiagnosticRelatedInformation, DiagnosticSeverity
 
-from gpa_lsp.editor.cause_table import find_caused_reason, summarise_cause
 from gpa_lsp.editor.document_view import DocumentView
+from gpa_lsp.editor.line_words import find_caused_reason, find_top_reason, summarise_cause, summarise_line
 from gpa_lsp.editor.lines.index import CauseLine, HotLine
 from gpa_lsp.editor.lines.names import locate_from, name_place
 from gpa_lsp.editor.predicted.diagnostics import list_predicted_diagnostics
 from gpa_lsp.editor.settings import Severity
 from gpa_lsp.editor.snapshot import VisibleKernel
-from gpa_lsp.editor.stall_table import find_top_reason, summarise_line
 from gpa_lsp.editor.static.diagnostics import list_compiler_diagnostics, list_static_diagnostics
 from gpa_lsp.foundation.numbers import format_count
 from gpa_lsp.report.measured_files import MeasuredFile

@@ -12,6 +12,7 @@ from lsprotocol.types import InlayHint, InlayHintLabelPart
 from msgspec import Struct
 
 from gpa_lsp.editor.document_view import DocumentView
+from gpa_lsp.editor.line_words import describe_taken, label_called_from, label_share
 from gpa_lsp.editor.lines.index import CauseLine, HotLine, ValueLine
 from gpa_lsp.editor.lines.metric_values import describe_value, label_value
 from gpa_lsp.editor.lines.names import locate_from, name_briefly
@@ -19,7 +20,6 @@ from gpa_lsp.editor.lines.places import Counterpart, Place, describe_counterpart
 from gpa_lsp.editor.metrics import MetricKind
 from gpa_lsp.editor.predicted.metric_values import list_predicted_hints
 from gpa_lsp.editor.snapshot import VisibleKernel
-from gpa_lsp.editor.stall_table import describe_taken, label_called_from, label_share
 from gpa_lsp.editor.timed.view import TimedAnchor, compare, describe_time
 from gpa_lsp.foundation.numbers import format_duration_ns, format_percent, format_timed_ns
 from gpa_lsp.foundation.visible_text import shorten

@@ -4,35 +4,45 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gpa_lsp.document.blocks import Block, Item, Items, Paragraph
-from gpa_lsp.document.layout import Style
-from gpa_lsp.document.markdown import write_line, write_markdown
-from gpa_lsp.editor.cause_table import describe_causes, describe_stalls, summarise_cause, summarise_remedy
+from gpa_lsp.document.blocks import Block, Item, Items, Paragraph, Part
+from gpa_lsp.document.layout import Line, Style
+from gpa_lsp.document.markdown import write_markdown
 from gpa_lsp.editor.document_view import DocumentView
-from gpa_lsp.editor.history import describe_course_of, describe_line_change
+from gpa_lsp.editor.history import build_course, describe_line_change
 from gpa_lsp.editor.kernel_page import (
+    build_pieces,
+    build_roofs,
     describe_first_of,
     describe_limit_of,
-    describe_places,
+    describe_roof_briefly,
     describe_verdict,
+    head,
     link_hover,
     write_hover,
+)
+from gpa_lsp.editor.line_words import (
+    build_causes,
+    build_line,
+    build_origin,
+    describe_doubts,
+    describe_share,
+    describe_stalls,
+    summarise_cause,
+    summarise_remedy,
 )
 from gpa_lsp.editor.lines.index import CauseLine, HotLine
 from gpa_lsp.editor.lines.names import name_place
 from gpa_lsp.editor.predicted.hover import build_predictions, summarise_predictions
-from gpa_lsp.editor.roofline import describe_known_roofs_of, describe_roof_briefly, draw_roofline_of
 from gpa_lsp.editor.snapshot import VisibleKernel
-from gpa_lsp.editor.stall_table import describe_doubts, describe_line, describe_origin, describe_share
 from gpa_lsp.editor.timed.view import build_times, list_times
 
 if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
     from gpa_lsp.diagnosis.analyses.answers import LineMark
-    from gpa_lsp.document.stall_picture import StallPart
     from gpa_lsp.editor.static.results import StaticMark
 
 _MOST_LINES = 12  # of a hover: what is taken in at a glance; its links open the rest
 
+_MOST_REMEDIES = 3
 _MOST_LINE_MARKS = 5  # Of what the analyses say, on one line
 
 _STALL_SOURCES = "stall_sources"  # The question whose marks say what lines cause, by instructions
@@ -47,10 +57,9 @@ def describe_hover(view: DocumentView, line: int) -> str | None:
     """The hover of a line (1-based) as Markdown, at most twelve lines; None away from lines that have something to say."""
     lines, cause, shown = _find_measured(view, line)
     if shown is None:
-        said = "\n\n".join(_list_unmeasured(view, line))
-        return _cut(said) or (_STALE if line in view.stale else None)
+        return _cut("\n".join(write_markdown(_list_unmeasured(view, line)))) or (_STALE if line in view.stale else None)
     links = link_hover(shown, view.uri, line) if view.abilities.links else ""
-    return write_hover(_list_rows(view, line, lines, cause, shown), [links])
+    return write_hover(_list_rows(view, line, lines, cause, shown), links)
 
 
 def _find_measured(view: DocumentView, line: int) -> tuple[Sequence[HotLine], CauseLine | None, VisibleKernel | None]:
@@ -64,24 +73,20 @@ def _find_measured(view: DocumentView, line: int) -> tuple[Sequence[HotLine], Ca
 
 def _list_rows(
     view: DocumentView, line: int, lines: Sequence[HotLine], cause: CauseLine | None, shown: VisibleKernel
-) -> list[str]:
+) -> list[str | Line]:
     """The verdict, the line's share, what causes it or what it causes, the remedy and the roof; then what else is known, a row each."""
     first = lines[0] if lines else cause
     assert first is not None
-    rows = [describe_limit_of(shown), describe_share(lines), describe_doubts(first)]
+    rows: list[str | Line] = [describe_limit_of(shown), describe_share(lines), describe_doubts(first)]
     if cause is not None:
         rows += describe_stalls(cause, lines[0] if lines else None, partial(name_place, view, shown))
     remedies = () if cause is None else cause.remedies
     rows += [summarise_remedy(remedies) if remedies else describe_first_of(shown), describe_roof_briefly(shown)]
     if lines:
         rows.append(describe_line_change(shown.kernel.history, lines[0].place))
-    times = list_times(view.timed, line)
-    rows += [
-        f"**timed** {write_line(times[0])}" if times else "",
-        _summarise_statics(view, line),
-        summarise_predictions(view, line),
-    ]
-    return rows
+    times = list_times(view.timed, line) if view.timed else ()
+    emulated = () if view.predicted is None else summarise_predictions(view, line)
+    return [*rows, (("timed ", Style.TITLE), *times[0]) if times else "", _summarise_statics(view, line), emulated]
 
 
 def _cut(text: str) -> str:
@@ -97,43 +102,51 @@ def _cut(text: str) -> str:
 
 def describe_line_page(view: DocumentView, line: int) -> str | None:
     """All that is known of a line (1-based) as a page of Markdown: the tables that its hover leaves out; None where nothing is."""
+    return "\n".join(write_markdown([*_build_page(view, line)])) or None
+
+
+def _build_page(view: DocumentView, line: int) -> Iterator[Block]:
     lines, cause, shown = _find_measured(view, line)
-    unmeasured = _list_unmeasured(view, line)
-    if shown is None:
-        return "\n\n".join(unmeasured) or None
-    is_drawn = view.abilities.images
-    names = partial(name_place, view, shown)
-    parts = [
-        describe_verdict(shown),
-        describe_line(lines) if lines else "",
-        summarise_cause(cause, names) if cause is not None and not lines else "",
-        _draw_picture(lines[0] if lines else None, shown) if is_drawn else "",
-        describe_course_of(shown.kernel.history, is_drawn=is_drawn),
-        _describe_marks(lines),
-        describe_causes(cause, names) if cause is not None else "",
-        describe_origin(lines[0]) if lines else "",
-        describe_known_roofs_of(shown, with_bars=not is_drawn),
-        describe_places(shown),
-        draw_roofline_of(shown) if is_drawn else "",
-        *unmeasured,
-    ]
-    return "\n\n".join(part for part in parts if part)
+    if shown is not None:
+        names = partial(name_place, view, shown)
+        yield from (Paragraph(text=row) for row in describe_verdict(shown))
+        if lines:
+            yield from build_line(lines)
+        elif cause is not None:
+            yield Paragraph(text=summarise_cause(cause, names))
+        yield from build_course(shown.kernel.history)
+        yield Items(items=[Item(text=_describe_mark(mark)) for mark in _list_marks(lines)])
+        if cause is not None:
+            yield from build_causes(cause, names)
+        if lines:
+            yield from build_origin(lines[0])
+        yield from build_roofs(shown, needs_any=True)
+        yield from build_launched_from(shown)
+    yield from _list_unmeasured(view, line)
+    if cause is not None and cause.remedies:
+        yield Part(title="Suggestions", blocks=build_pieces(cause.shown, cause.remedies[:_MOST_REMEDIES]))
 
 
-def _list_unmeasured(view: DocumentView, line: int) -> list[str]:
-    found = (build_times(view.timed, line), _build_statics(view, line), build_predictions(view, line))
-    return [part for blocks in found if (part := "\n".join(write_markdown([*blocks])))]
+def build_launched_from(shown: VisibleKernel) -> Iterator[Block]:
+    """Where a kernel was launched from: a list of calling contexts; nothing where none is known."""
+    from gpa_lsp.document.kernel_view import build_launch_places
+
+    places = build_launch_places(shown.kernel.report)
+    if places.blocks:
+        yield Paragraph(text=(("launched from", Style.TITLE),))
+        yield from places.blocks
 
 
-def _summarise_statics(view: DocumentView, line: int) -> str:
+def _list_unmeasured(view: DocumentView, line: int) -> list[Block]:
+    return [*build_times(view.timed, line), *_build_statics(view, line), *build_predictions(view, line)]
+
+
+def _summarise_statics(view: DocumentView, line: int) -> Line:
     """What the code says by itself of a line, in one row; empty where it says nothing."""
     marks = view.static_marks.get(line, ())
     requests = () if view.statics is None else view.statics.requests.get(line, ())
     said = [*map(_describe_mark_of_code, marks), *requests]
-    if not said:
-        return ""
-    more = f"; {len(said) - 1} more" if len(said) > 1 else ""
-    return f"**static** {write_line(said[0])}{more}"
+    return head("static", f"{said[0]}; {len(said) - 1} more" if len(said) > 1 else "".join(said))
 
 
 def _choose_cause(view: DocumentView, line: int, lines: Sequence[HotLine], least_ratio: float) -> CauseLine | None:
@@ -142,31 +155,6 @@ def _choose_cause(view: DocumentView, line: int, lines: Sequence[HotLine], least
     if lines:
         return next((cause for cause in causes if cause.shown is lines[0].shown), None)
     return next((cause for cause in causes if cause.share_ratio >= least_ratio), None)
-
-
-def _draw_picture(hot: HotLine | None, shown: VisibleKernel) -> str:
-    """The stalls of a line and the roofs of its kernel as a picture; empty where there is nothing to draw.
-
-    Args:
-        hot: the line; None for one without samples of its own.
-    """
-    from gpa_lsp.document.markdown_text import embed_picture
-    from gpa_lsp.document.stall_picture import describe_picture, draw_stall_picture
-
-    advice = shown.kernel.report.advice
-    roofs = () if advice is None else advice.units
-    parts = [] if hot is None else _list_parts(hot)
-    if not parts and not roofs:
-        return ""
-    return embed_picture(draw_stall_picture(parts, roofs), describe_picture(parts, roofs))
-
-
-def _list_parts(hot: HotLine) -> "list[StallPart]":
-    from gpa_lsp.document.stall_picture import StallPart
-
-    total = hot.shown.kernel.report.total_samples
-    counts = hot.row.inclusive_by_reason.items()
-    return [StallPart(reason=reason, ratio=count.all_samples / total) for reason, count in counts if total]
 
 
 def _build_statics(view: DocumentView, line: int) -> Iterator[Block]:
@@ -184,11 +172,10 @@ def _describe_mark_of_code(mark: "StaticMark") -> str:
     return f"{mark.sentence} ({mark.check}, {mark.certainty})"
 
 
-def _describe_marks(lines: Sequence[HotLine]) -> str:
-    """The marks on a line of the document, as a list in Markdown, largest shares first; empty where there are none."""
+def _list_marks(lines: Sequence[HotLine]) -> "list[LineMark]":
+    """The marks on a line of the document, largest shares first."""
     marks = [mark for hot in lines for mark in _find_marks(hot.shown, hot.row.file, hot.row.line)]
-    marks.sort(key=lambda mark: -(mark.share_ratio or 0.0))
-    return "\n".join(f"- {_describe_mark(mark)}" for mark in marks[:_MOST_LINE_MARKS])
+    return sorted(marks, key=lambda mark: -(mark.share_ratio or 0.0))[:_MOST_LINE_MARKS]
 
 
 def _find_marks(shown: VisibleKernel, file: str | None, line: int | None) -> "Iterator[LineMark]":
@@ -203,11 +190,15 @@ def _find_marks(shown: VisibleKernel, file: str | None, line: int | None) -> "It
         yield from (mark for mark in answer.marks if mark.line == line and mark.file == file)
 
 
-def _describe_mark(mark: "LineMark") -> str:
-    from gpa_lsp.document.markdown_text import write_sentence
+def _describe_mark(mark: "LineMark") -> Line:
     from gpa_lsp.foundation.numbers import format_percent, format_quantity
 
-    text = f"**{write_sentence(mark.measure)}** {format_quantity(mark.value, mark.quantity)}"
+    words = f" {format_quantity(mark.value, mark.quantity)}"
     if mark.share_ratio is not None:
-        text += f" ({format_percent(mark.share_ratio)} of the kernel's)"
-    return f"{text}: {write_sentence(mark.text)}" if mark.text else text
+        words += f" ({format_percent(mark.share_ratio)} of the kernel's)"
+    measure = (mark.measure, Style.TITLE)
+    return (
+        (measure, (f"{words}: ", Style.PLAIN), (mark.text, Style.PLAIN))
+        if mark.text
+        else (measure, (words, Style.PLAIN))
+    )

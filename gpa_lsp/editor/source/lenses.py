@@ -11,9 +11,9 @@ from itertools import groupby, islice
 
 from lsprotocol.types import CodeLens, Command, Range
 
-from gpa_lsp.editor.cause_table import label_remedy
 from gpa_lsp.editor.document_view import DocumentView, KernelAnchor
 from gpa_lsp.editor.kernel_page import MOST_LENS_CHARS, describe_kernel_briefly
+from gpa_lsp.editor.line_words import label_remedy
 from gpa_lsp.editor.lines.index import RemedyAnchor
 from gpa_lsp.editor.lines.metric_values import label_kernel, label_scope
 from gpa_lsp.editor.measurements import label_shown

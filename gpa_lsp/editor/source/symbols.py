@@ -3,9 +3,9 @@
 from lsprotocol.types import DocumentSymbol, Range, SymbolKind
 
 from gpa_lsp.editor.document_view import DocumentView, KernelAnchor
+from gpa_lsp.editor.line_words import find_top_reason
 from gpa_lsp.editor.lines.index import RemedyAnchor
 from gpa_lsp.editor.snapshot import VisibleKernel
-from gpa_lsp.editor.stall_table import find_top_reason
 from gpa_lsp.foundation.numbers import format_percent
 
 _MOST_PER_LINE = 20  # A template has a kernel per instantiation; the longest are listed

@@ -1,9 +1,9 @@
 """``gpaLsp.showReport``: a page with every kernel that is shown, longest first."""
 
+from gpa_lsp.editor.line_words import find_top_reason
 from gpa_lsp.editor.protocol.commands import Arguments, Command
 from gpa_lsp.editor.protocol.session import Session
 from gpa_lsp.editor.snapshot import Snapshot, VisibleKernel
-from gpa_lsp.editor.stall_table import find_top_reason
 from gpa_lsp.foundation.numbers import format_count
 
 

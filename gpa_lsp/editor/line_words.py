@@ -1,0 +1,384 @@
+"""What the editor says about a line: what was taken on it, what it waits for, what waits for it, and what to do. Labels and sentences are plain
+text, rows and blocks are for hovers and pages.
+
+Pure functions from measurements to words: no protocol, no positions. What is imported inside them needs numpy, which the answer to initialize must
+not wait for.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from gpa_lsp.document.blocks import Block, Item, Items, Paragraph, Table
+from gpa_lsp.document.layout import Align, Column, Line, Span, Style, left
+from gpa_lsp.editor.history import describe_line_change
+from gpa_lsp.editor.identity_cache import IdentityCache
+from gpa_lsp.editor.kernel_page import head, summarise_advice
+from gpa_lsp.editor.lines.index import CauseLine, HotLine, RemedyAnchor
+from gpa_lsp.editor.lines.places import name_file
+from gpa_lsp.foundation.figures import sum_known
+from gpa_lsp.foundation.numbers import format_count, format_count_of, format_percent, format_share
+from gpa_lsp.foundation.prose import join
+from gpa_lsp.foundation.visible_text import make_one_line
+from gpa_lsp.profile.stall_reasons import describe_stall_reason
+
+if TYPE_CHECKING:
+    from gpa_lsp.diagnosis.advice.model import Advice
+    from gpa_lsp.report.changes import ReasonCounts
+    from gpa_lsp.report.model import InstructionColumns
+    from gpa_lsp.report.pairs import BlamedPair, LinePair
+
+# A measured line (None: code without lines) → what a reader calls it now
+NamePlace = Callable[[tuple[str, int] | None], str]
+
+_MAX_REASONS = 6
+_MOST_NAMED = 4
+_MAX_KERNELS = 3
+_LEAST_CALLED_RATIO = 0.005  # Of a kernel's samples: less would be written as 0 %
+_MOST_ROWS = 5
+_MOST_PARTNERS = 3
+_MOST_VICTIMS = 3
+
+
+# What was taken on a line
+
+
+def find_top_reason(counts: "ReasonCounts") -> str | None:
+    """The stall reason with most samples, chosen as in findings everywhere; None when there is no stall."""
+    return _top_reasons(counts)
+
+
+def _find_top_reason(counts: "ReasonCounts") -> str | None:
+    from gpa_lsp.document.findings import choose_reasons
+
+    reasons = choose_reasons(counts)
+    return reasons[0].name if reasons else None
+
+
+_top_reasons: "IdentityCache[ReasonCounts, str | None]" = IdentityCache(_find_top_reason)
+
+
+def _show_share(line: HotLine, samples: int | None = None) -> str:
+    report = line.shown.kernel.report
+    return format_percent(report.share_of(line.row.inclusive_samples if samples is None else samples).ratio)
+
+
+def label_line(line: HotLine) -> str:
+    """A line's share for lists and heat, e.g. ``41 % of samples, mostly long_scoreboard``; an estimate is added to nothing."""
+    called = label_called_from(line)
+    if line.is_mostly_called:
+        return called
+    reason = find_top_reason(line.row.inclusive_by_reason)
+    mostly = "" if reason is None else f"mostly {reason}"
+    return ", ".join(part for part in (f"{_show_share(line)} of samples", mostly, called) if part)
+
+
+def label_share(line: HotLine) -> str:
+    """A line's share of the kernel's samples and its heaviest stall reason, as briefly as a hint must: ``41 % samples, long_scoreboard``."""
+    reason = find_top_reason(line.row.inclusive_by_reason)
+    return f"{_show_share(line)} of samples" if reason is None else f"{_show_share(line)} samples, {reason}"
+
+
+def describe_taken(line: HotLine) -> str:
+    """A line's share and its reasons', all of the kernel's samples: ``41 % (±3) of the samples of k were taken here: 38 % long_scoreboard``."""
+    report = line.shown.kernel.report
+    taken = f"{format_share(report.share_of(line.row.inclusive_samples))} of the samples of {line.shown.name} were taken here"
+    reasons = [
+        f"{_show_share(line, count.all_samples)} {reason}"
+        for reason, count in list(line.row.inclusive_by_reason.items())[:_MOST_NAMED]
+        if count.all_samples
+    ]
+    return f"{taken}: {', '.join(reasons)}" if reasons else taken
+
+
+def label_called_from(line: HotLine) -> str:
+    """What lies in functions called from a line, and where most of that is, where that is known; empty where it is hardly anything."""
+    callee = line.shown.kernel.callees.get(line.place)
+    where = None if callee is None else f"{name_file(callee[0])}:{callee[1]}"
+    return label_called(line.row.called_samples, line.shown.kernel.report.total_samples, where)
+
+
+def label_called(samples: float, total: int, where: str | None = None) -> str:
+    """What of that lies in functions called from the line; empty where it is hardly anything.
+
+    Args:
+        where: most of them; None where nobody knows.
+
+    >>> label_called(20.0, 100), label_called(0.2, 100), label_called(20.0, 100, "standard.py:47")
+    ('≈20 % in called functions', '', '≈20 % in standard.py:47')
+    """
+    ratio = min(1.0, samples / total) if total else 0.0
+    return f"≈{format_percent(ratio)} in {where or 'called functions'}" if ratio >= _LEAST_CALLED_RATIO else ""
+
+
+def summarise_line(line: HotLine) -> str:
+    """A line as one sentence, for a diagnostic."""
+    reason, called = find_top_reason(line.row.inclusive_by_reason), label_called_from(line)
+    mostly = (
+        "issuing, not stalled" if reason is None else f"mostly {reason} ({describe_stall_reason(reason).description})"
+    )
+    taken = f"{_show_share(line)} of the samples of {line.shown.name} are taken here"
+    return make_one_line(", ".join(part for part in (taken, mostly, called) if part))
+
+
+def describe_share(lines: Sequence[HotLine]) -> Line:
+    """A line's own share, a row of its hover; empty where nothing was taken on it."""
+    if not lines:
+        return ()
+    first, *others = lines
+    reason = find_top_reason(first.row.inclusive_by_reason)
+    why = "" if reason is None else f"mostly {reason}: {describe_stall_reason(reason).description}"
+    also = f"also in {format_count_of(len(others), 'other kernel')}" if others else ""
+    rest = ", ".join(filter(None, ("are taken here", why, label_called_from(first), also)))
+    return (*_quote_share(first), (f" {rest}", Style.PLAIN))
+
+
+def _quote_share(line: HotLine) -> Line:
+    share = format_share(line.shown.kernel.report.share_of(line.row.inclusive_samples))
+    return (share, Style.TITLE), (" of the samples of ", Style.PLAIN), (line.shown.name, Style.CODE)
+
+
+def build_line(lines: Sequence[HotLine]) -> Iterator[Block]:
+    """How hot a line is, and why. The doubts come early: a page may be taller than its window."""
+    line = lines[0]
+    row, report = line.row, line.shown.kernel.report
+    reason = find_top_reason(row.inclusive_by_reason)
+    mostly: Line = ()
+    if reason is not None:
+        of_kernel = _show_share(line, row.inclusive_by_reason[reason].all_samples)
+        meaning = f", {of_kernel} of the kernel's samples: {describe_stall_reason(reason).description}"
+        mostly = (("mostly ", Style.PLAIN), (reason, Style.TITLE), (meaning, Style.PLAIN))
+    share = (*_quote_share(line), (f": {_count_samples(line)}", Style.PLAIN))
+    change = describe_line_change(line.shown.kernel.history, line.place)
+    yield from (Paragraph(text=text) for text in (share, describe_doubts(line), change, mostly) if text)
+    yield make_reasons_table(row.inclusive_by_reason, report.total_samples, "of kernel")
+    for other in lines[1 : 1 + _MAX_KERNELS]:
+        name = (other.shown.name, Style.CODE)
+        yield Paragraph(text=((f"also {label_line(other)} of ", Style.PLAIN), name))
+    if len(lines) > 1 + _MAX_KERNELS:
+        yield Paragraph(text=f"and {len(lines) - 1 - _MAX_KERNELS} more kernels")
+
+
+def _count_samples(line: HotLine) -> str:
+    row = line.row
+    parts = [f"{format_count(row.inclusive_samples)} of {format_count(line.shown.kernel.report.total_samples)} samples"]
+    if row.samples != row.inclusive_samples:
+        own = f"{format_count(row.samples)} of them its own" if row.samples else "none of them its own"
+        parts.append(f"{own}, the others in code inlined into it")
+    if row.called_samples >= 0.5:
+        parts.append(f"about {format_count(row.called_samples)} more in functions it calls")
+    return "; ".join(parts)
+
+
+def describe_doubts(line: HotLine | CauseLine) -> str:
+    """How far the numbers can be trusted on this line; empty when there is nothing to say."""
+    from gpa_lsp.document.advice_words import NO_SASS
+    from gpa_lsp.document.sampling_words import describe_dropped, describe_simulation
+
+    report = line.shown.kernel.report
+    simulated = describe_simulation(report)
+    doubts = [simulated] if simulated else []
+    if line.is_edited:
+        doubts.append(f"{'simulated' if simulated else 'measured'} before your edits; this line is as it was")
+    elif line.file.describe_doubt():
+        doubts.append(f"unverified: the file {line.file.describe_doubt()}, so lines may have moved")
+    if report.samples_truncated:
+        doubts.append("the sampling buffer was full, so only the first part of the run was sampled")
+    if report.sampling.dropped_samples:
+        doubts.append(describe_dropped(report))
+    if report.lacks_sass:
+        doubts.append(f"{NO_SASS}, so causes and most advice are missing")
+    return "; ".join(doubts)
+
+
+def make_reasons_table(counts: "ReasonCounts", total: int, whole: str) -> Table:
+    """The stall table.
+
+    Args:
+        whole: the title of the shares' column, e.g. ``of line``.
+    """
+
+    def show(name: str, samples: int, quiet: int | None) -> list[Span]:
+        share = format_percent(samples / total if total else 0.0)
+        return [(cell, Style.PLAIN) for cell in (name, format_count(samples), format_count(quiet), share)]
+
+    shown = list(counts.items())
+    others = shown[_MAX_REASONS:] if len(shown) > _MAX_REASONS + 1 else []
+    rows = [
+        show(reason, count.all_samples, count.latency_samples) for reason, count in shown[: len(shown) - len(others)]
+    ]
+    if others:
+        samples, quiet = zip(*((count.all_samples, count.latency_samples) for _, count in others), strict=True)
+        rows.append(show(f"{len(others)} others", sum(samples), sum_known(quiet)))
+    titles = ("stall reason", "samples", "not issued", whole)
+    columns = [Column(title=title, align=Align.RIGHT if number else Align.LEFT) for number, title in enumerate(titles)]
+    return Table(columns=columns, rows=rows)
+
+
+def build_origin(line: HotLine) -> Iterator[Block]:
+    """The hottest instructions behind a line's numbers, and the profile they are from; what matters less than causes and remedies."""
+    shown, report = line.shown, line.shown.kernel.report
+    rows = [_show_instruction(report.instructions, index, report.total_samples) for index in line.hottest]
+    yield Table(title="hottest instructions", columns=(left(), left()), rows=rows, is_listing=True)
+    when = datetime.fromtimestamp(shown.kernel.measured_ns / 1e9, tz=UTC).astimezone()
+    on_device = f" on {report.device.name}" if report.device.name else ""
+    how = "simulated" if report.is_simulated else "measured"
+    yield Paragraph(text=f"{shown.profile.path.name}, {how} {when:%Y-%m-%d %H:%M}{on_device}", style=Style.DIM)
+
+
+def _show_instruction(columns: "InstructionColumns", index: int, total: int) -> tuple[Span, Span]:
+    """An instruction, and its share of the kernel's samples, stall reason and control code."""
+    from gpa_lsp.document.control_words import describe_control_of
+    from gpa_lsp.document.sampling_words import label_samples
+
+    remark, control = (
+        label_samples(columns.reasons, columns.all_samples[index], total),
+        describe_control_of(columns, index),
+    )
+    text = f"/*{int(columns.pc_offsets[index]):04x}*/ {columns.texts[index] or '(no disassembly)'}"
+    return (text, Style.CODE), (f"// {remark}; {control}" if control else f"// {remark}", Style.DIM)
+
+
+# What causes it, and what it causes
+
+
+def summarise_cause(cause: CauseLine, name_place: NamePlace) -> str:
+    """A causing line for a diagnostic, a sentence a line: what it costs and who pays, what limits the kernel, what to do."""
+    causes = cause.causes
+    parts = [f"{format_percent(cause.caused_ratio)} of the samples of {cause.shown.name} are stalls caused here"]
+    reason = find_caused_reason(cause)
+    if reason:
+        parts[0] += f", mostly {reason}"
+    victims = list_victims(cause)
+    own = sum(pair.samples for pair in causes.waiters if _find_place(pair) == cause.place)
+    if victims and own > sum(pair.samples for pair in cause.victims):
+        parts.append(f"waited for mostly on this line itself, and in {_list_names(victims, name_place)}")
+    elif victims:
+        parts.append(f"waited for in {_list_names(victims, name_place)}")
+    elif causes.blame.causing_samples > causes.caused_samples / 2:
+        parts.append("waited for on this line itself")
+    if causes.called_samples >= 0.5:
+        called = causes.called_samples / cause.shown.kernel.report.total_samples
+        parts.append(f"about {format_percent(called)} more in functions called from here (estimate)")
+    lines = ["; ".join(parts)]
+    limiter = cause.shown.kernel.report.limiter
+    if limiter is not None:
+        lines.append(limiter.sentence.removesuffix("."))
+    if cause.remedies:
+        others = len(cause.remedies) - 1
+        more = f", or {others} other{'' if others == 1 else 's'}" if others else ""
+        lines.append(f"{label_advice(cause.remedies[0])}{more}")
+    return ".\n".join(map(make_one_line, lines))
+
+
+def find_caused_reason(cause: CauseLine) -> str | None:
+    """The stall reason of most samples that a line causes, elsewhere or itself, as far as its pairs were kept; None when there is none."""
+    sums = dict(cause.causes.own_stalls)
+    for pair in cause.causes.waiters:
+        sums[pair.reason] = sums.get(pair.reason, 0.0) + pair.samples
+    return max(sums, key=lambda reason: sums[reason], default=None)
+
+
+def list_victims(cause: CauseLine) -> list[tuple[str, int]]:
+    """The other lines that wait for this one, as measured, most samples first."""
+    return list(dict.fromkeys(place for pair in cause.victims if (place := _find_place(pair)) is not None))
+
+
+def _find_place(pair: "LinePair") -> tuple[str, int] | None:
+    return None if pair.place is None else (pair.place.file, pair.place.line)
+
+
+def _list_names(places: Sequence[tuple[str, int]], name_place: NamePlace) -> str:
+    shown = ", ".join(dict.fromkeys(map(name_place, places[:_MOST_VICTIMS])))
+    more = len(places) - _MOST_VICTIMS
+    return f"{shown} and {more} more places" if more > 0 else shown
+
+
+def describe_stalls(cause: CauseLine, hot: HotLine | None, name_place: NamePlace) -> list[str | Line]:
+    """What a line waits for, or what it causes, whichever is more: rows for its hover, never both.
+
+    Args:
+        hot: what was taken on the line; None where nothing was.
+    """
+    is_waiting = hot is not None and hot.share_ratio >= cause.share_ratio
+    sign, pairs = ("← waits for", cause.causes.waits) if is_waiting else ("→ waited for by", cause.victims)
+    rows: list[str | Line] = [
+        f"{sign} {describe_pair(name_place(_find_place(pair)), pair, 0)}" for pair in pairs[:_MOST_PARTNERS]
+    ]
+    if is_waiting:
+        lost = cause.causes.blame.unattributed_samples
+        return [*rows, f"{format_count_of(round(lost), 'sample')} without a known cause"] if lost > 0.5 else rows
+    reason = find_caused_reason(cause)
+    mostly = "" if reason is None else f", mostly {reason}"
+    share, name = (format_percent(cause.caused_ratio), Style.TITLE), (cause.shown.name, Style.CODE)
+    words = (("causes ", Style.PLAIN), share, (" of the samples of ", Style.PLAIN), name, (mostly, Style.PLAIN))
+    return [words, *rows]
+
+
+def build_causes(cause: CauseLine, name_place: NamePlace) -> Iterator[Block]:
+    """What a line waits for and what waits for it, for its page."""
+    total, causes, blame = cause.shown.kernel.report.total_samples, cause.causes, cause.causes.blame
+    for title, samples, what, pairs in (
+        ("waits for", blame.waiting_samples, "taken here", causes.waits),
+        ("waited for by", blame.causing_samples, "caused by this line", causes.waiters),
+    ):
+        if pairs:
+            words = f" · {format_count(round(samples))} samples {what}"
+            yield Paragraph(text=((title, Style.TITLE), (words, Style.PLAIN)))
+            # a list wraps in a narrow window where a table would not
+            said = (describe_pair(name_place(_find_place(pair)), pair, total) for pair in pairs[:_MOST_ROWS])
+            yield Items(items=[Item(text=one) for one in said])
+    if causes.own_stalls and (causes.waits or causes.waiters):
+        own = ", ".join(f"{format_count(round(count))} {reason}" for reason, count in causes.own_stalls.items())
+        yield Paragraph(text=f"not caused elsewhere: {own}")
+    if blame.unattributed_samples > 0.5:
+        yield Paragraph(text=f"{format_count(round(blame.unattributed_samples))} samples have no known cause")
+
+
+def describe_pair(name: str, pair: "BlamedPair", total: int) -> str:
+    """The other end of a stall: ``line 13: 37 %, 2,709 samples · long_scoreboard: data from global memory · R6, 10 cycles later``."""
+    from gpa_lsp.document.advice_words import describe_cause
+
+    samples = format_count_of(round(pair.samples), "sample")
+    share = f"{format_percent(min(1.0, pair.samples / total))}, " if total else ""
+    words = make_one_line(f"{pair.reason}: {describe_cause(pair.category)}")
+    return " · ".join(part for part in (f"{name}: {share}{samples}", words, _describe_link(pair)) if part)
+
+
+def _describe_link(pair: "BlamedPair") -> str:
+    """``R2, 6 cycles later``; ``one of several`` where the hardware waits for all of a group."""
+    from gpa_lsp.code.binary.model import name_resource
+    from gpa_lsp.document.advice_words import describe_sharing
+
+    parts = []
+    if pair.resource is not None:
+        parts.append(name_resource(pair.resource))
+    if pair.distance_cycles is not None:
+        parts.append(f"{pair.distance_cycles} cycles later")
+    if pair.separable_samples < pair.samples / 2:
+        parts.append(describe_sharing(pair.dependency))
+    return ", ".join(parts)
+
+
+# What to do
+
+
+def summarise_remedy(remedies: "Sequence[Advice]") -> Line:
+    """The best remedy in a row, and how many others there are."""
+    others = f"; {format_count_of(len(remedies) - 1, 'other')}" if len(remedies) > 1 else ""
+    return head("suggestion", join((summarise_advice(remedies[0]), others), ""))
+
+
+def label_remedy(anchor: RemedyAnchor, value: str = "") -> str:
+    """A lens on a loop or call."""
+    from gpa_lsp.document.advice_words import show_gain_range
+
+    words = f"{anchor.advice.title} {show_gain_range(anchor.region.speedup)}"
+    return f"{value} · {words}" if value else words
+
+
+def label_advice(advice: "Advice") -> str:
+    """``Unroll a loop 1.1–1.3×``."""
+    from gpa_lsp.document.advice_words import label_suggestion
+
+    return label_suggestion(advice)
