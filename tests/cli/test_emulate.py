@@ -114,21 +114,6 @@ def test_the_programs_own_status_is_ours(tmp_path: Path, capsys: pytest.CaptureF
     capsys.readouterr()
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ([], "give it after two dashes"),
-        (["--", "./nothing"], "there is no such program"),
-        (["--machine", "B17", "--", "true"], "no known GPU is named 'B17'; name one of"),
-        (["--format", "json", "--", "true"], "-o FILE"),
-        (["--build", "no-such-builder", "--", "true"], "no-such-builder"),
-    ],
-)
-def test_bad_input_is_two(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert emulate(*words) == 2
-    assert message in capsys.readouterr().err
-
-
 def test_json_has_every_kernel_and_what_its_lines_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program = build(SOURCES / "benchmark_loop.cu", tmp_path)
     into = tmp_path / "run.json"

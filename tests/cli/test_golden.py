@@ -1,4 +1,4 @@
-"""What every command prints for the example report, byte for byte, in ``tests/golden/render/<command and flags>`` and ``tests/golden/doors``."""
+"""What every command prints for the example report, byte for byte, in ``tests/golden/render``, and sessions in ``tests/golden/doors``."""
 
 import re
 import shlex
@@ -12,7 +12,8 @@ from gpa_lsp.cli.main import main
 from gpa_lsp.diagnosis.analyses.answers import Missing
 from gpa_lsp.gpu.device.model import OperationKind
 from gpa_lsp.report.saved.store import write_report
-from tests.golden_files import check_golden
+from tests.golden_files import GOLDEN, check_golden
+from tests.prediction.kernels import write_project
 from tests.render.advice_examples import make_advice_example
 from tests.render.charts.roofline_examples import make_machine, make_roofline, place, place_many
 from tests.render.examples import SOURCE, make_example, make_smooth
@@ -91,40 +92,9 @@ COMMANDS = [
 ]
 
 
-# What the other doors print, in turn: one file for each, ``tests/golden/doors/<door>.txt``
-DOORS = {
-    "compare": [
-        "compare before.json after.json",
-        "COLUMNS=72 compare before.json after.json --yes --color always",
-        "compare before.json after.json --format json",
-        "compare smooth.json before.json",
-    ],
-    "gate": [
-        "gate before.json --base after.json",
-        "COLUMNS=80 gate before.json --base after.json",
-        "gate before.json --base after.json --format json",
-        "gate before.json --base after.json --format github",
-        "gate after.json --base before.json",
-    ],
-    "history": [
-        "history --record before.json",
-        "history --record after.json",
-        "history",
-        "COLUMNS=80 history",
-        "history --compare @1 @3",
-        "history --pin @1",
-        "history --limit 1",
-    ],
-    "roofline": [
-        "roofline saxpy.json",
-        "COLUMNS=80 roofline saxpy.json",
-        "roofline saxpy.json --kernel saxpy --view instructions",
-        "roofline saxpy.json --kernel saxpy --before half.json",
-        "roofline saxpy.json --kernel saxpy --before elsewhere.json",
-        "roofline several.json --limit 2",
-        "roofline nothing.json",
-    ],
-}
+# Sessions with the other doors, one in each file of ``tests/golden/doors``; what some of them cannot do without
+DOORS = sorted(path.stem for path in (GOLDEN / "doors").glob("*.txt"))
+NEEDS = {"predict": "cuda.bindings.nvrtc"}
 
 
 @pytest.fixture
@@ -140,11 +110,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(command: str, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Run a command as it is written in a shell; the exit code."""
+    """Run a command as it is written in a shell, with variables in front; the exit code."""
+    words = shlex.split(command)
     with monkeypatch.context() as patch:
-        words = shlex.split(command)
-        if words[0].startswith("COLUMNS="):
-            patch.setenv("COLUMNS", words.pop(0).removeprefix("COLUMNS="))
+        while "=" in words[0]:
+            patch.setenv(*words.pop(0).split("=", 1))
         return main(words)
 
 
@@ -160,15 +130,33 @@ def test_printed(
     check_golden(f"render/{name}", printed.out.replace(folder.as_uri(), "file:///folder"))
 
 
+def read_steps(door: str) -> list[tuple[str, str]]:
+    """What is typed in a session, and the text that a here-document holds; empty for other commands."""
+    text = (GOLDEN / "doors" / f"{door}.txt").read_text(encoding="utf-8")
+    return re.findall(r"^\$ (.+)\n(?:((?:> .*\n)+)|)", text, re.MULTILINE)
+
+
 @pytest.mark.parametrize("door", DOORS)
-def test_door(door: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_door(door: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    """A step is a line ``$ gpa-lsp …``, or ``$ cat > FILE`` before lines ``> …`` that it holds; ``UPDATE_GOLDEN=1`` adds what is printed."""
+    if door in NEEDS:
+        pytest.importorskip(NEEDS[door])
+        write_project(folder)
     monkeypatch.setenv("GPA_LSP_DATA_DIR", str(folder / "data"))
+    monkeypatch.setenv("HOME", str(folder))
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     said = []
-    for command in DOORS[door]:
-        code = run(command, monkeypatch)
-        printed = capsys.readouterr()
-        typed = re.sub(r"^(COLUMNS=\d+ )?", r"\1gpa-lsp ", command)
-        said.append(f"$ {typed}\n{printed.out}{printed.err}[{code}]\n")
-    check_golden(f"doors/{door}.txt", "\n".join(said).replace(str(folder), "/folder"))
+    for typed, text in read_steps(door):
+        if typed.startswith("cat > "):
+            path = folder / typed.removeprefix("cat > ")
+            path.write_text(re.sub(r"^> ", "", text, flags=re.MULTILINE), encoding="utf-8")
+            path.chmod(0o755)
+            said.append(f"$ {typed}\n{text}")
+        else:
+            code = run(typed.replace("gpa-lsp ", "", 1), monkeypatch)
+            printed = capfd.readouterr()
+            said.append(f"$ {typed}\n{printed.out}{printed.err}[{code}]\n")
+    plain = re.sub(r"^usage: .*?\n(?=gpa-lsp [a-z ]+: error: )", "usage: …\n", "\n".join(said), flags=re.M | re.S)
+    shown = plain.replace(str(folder), "/folder").replace(time.strftime("%Y-%m-%d"), "TODAY")
+    check_golden(f"doors/{door}.txt", shown)

@@ -245,31 +245,6 @@ def test_a_header_with_kernels_is_a_source(
     assert "no launch in this file gives the arguments of its templates; guessed: twice<float>" in " ".join(err.split())
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["nowhere.cu"], "cannot be read"),
-        (["nowhere"], "there is no such file"),
-        (["kernels.launch.toml"], "describes launches of a source, and no address expressions; give the source"),
-        (["."], "give the folder that gpa-lsp predict trace wrote"),
-        (["kernels.cu", "--machine", "nonsense"], "no known GPU is named 'nonsense'"),
-        (["kernels.cu", "--kernel", "saxpy", "--launch", "9"], "there is no launch 9; give a number from 1 to 2"),
-        (["kernels.cu", "--kernel", "zzz"], "no kernel in it has 'zzz' in its name"),
-        (["kernels.cu", "--kernel", "saxpy", "--blocks", "7-3"], "'7-3' is not a range"),
-        (["kernels.cu", "--seconds", "0"], "is not a time in seconds"),
-        (["kernels.cu", "--memory", "much"], "is not a size such as 512MiB"),
-        (["kernels.cu", "--profile", "nowhere.ncu-rep"], "nowhere.ncu-rep"),
-    ],
-)
-def test_bad_input_says_what_to_do(
-    project: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
-) -> None:
-    code, out, err = run(capsys, *arguments)
-    assert (code, out) == (2, "")
-    assert words in " ".join(err.split())
-    assert "Traceback" not in err and "internal error" not in err
-
-
 def test_an_undescribed_kernel_is_named_with_a_remedy(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A description there is gets the new one appended."""
     Path("other.launch.toml").write_text(Path("kernels.launch.toml").read_text().replace("transpose", "reversed"))

@@ -53,15 +53,6 @@ def test_every_described_launch_is_simulated(project: Path, capsys: pytest.Captu
     assert [one["metrics"]["gpa_lsp__simulated"] for one in document["launches"]] == [1, 1]
 
 
-def test_what_may_be_executed_is_bounded(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = run(capsys, "kernels.cu", "--kernel", "transpose", "--executions", "5")
-    assert (code, out, project.is_file()) == (2, "", True)
-    assert "more than 15 instructions would have to be kept" in err
-    code, _, err = run(capsys, "kernels.cu", "--executions", "0")
-    assert code == 2
-    assert "'0' is not a whole number of at least 1" in err
-
-
 def test_a_source_without_a_launch_is_simulated_with_what_it_says(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -71,18 +62,6 @@ def test_a_source_without_a_launch_is_simulated_with_what_it_says(
     assert "kernels.cu: launches are as the source says; describe them: gpa-lsp predict trace --template " in err
     (launch,) = read_profile(Path("s.gpa-profile.json")).launches
     assert (launch.grid, launch.block) == ((50, 1, 1), (256, 1, 1))
-
-
-def test_a_file_that_is_not_there_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = run(capsys, str(tmp_path / "none.cu"))
-    assert code == 2
-    assert "none.cu" in err
-
-
-def test_a_gpu_nobody_knows_is_an_error(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = run(capsys, "kernels.cu", "--machine", "Voodoo 2")
-    assert (code, project.is_file()) == (2, True)
-    assert "Voodoo 2" in err
 
 
 @pytest.fixture
@@ -124,13 +103,6 @@ def test_nothing_to_compare_is_no_comparison(measured: Path, capsys: pytest.Capt
     assert "no kernel has samples on both sides" in err
 
 
-def test_of_a_source_nothing_was_measured(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = run(capsys, "kernels.cu", "--compare")
-    assert (code, out) == (2, "")
-    assert "give a report" in err
-    assert not (project.parent / "kernels.simulated.gpa-profile.json").exists()
-
-
 def test_the_paper_gives_a_time_and_no_profile(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ("kernels.cu", "--kernel", "transpose", "--machine", "RTX 3090", "--mode")
     code, out, err = run(capsys, *asked, "paper", "--show-trace")
@@ -147,12 +119,6 @@ def test_the_paper_gives_a_time_and_no_profile(project: Path, capsys: pytest.Cap
     code, printed, _ = run(capsys, *asked, "printed")
     assert code == 0 and printed.splitlines()[1] != time, "as printed, without what GPUs of today need"
     assert not list(project.parent.glob("*.gpa-profile.json"))
-
-
-def test_the_paper_writes_no_profile(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = run(capsys, "kernels.cu", "--mode", "paper", "-o", "t.gpa-profile.json")
-    assert code == 2
-    assert "a time and no samples" in err
 
 
 def test_a_loop_that_data_ends_follows_the_data_or_a_bound(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -191,31 +157,6 @@ arguments = [{ name = "next", type = "int", count = 32 }, { name = "out", type =
     code, out, err = run(capsys, "walk.cu", "--mode", "paper")
     assert (code, out) == (2, "")
     assert "the loop at line 4 ends where the data says" in err
-
-
-def test_a_kernel_that_is_not_there_is_told_from_those_that_are(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, out, err = run(capsys, "kernels.cu", "--kernel", "nosuch")
-    assert (code, out) == (2, "")
-    assert "there is no kernel nosuch; name one of " in err and "saxpy" in err
-
-
-def test_a_description_of_no_kernel_or_of_several_says_so(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    source = "template <typename T> __global__ void scale(T *a) { a[threadIdx.x] *= 2; }\n" + "".join(
-        f"template __global__ void scale<{name}>({name} *);\n" for name in ("float", "double")
-    )
-    (project.parent / "scale.cu").write_text(source)
-    for kernel, expected in (
-        ("scale", "could be any of scale<double>, scale<float>; write its mangled name"),
-        ("other", "there is no kernel other; name one of scale<double>, scale<float>"),
-    ):
-        (project.parent / "scale.launch.toml").write_text(
-            f'[[launch]]\nkernel = "{kernel}"\nblock = 32\ngrid = 1\narguments = [{{ name = "a", type = "float", count = 32 }}]\n'
-        )
-        code, out, err = run(capsys, "scale.cu")
-        assert (code, out) == (2, "")
-        assert expected in err
 
 
 def test_what_a_name_of_a_gpu_was_taken_for_is_said(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

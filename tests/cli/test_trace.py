@@ -45,13 +45,6 @@ def test_entries_are_kept_when_asked_for(project: Path, capsys: pytest.CaptureFi
     assert sum(len(piece.entries) for piece in read_pieces(Path("t"))) >= 2 * 32
 
 
-def test_several_launches_are_refused_before_any_is_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = run(capsys, "kernels.cu", "--kernel", "saxpy")
-    assert (code, out) == (2, "")
-    assert "2 launches match (saxpy), and one is asked for; choose one with --kernel and --launch" in err
-    assert not Path("kernels.trace").exists()
-
-
 def test_a_template_can_be_read_back(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("kernels.launch.toml").unlink()
     code, out, _ = run(capsys, "kernels.cu", "--template", "--kernel", "saxpy")
@@ -121,9 +114,3 @@ def test_a_file_of_ptx_is_traced_like_a_source(project: Path, capsys: pytest.Cap
     )
     assert (code, err) == (0, "")
     assert sum(len(piece.accesses) for piece in read_pieces(Path("t"))) == 3 * 32
-
-
-def test_a_trace_is_not_traced(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("folder").mkdir()
-    code, _, err = run(capsys, "folder")
-    assert code == 2 and "gpa-lsp predict reads traces" in err

@@ -265,7 +265,7 @@ def find_ncu(chosen: str | None = None) -> Path:
     if chosen is not None:
         path = Path(chosen).expanduser()
         if is_program(path):
-            return path
+            return path.absolute()  # a bare name would be looked for on PATH
         raise MissingToolError("ncu", needed_for="measuring", install=f"{chosen} is not a program")
     found = find_tool("ncu")
     variable = name_override("ncu")
