@@ -7,7 +7,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gpa_lsp.editor.abilities import Abilities
-from gpa_lsp.editor.lines.anchors import choose_anchor, find_definitions
 from gpa_lsp.editor.lines.finder import LineFinder
 from gpa_lsp.editor.lines.index import (
     CauseLine,
@@ -291,9 +290,9 @@ def build_view(
         abilities=known.abilities,
         places=known.places,
         snapshot=known.snapshot,
-        statics=None if statics is None else place_statics(statics, document.text, finder, _list_measured(kernels)),
-        predicted=None if predicted is None else place_predictions(predicted, local_path, document.text, finder),
-        timed=() if document.timed is None else place_times(document.timed, document.text, finder),
+        statics=None if statics is None else place_statics(statics, finder, _list_measured(kernels)),
+        predicted=None if predicted is None else place_predictions(predicted, local_path, finder),
+        timed=() if document.timed is None else place_times(document.timed, finder),
         unsimulated=document.unsimulated,
     )
 
@@ -328,7 +327,6 @@ def _find_stale(view: DocumentView) -> tuple[int, ...]:
 
 def _place_anchors(view: DocumentView) -> tuple[KernelAnchor, ...]:
     local_path, finder = view.local_path, view.finder
-    definitions = find_definitions(view.text)
     anchors: list[KernelAnchor] = []
     for shown in view.snapshot.by_file.get(local_path, ()):
         if shown.kernel.body is None:
@@ -337,9 +335,7 @@ def _place_anchors(view: DocumentView) -> tuple[KernelAnchor, ...]:
         file = shown.profile.files.get(compiled_path)
         if file is None or file.local_path != local_path:
             continue
-        current_lines = (finder.find(file, line) for line in measured_lines)
-        topmost = next((line for line in current_lines if line is not None), None)
-        line = choose_anchor(definitions, shown.kernel.report.name, topmost)
+        line = finder.find_kernel(shown.kernel.report.name, file, measured_lines)
         if line is not None:
             anchors.append(
                 KernelAnchor(

@@ -1,8 +1,10 @@
 """Where the lines of the measured files are in the document the editor holds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from itertools import count
 
+from gpa_lsp.editor.lines.anchors import choose_anchor, find_definitions
 from gpa_lsp.editor.settings import UnverifiedChoice
 from gpa_lsp.foundation.files import Stamp
 from gpa_lsp.report.line_map import LineMap, map_lines, split_lines
@@ -43,6 +45,22 @@ class LineFinder:
         """The current line of a measured one, both 1-based; None when it is gone, or nobody can tell where it is."""
         line_map = self.map(file) if self._may_show(file) else None
         return None if line_map is None else line_map.find_current(measured_line)
+
+    @cached_property
+    def definitions(self) -> Mapping[str, tuple[int, ...]]:
+        """Functions of the document that can be kernels: name → 1-based lines of their definitions, ascending."""
+        return find_definitions("\n".join(self._lines))
+
+    def find_kernel(self, readable_name: str, file: MeasuredFile, body: Iterable[int | None] = ()) -> int | None:
+        """Where a kernel is defined now, see :func:`choose_anchor`; None where that cannot be told.
+
+        Args:
+            file: the text that was measured.
+            body: lines of it in which the kernel has code, the topmost first.
+        """
+        current = (self.find(file, line) for line in body if line is not None)
+        first_line = next((line for line in current if line is not None), None)
+        return choose_anchor(self.definitions, readable_name, first_line)
 
     def knows(self, file: MeasuredFile) -> bool:
         """Whether lines of a file are found at all: its text is known, and is what was measured, or the user wants them all the same."""

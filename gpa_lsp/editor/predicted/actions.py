@@ -8,7 +8,6 @@ from lsprotocol.types import CodeAction, CodeActionKind, Command, Position, Rang
 from msgspec import Struct
 
 from gpa_lsp.editor.document_view import DocumentView
-from gpa_lsp.editor.lines.anchors import find_definitions
 from gpa_lsp.editor.lines.positions import Positions
 from gpa_lsp.editor.predicted.results import PredictedTrial
 from gpa_lsp.kernel.names import shorten_name
@@ -33,7 +32,7 @@ def list_trial_actions(view: DocumentView, first: int, last: int) -> Iterator[Co
 
 def _find_kernel_end(view: DocumentView, line: int) -> int:
     """The line before the next kernel's definition."""
-    later = [at for lines in find_definitions(view.text).values() for at in lines if at > line]
+    later = [at for lines in view.finder.definitions.values() for at in lines if at > line]
     return min(later, default=len(view.positions.lines) + 1) - 1
 
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gpa_lsp.editor.lines.anchors import choose_anchor, find_definitions
 from gpa_lsp.editor.lines.finder import LineFinder
 from gpa_lsp.editor.predicted.results import (
     LaunchFact,
@@ -96,12 +95,12 @@ class PlacedPredictions(Struct, frozen=True, kw_only=True):
         return self.result.launches[index]
 
 
-def place_predictions(state: PredictedState, local_path: str, text: str, finder: LineFinder) -> PlacedPredictions:
-    """Put what is known on the lines of a text."""
+def place_predictions(state: PredictedState, local_path: str, finder: LineFinder) -> PlacedPredictions:
+    """Put what is known on the lines of a document."""
     if local_path == state.launches_file.local_path:
         return _place_description(state, finder)
     result = state.result
-    anchors = _place_anchors(state, text, finder)
+    anchors = _place_anchors(state, finder)
     lines = {anchor.launch.mangled_name: anchor.line for anchor in reversed(anchors)}
     by_index = {anchor.index: anchor.line for anchor in anchors}
     faults: dict[int, list[PredictedFault]] = {}
@@ -140,15 +139,14 @@ def _place(
     return {line: tuple(some) for line, some in found.items()}
 
 
-def _place_anchors(state: PredictedState, text: str, finder: LineFinder) -> tuple[PredictedAnchor, ...]:
-    definitions = find_definitions(text)
+def _place_anchors(state: PredictedState, finder: LineFinder) -> tuple[PredictedAnchor, ...]:
     is_edited = state.is_old or finder.is_edited(state.file)
-    found = []
-    for index, launch in enumerate(state.result.launches):
-        first = None if launch.line is None else finder.find(state.file, launch.line)
-        line = choose_anchor(definitions, launch.name, first)
-        if line is not None:
-            found.append(PredictedAnchor(line=line, launch=launch, index=index, is_edited=is_edited))
+    lines = [finder.find_kernel(launch.name, state.file, [launch.line]) for launch in state.result.launches]
+    found = [
+        PredictedAnchor(line=line, launch=launch, index=index, is_edited=is_edited)
+        for index, (launch, line) in enumerate(zip(state.result.launches, lines, strict=True))
+        if line is not None
+    ]
     return tuple(sorted(found, key=lambda anchor: (anchor.line, anchor.index)))
 
 

@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gpa_lsp.editor.lines.anchors import choose_anchor, find_definitions
 from gpa_lsp.editor.lines.finder import LineFinder
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.editor.static.results import StaticKernel, StaticMark, StaticResult
@@ -61,7 +60,7 @@ class PlacedStatics(Struct, frozen=True, kw_only=True):
     has_flags: bool  # with the flags of the project's own compile command
 
 
-def place_statics(state: StaticState, text: str, finder: LineFinder, measured: Collection[str]) -> PlacedStatics:
+def place_statics(state: StaticState, finder: LineFinder, measured: Collection[str]) -> PlacedStatics:
     """Put what is known on the lines of a text.
 
     A finding is left out when profiles measured every kernel it is in: their advice knows what costs time, and two voices on one line are one
@@ -79,7 +78,11 @@ def place_statics(state: StaticState, text: str, finder: LineFinder, measured: C
             line = finder.find(state.code_file, request.line)
             if line is not None and not all(name in measured for name in request.kernels):
                 requests.setdefault(line, []).append(request.words)
-        anchors = _place_anchors(state.code, state.code_file, text, finder, measured)
+        is_edited = finder.is_edited(state.code_file)
+        for kernel in state.code.kernels:
+            line = finder.find_kernel(kernel.name, state.code_file, [kernel.line])
+            if line is not None and kernel.mangled_name not in measured:
+                anchors.append(StaticAnchor(line=line, kernel=kernel, is_edited=is_edited))
     return PlacedStatics(
         anchors=tuple(sorted(anchors, key=lambda anchor: anchor.line)),
         marks={line: tuple(found) for line, found in marks.items()},
@@ -123,19 +126,3 @@ def place_code_findings(
 
 def _find_message(message: CompilerMessage, file: MeasuredFile, finder: LineFinder) -> int | None:
     return None if message.path is not None or message.line is None else finder.find(file, message.line)
-
-
-def _place_anchors(
-    code: StaticResult, file: MeasuredFile, text: str, finder: LineFinder, measured: Collection[str]
-) -> list[StaticAnchor]:
-    definitions = find_definitions(text)
-    is_edited = finder.is_edited(file)
-    found = []
-    for kernel in code.kernels:
-        if kernel.mangled_name in measured:
-            continue
-        first = None if kernel.line is None else finder.find(file, kernel.line)
-        line = choose_anchor(definitions, kernel.name, first)
-        if line is not None:
-            found.append(StaticAnchor(line=line, kernel=kernel, is_edited=is_edited))
-    return found

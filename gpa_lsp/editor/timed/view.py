@@ -7,7 +7,6 @@ from msgspec import Struct
 
 from gpa_lsp.document.blocks import Block, Item, Items, Paragraph
 from gpa_lsp.document.layout import Line, Style
-from gpa_lsp.editor.lines.anchors import choose_anchor, find_definitions
 from gpa_lsp.editor.lines.finder import LineFinder
 from gpa_lsp.editor.timed.results import LaunchTime, TimedResult
 from gpa_lsp.foundation.numbers import format_count_of, format_percent, format_timed_ns
@@ -77,13 +76,12 @@ class TimedAnchor(Struct, frozen=True, kw_only=True):
         return f"{self.change.time.shape} {self.change.words}" if self.has_others else self.change.words
 
 
-def place_times(state: TimedState, text: str, finder: LineFinder) -> tuple[TimedAnchor, ...]:
+def place_times(state: TimedState, finder: LineFinder) -> tuple[TimedAnchor, ...]:
     """Put the times on the lines of their kernels' definitions, by line."""
-    definitions = find_definitions(text)
     names = [one.time.mangled_name for one in state.changes]
     found = []
     for one in state.changes:
-        line = choose_anchor(definitions, one.time.name, None)
+        line = finder.find_kernel(one.time.name, state.file)
         if line is not None:
             has_others = names.count(one.time.mangled_name) > 1
             found.append(
