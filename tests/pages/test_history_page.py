@@ -1,4 +1,4 @@
-"""The page of the history in a real browser: charts, the filter, keyboard, and hostile names."""
+"""The page of the history in a real browser: charts, and hostile names."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -6,9 +6,10 @@ from datetime import UTC
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser
 
-from gpa_lsp.document.history_page import KernelPast, render_history_page
+from gpa_lsp.document.document_page import render_document_page
+from gpa_lsp.document.html_report.changes_section import KernelPast, build_history_page
 from gpa_lsp.report.history.model import Commit
 from tests.pages.accessibility import list_violations
 from tests.pages.browser import NARROW, OpenPage, open_page, wait_until
@@ -39,7 +40,8 @@ def show(
     browser: Browser, folder: Path, kernels: Sequence[KernelPast] | None = None, **options: object
 ) -> Iterator[OpenPage]:
     file = folder / "history #1 %20.html"
-    page = render_history_page(make_kernels() if kernels is None else kernels, UTC)
+    blocks = build_history_page(make_kernels() if kernels is None else kernels, UTC)
+    page = render_document_page("History of GPU kernels", "", blocks)
     file.write_text(page, encoding="utf-8", errors="backslashreplace")
     with open_page(browser, file, **options) as opened:  # type: ignore[arg-type]
         yield opened
@@ -76,7 +78,7 @@ def test_a_chart_marks_regressions_and_commits(browser: Browser, tmp_path: Path)
         assert len({colours[4], colours[0], colours[6]}) == 3
         text = chart.inner_html()
         assert all(f"0000000{number}" in text for number in (1, 2, 3))
-        label = opened.page.locator(".runs .chart").first.get_attribute("aria-label")
+        label = opened.page.locator(".chart").first.get_attribute("aria-label")
         assert label is not None
         assert "slower in run 5 (+37 %, 00000002 “Unroll by 4”), recovered since" in label
 
@@ -87,35 +89,6 @@ def test_kernels_that_are_slower_now_are_named_first(browser: Browser, tmp_path:
         notice = opened.page.inner_text("main > .notice")
         assert "saxpy" in notice
         assert "stencil" not in notice
-
-
-def test_the_filter_by_keyboard(browser: Browser, tmp_path: Path) -> None:
-    with show(browser, tmp_path) as opened:
-        page = opened.page
-        wait_for_chart(opened)
-        page.focus("#filter")
-        page.keyboard.type("UNROLL stencil")
-        wait_until(page, "document.querySelectorAll('.kernel:not([hidden])').length === 1")
-        expect(page.locator("#announcement")).to_have_text("1 kernel shown.")
-        page.keyboard.type(" nothing")
-        expect(page.locator("#no-match")).to_be_visible()
-        page.fill("#filter", "")
-        page.keyboard.press("Tab")
-        page.keyboard.press("Space")
-        wait_until(page, "document.querySelectorAll('.kernel:not([hidden])').length === 2")
-
-
-def test_kernels_unfold_by_keyboard_and_draw_then(browser: Browser, tmp_path: Path) -> None:
-    with show(browser, tmp_path) as opened:
-        page = opened.page
-        wait_for_chart(opened)
-        assert page.locator(".kernel > details[open]").count() == 5
-        last = page.locator(".kernel").nth(7)
-        assert last.locator("svg").count() == 0
-        last.locator("summary").first.focus()
-        page.keyboard.press("Enter")
-        wait_for_chart(opened, 7)
-        assert last.locator("tbody tr").count() == 4
 
 
 def test_hostile_names_stay_text(browser: Browser, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from gpa_lsp.document.time_course_words import (
     choose_span,
     describe_course,
     describe_step,
+    draw_blocks,
     format_moment,
     name_commit,
     write_range,
@@ -28,6 +29,7 @@ from gpa_lsp.document.time_course_words import (
 from gpa_lsp.foundation.locations import shorten_paths, write_place
 from gpa_lsp.foundation.numbers import UNKNOWN, format_count, format_count_of, format_speedup
 from gpa_lsp.foundation.prose import say
+from gpa_lsp.kernel.names import shorten_distinctly
 from gpa_lsp.profile.stall_reasons import ISSUED, MEMORY, THROTTLE
 from gpa_lsp.report.changes import Verdict
 from gpa_lsp.report.compare import KernelComparison
@@ -78,6 +80,49 @@ def build_history_section(course: TimeCourse, zone: tzinfo | None = None) -> Par
         rest = f"{format_count_of(hidden, 'run')} more, older or of another size: gpa-lsp history --limit 0"
         blocks.append(Paragraph(text=rest, style=Style.DIM))
     return Part(title="History", summary=summary, blocks=blocks)
+
+
+class KernelPast(Struct, frozen=True, kw_only=True):
+    """A kernel that was measured."""
+
+    name: str  # readable name
+    facts: tuple[str, ...]  # the GPU, the launch and where the kernel is, as far as they are known
+    course: TimeCourse  # its runs
+
+
+_LEGEND = (
+    "A regression (▲) is slower than the run before by more than the spread of the launches explains. With fewer than three launches, 3 % and the "
+    "launch overhead count as noise. A vertical bar is the range of a time; a dashed line, or a notch at the top, is where another commit was "
+    "checked out."
+)
+
+
+def build_history_page(kernels: Sequence[KernelPast], zone: tzinfo | None = None) -> list[Block]:
+    """Those that are slower now, then every kernel with its times, ranges, regressions and commits; moments are of the user's zone without one."""
+    if not kernels:
+        words = (
+            "No measurement is recorded. `gpa-lsp history --record PROFILE` records one; editors record what they load."
+        )
+        return [Paragraph(text=words, style=Style.WARNING)]
+    names = shorten_distinctly(kernel.name for kernel in kernels)
+    slower = [names[one.name] for one in kernels if one.course.runs and one.course.runs[-1].is_regression]
+    blocks: list[Block] = []
+    if slower:
+        head: Span = ("▲ Slower in the newest run: ", Style.WARNING)
+        blocks.append(Paragraph(text=(head, (", ".join(slower), Style.CODE)), style=Style.WARNING))
+    return [
+        *blocks,
+        Paragraph(text=_LEGEND, style=Style.DIM),
+        *(_build_past(one, names[one.name], zone) for one in kernels),
+    ]
+
+
+def _build_past(kernel: KernelPast, name: str, zone: tzinfo | None) -> Part:
+    section = build_history_section(kernel.course, zone)
+    texts = ("" if kernel.name == name else kernel.name, " · ".join(filter(None, kernel.facts)))
+    blocks = [*(Paragraph(text=text, style=Style.DIM) for text in texts if text), *section.blocks]
+    title = ((name, Style.CODE), (f" {draw_blocks(kernel.course)}", Style.DIM))
+    return Part(title=title, summary=section.summary, blocks=blocks)
 
 
 def _tabulate_runs(course: TimeCourse, zone: tzinfo | None) -> Table:
