@@ -73,16 +73,6 @@ def test_every_command_is_in_the_catalogue() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("former", "now"),
-    [("memory", "predict"), ("simulate", "predict stalls"), ("cache", "doctor cache"), ("sass", "report sass")],
-)
-def test_a_former_command_says_where_it_went(former: str, now: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([former, "k.cu"]) == 2
-    printed = capsys.readouterr()
-    assert (printed.out, printed.err) == ("", f"gpa-lsp: error: gpa-lsp {former} is now gpa-lsp {now}\n")
-
-
 @pytest.mark.parametrize("command", list_names())
 def test_help_of_every_command(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*command.split(), "--help"]) == 0
@@ -118,26 +108,6 @@ def test_the_default_limit_is_that_of_findings(smooth: str, capsys: pytest.Captu
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"gpa-lsp {__version__}\n"
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        [],
-        ["fly"],
-        ["check"],
-        ["check", "x", "--format", "yaml"],
-        ["check", "x", "--min-share", "101"],
-        ["check", "x", "--min-share", "nan"],
-        ["check", "x", "--map", "no-equals-sign"],
-        ["report", "x", "--top", "-1"],
-    ],
-)
-def test_bad_usage_exits_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(arguments) == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert "gpa-lsp" in printed.err
 
 
 @pytest.mark.parametrize(
@@ -192,16 +162,6 @@ def test_kernels_by_name(example: str, capsys: pytest.CaptureFixture[str]) -> No
         assert "no kernel was found" not in capsys.readouterr().out
     main(["report", example, "--kernel", KERNEL])
     assert capsys.readouterr().out.startswith("smooth\n")
-
-
-def test_an_unknown_kernel_lists_those_there_are(example: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["report", "sass", example, "--kernel", "nothing_like_it"]) == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert printed.err == (
-        "gpa-lsp: error: no kernel is named 'nothing_like_it'; "
-        "there are smooth, lib::transform_kernel<…>, idle_kernel, broken_kernel\n"
-    )
 
 
 @pytest.mark.parametrize("columns", [80, 120])

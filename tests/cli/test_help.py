@@ -93,20 +93,6 @@ def test_a_limit_is_a_number_of_what_is_shown(name: str, capsys: pytest.CaptureF
         assert re.search(r"\bat\s+most\s+N\s+(rows|kernels|runs|pieces)\b", told), told
 
 
-@pytest.mark.parametrize(
-    ("words", "renamed"),
-    [
-        ("record --limit 3MiB -o recorded", "gpa-lsp record: --limit is now --size\n"),
-        ("profile --limit 3 --sampler cupti --print", "gpa-lsp profile: --limit is now --seconds\n"),
-    ],
-)
-def test_a_former_name_is_taken_with_a_notice(words: str, renamed: str, capsys: pytest.CaptureFixture[str]) -> None:
-    main(words.split())
-    printed = capsys.readouterr()
-    assert printed.err.startswith(renamed)
-    assert "unrecognized" not in printed.err
-
-
 @pytest.mark.parametrize("written", ["sm_90", "sm_90a", "compute_90", "9.0", "90"])
 @pytest.mark.parametrize("command", ["check", "gate", "predict", "predict explore", "predict stalls", "predict trace"])
 def test_architectures_are_named_in_any_usual_way(command: str, written: str) -> None:
