@@ -12,7 +12,7 @@ from gpa_lsp.document.document_page import render_document_page
 from gpa_lsp.document.html_report.changes_section import KernelPast, build_history_page
 from gpa_lsp.document.places import show_path
 from gpa_lsp.foundation.errors import Problem
-from gpa_lsp.foundation.numbers import format_count_of, format_dim3
+from gpa_lsp.foundation.numbers import format_dim3
 from gpa_lsp.report.history.model import KernelHistory, Run, RunFilter, TimeCourse
 from gpa_lsp.report.history.past import build_courses, remember_kernels
 from gpa_lsp.report.history.recording import describe_surroundings
@@ -89,9 +89,7 @@ def draw_history(history: History, wanted: RunFilter, most_runs: int | None, fol
         MissingToolError: what draws charts is not installed.
     """
     kernels = [_describe(run, course, folder) for run, course in build_courses(history, wanted, most_runs)]
-    runs = format_count_of(sum(len(one.course.runs) for one in kernels), "run")
-    lead = f"{format_count_of(len(kernels), 'kernel')}, {runs}"
-    return render_document_page("History of GPU kernels", lead, build_history_page(kernels))
+    return render_document_page(*build_history_page(kernels))
 
 
 def _describe(newest: Run, course: TimeCourse, folder: Path) -> KernelPast:

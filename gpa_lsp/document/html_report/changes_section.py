@@ -97,8 +97,15 @@ _LEGEND = (
 )
 
 
-def build_history_page(kernels: Sequence[KernelPast], zone: tzinfo | None = None) -> list[Block]:
-    """Those that are slower now, then every kernel with its times, ranges, regressions and commits; moments are of the user's zone without one."""
+def build_history_page(kernels: Sequence[KernelPast], zone: tzinfo | None = None) -> tuple[str, str, list[Block]]:
+    """Title, lead and blocks of the page of several kernels; moments are of the user's zone without one."""
+    runs = sum(len(kernel.course.runs) for kernel in kernels)
+    lead = f"{format_count_of(len(kernels), 'kernel')}, {format_count_of(runs, 'run')}"
+    return "History of GPU kernels", lead, _build_history(kernels, zone)
+
+
+def _build_history(kernels: Sequence[KernelPast], zone: tzinfo | None) -> list[Block]:
+    """Those that are slower now, then every kernel with its times, ranges, regressions and commits."""
     if not kernels:
         words = (
             "No measurement is recorded. `gpa-lsp history --record PROFILE` records one; editors record what they load."

@@ -171,9 +171,8 @@ def read_launch_text(path: Path) -> str:
     """
     try:
         return read_bounded(path, _MOST_LAUNCH_BYTES).decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
-        raise InputError(f"cannot be read: {why}", path=path, remedy="give a readable file") from error
+    except (OSError, UnicodeDecodeError) as why:
+        raise InputError(f"cannot be read: {getattr(why, 'strerror', why)}", path=path, remedy="check it") from why
 
 
 def choose_launch(
