@@ -101,7 +101,7 @@ def test_the_hover_is_silent_away_from_hot_lines() -> None:
 
 def test_the_hover_says_that_the_file_was_edited() -> None:
     text = hover(view("// new\n" + SOURCE), 6)
-    assert text is not None and "_measured before your edits; this line is as it was_" in text
+    assert text is not None and "measured before your edits; this line is as it was" in text
 
 
 def test_the_hover_says_that_lines_may_have_moved() -> None:
