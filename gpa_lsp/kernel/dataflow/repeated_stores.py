@@ -43,7 +43,7 @@ class RepeatedStores(Struct, frozen=True, kw_only=True):
 
 
 def find_repeated_stores(kernel: KernelRows) -> tuple[RepeatedStores, ...]:
-    """The repeated stores of a kernel, most executions first: in a basic block, or in an innermost loop, with no barrier between them."""
+    """The repeated stores of a kernel, most executions first: in an innermost loop, or else in a basic block, with no barrier between them."""
     stores, loads = (mark_accesses(kernel, _SPACES, (kind,)) for kind in (Access.STORE, Access.LOAD))
     found: list[RepeatedStores] = []
     for number, function in enumerate(kernel.functions):
@@ -61,11 +61,16 @@ def find_repeated_stores(kernel: KernelRows) -> tuple[RepeatedStores, ...]:
             groups = _group(instructions, writers, rows, inside)
             for same in groups:
                 found += _build(function, first, same, inside, count_turns(function, graph, loop, same[-1]))
-        for block in find_distinct(blocks[loops < 0]).tolist():
-            rows = every[blocks == block].tolist()
+        known = [row - first for one in found for row in (*one.stores, *one.loads)]
+        for block in find_distinct(blocks).tolist():
+            rows = every[(blocks == block) & ~np.isin(every, known)].tolist()
+            if not rows:
+                continue
             inside = np.arange(rows[0], rows[-1] + 1)
             for same in _group(instructions, writers, rows, inside):
-                found += _build(function, first, same, np.arange(same[0], same[-1] + 1), 1.0)
+                # with the loads that the first store's value is made of: they wait, too
+                begin = max((row + 1 for row in rows if row < same[0] and stores[first + row]), default=rows[0])
+                found += _build(function, first, same, np.arange(begin, same[-1] + 1), 1.0)
     return tuple(sorted(found, key=lambda one: (-one.executions, one.first_row)))
 
 
@@ -86,10 +91,11 @@ def _group(
         address = find_address(text)
         if address is None or is_volatile(mnemonic):
             continue
-        guard = int(instructions.guard[row])
-        needed = (*parse_operand(address[0]).expand(2), *((guard,) if guard >= 0 else ()))
+        guard, memory = int(instructions.guard[row]), describe_mnemonic(mnemonic).memory
+        registers = 1 if memory is MemorySpace.SHARED else 2  # Addresses of shared memory have 32 bits
+        needed = (*parse_operand(address[0]).expand(registers), *((guard,) if guard >= 0 else ()))
         if not writers.is_written_in(needed, marked):
-            by_address[address, describe_mnemonic(mnemonic).memory, guard].append(row)
+            by_address[address, memory, guard].append(row)
     yield from by_address.values()
 
 
