@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache, reduce
 from operator import or_
 
 from gpa_lsp.code.binary.model import Instructions
-from gpa_lsp.code.binary.opcodes import Opcode, describe_mnemonic
+from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Opcode, describe_mnemonic
 from gpa_lsp.code.binary.sass import read_operands
 from gpa_lsp.code.binary.uses import parse_operand
 from gpa_lsp.code.control_flow.model import FlowGraph
@@ -23,6 +23,7 @@ _LATER_READERS = 60  # Instructions after a chain in which other readers of its 
 
 _MOST_CLIMBS = 64  # Dominators looked at around one instruction
 
+_MOST_FOLLOWED = 64  # Instructions that a condition is made with
 _DEEPEST = 8  # Defs that an address is followed through
 _MOST_BETWEEN = 400  # Instructions between a def and its use, where other writers are looked for
 
@@ -247,6 +248,22 @@ def build_flow(kernel: KernelRows, index: int) -> FunctionFlow | None:
     if function.instructions is None or function.graph is None or not len(function.instructions):
         return None
     return FunctionFlow(kernel, index, function.instructions, function.graph)
+
+
+def is_decided_by_data(kernel: KernelRows, row: int) -> bool:
+    """Whether a loaded value is among what a branch is decided by, as far as code that always leads to it makes it."""
+    flow = build_flow(kernel, int(kernel.function_index[row]))
+    waiting = set() if flow is None else {row - flow.first_row}
+    seen: set[int] = set()
+    while flow is not None and waiting and len(seen) < _MOST_FOLLOWED:
+        one = waiting.pop()
+        seen.add(one)
+        made = flow.find_defs(one)
+        opcodes = map(flow.opcode, made)
+        if any(one.access is Access.LOAD and one.memory is not MemorySpace.CONSTANT for one in opcodes):
+            return True
+        waiting.update(set(made) - seen)
+    return False
 
 
 def is_invariant_address(flow: FunctionFlow, row: int, address: str, loop: int) -> bool:

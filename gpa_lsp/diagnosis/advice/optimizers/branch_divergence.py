@@ -13,10 +13,11 @@ from gpa_lsp.diagnosis.advice.naming import find_own_frame, locate
 from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer
 from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.subject import Subject
-from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, list_of, number, percent, say
+from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, list_of, number, say
 from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, WARP_THREADS, count_per_request, mark_accesses
 from gpa_lsp.kernel.dataflow.divergent_branches import DivergentBranch, Parting, find_divergent_branches
+from gpa_lsp.kernel.dataflow.value_flow import is_decided_by_data
 from gpa_lsp.kernel.scopes import Scope, ScopeKind
 
 _NOT_LOST = "not_selected"  # A warp in this state was ready and lost no time
@@ -45,9 +46,10 @@ def match(subject: Subject) -> Found:
 
     Matched, per branch: the samples of the code it controls (all reasons but ``not_selected``) times the part of its threads that warps lost
     there, 1 − threads in the code / threads that reach the branch: with whole warps on each side, the code would be executed that much less
-    often. Left out are stalls blamed on atomics and on accesses whose threads have a sector each: that is work per thread, whatever warp the
-    thread is in. Code under several divergent branches is shared out among them. Approximations: threads are averages over all warps; work
-    in functions called from there is not counted.
+    often. In blocks of one warp there is none to trade threads with: only branches that data decide count, whose work can be sorted. Left out
+    are stalls blamed on atomics and on accesses whose threads have a sector each: that is work per thread, whatever warp the thread is in. Code
+    under several divergent branches is shared out among them. Approximations: threads are averages over all warps; work in functions called from
+    there is not counted.
 
     Source: threads per instruction and divergent branches of Nsight Compute's source counters. GPA's own rule needs instrumentation and
     counts ``not_selected`` samples, which are no lost time.
@@ -57,15 +59,24 @@ def match(subject: Subject) -> Found:
             SilenceStage.NO_METRICS,
             say("the profile lacks executions; record with {option}", option=Code(text="--set full")),
         )
-    branches = find_divergent_branches(subject.rows)
+    divergent = find_divergent_branches(subject.rows)
     average = _describe_average(subject)
-    if not branches:
+    if not divergent:
         return say("no branch diverges{average}", average=average)
+    branches = divergent
+    if subject.launch is not None and subject.launch.warps_per_block == 1:
+        branches = tuple(
+            one for one in divergent if one.kind is Parting.TURNS or is_decided_by_data(subject.rows, one.row)
+        )
+        if not branches:
+            return say(
+                "a block is one warp, whose threads part by their index: there is no other warp to regroup them with"
+            )
     work = _measure_work(subject)
     regions = [region for branch in branches for region in _build_region(subject, work, branch)]
     if not regions:
-        divergent = count(len(branches), "divergent branch")
-        return say("no samples in the code of {branches}{average}", branches=divergent, average=average)
+        every = count(len(branches), "divergent branch")
+        return say("no samples in the code of {branches}{average}", branches=every, average=average)
     regions.sort(key=lambda region: (-region.samples, region.scope.row))
     kinds = {branch.row: branch.kind for branch in branches}
     gone = np.zeros(len(subject.rows))
@@ -87,7 +98,6 @@ def match(subject: Subject) -> Found:
                 left=count(work.per_thread, "sample"),
             ),
             say("{branches}{average}", branches=count(len(branches), "divergent branch"), average=average),
-            *_list_closed_form(subject),
         ),
     )
 
@@ -208,24 +218,6 @@ def _describe_average(subject: Subject) -> Sentence:
     if ratio is None:
         return NOTHING
     return say("; {active} of {all} threads active on average", active=number(ratio), all=count(WARP_THREADS))
-
-
-def _list_closed_form(subject: Subject) -> tuple[Sentence, ...]:
-    """The profiler's kernel-wide estimate: threads missing or switched off, times how busy the SMs' arithmetic is."""
-    ratios = [subject.metric(f"smsp__thread_inst_executed{kind}_per_inst_executed.ratio") for kind in ("", "_pred_on")]
-    busy = subject.metric("sm__throughput.avg.pct_of_peak_sustained_elapsed")
-    known = [ratio for ratio in ratios if ratio is not None]
-    if not known or busy is None:
-        return ()
-    idle = 1.0 - min(known) / WARP_THREADS
-    return (
-        say(
-            "the profiler's estimate for the kernel: {idle} idle threads × {busy} busy SMs = {product} of the run time",
-            idle=percent(idle),
-            busy=percent(busy / 100),
-            product=percent(idle * busy / 100),
-        ),
-    )
 
 
 OPTIMIZER = Optimizer(

@@ -24,7 +24,7 @@ from gpa_lsp.kernel.dataflow.barrier_intervals import WAITING, LateCode, find_la
 from gpa_lsp.kernel.dataflow.value_flow import build_flow
 from gpa_lsp.kernel.scopes import Scope
 
-_REASONS = ("barrier", "membar", "warpgroup_arrive")
+_REASONS = ("barrier", "membar", "warpgroup_arrive")  # A block of one warp has nobody to wait for at the first
 _SPLIT_CAPABILITY = (8, 0)
 """From here on arriving and waiting are separate in hardware (``cuda::barrier``)."""
 _LARGEST_TREE_STEP = 64  # Instructions of a loop that can be a step of a reduction tree
@@ -58,10 +58,13 @@ def match(subject: Subject) -> Found:
 
     Source: GPA Table II, Warp Balance ("match warp synchronization stalls").
     """
-    waiting = sum(subject.rows.count_reason(reason) for reason in _REASONS)
+    is_alone = subject.launch is not None and subject.launch.warps_per_block == 1
+    reasons = _REASONS[is_alone:]
+    waiting = sum(subject.rows.count_reason(reason) for reason in reasons)
     if waiting == 0:
-        return say("no warp is stalled at a barrier or fence")
-    edges = find_edges(subject, np.ones(len(subject.rows), dtype=np.bool_), _REASONS)
+        where = "a fence, and a block is one warp" if is_alone else "a barrier or fence"
+        return say("no warp is stalled at {where}", where=where)
+    edges = find_edges(subject, np.ones(len(subject.rows), dtype=np.bool_), reasons)
     rows = find_distinct(subject.edges.def_row[edges]).tolist()
     barriers = [row for row in rows if subject.rows.opcode(row).synchronises is Synchronisation.BLOCK]
     late = find_late_causes(subject, barriers)
@@ -230,12 +233,6 @@ class _Words:
             return say(
                 "The fence {where} makes all earlier accesses visible to {readers}.", where=where, readers=readers
             )
-        if self._has_one_warp():
-            return say(
-                "The barrier {where} is in a block of one warp: {call} suffices.",
-                where=where,
-                call=Code(text="__syncwarp()"),
-            )
         if row in self._late:
             code = self._late[row]
             return say(
@@ -259,8 +256,6 @@ class _Words:
             return say(
                 "Use the narrowest fence that suffices, and fewer of them: one after several stores orders them all."
             )
-        if self._has_one_warp():
-            return say("Replace the block barrier by {call}: the block is one warp.", call=Code(text="__syncwarp()"))
         split = self._advise_split()
         if row in self._late:
             return say("Spread the work that few warps do before the barrier over all of them{split}.", split=split)
@@ -286,10 +281,6 @@ class _Words:
     def _find_fence_scope(self, row: int) -> Sentence:
         modifiers = read_modifiers(self._subject.rows.mnemonic(row))
         return next((words for scope, words in _FENCE_SCOPES.items() if scope in modifiers), say("others"))
-
-    def _has_one_warp(self) -> bool:
-        launch = self._subject.launch
-        return launch is not None and launch.warps_per_block == 1
 
 
 OPTIMIZER = Optimizer(
