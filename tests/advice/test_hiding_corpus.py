@@ -43,8 +43,8 @@ def test_matches_stay_within_the_samples(report: str) -> None:
 def test_a_rolled_reduction_is_unrolled() -> None:
     found = ask(LOOP_UNROLLING, "h100_rmsnorm_2025.1.ncu-rep", "rms_norm")
     assert isinstance(found, Advice)
-    assert found.speedup.uncapped > 1.3
     assert "by 4" in found.regions[0].hint
+    assert len(found.regions) == 1, "the loop with a division calls its routine"
 
 
 @pytest.mark.parametrize(

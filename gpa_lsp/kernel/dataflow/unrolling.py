@@ -14,7 +14,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from gpa_lsp.code.binary.model import PREDICATE_KINDS, Instructions
-from gpa_lsp.code.binary.opcodes import MemorySpace, Opcode, Pipe
+from gpa_lsp.code.binary.opcodes import MemorySpace, Opcode, Pipe, Synchronisation
 from gpa_lsp.code.binary.sass import take_apart
 from gpa_lsp.code.control_flow.model import FlowGraph, Loop
 from gpa_lsp.foundation.records import remembered
@@ -194,6 +194,8 @@ LEAST_REPEATED = 0.85
 # The same for all arithmetic, which includes the counter itself and addresses that copies share
 LEAST_ARITHMETIC = 0.75
 
+_BARRIERS = (Synchronisation.BLOCK, Synchronisation.FENCE)
+
 _TELLING_COPIES = 8  # From so many copies of every line's work on, chance is no explanation
 
 _MOST_COUNTS = 64  # Distinct counts whose divisors are tried
@@ -236,6 +238,26 @@ def find_unrolling(kernel: KernelRows, scope: int) -> Unrolling:
         counter_step=step,
         instructions=len(rows),
     )
+
+
+def find_wall(kernel: KernelRows, scope: int, rows: Iterable[int]) -> str | None:
+    """What keeps a compiler from issuing instructions of several copies of a loop together; a person can still do so by hand.
+
+    By what nvcc 13 makes of ``#pragma unroll``: loads pass no barrier, and a branch only where nothing can write what they read
+    (``const __restrict__``).
+
+    Args:
+        scope: number of the loop.
+        rows: of the instructions.
+    """
+    if kernel.mark_by_opcode(lambda one: one.synchronises in _BARRIERS)[find_scopes(kernel).rows_of(scope)].any():
+        return "a barrier"
+    code = find_loop(kernel, scope)
+    own = () if code is None else np.flatnonzero(code.graph.innermost_loop == code.number).tolist()
+    has_sides = code is not None and any(
+        len(set(own).intersection(code.graph.successors(block).tolist())) > 1 for block in own
+    )
+    return "a branch" if has_sides and not all("CONSTANT" in kernel.mnemonic(row) for row in rows) else None
 
 
 def _confirm(kernel: KernelRows, rows: Sequence[int], copies: int) -> int:

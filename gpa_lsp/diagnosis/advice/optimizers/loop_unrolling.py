@@ -28,7 +28,7 @@ from gpa_lsp.foundation.distinct import find_distinct
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, join, number, percent, say
 from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.kernel.dataflow.reordering.slack import Hold, SlackFinder, TurnSlack
-from gpa_lsp.kernel.dataflow.unrolling import TurnCount, Unrolling, count_turns, find_unrolling
+from gpa_lsp.kernel.dataflow.unrolling import TurnCount, Unrolling, count_turns, find_unrolling, find_wall
 
 # How far a loop should be unrolled, which of its waits that would hide, or why it would not.
 
@@ -97,6 +97,9 @@ def plan_unrolling(
             loop=where,
             lost=percent(latency / subject.total_samples),
         )
+    wall = find_wall(subject.rows, scope, subject.edges.def_row[kept].tolist())
+    if wall is not None:
+        return say("{loop} has {wall} in it, before which no load of a later copy is issued", loop=where, wall=wall)
     return UnrollPlan(
         scope=scope, unrolling=unrolling, turns=turns, copies=copies, kept=kept, orders=orders, dropped=dropped
     )
@@ -175,9 +178,9 @@ def match(subject: Subject) -> Found:
     """Several iterations in one pass through an unrolled body wait for their results together instead of one after the other.
 
     Matched: latency of memory and execution dependences whose def and use every turn of the same loop passes, unless each turn needs a result
-    of the turn before (a list that is walked, a sum), a loaded value decides whether there is a next one, or a barrier keeps the turns apart:
-    such turns follow each other however many copies there are. N copies where there were n leave n waits of N, so M^L counts by 1 − n/N. A is
-    that of the loop and the loops in it (Equation 5).
+    of the turn before (a list that is walked, a sum), a loaded value decides whether there is a next one, or a barrier, a call or a branch keeps
+    the turns apart: such turns follow each other however many copies there are. N copies where there were n leave n waits of N, so M^L counts by
+    1 − n/N. A is that of the loop and the loops in it (Equation 5).
     Silent where the loop makes fewer than four iterations or was unrolled already.
 
     Source: GPA section V-A, Table II (Loop Unrolling) and section VI-B on its over-estimates.
