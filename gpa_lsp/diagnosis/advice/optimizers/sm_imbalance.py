@@ -1,5 +1,6 @@
 """SMs that finish early while others still work."""
 
+from gpa_lsp.diagnosis.advice.launch_time import measure_launch_time
 from gpa_lsp.diagnosis.advice.matches import IdleMatch
 from gpa_lsp.diagnosis.advice.model import Category, SilenceStage
 from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer
@@ -16,7 +17,8 @@ EXPLAINED_PART = 0.5
 def match(subject: Subject) -> Found:
     """The kernel ends with the SM that works longest.
 
-    (1 − mean / longest active time of an SM) of the time in which any SM is active would go if all ended together. Measured, not modelled.
+    (1 − mean / longest active time of an SM) of the time in which any SM is active would go if all ended together and shared nothing; what DRAM
+    and L2 have to do stays, and SMs that still work have what the others leave of them.
 
     Source: Nsight Compute's workload imbalance rule.
     """
@@ -37,7 +39,7 @@ def match(subject: Subject) -> Found:
     if saved == 0:
         return say("all SMs were active equally long")
     return IdleMatch(
-        saved_ratio=saved,
+        saved_ratio=1 - measure_launch_time(subject).leave(spread=1 / (1 - idle)),
         bound=1 / (1 - saved),
         bound_reason=say("all SMs busy until the end"),
         hint=_suggest(launch, subject.sm_count, idle),

@@ -2,6 +2,7 @@
 
 import math
 
+from gpa_lsp.diagnosis.advice.launch_time import measure_launch_time
 from gpa_lsp.diagnosis.advice.matches import IdleMatch
 from gpa_lsp.diagnosis.advice.model import Category, SilenceStage
 from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer
@@ -51,7 +52,7 @@ def match(subject: Subject) -> Found:
     wave_blocks = max(1, round(launch.blocks / waves))
     wave = count(wave_blocks, "block")
     return IdleMatch(
-        saved_ratio=saved,
+        saved_ratio=1 - measure_launch_time(subject).leave(spread=1 / (1 - saved)),  # what DRAM and L2 have to do stays
         bound=1 / (1 - most),
         bound_reason=say(
             "{waves} of work take the time of {whole}", waves=number(waves, "wave"), whole=count(whole + 1)
