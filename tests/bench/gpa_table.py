@@ -20,6 +20,7 @@ import numpy as np
 import tomli
 
 from gpa_lsp import api
+from gpa_lsp.diagnosis.advice.model import Standing
 from gpa_lsp.execution.prediction.simulation import SimulationSettings, simulate_source
 from gpa_lsp.execution.simulator.profile_document import make_document
 from gpa_lsp.foundation.errors import GpaError
@@ -44,7 +45,8 @@ class Found(NamedTuple):
     """What simulation and advice say of one row.
 
     Attributes:
-        rank: of the paper's optimizer among all advice, from 1; None where it is not advised.
+        rank: of the paper's optimizer among the advice on the kernel, or among that on what is outside of it, which has a line of its own, from 1;
+            None where it is not advised.
         estimate, low, high: of that advice.
         gain: simulated time before by simulated time after.
         first: what is advised, best first.
@@ -187,11 +189,13 @@ def measure_row(row: Row, rodinia: Path, machine: str, profiles: Path) -> Found:
     )
     assert before.duration_ns and after.duration_ns and before.advice  # they were simulated
     advice, names = before.advice.advice, (*REMEDIES[row["remedy"]], *row.get("ours", ()))
-    rank, one = next(((rank, one) for rank, one in enumerate(advice, 1) if one.optimizer in names), (None, None))
+    one = next((one for one in advice if one.optimizer in names), None)
+    is_outside = one is not None and one.standing is Standing.OUTSIDE
+    line = [other for other in advice if (other.standing is Standing.OUTSIDE) == is_outside]
     refusal = "; ".join(str(silent.message) for silent in before.advice.silences if silent.optimizer in names)
     speedup = None if one is None else one.speedup
     return Found(
-        rank=rank,
+        rank=None if one is None else line.index(one) + 1,
         estimate=None if speedup is None else speedup.estimate,
         low=None if speedup is None else speedup.low,
         high=None if speedup is None else speedup.high,

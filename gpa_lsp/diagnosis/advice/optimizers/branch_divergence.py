@@ -63,20 +63,21 @@ def match(subject: Subject) -> Found:
     average = _describe_average(subject)
     if not divergent:
         return say("no branch diverges{average}", average=average)
-    branches = divergent
-    if subject.launch is not None and subject.launch.warps_per_block == 1:
-        branches = tuple(
-            one for one in divergent if one.kind is Parting.TURNS or is_decided_by_data(subject.rows, one.row)
+    is_alone = subject.launch is not None and subject.launch.warps_per_block == 1
+    branches = [
+        one
+        for one in divergent
+        if not is_alone or one.kind is Parting.TURNS or is_decided_by_data(subject.rows, one.row)
+    ]
+    if not branches:
+        return say(
+            "a block is one warp, whose threads part by their index: there is no other warp to regroup them with"
         )
-        if not branches:
-            return say(
-                "a block is one warp, whose threads part by their index: there is no other warp to regroup them with"
-            )
     work = _measure_work(subject)
     regions = [region for branch in branches for region in _build_region(subject, work, branch)]
     if not regions:
-        every = count(len(branches), "divergent branch")
-        return say("no samples in the code of {branches}{average}", branches=every, average=average)
+        found = count(len(branches), "divergent branch")
+        return say("no samples in the code of {branches}{average}", branches=found, average=average)
     regions.sort(key=lambda region: (-region.samples, region.scope.row))
     kinds = {branch.row: branch.kind for branch in branches}
     gone = np.zeros(len(subject.rows))

@@ -16,6 +16,7 @@ from gpa_lsp.diagnosis.advice.matches import HidingMatch, HidingRegion
 from gpa_lsp.diagnosis.advice.model import Category, Hotspot, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_line, describe_place, describe_scope, locate
 from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer
+from gpa_lsp.diagnosis.advice.pricing import WAITING
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.foundation.prose import NOTHING, Sentence, capitalize, count, join, say
@@ -51,9 +52,9 @@ def match(subject: Subject) -> Found:
 
     Matched: latency of loads, as far as instructions that depend on neither side could really stand between
     (:mod:`gpa_lsp.kernel.dataflow.reordering.slack`): within the loop's turn or the block, or, where that hides less, by issuing the def of the next
-    turn before this turn's value is used. A is what those instructions hold, each counted once. Results whose latency is fixed, or known when
-    the compiler orders straight code, count only where a turn ahead helps, which compilers do not do: no source changes the order within
-    straight code.
+    turn before this turn's value is used. A is what those instructions hold, each counted once; a load in flight needs no issuing cycles, so that
+    they may wait, too (Little's law). Results whose latency is fixed, or known when the compiler orders straight code, count only where a turn
+    ahead helps, which compilers do not do: no source changes the order within straight code.
 
     Source: GPA section V-A, Table II (Code Reordering); section VI-B, that barriers and dependences made it over-estimate.
     """
@@ -83,7 +84,7 @@ def match(subject: Subject) -> Found:
             subject, is_ahead=ahead, is_within=not all(isinstance(one.slack, TurnSlack) for one in pairs)
         ),
         reasons=_list_reasons(pairs, obstacles),
-        overlap=0.5,  # one more load in flight beside each
+        overlap=1.0,  # what still waits is not matched
     )
 
 
@@ -115,6 +116,10 @@ def _find_room(subject: Subject, finder: SlackFinder, hotspot: Hotspot) -> _Pair
     best = max(candidates, key=lambda slack: min(slack.active_samples, hotspot.known_latency_samples), default=None)
     hidden = 0.0 if best is None else min(hotspot.known_latency_samples, best.active_samples)
     if best is not None and hidden > 0:
+        if hotspot.reason == WAITING:
+            passed = finder.cover([best])
+            passed[[hotspot.def_row, use_row]] = False
+            hidden = min(hotspot.known_latency_samples, float(subject.rows.all_samples[passed].sum()))
         return _Pair(hotspot=hotspot, slack=best, hidden_samples=hidden)
     if ahead is not None and ahead.order is not None:
         return ahead.order
@@ -133,7 +138,7 @@ def _build_regions(subject: Subject, finder: SlackFinder, pairs: Sequence[_Pair]
         HidingRegion(
             scope=subject.scopes.scopes[scope],
             samples=sum(pair.hotspot.samples for pair in members),
-            latency_samples=min(sum(pair.hidden_samples for pair in members), float(active[rows[scope]].sum())),
+            latency_samples=sum(pair.hidden_samples for pair in members),
             active_samples=nested[scope],
             hotspots=tuple(pair.hotspot for pair in members),
         )
