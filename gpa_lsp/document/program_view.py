@@ -1,6 +1,7 @@
 """VIEW: a program that ran without a GPU: a few rows per kernel, heaviest first, and what it does with its allocations."""
 
 from collections.abc import Iterator, Sequence
+from math import prod
 from pathlib import Path
 
 from gpa_lsp.code.binary.linkage_names import demangle
@@ -137,9 +138,12 @@ def _list_lines(kernel: ExaminedKernel, folder: Path | None) -> Iterator[_Row]:
     for branch in _find_divergent(prediction.branches):
         yield "diverge", _point_at(branch, branch.words, folder), Style.PLAIN
     if kernel.comparison is not None:
-        compared = f" ({format_count(kernel.comparison.launches)} of {format_launches(runs.launches)})"
+        compared = f"{format_count(kernel.comparison.launches)} of {format_launches(runs.launches)}"
         varying = [_describe_spread(one) for one in _find_varying(kernel.comparison.spreads)[:_MOST_SPREADS]]
-        yield "differ", (varying[0] if varying else "launches do not differ") + compared, Style.PLAIN
+        if varying:
+            yield "differ", f"{varying[0]} ({compared})", Style.PLAIN
+        else:
+            yield "alike", f"{compared} compared", Style.PLAIN
         for text in varying[1:]:
             yield "", text, Style.PLAIN
 
@@ -174,7 +178,8 @@ def _describe_shapes(runs: KernelRuns) -> str:
     for shape in runs.shapes[:_MOST_SHAPES]:
         shared = f", {format_bytes(shape.shared_bytes)} of shared memory" if shape.shared_bytes else ""
         times = f" ({format_launches(shape.launches)})" if len(runs.shapes) > 1 else ""
-        parts.append(f"{format_dim3(shape.grid)} blocks of {format_dim3(shape.block)}{shared}{times}")
+        blocks = "block" if prod(shape.grid) == 1 else "blocks"
+        parts.append(f"{format_dim3(shape.grid)} {blocks} of {format_dim3(shape.block)}{shared}{times}")
     more = len(runs.shapes) - _MOST_SHAPES
     return "; ".join(parts) + (f"; and {format_count_of(more, 'more shape')}" if more > 0 else "")
 
@@ -239,6 +244,8 @@ def describe_finding(finding: AllocationFinding, folder: Path | None = None) -> 
             why = f"kernels access {format_bytes(finding.part_bytes)} ({share}) of {size}{several}"
         case FindingKind.EARLY | FindingKind.LATE:
             why = f"{size}{several} {_describe_wait(finding, place)}"
+        case FindingKind.NEVER_FREED:
+            why = f"{size}{several} {'stays' if finding.count == 1 else 'stay'} allocated until the program ends"
         case FindingKind.NEVER_READ:
             why = f"nothing reads what {_describe_copies(finding, place)} bring{'s' if finding.count == 1 else ''} ({size})"
         case FindingKind.UNCHANGED:
@@ -264,7 +271,7 @@ def _describe_wait(finding: AllocationFinding, place: str) -> str:
 
 def list_own_frames(path: HostPath, kernel: str = "") -> list[HostFrame]:
     """Frames of the user's code, innermost first, without what the compiler puts around a launch of a kernel (its linkage name)."""
-    between = demangle(kernel) if kernel else None
+    between = shorten_name(demangle(kernel)) if kernel else None
     return [
         frame
         for frame in path
@@ -272,7 +279,8 @@ def list_own_frames(path: HostPath, kernel: str = "") -> list[HostFrame]:
         and frame.line
         and not frame.file.endswith(_STUB)
         and not is_library_file(frame.file)
-        and frame.function not in (None, between)
+        and frame.function is not None
+        and shorten_name(frame.function) != between
     ]
 
 
@@ -321,8 +329,8 @@ def list_origins(runs: KernelRuns, sites: Sequence[AllocationSite], folder: Path
         (use, site) for site in sites for use in site.uses if use.kernel == runs.mangled_name and _find_place(site.path)
     ]
     for use, site in used[:_MOST_ARRAYS]:
-        name = f"`{use.name}`" if use.name else "array"
-        parts = [f"{name} {_describe_access(use.reads, use.writes)}, allocated at {_write_path(site.path, folder)}"]
+        name = f"`{use.name}` " if use.name else ""
+        parts = [f"{name}{_describe_access(use.reads, use.writes)}, allocated at {_write_path(site.path, folder)}"]
         for is_to, word in ((True, "in"), (False, "out")):
             places = dict.fromkeys(_write_path(one.path, folder) for one in site.copies if one.is_to_device is is_to)
             if places:

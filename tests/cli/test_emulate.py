@@ -13,7 +13,21 @@ import pytest
 from gpa_lsp.cli.main import main
 from gpa_lsp.code.binary.tool_location import find_tool
 from tests.patience import LIMIT_S
-from tests.programs.built import SOURCES, build
+from tests.programs.built import SOURCES, build, require_compiler
+
+_WHOLE = """
+#include <cstdio>
+#include <cstdlib>
+#include "factor.h"
+__global__ void scale(int* a) { a[threadIdx.x] *= FACTOR; }
+int main(int, char** words) {
+  int value = atoi(words[1]), *a;
+  cudaMalloc(&a, 128); cudaMemcpy(a, &value, 4, cudaMemcpyHostToDevice);
+  scale<<<1, 32>>>(a);
+  cudaMemcpy(&value, a, 4, cudaMemcpyDeviceToHost); cudaFree(a);
+  std::printf("%d\\n", value);
+}
+"""
 
 BEYOND = """
 __global__ void shift(int* a) { int i = blockIdx.x * blockDim.x + threadIdx.x; a[i + 1] = a[i] * 3; }
@@ -32,6 +46,29 @@ def test_a_program_that_is_well_ends_well(tmp_path: Path, capsys: pytest.Capture
     assert printed.startswith("symbols: right")
     assert "1 launch of 1 kernel" in printed or "launches of" in printed
     assert re.search(r"time +at least [\d.]+ [nµm]s predicted, limited by", printed)
+
+
+def test_a_source_is_built_and_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    require_compiler()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "factor.h").write_text("#define FACTOR 3")
+    (tmp_path / "scale.cu").write_text(_WHOLE)
+    assert emulate("scale.cu", "7") == 0
+    told = capfd.readouterr()
+    assert told.err.endswith("gpa-lsp: building scale.cu with nvcc\n") and told.out.startswith("21\n")
+    assert "1 block of 32" in told.out and "host     main scale.cu:9" in told.out
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["factor.h", "scale.cu"]
+
+
+def test_a_source_that_is_no_program_is_said_to_be_one_of_several(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    require_compiler()
+    (tmp_path / "part.cu").write_text("__global__ void part(int* a) { a[0] = 1; }")
+    assert emulate(str(tmp_path / "part.cu")) == 2
+    assert 'build all of them: gpa-lsp emulate --build "make -B"' in capfd.readouterr().err
 
 
 def test_faults_of_kernels_are_three(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -112,6 +149,11 @@ def test_the_programs_own_status_is_ours(tmp_path: Path, capsys: pytest.CaptureF
     assert emulate("--", "/bin/sh", "-c", "exit 7") == 7
     assert emulate("--", "/bin/sh", "-c", "kill -9 $$") == 128 + 9
     capsys.readouterr()
+
+
+def test_a_file_that_is_no_program_is_said_to_be_none(capsys: pytest.CaptureFixture[str]) -> None:
+    assert emulate("--", str(SOURCES / "checking.h")) == 2
+    assert "give a built program, or a CUDA C++ source (.cu) to compile and run" in capsys.readouterr().err
 
 
 def test_json_has_every_kernel_and_what_its_lines_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -211,7 +211,8 @@ def test_findings_are_in_the_json_and_not_looked_for_where_only_the_run_is_wante
     program, into = build(FIXTURE, tmp_path, *DEBUGGED), tmp_path / "found.json"
     assert main(["emulate", "--format", "json", "-o", str(into), "--", str(program)]) == 0
     memory = json.loads(into.read_text())["memory"]
-    assert {finding["kind"] for site in memory["sites"] for finding in site["findings"]} == set(FindingKind)
+    found = {finding["kind"] for site in memory["sites"] for finding in site["findings"]}
+    assert found == set(FindingKind) - {FindingKind.NEVER_FREED}  # the fixture frees all
     assert main(["emulate", "--no-lines", "--", str(program)]) == 0
     assert "memory   " not in capfd.readouterr().out
 
@@ -243,3 +244,44 @@ def test_a_process_may_say_what_it_likes() -> None:
     with pytest.raises(MalformedMessage):
         take_events(place)
     assert take_events(place) == []
+
+
+LEFT = """
+template <int N> __global__ void add(int* into, const int* from) { into[threadIdx.x] += from[threadIdx.x] * N; }
+int main(int argc, char** argv) {
+  int *kept, *freed;
+  cudaMalloc(&kept, 256);
+  cudaMalloc(&freed, 256);
+  add<2><<<1, 64>>>(kept, freed);
+  cudaDeviceSynchronize();
+  if (argc < 2)
+    cudaFree(freed);
+  for (int i = 2; i < argc; i++)
+    cudaMalloc(&kept, 1024);
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), ["never freed: 256 B stays allocated until the program ends"]),
+        (("all",), []),
+        (("many", "1", "2"), ["never freed: 2 KiB in 2 allocations stay allocated until the program ends"]),
+    ],
+    ids=["one of two", "a program that frees nothing", "several times"],
+)
+def test_what_is_never_freed_is_told_where_others_are_freed_or_it_grows(
+    words: tuple[str, ...], said: list[str], tmp_path: Path
+) -> None:
+    program = build(write(tmp_path, LEFT), tmp_path, *DEBUGGED)
+    memory = run(program, *words)[0].memory
+    assert [one for one in list_findings(memory).values() if one.startswith("never freed")] == said
+
+
+def test_the_stub_of_a_template_is_no_frame_of_the_user(tmp_path: Path) -> None:
+    found = run(build(write(tmp_path, LEFT), tmp_path, *DEBUGGED))[0]
+    (kernel,) = found.kernels
+    ((label, text), *_) = list_origins(kernel, found.memory.sites, tmp_path)
+    assert label == "host" and text.startswith("main ") and text.endswith("program.cu:7") and "<" not in text

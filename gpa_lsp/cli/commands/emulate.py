@@ -19,6 +19,7 @@ from gpa_lsp.cli.options import (
 )
 from gpa_lsp.cli.outputs import is_printed, write_answer
 from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.execution.prediction.input_kinds import SUFFIXES
 from gpa_lsp.foundation.errors import InputError
 
 if TYPE_CHECKING:
@@ -93,6 +94,18 @@ def _emulate(
             take=terminal.pass_on,
             tell=tell,
         )
+    elif application[0].lower().endswith(SUFFIXES) and Path(application[0]).is_file():
+        from gpa_lsp.execution.programs.build import build_source
+
+        built = build_source(
+            Path(application[0]),
+            make_folder(),
+            machine=arguments.machine,
+            limit_s=arguments.seconds,
+            take=terminal.pass_on,
+            tell=tell,
+        )
+        application = [str(built), *application[1:]]
     settings = RunSettings(
         machine=arguments.machine,
         limit_s=arguments.seconds,
@@ -190,15 +203,16 @@ def _tell_described(found: "Described", terminal: Terminal) -> None:
 COMMAND = Command(
     summary="run a CUDA program without a GPU: its own output, then faults, memory and divergence of its kernels",
     description=(
-        "Run a program whose kernels are emulated from their PTX. It must be linked with the shared runtime library and carry PTX: "
-        "nvcc -cudart shared -lineinfo -gencode arch=compute_80,code=compute_80; --build sees to that. What it computes is right; what it times "
+        "Run a program whose kernels are emulated from their PTX. A source that is a whole program is compiled first. A program must be linked with "
+        "the shared runtime library and carry PTX: nvcc -cudart shared -lineinfo -gencode arch=compute_80,code=compute_80; --build sees to that. "
+        "What it computes is right; what it times "
         "is not. Exit code: the program's own; 3 where it ended well, but kernels did something wrong or did not run; 2 where its lines could not "
         "be analysed; 130 after Ctrl-C."
     ),
     purpose=Purpose.PREDICT,
     examples=(
-        ("emulate -- ./matmul 64", "run a program and print the faults of its kernels"),
-        ("emulate --record recorded -- ./matmul 64", "also keep its launches for predict"),
+        ("emulate matmul.cu 64", "compile a source, run it, and print what its kernels do and their faults"),
+        ("emulate --build make --record recorded -- ./matmul 64", "build a program, and keep its launches for predict"),
     ),
     add_arguments=_add_arguments,
     run=_run,

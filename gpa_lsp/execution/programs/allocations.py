@@ -1,7 +1,7 @@
 """What a program does with its allocations: who accesses them, what copies bring and take, and what of it was for nothing: :class:`AllocationLedger`.
 
 Source: CUDAAdvisor, Figure 9 (an access belongs to an allocation, and that to its call path and its copies); DrGPUM, section 3
-(unused, partly used, early and late allocations, dead copies), whose findings are told here only where nothing speaks against them.
+(unused, partly used, early and late allocations, leaks, dead copies), whose findings are told here only where nothing speaks against them.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -108,6 +108,8 @@ class _Site(Struct):
     part: int = 0  # that launches accessed a part of
     part_bytes: int = 0  # of those
     accessed_bytes: int = 0  # in those
+    left: int = 0  # that the program did not free
+    left_bytes: int = 0  # of those
     uses: dict[str, _Use] = field(default_factory=dict)
     copies: dict[tuple[int, bool], _Copies] = field(default_factory=dict)
 
@@ -335,6 +337,8 @@ class AllocationLedger:
         site = self._sites.setdefault(one.born.path, _Site())
         site.allocations += 1
         site.size_bytes += one.size_bytes
+        site.left += not is_freed
+        site.left_bytes += 0 if is_freed else one.size_bytes
         ever = _remember(words)
         site.read_bytes += WORD_BYTES * int(np.count_nonzero(ever & _EVER_READ))
         site.written_bytes += WORD_BYTES * int(np.count_nonzero(ever & _EVER_WRITTEN))
@@ -387,9 +391,14 @@ class AllocationLedger:
         if not self._is_whole:
             return MemoryUse()
         peak, lean, late = _measure_lives(self._lives)
+        frees = any(life.is_freed for life in self._lives)  # a program that frees nothing leaves it to its end
         sites = []
         for number, site in self._sites.items():
             findings = [*_judge_site(site, paths), *_judge_lives(late.get(number, ()), paths)] if is_judged else []
+            if is_judged and all(one.is_freed for one in findings) and (site.left > 1 or (site.left and frees)):
+                findings.append(
+                    AllocationFinding(kind=FindingKind.NEVER_FREED, count=site.left, size_bytes=site.left_bytes)
+                )
             sites.append(
                 AllocationSite(
                     path=paths.get(number, ()),

@@ -1,6 +1,9 @@
-"""A program built again so that it can run here: with the shared runtime library, PTX and line tables: :func:`build_program`."""
+"""A program built so that it can run here, with the shared runtime library, PTX and line tables: again, by a command of the user's
+(:func:`build_program`), or from one source (:func:`build_source`).
+"""
 
 import os
+import re
 import shlex
 import tempfile
 from collections.abc import Callable, Sequence
@@ -12,6 +15,7 @@ from gpa_lsp.code.binary.tool_location import find_tool
 from gpa_lsp.execution.compiler.absent_headers import FOLDER as ABSENT_HEADERS
 from gpa_lsp.execution.compiler.included_files import find_cuda_headers
 from gpa_lsp.execution.compiler.nvcc_location import INSTALL, TOOL
+from gpa_lsp.execution.compiler.project import find_flags
 from gpa_lsp.execution.programs.library import (
     HOST_LIBRARIES,
     CudaHeaders,
@@ -46,6 +50,11 @@ _ARCHITECTURE_VARIABLE = "CUDAARCHS"  # CMake's
 # What old programs link with, and need nothing of: our headers stand for it. Where linkers find another one they take that.
 _EMPTY_LIBRARIES = ("cutil", "cutil_x86_64", "cutil_i386", "shrutil", "shrutil_x86_64", "nvToolsExt")
 _WANTED = 80  # code for compute capability 8.0 runs on everything newer
+_PLAIN = re.compile(
+    r"[\w./+=:@~,-]+"
+)  # words that are safe with nvcc, which hands command lines to a shell without quoting them
+_INCLUDED = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([\w./]{1,200})[>"]', re.MULTILINE)
+_OPEN_MP = "omp.h"
 _SINCE_C17 = 13000  # The headers of this release of CUDA, and of later ones, are refused by compilers of an older C++
 
 
@@ -81,6 +90,76 @@ def build_program(
         raise InputError(f"the build command cannot be read: {error}", remedy="close its quotes") from error
     if not words:
         raise InputError("the build command is empty", remedy='give one, such as --build "make -B"')
+    said = f"building: {command}"
+    _build(
+        words, said, machine=machine, folder=folder, limit_s=limit_s, take=take, tell=tell, is_cancelled=is_cancelled
+    )
+
+
+def build_source(
+    source: Path,
+    into: Path,
+    *,
+    machine: str,
+    limit_s: float,
+    take: Callable[[bytes], object],
+    tell: Tell | None = None,
+) -> Path:
+    """Compile and link one source that is a whole program, with the folders and macros of its compile command, where a record of a build has one.
+
+    Args:
+        source: CUDA C++ with a ``main``.
+        into: folder for the program.
+        machine: name of the GPU that the program will see.
+        limit_s: seconds of processor time the compiler may take.
+        take: gets what the compiler prints.
+        tell: told what is waited for, a sentence each.
+
+    Raises:
+        InputError: its name, or that of its folder, is none that nvcc can be given.
+        MissingToolError: there is no nvcc.
+        ToolError: it does not compile, or is no whole program.
+    """
+    program = into / source.stem
+    if not _PLAIN.fullmatch(str(source)) or not _PLAIN.fullmatch(str(program)):
+        remedy = "rename it, or build it yourself: gpa-lsp emulate --build COMMAND -- ./app"
+        raise InputError("has a name that nvcc cannot be given", path=source, remedy=remedy)
+    words = [TOOL, "-w", "-o", str(program), *_list_options(source), str(source)]
+    said = f"building {source} with {TOOL}"
+    try:
+        _build(words, said, machine=machine, folder=Path.cwd(), limit_s=limit_s, take=take, tell=tell)
+    except ToolError as error:
+        remedy = 'where it is one of several sources, build all of them: gpa-lsp emulate --build "make -B" -- ./app'
+        raise ToolError(TOOL, f"{source} could not be built; {remedy}") from error
+    return program
+
+
+def _list_options(source: Path) -> list[str]:
+    """Folders, macros and language of the compile command, and the libraries that the source includes headers of."""
+    flags = find_flags(source)
+    options: list[str] = []
+    if flags is not None:
+        options += [f"-I{flags.directory / one}" for one in (*flags.includes, *flags.system_includes)]
+        options += [f"-U{one[1:]}" if one.startswith("-") else f"-D{one}" for one in flags.macros]
+        options += [f"-std={flags.standard}"] if flags.standard is not None else []
+        options += flags.language
+    included = set(_INCLUDED.findall(source.read_text(encoding="utf-8", errors="replace")))
+    options += [f"-l{one.stem}" for one in HOST_LIBRARIES if one.header in included]
+    options += ["-Xcompiler", "-fopenmp"] if _OPEN_MP in included else []
+    return [one for one in options if _PLAIN.fullmatch(one)]
+
+
+def _build(
+    words: list[str],
+    said: str,
+    *,
+    machine: str,
+    folder: Path,
+    limit_s: float,
+    take: Callable[[bytes], object],
+    tell: Tell | None,
+    is_cancelled: Callable[[], bool] = lambda: False,
+) -> None:
     nvcc = find_program(TOOL) or find_tool(TOOL)  # the user's own first: it is the user's command that is run
     if nvcc is None:
         raise MissingToolError(TOOL, needed_for="building a program", install=INSTALL)
@@ -88,7 +167,7 @@ def build_program(
         private = Path(name)
         environment = _make_environment(nvcc.resolve(), private, find_product(machine), tell)
         if tell is not None:
-            tell(f"building: {command}")
+            tell(said)
         running = WatchedCommand(
             words,
             folder=folder,

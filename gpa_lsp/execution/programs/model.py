@@ -79,6 +79,7 @@ class FindingKind(StrEnum):
     PARTLY_USED = "partly used"
     EARLY = "allocated early"
     LATE = "freed late"
+    NEVER_FREED = "never freed"  # by a program that frees others, or several times
     NEVER_READ = "copied and never read"
     UNCHANGED = "copied both ways unchanged"
 

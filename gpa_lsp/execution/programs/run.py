@@ -500,6 +500,9 @@ def _find(word: str, folder: Path) -> Path:
         raise InputError(
             "there is no such program", path=Path(word), remedy="give the program and its arguments after two dashes"
         )
+    if not os.access(path, os.X_OK):
+        remedy = "give a built program, or a CUDA C++ source (.cu) to compile and run"
+        raise InputError("is not a program", path=Path(word), remedy=remedy)
     return path.absolute()
 
 
