@@ -10,6 +10,7 @@ from gpa_lsp.document.layout import Line, Style
 from gpa_lsp.document.places import show_path
 from gpa_lsp.document.prediction_view import build_remarks
 from gpa_lsp.execution.emulator.model import Fault
+from gpa_lsp.execution.prediction.fault_answer import ENDINGS
 from gpa_lsp.execution.programs.examine import ExaminedKernel
 from gpa_lsp.execution.programs.model import (
     AllocationFinding,
@@ -110,10 +111,11 @@ def _build_kernel(kernel: ExaminedKernel, sites: Sequence[AllocationSite], folde
 def _list_runs(runs: KernelRuns, folder: Path | None) -> Iterator[_Row]:
     """Shapes, faults, and launches that did not run to their end."""
     yield "shape", _describe_shapes(runs), Style.PLAIN
-    for fault in runs.faults[:_MOST_FAULTS]:
+    faults = [one for one in runs.faults if one.kind not in ENDINGS]
+    for fault in faults[:_MOST_FAULTS]:
         yield "fault", _describe_fault(fault, folder), Style.WARNING
-    if len(runs.faults) > _MOST_FAULTS:
-        yield "", f"and {format_count_of(len(runs.faults) - _MOST_FAULTS, 'more fault')}", Style.DIM
+    if len(faults) > _MOST_FAULTS:
+        yield "", f"and {format_count_of(len(faults) - _MOST_FAULTS, 'more fault')}", Style.DIM
     if runs.skipped:
         yield "left", f"{format_launches(runs.skipped)} did nothing: beyond the limit", Style.PLAIN
     for end in runs.unfinished:

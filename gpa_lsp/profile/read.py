@@ -109,6 +109,9 @@ def _find_reader(path: Path) -> Reader:
     reader = next((found for found in find_readers() if found.recognises(head, path)), None)
     if reader is None:
         known = "; ".join(f"{found.description} ({', '.join(found.suffixes)})" for found in find_readers())
+        if path.suffix.lower() in (".cu", ".cuh"):
+            remedy = "gpa-lsp check and predict tell of its code, gpa-lsp emulate runs it; what is measured is a program: gpa-lsp profile"
+            raise UnsupportedInputError("is a source, not a profile", path=path, remedy=remedy)
         raise UnsupportedInputError("is not a profile in a known format", path=path, remedy=f"what is read: {known}")
     return reader
 

@@ -62,6 +62,29 @@ def test_a_source_is_built_and_run(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["factor.h", "scale.cu"]
 
 
+_ENDLESS = """
+#include <cstdio>
+__global__ void add(float* a, int stride) { a[threadIdx.x * stride] += 1; }
+__global__ void turn(volatile float* a) { while (a[0] >= 0) a[threadIdx.x] = 1; }
+int main() {
+  float* a;
+  cudaMalloc(&a, 1 << 16);
+  add<<<8, 32>>>(a, 8);
+  turn<<<1, 32>>>(a);
+  return cudaDeviceSynchronize();
+}
+"""
+
+
+def test_lines_are_known_of_a_program_that_is_ended(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    require_compiler()
+    (tmp_path / "endless.cu").write_text(_ENDLESS)
+    assert emulate("--seconds", "3", str(tmp_path / "endless.cu")) not in (0, 2)
+    out = capfd.readouterr().out
+    assert re.search(r"memory +\S+endless.cu:3  loads of `a`: 32 sectors per request, 4 at best", out), out
+    assert "fault" not in out and re.search(r"ended +not done after", out)
+
+
 def test_a_source_that_is_no_program_is_said_to_be_one_of_several(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

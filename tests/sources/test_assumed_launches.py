@@ -26,6 +26,7 @@ def read(text: str) -> tuple[HostLaunch, ...]:
         ("int n = 3; std::cin >> n;", (("n", 1048576),)),
         ("int n; std::ifstream in(\"x\"); in >> n;", (("n", 1048576),)),
         ("Data *all = load(argv[1]); const size_t n = all->count;", (("all->count (n)", 1048576),)),
+        ("const char *words = argv[1]; int n = words ? count(words) / 2 + count(words) % 2 : 1;", (("n", 1048576),)),
         ("size_t n = 0; n = rows.size();", (("rows.size() (n)", 1048576),)),
         ("int state = start(); if (state != 0) return 1; int n = atoi(argv[1]);", (("argv[1] (n)", 1048576),)),
         (

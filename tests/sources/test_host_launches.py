@@ -148,6 +148,30 @@ def test_sizes_of_arrays(host: str, size_bytes: int | None) -> None:
     assert (launch.arguments[0].is_array, launch.arguments[0].size_bytes) == (True, size_bytes)
 
 
+@pytest.mark.parametrize(
+    ("defined", "count"),
+    [
+        ("#define N 2048>>2", 2048 >> 3),
+        ("#define N (2048>>2)", 513),
+        ("#define M 2048\n#define N M>>2", 2048 >> 3),
+        ("#define N BIG ? 4 : 8\n#define BIG 1", 4),
+    ],
+)
+def test_macros_without_brackets_bind_as_the_preprocessor_has_them(defined: str, count: int) -> None:
+    launch = read_one("float *p; cudaMalloc(&p, (N+1) * sizeof(float)); k<<<1, 32>>>(p, N+1);", f"{defined}\n")
+    assert (launch.arguments[0].size_bytes, launch.arguments[1].value) == (4 * count, count)
+
+
+def test_what_was_set_to_zero_is_zero_until_something_writes_to_it() -> None:
+    launches = read(
+        "int main() { float *p, *q; cudaMalloc(&p, 64); cudaMalloc(&q, 64); cudaMemset(p, 0, 64); cudaMemset(q, 1, 64); k<<<1, 16>>>(p, 1); "
+        "k<<<2, 16>>>(p, 1); k<<<3, 16>>>(q, 1); cudaMemset(p, 0, 64); cudaMemcpy(p, h, 64, cudaMemcpyHostToDevice); k<<<4, 16>>>(p, 1); }"
+    )
+    assert [(one.grid, one.arguments[0].is_zero) for one in launches] == [
+        ((1, 1, 1), True), ((2, 1, 1), False), ((3, 1, 1), False), ((4, 1, 1), False),
+    ]  # fmt: skip
+
+
 def test_a_loop_that_changes_the_grid_launches_several() -> None:
     launches = read("int main() { float *p; for (int s = 64; s > 0; s /= 4) k<<<s, 32>>>(p, s); }")
     assert [(one.grid, one.arguments[1].value) for one in launches] == [((n, 1, 1), n) for n in (64, 16, 4, 1)]

@@ -17,6 +17,7 @@ from gpa_lsp.execution.volumes.expressions import LoopTerm, ThreadRegion, Triple
 from gpa_lsp.execution.volumes.from_trace import (
     find_launch_shape,
     find_miscounts,
+    list_border_blocks,
     list_probe_blocks,
     recover_expressions,
 )
@@ -292,6 +293,45 @@ def test_any_affine_access_is_recovered(
     assert access.constant_bytes == SIZE // 2
     if trips > 1:
         assert access.loops == (LoopTerm(step_bytes=loop_step, trips=trips),)
+
+
+@pytest.mark.parametrize(
+    ("grid", "block", "updates"),
+    [
+        ((10_240, 1, 1), (256, 1, 1), (10_000, 1, 1)),
+        ((64, 64, 1), (32, 8, 1), (1_000, 255, 1)),
+        ((16, 8, 40), (8, 8, 1), (128, 9, 23)),
+        ((1 << 30, 1, 1), (64, 1, 1), (64 * 12_345_678, 1, 1)),
+    ],
+)
+def test_a_grid_that_is_larger_than_its_work_is_traced_where_that_ends(
+    grid: Triple, block: Triple, updates: Triple
+) -> None:
+    def addresses(thread: Triple, at: Triple) -> list[int]:
+        x, y, z = place(thread, at, block)
+        return [8 * (x + 4096 * y)] if x < updates[0] and y < updates[1] and z < updates[2] else []
+
+    blocks = list_probe_blocks(grid)
+    for _ in range(12):
+        written = [WrittenAccess(addresses=addresses)]
+        trace = write_trace(written, block=block, grid=grid, traced=blocks, array_bytes=1 << 40)
+        more = list_border_blocks(trace)
+        if not more:
+            break
+        assert not set(more) & set(blocks)
+        blocks = tuple(sorted({*blocks, *more}))
+    assert not more and len(blocks) < 130
+    assert find_launch_shape(recover_expressions(trace), block, grid).updates == updates
+
+
+def test_what_does_nothing_here_and_there_has_no_border() -> None:
+    def addresses(thread: Triple, at: Triple) -> list[int]:
+        return [8 * thread[0]] if at[0] % 3 else []
+
+    trace = write_trace(
+        [WrittenAccess(addresses=addresses)], block=(64, 1, 1), grid=(100, 1, 1), traced=(0, 1, 50, 98, 99)
+    )
+    assert list_border_blocks(trace) == ()
 
 
 @pytest.mark.parametrize(

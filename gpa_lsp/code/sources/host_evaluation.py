@@ -49,6 +49,7 @@ _WITHOUT_VALUE = frozenset({"string_literal", "null", "char_literal", "lambda_ex
 VECTOR = re.compile(r"(?:std::|thrust::)?(?:host_|device_)?vector<(.*)>")
 _HOST_ALLOCATIONS = {"malloc": (0,), "calloc": (0, 1), "valloc": (0,), "aligned_alloc": (1,), "_mm_malloc": (0,)}
 _WRITING_FIRST = ("cudaMemcpy", "memcpy", "memset", "cudaMemset", "memmove")
+_FILLING = ("cudaMemcpy", "cudaMemset")
 _WRITING_NOTHING = frozenset({
     "printf", "fprintf", "puts", "free", "cudaFree", "cudaMemcpyToSymbol", "cudaMemcpyToSymbolAsync", "assert",
     "cudaFreeHost", "exit",
@@ -422,6 +423,9 @@ class Evaluation(ABC):
                 value.elements.clear()
                 value.size_bytes = value.size_bytes or None
             arguments.append(value)
+        filled = arguments[0] if len(arguments) > 1 and name.startswith(_FILLING) else None
+        if isinstance(filled, Array):
+            filled.is_zero = "set" in name and arguments[1] == 0
         if name in _SAME and len(arguments) == 1:
             return arguments[0]
         is_cast = callee is not None and callee.type == "primitive_type" and len(arguments) == 1

@@ -29,6 +29,7 @@ _EXTENT = re.compile(
 )
 # Of numbers that are no size of the whole, whatever else their names say
 _OF_A_PART = re.compile(r"\w*(?:block|thread|tile|warp|radius|iter|repeat|step|pass|seed|stream|device|gpu|bin)\w*")
+_PLACE = re.compile(r"[\w.\[\]()>-]+")  # as `argv[1]` and `rows.size()` are written
 _MOST_CHARACTERS = 40  # Of an expression whose value is taken for granted
 # a number that does not seem to be a size
 OTHER = 16
@@ -114,11 +115,13 @@ class AssumedInputs(Struct):
     def describe(self) -> tuple[tuple[str, Number], ...]:
         """Where each number was read from, with the variable it went to, and the number; and of which GPU numbers were asked for."""
         asked = (("SMs of the GPU", _OF_A_GPU["multiProcessorCount"]),) if self.has_asked_gpu else ()
-        named = (
-            (source if self.names[source] in ("", source) else f"{source} ({self.names[source]})", value)
-            for source, value in self.given.items()
-        )
-        return (*named, *asked)
+        return (*((self._name(source), value) for source, value in self.given.items()), *asked)
+
+    def _name(self, source: str) -> str:
+        name = self.names[source]
+        if name in ("", source):
+            return source
+        return f"{source} ({name})" if _PLACE.fullmatch(source) else name  # a longer expression says less than the name
 
     def convert(self, node: "Node", name: str) -> Number | None:
         """What a call returns that makes a number of a text."""

@@ -288,7 +288,10 @@ class NotedLaunches(Evaluation):
     def _pass(self, node: "Node | None", scope: Scope) -> HostArgument:
         value = self.value(node, scope)
         line = 0 if node is None else node.start_point[0] + 1
-        return self._describe(value, " ".join(read_text(node).split()), line)
+        passed = self._describe(value, " ".join(read_text(node).split()), line)
+        if isinstance(value, Array):
+            value.is_zero = False  # the kernel may write to it
+        return passed
 
     def _describe(self, value: Value, text: str, line: int) -> HostArgument:
         array = value if isinstance(value, Array) else None
@@ -307,6 +310,7 @@ class NotedLaunches(Evaluation):
             line=place,
             file=file,
             offset=0 if array is None else array.offset,
+            is_zero=array is not None and array.is_zero,
             members=tuple(members),
         )
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
+_OPERATOR = re.compile(r"[-+*/%<>&|^?]")
 _DEEPEST_MACRO = 6
 _MOST_CHARACTERS = 200_000  # That a text may grow by
 _QUOTED = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*|/\*.*?\*/', re.DOTALL)
@@ -40,6 +41,30 @@ def expand_launching(text: str, macros: Mapping[str, MacroFunction]) -> str:
         }
     chosen = {name: macros[name] for name in launching if not re.search(r"(?<!#)#(?!#)", macros[name][1])}
     return _expand(text, chosen, _DEEPEST_MACRO, [_MOST_CHARACTERS]) if chosen else text
+
+
+def expand_loose(text: str, macros: Mapping[str, str]) -> str:
+    """A text with the macros put in that stand for an expression without brackets, which binds to what stands around it as the preprocessor has it.
+
+    >>> expand_loose("(N+1) * 4; // N", {"N": "2048>>2"}), expand_loose("N + 1", {"N": "(2048>>2)"})
+    ('(2048>>2+1) * 4; // N', 'N + 1')
+    """
+    loose = {name: body for name, body in macros.items() if _is_loose(body)}
+    if not loose:
+        return text
+    used = re.compile(rf"{_QUOTED.pattern}|(?<![\w.])({'|'.join(map(re.escape, loose))})\b", re.DOTALL)
+    for _ in range(_DEEPEST_MACRO):
+        longer = used.sub(lambda one: one.group() if one[1] is None else loose[one[1]], text)
+        if longer == text or len(longer) > len(text) + _MOST_CHARACTERS:
+            break
+        text = longer
+    return text
+
+
+def _is_loose(body: str) -> bool:
+    found = parse_expression(body) if _OPERATOR.search(body) else None  # in the brackets that it is parsed in
+    inner = found.named_children[0] if found is not None and len(found.named_children) == 1 else None
+    return inner is not None and inner.type in ("binary_expression", "conditional_expression") and not inner.has_error
 
 
 def _expand(text: str, macros: Mapping[str, MacroFunction], depth: int, room: list[int]) -> str:
@@ -159,10 +184,13 @@ def join_texts(
         files.append((line, file))
         parts.append(kept)
         line += kept.count("\n") + 1
-    functions = {name: one for name, one in joining.functions.items() if one is not None}
+    macros = {name: value for name, value in joining.macros.items() if value is not None}
+    functions = {
+        name: (one[0], expand_loose(one[1], macros)) for name, one in joining.functions.items() if one is not None
+    }
     return HostText(
-        text=expand_launching("\n".join(parts), functions),
-        macros={name: value for name, value in joining.macros.items() if value is not None},
+        text=expand_loose(expand_launching("\n".join(parts), functions), macros),
+        macros={name: expand_loose(value, macros) for name, value in macros.items()},
         functions=functions,
         files=tuple(files),
     )

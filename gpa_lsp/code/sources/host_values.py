@@ -27,6 +27,7 @@ class Array(Struct, eq=False):
     size_bytes: int | None  # None where it is not known
     line: int  # where it was allocated, 1-based; 0 where that is not known
     name: str  # of the first variable it was given to
+    is_zero: bool = False  # `cudaMemset` filled it with zeros, and nothing has written to it since
     is_shared: bool = False  # CUDA allocated it, so that the device has an address of all of it
     elements: dict[str, "Value"] = field(default_factory=dict)  # what is known of its elements, by their index as text
     # elements of the pointer's type from its beginning to where this address points; None where that is not known
@@ -351,6 +352,7 @@ class HostArgument(Struct, frozen=True, kw_only=True):
     # of a structure what is known of its members, by offset in bytes
     members: "tuple[tuple[int, HostArgument], ...]" = ()
     is_guess: bool = False  # it follows from what the program is taken to read
+    is_zero: bool = False  # the array is full of zeros
 
 
 class HostLaunch(Struct, frozen=True, kw_only=True):

@@ -386,7 +386,7 @@ def _give(line: str, given: HostArgument | None, *, is_float: bool) -> str:
         comment = f"{DERIVED.removesuffix('line ') if given.is_guess else '# '}{_name_line(given)}"
         return f"{_VALUE.sub(f' value = {shown}', text, count=1)}  {comment}"
     if given is not None and given.is_array and given.size_bytes and " count = " in text:
-        counted = _count_allocated(text, given)
+        counted = _count_allocated(FILL.sub("", text) if given.is_zero else text, given)
         if counted is not None:
             return f"{counted}  # allocated at {_name_line(given)}{'; its size is a guess' if given.is_guess else ''}"
     return f"{text}  # guess{f'; {comment}' if comment else ''}"

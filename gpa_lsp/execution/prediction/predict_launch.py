@@ -30,6 +30,7 @@ from gpa_lsp.execution.traces.model import AnalysisSettings, TraceContext, build
 from gpa_lsp.execution.volumes.answer import answer_volumes
 from gpa_lsp.execution.volumes.expressions import KernelAccesses
 from gpa_lsp.execution.volumes.from_trace import (
+    list_border_blocks,
     list_fewest_probe_blocks,
     list_probe_blocks,
     predict_traced,
@@ -304,6 +305,9 @@ def _probe(subject: LaunchSubject, settings: PredictionSettings, problems: list[
     whole = _choose_trace(settings) if is_all else TraceSettings(branches=False)
     checks = is_all and settings.checks_races
     probe = _trace_blocks(subject, settings, every, settings.budget.seconds / _PROBE_SHARE, whole, check_races=checks)
+    while not is_all and _is_whole(probe) and probe.trace is not None and (more := list_border_blocks(probe.trace)):
+        every = tuple(sorted({*every, *more}))
+        probe = _trace_blocks(subject, settings, every, settings.budget.seconds / _PROBE_SHARE, whole)
     if _is_whole(probe):
         return probe, 0.0
     first = TraceSettings(branches=False, most_executions=_choose_most_executions(probe, settings, len(fewest)))

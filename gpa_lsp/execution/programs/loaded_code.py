@@ -71,6 +71,7 @@ class LoadedModule:
         capability: of the GPU the program sees; newer code does not run on it.
 
     Attributes:
+        content: those bytes.
         unit: the code that was chosen.
 
     Raises:
@@ -79,6 +80,7 @@ class LoadedModule:
 
     def __init__(self, path: Path, memory: ResidentMemory, capability: tuple[int, int]) -> None:
         self.path = path
+        self.content = path.read_bytes()  # the file is gone once the program was ended
         units = [unit for unit in read_build(path, assembles=False) if unit.ptx is not None]
         fitting = [unit for unit in units if unit.compute_capability <= capability]
         if units and not fitting and not is_ptx_file(path):  # beside newer code that for older GPUs may stand

@@ -297,7 +297,7 @@ class Recorder:
         folder.mkdir(parents=True, exist_ok=True)
         module = folder / tally.module.path.name
         with atomic_write(module, encoding=None) as stream:
-            stream.write(tally.module.path.read_bytes())
+            stream.write(tally.module.content)
         stem = self._choose_stem(find_bare_name(tally.facts.kernel.name))
         return RecordedLaunch(
             description=write_recording(_make_recording(tally, kept.snapshot), folder, stem),

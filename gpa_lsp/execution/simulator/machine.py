@@ -11,6 +11,7 @@ from gpa_lsp.execution.launches.block_mates import BlockPlace, Sectors, count_re
 from gpa_lsp.execution.simulator.program import Kind, SassProgram
 from gpa_lsp.execution.simulator.streams import SHARED_SECTORS
 from gpa_lsp.execution.simulator.warp_walk import LOCAL_SECTOR, KernelWalk
+from gpa_lsp.execution.volumes.devices import SM_BYTES_PER_CYCLE
 from gpa_lsp.execution.volumes.retention import find_evicted_ratio
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.gpu.arch.model import Architecture
@@ -87,7 +88,6 @@ class Traffic(Struct, frozen=True, kw_only=True):
 
 
 _L2_RATIO = 0.8  # Of the peak of L2 that is reached; assumed
-_SM_L2_BYTES_PER_CYCLE = 64.0
 _L1_CYCLES, _L2_CYCLES, _DRAM_CYCLES = 33.0, 220.0, 530.0  # Where a table has none
 
 
@@ -128,10 +128,10 @@ def build_model(
         address_cycles=architecture.sm.memory_issue_interval_cycles.value,
         l1_lines=memory.find_l1_bytes(architecture, shared_bytes_per_sm) // architecture.caches.line_bytes.value,
         l1_tags_per_cycle=float(architecture.caches.l1_tags_per_cycle.value or 0),
-        l2_bytes_per_cycle=min(_SM_L2_BYTES_PER_CYCLE, l2_rate * per_sm),
+        l2_bytes_per_cycle=min(SM_BYTES_PER_CYCLE, l2_rate * per_sm),
         l2_cycles=(hierarchy.l2_near_cycles.value or _L2_CYCLES) - l1_cycles,
         l2_hit_ratio=traffic.l2_hit_ratio,
-        dram_bytes_per_cycle=min(_SM_L2_BYTES_PER_CYCLE, dram_rate * per_sm),
+        dram_bytes_per_cycle=min(SM_BYTES_PER_CYCLE, dram_rate * per_sm),
         fetched_bytes=SECTOR_BYTES * traffic.fetched_ratio,
         dram_cycles=(hierarchy.dram_tlb_warm_cycles.value or _DRAM_CYCLES) - l1_cycles,
         written_back_ratio=_find_written_back(traffic, memory),

@@ -246,10 +246,11 @@ def _build_reuse_table(prediction: VolumePrediction) -> tuple[Table, ...]:
 
 
 def _list_missing(kernel: KernelAccesses) -> Iterator[Missing]:
-    for access in kernel.sampled[:_MOST_NAMED]:
+    """What the traced blocks do not tell of the others; alike accesses are named once."""
+    named: dict[tuple[str, str, Sentence], None] = {}
+    for access in () if kernel.is_whole else kernel.sampled:
         array = "an array" if access.array is None else kernel.arrays[access.array].name
-        kind = access.kind.name.lower()
-        yield Missing(
-            what=f"the volumes of {'an' if kind[0] == 'a' else 'a'} {kind} of {array} in blocks that were not traced",
-            why=access.why,
-        )
+        named[access.kind.name.lower(), array, access.why] = None
+    for kind, array, why in list(named)[:_MOST_NAMED]:
+        what = f"the volumes of {'an' if kind[0] == 'a' else 'a'} {kind} of {array} in blocks that were not traced"
+        yield Missing(what=what, why=why)

@@ -125,8 +125,11 @@ def count_all(subject: Subject) -> Counts:
     fills = (
         0.0 if is_paper or subject.device.l1_tags_per_cycle else lines / subject.launch.threads_per_block * WARP_LANES
     )
+    working_ratio = 1.0 if is_paper else count_working_ratio(subject.launch)
+    busy_ratio = 1.0 if is_paper else count_busy_ratio(subject.launch)
+    sampled = extra.cycles_per_warp * busy_ratio / (working_ratio or 1.0)  # of all warps that are launched
     return Counts(
-        l1_cycles_per_warp=_count_l1(subject, entries, whole) + extra.cycles_per_warp + fills,
+        l1_cycles_per_warp=_count_l1(subject, entries, whole) + sampled + fills,
         block_line_bytes=max(least, lines * LINE_BYTES),
         block_request_bytes=max(least, affine.requests * SECTOR_BYTES + extra.block_request_bytes),
         block_bypassing_bytes=affine.bypassing * SECTOR_BYTES + extra.block_bypassing_bytes,
@@ -148,7 +151,8 @@ def count_all(subject: Subject) -> Counts:
         shared_load_bytes=_add([found.shared for found in loads]),
         wave_threads=count_threads(wave.current, subject.launch.block, subject.region),
         wave_pages=count_wave_pages(entries, subject.launch, wave),
-        working_ratio=1.0 if is_paper else count_working_ratio(subject.launch),
+        busy_ratio=busy_ratio,
+        working_ratio=working_ratio,
         row_span=_find_span(placed, 1),
         layer_span=_find_span(placed, 2),
     )
@@ -313,6 +317,19 @@ def count_working_ratio(launch: LaunchShape) -> float:
     """
     launched = prod(launch.grid) * launch.threads_per_block
     return launch.region.thread_count / launched if launched else 1.0
+
+
+def count_busy_ratio(launch: LaunchShape) -> float:
+    """Threads with work, of all threads of blocks in which one has some, 0..1: the other blocks ask for nothing.
+
+    >>> count_busy_ratio(LaunchShape(block=(64, 1, 1), grid=(20, 1, 1), updates=(96, 1, 1)))
+    0.75
+    """
+    blocks = prod(
+        min(count, -(-high // size))
+        for size, count, high in zip(launch.block, launch.grid, launch.region.high, strict=True)
+    )
+    return launch.region.thread_count / (blocks * launch.threads_per_block) if blocks else 1.0
 
 
 def list_block_classes(launch: LaunchShape) -> Iterator[tuple[Triple, int]]:

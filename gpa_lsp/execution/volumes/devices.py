@@ -28,7 +28,7 @@ _MEGA, _GIGA, _KIBI = 1e6, 1e9, 1024
 # Of the published bandwidth of DRAM that streaming kernels reach: 790 of 900 GB/s on a V100, 1,400 of 1,555 on an A100
 _DRAM_RATIO = 0.89
 _L2_RATIO = 0.33  # Of 64 bytes per SM and cycle that kernels reach: see :func:`_estimate_l2`
-_SM_L2_BYTES_PER_CYCLE = 64
+SM_BYTES_PER_CYCLE = 64  # an SM takes from L2
 
 
 class VolumeDevice(Struct, frozen=True, kw_only=True):
@@ -213,7 +213,7 @@ def _estimate_l2(sm_count: int, sm_hz: float) -> float:
 
     A V100 reaches 0.33 of it, an A100 0.41, a GH200 0.50, an A40 0.21, an L40 0.27: the factor is the one in the middle.
     """
-    return _L2_RATIO * _SM_L2_BYTES_PER_CYCLE * sm_count * sm_hz
+    return _L2_RATIO * SM_BYTES_PER_CYCLE * sm_count * sm_hz
 
 
 def _share_l2(board: _Board, architecture: Architecture) -> tuple[int, tuple[Sentence, ...]]:

@@ -152,6 +152,7 @@ class KernelAccesses(Struct, frozen=True, kw_only=True):
     flops_are_double: bool = True  # they are in double precision
     shared_cycles_per_warp: float = 0.0  # of L1's data pipe for one warp's accesses of shared memory, all executions
     notes: tuple[Sentence, ...] = ()  # what a reader must know of how these were found, one sentence each
+    is_whole: bool = False  # every block was traced to its end, so that what was counted stands for no other
 
 
 class LaunchShape(Struct, frozen=True, kw_only=True):

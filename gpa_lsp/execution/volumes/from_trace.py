@@ -64,6 +64,7 @@ from gpa_lsp.foundation.prose import Sentence, list_of, say
 from gpa_lsp.foundation.records import ColumnRecord
 
 _WHO = 6
+_BORDER_PROBES = 7  # between two blocks of which one accesses memory and the other does not
 
 
 def list_probe_blocks(grid: Triple) -> tuple[int, ...]:
@@ -85,6 +86,30 @@ def list_probe_blocks(grid: Triple) -> tuple[int, ...]:
             places.add(tuple(last[other] if other == axis else middle[other] for other in range(3)))
     corner = {(last[0], 0, 0)} if grid[1] == grid[2] == 1 else set()
     return tuple(sorted((z * whole_y + y) * whole_x + x for x, y, z in places | corner))
+
+
+def list_border_blocks(trace: Trace) -> tuple[int, ...]:
+    """Blocks to trace next, of a grid that is larger than its work: some between the last that accesses memory and the first that does not.
+
+    They lie on the axes, at even distances. None where no block is left out, where those that are left out lie behind no border, and where the
+    borders are known.
+    """
+    works = np.isin(trace.traced_blocks, np.unique(trace.accesses.block))
+    if works.all() or not works.any():
+        return ()
+    places = np.stack(split_index(trace.traced_blocks.astype(np.int64), trace.grid), axis=1)
+    last = places[works].max(axis=0)
+    if (places[~works] <= last).all(axis=1).any():
+        return ()
+    found: set[int] = set()
+    steps = (1, trace.grid[0], trace.grid[0] * trace.grid[1])
+    for axis in range(3):
+        on_axis = (np.delete(places, axis, axis=1) == 0).all(axis=1)
+        idle = places[~works & on_axis, axis]
+        first, end = int(last[axis]), int(idle.min()) if len(idle) else trace.grid[axis]
+        between = np.linspace(first, end, _BORDER_PROBES + 2, dtype=np.int64)[1:-1]
+        found.update(place * steps[axis] for place in {*between.tolist(), end - 1} if first < place < end)
+    return tuple(sorted(one for one in found if one < MOST_BLOCKS))
 
 
 def list_fewest_probe_blocks(grid: Triple) -> tuple[int, ...]:
@@ -156,6 +181,7 @@ def recover_expressions(
         flops_are_double=flops_are_double,
         shared_cycles_per_warp=count_shared_cycles(trace, None if continuation is None else continuation.ratios),
         notes=tuple(_list_notes(trace, continuation)),
+        is_whole=continuation is None and trace.is_complete and len(trace.traced_blocks) == prod(trace.grid),
     )
 
 

@@ -85,6 +85,7 @@ class Counts(Struct, frozen=True, kw_only=True):
     shared_load_bytes: tuple[float, float, float]
     wave_threads: int  # threads of the wave with work
     wave_pages: int  # distinct pages of 2 MiB of a wave, by array
+    busy_ratio: float  # threads with work of all in blocks where one has some; 1 in the published model
     working_ratio: float  # threads with work of all that are launched; 1 in the published model, which does not look at the grid's ends
     # rows that one thread's loads of an array span, at most over the arrays; None where rows share nothing
     row_span: int | None

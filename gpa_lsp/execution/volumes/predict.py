@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.code.symbolic_accesses.requests import WARP_LANES
 from gpa_lsp.execution.volumes.counting import Subject, count_all
-from gpa_lsp.execution.volumes.devices import VolumeDevice
+from gpa_lsp.execution.volumes.devices import SM_BYTES_PER_CYCLE, VolumeDevice
 from gpa_lsp.execution.volumes.expressions import (
     KernelAccesses,
     LaunchShape,
@@ -279,9 +279,18 @@ def _build_reuse(axis: str, counts: Counts, setting: Setting, found: LayerHit) -
 
 
 def derive_bounds(
-    kernel: KernelAccesses, counts: Counts, volumes: Volumes, launch: LaunchShape, device: VolumeDevice
+    kernel: KernelAccesses,
+    counts: Counts,
+    volumes: Volumes,
+    launch: LaunchShape,
+    device: VolumeDevice,
+    *,
+    is_filled: bool,
 ) -> tuple[Bound, ...]:
     """What each limiter alone would allow, the lowest first.
+
+    Args:
+        is_filled: blocks are taken to fill all SMs, as in the published model; else those that no block is left for do nothing.
 
     Source: Ernst et al. (2022), section 2: four limiters, of which the lowest holds. A fifth is how fast blocks can be started: with 32 to 128
     threads in each, a V100 was measured to start as many in a second, whatever their number of threads.
@@ -289,13 +298,20 @@ def derive_bounds(
     folded = launch.updates_per_thread
     flops = (kernel.flops_per_thread or 0.0) / folded
     peak = device.fp64_flops_per_s if kernel.flops_are_double else device.fp32_flops_per_s
-    cycles = counts.l1_cycles_per_warp / folded / WARP_LANES / counts.working_ratio
+    cycles = counts.l1_cycles_per_warp / folded / WARP_LANES / counts.busy_ratio
     blocks = 1 / (launch.threads_per_block * counts.working_ratio * folded)
+    sms = device.sm_count if is_filled else min(device.sm_count, prod(launch.grid))
+    part = sms / device.sm_count
+    l2_bytes = volumes.l2_load + volumes.l2_store
+    l2_rate = device.l2_bytes_per_s
+    if part < 1 and l2_bytes > 0:  # an SM loads and stores at once
+        busier = max(volumes.l2_load, volumes.l2_store) / l2_bytes
+        l2_rate = min(l2_rate, sms * SM_BYTES_PER_CYCLE * device.sm_hz / busier)
     found = (
-        (Limiter.FLOPS, flops, peak or 0.0),
+        (Limiter.FLOPS, flops, part * (peak or 0.0)),
         (Limiter.BLOCKS, blocks, device.block_starts_per_s or 0.0),
-        (Limiter.L1, cycles, device.sm_count * device.sm_hz),
-        (Limiter.L2, volumes.l2_load + volumes.l2_store, device.l2_bytes_per_s),
+        (Limiter.L1, cycles, sms * device.sm_hz),
+        (Limiter.L2, l2_bytes, l2_rate),
         (Limiter.DRAM, volumes.dram_load + volumes.dram_store, device.dram_bytes_per_s),
     )
     bounds = [
@@ -358,7 +374,7 @@ def predict_volumes(
     wave = build(launch, blocks_per_sm * device.sm_count)
     counts = count_all(Subject(kernel=kernel, launch=launch, wave=wave, device=device, mode=mode))
     derived = derive_volumes(counts, Setting(launch=launch, device=device, blocks_per_sm=blocks_per_sm), fits)
-    bounds = derive_bounds(kernel, counts, derived.volumes, launch, device)
+    bounds = derive_bounds(kernel, counts, derived.volumes, launch, device, is_filled=mode is VolumeMode.PAPER)
     prediction = VolumePrediction(
         kernel=kernel.name,
         device=device,
@@ -374,7 +390,11 @@ def predict_volumes(
         reuse=derived.reuse,
         bounds=bounds,
         updates_per_s=combine_bounds(bounds, fits),
-        notes=(*kernel.notes, *device.doubts, *_list_notes(kernel, launch, counts, bounds, wave_blocks=wave.blocks)),
+        notes=(
+            *kernel.notes,
+            *device.doubts,
+            *_list_notes(kernel, launch, counts, bounds, held=blocks_per_sm * device.sm_count, sms=device.sm_count),
+        ),
     )
     return (
         prediction if mode is VolumeMode.PAPER else replace(prediction, contradictions=find_contradictions(prediction))
@@ -421,19 +441,20 @@ def _check_reach(kernel: KernelAccesses, launch: LaunchShape) -> None:
 
 
 def _list_notes(
-    kernel: KernelAccesses, launch: LaunchShape, counts: Counts, bounds: tuple[Bound, ...], *, wave_blocks: int
+    kernel: KernelAccesses, launch: LaunchShape, counts: Counts, bounds: tuple[Bound, ...], *, held: int, sms: int
 ) -> Iterator[Sentence]:
     blocks = prod(launch.grid)
-    if blocks < wave_blocks:
+    if blocks < held:
         yield say(
-            "The launch has {blocks} of the {wave} that the GPU can hold at once; the limits are those of a full GPU, so it takes longer than "
-            "predicted.",
+            "The launch has {blocks} of the {held} that the {sms} of the GPU can hold at once: latency, which is not modelled, is hardly hidden, so "
+            "it takes longer than predicted.",
             blocks=count(blocks),
-            wave=count(wave_blocks, "block"),
+            held=count(held, "block"),
+            sms=count(sms, "SM"),
         )
     if kernel.flops_per_thread is None:
         yield say("The arithmetic of the kernel is unknown; floating-point operations are not considered as a limiter.")
-    if kernel.sampled:
+    if kernel.sampled and not kernel.is_whole:
         yield say(
             "Addresses of {accesses} are not affine; there, the traced blocks stand for all.",
             accesses=count(len(kernel.sampled), "access"),
