@@ -95,6 +95,7 @@ def test_constants_parameters_and_initial_values_are_read_by_address() -> None:
         ("ld.global.u64 %d5, [%d0+4];", FaultKind.MISALIGNED, "not a multiple of 8"),
         ("ld.global.v2.u32 {%r1, %r2}, [%d0+36];", FaultKind.OUT_OF_BOUNDS, "element 9 of in"),
         ("st.global.u32 [%d1+400], %r1;", FaultKind.OUT_OF_BOUNDS, "element 100 of out"),
+        ("mov.u64 %d5, k_param_0; st.global.u32 [%d5+-4], %r1;", FaultKind.OUT_OF_BOUNDS, "of out, which has 4"),
         ("st.global.u32 [%d1+1048576], %r1;", FaultKind.OUT_OF_BOUNDS, "element 262144 of out, which has 4"),
         ("mov.u64 %d5, table; st.global.u32 [%d5], %r1;", FaultKind.WRITE_TO_CONSTANT, "table"),
         ("ld.shared.u32 %r1, [4096];", FaultKind.OUT_OF_BOUNDS, "shared memory has 0 bytes"),

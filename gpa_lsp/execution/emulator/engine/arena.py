@@ -356,6 +356,8 @@ class Arena:
                 f"{what}: {_describe_offset(offset, near.element_bytes)} {near.name}, which has {near.size_bytes} bytes"
             )
         count = near.size_bytes // near.element_bytes
+        if near.element_bytes == 1 and near.argument is None:
+            return f"{what}: byte {format_count(offset)} of {near.name}, which has {format_count(count)} bytes"
         return f"{what}: element {offset // near.element_bytes} of {near.name}, which has {count}"
 
     def _find_freed(self, address: int, number: int) -> Region | None:
@@ -376,9 +378,9 @@ class Arena:
         """
         above = self.regions[number + 1] if number + 1 < len(self.regions) else None
         before = math.inf if above is None else above.base - address
-        if before <= _GAP_BYTES // 2:
-            return above
         below = self._find_below(address, number)
+        if before <= _GAP_BYTES // 2 and (below is None or (above is not None and above.space is not Space.PARAM)):
+            return above  # no pointer leads to parameters
         if above is None or above.space is not Space.GLOBAL or before > _FARTHEST_BYTES:
             return below
         is_meant = above.argument is not None or before <= max(above.size_bytes, _GAP_BYTES)
