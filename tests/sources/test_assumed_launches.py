@@ -16,6 +16,25 @@ def read(text: str) -> tuple[HostLaunch, ...]:
     return find_assumed_launches("k.cu", KERNEL + text)
 
 
+OPTIONS = """
+int Size; float *p;
+void run() { cudaMalloc(&p, Size * sizeof(float)); int grid = Size / 256 + !(!(Size % 256)); k<<<grid, 256>>>(p, Size); }
+int main(int argc, char **argv) {
+  if (argc < 2) { usage(); exit(0); }
+  for (int i = 1; i < argc; i++)
+    if (argv[i][0] == '-')
+      switch (argv[i][1]) { case 's': i++; Size = atoi(argv[i]); break; case 'q': quiet = 1; break; }
+  run();
+}
+"""
+
+
+def test_an_option_that_a_loop_looks_for_is_read() -> None:
+    (launch,) = read(OPTIONS)
+    assert (launch.grid, launch.arguments[1].value) == ((4096, 1, 1), 1 << 20)
+    assert launch.inputs == (("argv[i] (Size)", 1 << 20),)
+
+
 @pytest.mark.parametrize(
     ("read_in", "inputs"),
     [

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.code.sources.cuda_functions import find_function_declarator, list_file_nodes, read_own_name
 from gpa_lsp.code.sources.host_evaluation import VECTOR
+from gpa_lsp.code.sources.host_inputs import CONVERSIONS
 from gpa_lsp.code.sources.host_noting import Ended, NotedLaunches, Passage, is_launch
 from gpa_lsp.code.sources.host_syntax import (
     OWN_ARRAY,
@@ -451,14 +452,20 @@ class Statements(NotedLaunches):
         return abs(last - first) + is_included
 
     def _forget(self, node: "Node", scope: Scope) -> None:
+        """What statements write to is not known; but what options of the command line give is what is read there."""
         for child in walk(node):
             target = None
+            read: Value = None
             if child.type == "field_expression" and read_text(part(child, "field")) in RESIZING:
                 held = self.value(part(child, "argument"), scope)
                 if isinstance(held, Array):
                     held.size_bytes = None
             elif child.type == "assignment_expression":
                 target = part(child, "left")
+                call = strip_casts(part(child, "right"))
+                name = read_name(part(call, "function")) if call is not None and call.type == "call_expression" else ""
+                if name in CONVERSIONS and self._inputs is not None and call is not None:
+                    read = self._inputs.convert(call, name)
             elif child.type == "update_expression" or (
                 child.type == "pointer_expression" and read_text(child).startswith("&")
             ):
@@ -466,7 +473,7 @@ class Statements(NotedLaunches):
             if target is None or target.type == "subscript_expression":
                 continue
             if not isinstance(self.value(target, scope), (Array, Record)):
-                self.store(target, None, scope)
+                self.store(target, read, scope)
 
     def _declare(self, node: "Node", scope: Scope) -> None:
         kind = read_text(part(node, "type"))
