@@ -28,6 +28,7 @@ from gpa_lsp.foundation.numbers import (
     format_percent,
 )
 from gpa_lsp.foundation.ownership import find_frame_in
+from gpa_lsp.foundation.prose import NOTHING
 from gpa_lsp.kernel.line_waits import HIDDEN_RATIO
 from gpa_lsp.kernel.names import demangle, shorten_name
 from gpa_lsp.report.line_map import split_lines
@@ -117,7 +118,16 @@ def _choose_briefly(answers: Sequence[Answer]) -> Iterator[Block]:
         if answer.analysis != _FAULTS and finding.weight is Weight.HIGH
     ]
     if heavy:
-        yield Part(title="What to change", blocks=[build_findings(heavy)], name="change")
+        told: set[str] = set()
+        once = [one if _is_new(one.remedy, told) else replace(one, remedy=NOTHING) for one in heavy]
+        yield Part(title="What to change", blocks=[build_findings(once)], name="change")
+
+
+def _is_new(remedy: str, told: set[str]) -> bool:
+    """Whether a remedy was not told before; from now on it was."""
+    known = remedy in told
+    told.add(remedy)
+    return not known
 
 
 def _name_rest(kernel: KernelPrediction) -> Paragraph:

@@ -58,6 +58,29 @@ def test_a_launch_is_one_screen(project: Path, capsys: pytest.CaptureFixture[str
     assert shown - {"What to change", ""} <= set(details.splitlines())
 
 
+_COLUMNS = """__global__ void columns(const float* a, const float* b, float* out) {
+  int t = blockIdx.x * blockDim.x + threadIdx.x;
+  out[t] = a[t * 32] + b[t * 32];
+}
+int main() {
+  float *a, *b, *out;
+  cudaMalloc(&a, 4 << 20); cudaMalloc(&b, 4 << 20); cudaMalloc(&out, 128 << 10);
+  columns<<<128, 256>>>(a, b, out);
+}
+"""
+
+
+def test_a_remedy_of_several_findings_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "columns.cu").write_text(_COLUMNS)
+    code, out, _ = run(capsys, "columns.cu")
+    found = re.findall(r"^  ! Loads of `([ab])`", out, re.MULTILINE)
+    remedies = re.findall(r"^    → (.*)", out, re.MULTILINE)
+    assert code == 0 and sorted(found) == ["a", "b"] and remedies and len(set(remedies)) == len(remedies)
+
+
 def test_launches_of_one_kernel_are_compared(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run(capsys, "kernels.cu", "--kernel", "saxpy")
     after = out.partition("saxpy: 2 launches\n")[2]

@@ -26,8 +26,10 @@ def list_guessed_sizes(text: str) -> tuple[tuple[str, str], ...]:
     >>> shape = 'block = 256\nthreads = [1024, 512]  # guess\n'
     >>> list_guessed_sizes(shape + '{ name = "n", type = "int", value = 16 },\n{ name = "k", type = "int", value = 3 },  # line 7')
     (('threads', '1024x512'), ('n', '16'))
+    >>> list_guessed_sizes("# Guessed: argv[1] (n) = 64; grid, sizes and numbers follow from that.\n" * 2)  # of two kernels
+    (('n', '64'),)
     """
-    return tuple(_find_guessed(text))
+    return tuple(dict.fromkeys(_find_guessed(text)))
 
 
 def _find_guessed(text: str) -> Iterator[tuple[str, str]]:
