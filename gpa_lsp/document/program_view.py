@@ -48,6 +48,7 @@ _MOST_ARRAYS = 6
 _MOST_SPREADS = 2
 _EVEN = 0.05  # Deviation beside the mean from which on launches differ
 _WASTED = 1.25  # Sectors or wavefronts beside what they could be, from which on a line is told
+_LEAST_DIVERGENT = 0.01  # Of a branch's executions: the guard of the last warp is not told
 _RUNTIME = "cuda"  # how functions of CUDA's headers begin
 _STUB = ".cudafe1.stub.c"  # a file of nvcc's, with what stands between a launch and the runtime
 
@@ -202,7 +203,7 @@ def _find_wasteful(facts: Sequence[AccessLineFact]) -> list[AccessLineFact]:
 
 
 def _find_divergent(facts: Sequence[BranchLineFact]) -> list[BranchLineFact]:
-    found = [fact for fact in facts if fact.divergent and not fact.is_nested]
+    found = [one for one in facts if one.divergent > _LEAST_DIVERGENT * one.executions and not one.is_nested]
     return sorted(found, key=lambda fact: -fact.divergent)[:_MOST_ROWS]
 
 

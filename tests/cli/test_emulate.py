@@ -85,6 +85,23 @@ def test_lines_are_known_of_a_program_that_is_ended(tmp_path: Path, capfd: pytes
     assert "fault" not in out and re.search(r"ended +not done after", out)
 
 
+_GUARDED = """
+__global__ void guarded(int* a, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) a[i] = i;
+  if (i % 7) a[i] += 1;
+}
+int main() { int* a; cudaMalloc(&a, 1 << 17); guarded<<<128, 256>>>(a, 32767); return cudaDeviceSynchronize(); }
+"""
+
+
+def test_the_guard_of_the_last_warp_is_not_told_to_diverge(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    require_compiler()
+    (tmp_path / "guarded.cu").write_text(_GUARDED)
+    assert emulate(str(tmp_path / "guarded.cu")) == 0
+    assert re.findall(r"diverge +\S+:(\d+)", capfd.readouterr().out) == ["5"]
+
+
 def test_a_source_that_is_no_program_is_said_to_be_one_of_several(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
