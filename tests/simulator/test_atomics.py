@@ -3,14 +3,10 @@
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.code.binary.cubin import read_cubin
-from gpa_lsp.execution.simulator.execution.memory_spaces import MemorySpace
-from gpa_lsp.execution.simulator.execution.recording import Recorder
-from gpa_lsp.execution.simulator.execution.warp_state import Lanes
 from gpa_lsp.execution.simulator.machine import find_traffic
 from gpa_lsp.execution.simulator.program import Kind, OpcodeCourse, read_program
 from gpa_lsp.execution.simulator.reasons import REASON_COUNT, REASONS, SmRun
@@ -86,29 +82,6 @@ def test_additions_of_floats_hold_an_address_longer(fixture: str, cycles: float)
     program = read_program(kernel.rows, find_architecture((8, 0)))
     found = {one for one, kind in zip(program.interval, program.kind, strict=True) if kind == Kind.REDUCTION}
     assert found == {cycles}
-
-
-def note_passes(addresses: npt.NDArray[np.int64], *, is_atomic: bool) -> int:
-    """Passes of an access of a warp to global memory."""
-    recorder = Recorder(1, keeps_walks=True)
-    lanes = Lanes(slice(None), np.ones((1, 32), np.bool_))
-    recorder.begin(lanes)
-    recorder.step(0, None)
-    recorder.note(MemorySpace.GLOBAL, lanes, addresses[None], 4, is_atomic=is_atomic, is_load=False)
-    recorder.end(0, 1, lanes)
-    (walk,) = recorder.take_walks([0], [(0, 0, 0)], [0])
-    return int(walk.wavefronts[0])
-
-
-def test_lanes_that_name_one_address_are_passes_of_their_own() -> None:
-    lanes = np.arange(32, dtype=np.int64)
-    base = np.int64(1 << 20)
-    assert note_passes(base + 0 * lanes, is_atomic=True) == 32
-    assert note_passes(base + 4 * (lanes % 8), is_atomic=True) == 4
-    assert note_passes(base + 4 * lanes, is_atomic=True) == 1
-    assert note_passes(base + 128 * lanes, is_atomic=True) == 32
-    assert note_passes(base + 128 * (lanes % 2), is_atomic=True) == 32
-    assert note_passes(base + 0 * lanes, is_atomic=False) == 1
 
 
 def walk_block(block: int, sectors: list[int]) -> WarpWalk:

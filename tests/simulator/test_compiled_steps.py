@@ -1,30 +1,22 @@
-"""What instructions compute as machine code and in numpy is equal, for instructions drawn at random and in whole walks."""
+"""What instructions compute as machine code and in numpy is equal, for instructions drawn at random."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from gpa_lsp.execution.launches.read_launches import read_launches
-from gpa_lsp.execution.simulator.execution.binding import BoundCode, Step
 from gpa_lsp.execution.simulator.execution.compiled_steps import find_functions, load_walk
 from gpa_lsp.execution.simulator.execution.lowering import Lowering, tabulate
 from gpa_lsp.execution.simulator.execution.memory_spaces import Bank, ConstantBanks
-from gpa_lsp.execution.simulator.execution.operand_values import MachineInstruction, read_instruction
+from gpa_lsp.execution.simulator.execution.operand_values import read_instruction
 from gpa_lsp.execution.simulator.execution.walk_model import CoreWalk
 from gpa_lsp.execution.simulator.execution.warp_state import Lanes, WarpState
-from gpa_lsp.execution.simulator.warp_walk import KernelWalk
-from tests.emulator.kernels.compiling import read_source
 from tests.simulator.oracle.float_steps import FLOAT_STEPS
 from tests.simulator.oracle.integer_steps import INTEGER_STEPS
-from tests.simulator.walking import build, walk_all
+from tests.simulator.oracle.lane_steps import LANE_STEPS
 
 _WARPS, _REGISTERS = 3, 24
-_KERNELS = Path(__file__).parents[1] / "emulator" / "kernels" / "sources"
-_WALKED = (
-    "bicg", "bit_tricks", "collatz", "divisions", "early_returns", "half_arithmetic", "histogram", "scan_chained", "vector_accesses",
-)  # fmt: skip
+_FILES = ("registers", "uniform", "predicates", "uniform_predicates", "barriers")
 _ODD = np.array([
     0, 1, 2, 31, 32, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x3F800000, 0xBF800000, 0x7F800000, 0x7FC00000, 0x3C003C00, 0x7BFF0400,
 ], np.uint32)  # fmt: skip
@@ -37,6 +29,7 @@ def draw_state(random: np.random.Generator) -> WarpState:
         column[:] = random.integers(0, 1 << 32, column.shape, dtype=np.uint64).astype(np.uint32)
         odd = random.random(column.shape) < 0.4
         column[odd] = random.choice(_ODD, int(odd.sum()))
+    state.barriers[:] = random.integers(0, 1 << 32, state.barriers.shape, dtype=np.uint64).astype(np.uint32)
     state.predicates[:-1] = random.random(state.predicates[:-1].shape) < 0.5
     state.uniform_predicates[:-1] = random.random(state.uniform_predicates[:-1].shape) < 0.5
     return state
@@ -45,7 +38,7 @@ def draw_state(random: np.random.Generator) -> WarpState:
 def copy_state(state: WarpState) -> WarpState:
     """Another one like it."""
     copied = WarpState(_WARPS, _REGISTERS)
-    for name in ("registers", "uniform", "predicates", "uniform_predicates"):
+    for name in _FILES:
         getattr(copied, name)[:] = getattr(state, name)
     return copied
 
@@ -190,12 +183,33 @@ def draw_float(random: np.random.Generator, draw: Operands) -> Iterator[str]:
     yield f"HFMA2 {r()}, {r()}, {r()}{part}, {draw.pick('-' + r(), '1, 1')}"
 
 
+def draw_exchange(random: np.random.Generator, draw: Operands) -> Iterator[str]:
+    """Instructions across lanes."""
+    r, w, p, o = draw.register, draw.word, draw.predicate, draw.out
+    clamp = draw.pick("0x1f", "0x181f", "0x1c07", "0x0", w())
+    for mode in ("UP", "DOWN", "BFLY", "IDX"):
+        yield f"SHFL.{mode} {o()}, {r()}, {w()}, {draw.pick(hex(int(random.integers(0, 32))), w())}, {clamp}"
+    for mode in ("ANY", "ALL", "EQ"):
+        yield f"VOTE.{mode} {r()}, {o()}, {p()}"
+        yield f"VOTE.{mode} {o()}, {p()}"
+    yield f"MATCH.ANY {r()}, {w()}"
+    yield f"MATCH.ALL {o()}, {r()}, {w()}"
+    for mode in ("", ".OR", ".XOR", ".SUM", ".MIN", ".MAX", ".MIN.S32", ".MAX.S32"):
+        yield f"REDUX{mode} UR4, {r()}"
+    yield f"R2UR UR5, {r()}"
+    yield f"BSSY B{random.integers(0, 16)}, 0x100"
+    yield f"BREAK B{random.integers(0, 16)}"
+    yield f"BMOV.32{draw.pick('', '.CLEAR')} {r()}, B{random.integers(0, 16)}"
+    yield f"BMOV.32 B{random.integers(0, 16)}, {r()}"
+
+
 def run_compiled(text: str, row: dict[str, object], state: WarpState, lanes: Lanes) -> bool:
     """Execute one as machine code; whether it did it."""
     table, resources = tabulate([row])
     walk = CoreWalk.c_type(warps=_WARPS, count=_WARPS)
     given = {
-        name: getattr(state, name) for name in ("registers", "uniform", "predicates", "uniform_predicates", "unknown")
+        name: getattr(state, name)
+        for name in ("registers", "uniform", "predicates", "uniform_predicates", "barriers", "unknown")
     }
     given |= {"tainted": np.frombuffer(state.tainted, np.uint8), "resources": resources}
     given |= {"chosen": np.arange(_WARPS, dtype=np.int64), "whole": lanes.bits}
@@ -227,13 +241,13 @@ def test_steps_are_equal(seed: int) -> None:
     mask = random.random((_WARPS, 32)) < 0.7
     mask[0] = True
     lanes = Lanes(slice(None), mask)
-    lowering = Lowering(banks, len(state.registers))
+    lowering = Lowering(banks, len(state.registers), {})
     draw = Operands(random, "R")
-    tables = INTEGER_STEPS | FLOAT_STEPS
-    texts = [*draw_integer(random, draw), *draw_float(random, draw)]
+    tables = INTEGER_STEPS | FLOAT_STEPS | LANE_STEPS
+    texts = [*draw_integer(random, draw), *draw_float(random, draw), *draw_exchange(random, draw)]
     for text in texts:
         instruction = read_instruction(0, text)
-        row = lowering.lower_arithmetic(instruction)
+        row = lowering.lower(instruction)
         assert row is not None, text
         plain, compiled = copy_state(state), copy_state(state)
         assert run_compiled(text, row, compiled, lanes)
@@ -241,17 +255,17 @@ def test_steps_are_equal(seed: int) -> None:
             tables[instruction.opcode](instruction, banks)(plain, lanes)
         _forget_which_is_no_number(plain)
         _forget_which_is_no_number(compiled)
-        for name in ("registers", "uniform", "predicates", "uniform_predicates"):
+        for name in _FILES:
             assert getattr(compiled, name).tobytes() == getattr(plain, name).tobytes(), (text, name)
 
 
 def test_a_constant_without_a_value_makes_no_step() -> None:
     """As the driver's own, which builds for debugging read: what is computed of it is unknown, and the walk goes on."""
     known = np.arange(64) < 32
-    lowering = Lowering(ConstantBanks({0: Bank(data=np.zeros(64, np.uint8), known=known)}), 8)
+    lowering = Lowering(ConstantBanks({0: Bank(data=np.zeros(64, np.uint8), known=known)}), 8, {})
     for place in ("c[0x0][0x20]", "c[0x0][0x50]", "c[0x3][0x0]"):
-        assert lowering.lower_arithmetic(read_instruction(0, f"IADD3 R0, R1, {place}, RZ")) is None
-    assert lowering.lower_arithmetic(read_instruction(0, "IADD3 R0, R1, c[0x0][0x1c], RZ")) is not None
+        assert lowering.lower(read_instruction(0, f"IADD3 R0, R1, {place}, RZ")) is None
+    assert lowering.lower(read_instruction(0, "IADD3 R0, R1, c[0x0][0x1c], RZ")) is not None
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -262,14 +276,14 @@ def test_uniform_steps_are_equal(seed: int) -> None:
     mask = random.random((_WARPS, 32)) < 0.5
     mask[1] = False
     lanes = Lanes(slice(None), mask)
-    lowering = Lowering(banks, len(state.registers))
+    lowering = Lowering(banks, len(state.registers), {})
     done = 0
     for text in draw_integer(random, Operands(random, "UR")):
         name, _, rest = text.replace("RZ", "URZ").replace("UURZ", "URZ").partition(" ")
         if name.startswith(("IADD.64", "IMAD.WIDE")):
             continue  # their registers are not drawn
         instruction = read_instruction(0, f"U{name} {rest.replace('PT', 'UPT').replace('UUPT', 'UPT')}")
-        row = lowering.lower_arithmetic(instruction)
+        row = lowering.lower(instruction)
         if row is None:
             continue  # a predicate of lanes in it
         plain, compiled = copy_state(state), copy_state(state)
@@ -279,44 +293,3 @@ def test_uniform_steps_are_equal(seed: int) -> None:
             assert getattr(compiled, column).tobytes() == getattr(plain, column).tobytes(), text
         done += 1
     assert done >= 10
-
-
-def is_same_walk(one: KernelWalk, other: KernelWalk) -> bool:
-    """Whether two walks note the same of every warp."""
-    columns = ("instruction", "active", "wavefronts", "first_sector", "sectors")
-    return (
-        one.not_simulated == other.not_simulated
-        and one.executed.tobytes() == other.executed.tobytes()
-        and one.thread_executed.tobytes() == other.thread_executed.tobytes()
-        and all(
-            (first.block, first.warp) == (second.block, second.warp)
-            and all(np.array_equal(getattr(first, name), getattr(second, name)) for name in columns)
-            for first, second in zip(one.walks, other.walks, strict=True)
-        )
-    )
-
-
-def _build_in_numpy(code: BoundCode, instruction: MachineInstruction) -> Step | None:
-    """What is computed, by columns of numpy where these know it."""
-    name = instruction.opcode
-    for tables in (INTEGER_STEPS, FLOAT_STEPS):
-        build = tables.get(name) or tables.get(name.removeprefix("U"))
-        if build is not None:
-            return build(instruction, code._banks)
-    return _BUILD_STEP(code, instruction)
-
-
-_BUILD_STEP = BoundCode._build_step
-
-
-@pytest.mark.parametrize("name", _WALKED)
-def test_walks_are_equal(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = _KERNELS / f"{name}.cu"
-    built = build(source, max(80, read_source(source).least))
-    for launch in read_launches(source.with_suffix(".launch.toml")):
-        compiled = walk_all(built, launch)
-        with monkeypatch.context() as patch:
-            patch.setattr(BoundCode, "_build_step", _build_in_numpy)
-            plain = walk_all(built, launch)
-        assert is_same_walk(compiled, plain)
-        assert compiled.walks or compiled.not_simulated

@@ -194,3 +194,13 @@ def test_a_walk_ends_where_it_takes_too_much() -> None:
     assert walk.walks == ()
     assert {one.reason for one in walk.not_simulated} == {"more than 100 instructions would have to be kept"}
     assert not walk.executed.any()
+
+
+def test_a_block_that_strays_ends_alone() -> None:
+    source = SOURCE.with_name("faults.cu")
+    (launch,) = read_launches(source.with_suffix(".launch.toml"))
+    walk = walk_all(build(source, 80), launch)
+    (problem,) = walk.not_simulated
+    assert problem.block == 2
+    assert problem.reason == "an access lies outside of the shared memory of its block"
+    assert walk.sampled_blocks == (0, 1, 3)

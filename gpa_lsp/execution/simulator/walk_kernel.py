@@ -289,8 +289,10 @@ class KernelWalker:
             self._demand,
             registers=len(state.registers),
         )
-        spaces = MemorySpaces(self.memory.data, own, shared, self._local_bytes, recorder)
-        walk = Walk(code, state, spaces, recorder=recorder, blocks=own, limits=limits, banks=self.memory.banks)
+        spaces = MemorySpaces(self.memory.data, own, shared, self._local_bytes, self.memory.banks)
+        walk = Walk(
+            code, state, spaces, specials, recorder=recorder, blocks=own, limits=limits, banks=self.memory.banks
+        )
         walk.run()
         return _Run(
             recorder=recorder,

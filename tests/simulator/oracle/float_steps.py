@@ -10,26 +10,31 @@ from typing import Any
 
 import numpy as np
 
-from gpa_lsp.execution.simulator.execution.binding import Builder, Step
 from gpa_lsp.execution.simulator.execution.memory_spaces import ConstantBanks
 from gpa_lsp.execution.simulator.execution.operand_values import (
     MachineInstruction,
-    Reader,
     UnreadOperandError,
     find_comparison_roles,
     find_half,
     find_roles,
-    read_bits,
-    read_integer,
     read_literal,
+)
+from gpa_lsp.execution.simulator.execution.warp_state import Column, Lanes, WarpState
+from tests.simulator.oracle.integer_steps import BOOLEANS, find_modifier
+from tests.simulator.oracle.readers import (
+    Builder,
+    Reader,
+    Step,
+    read_bits,
+    read_double,
+    read_integer,
+    read_pair,
     read_predicate,
+    read_single,
     write_pair,
     write_predicate,
     write_register,
 )
-from gpa_lsp.execution.simulator.execution.warp_state import Column, Lanes, WarpState
-from tests.simulator.oracle.integer_steps import BOOLEANS, find_modifier
-from tests.simulator.oracle.readers import read_double, read_pair, read_single
 
 
 def _as_bits(value: Column) -> Column:
@@ -159,10 +164,16 @@ def build_extreme(instruction: MachineInstruction, banks: ConstantBanks) -> Step
     write = (_write_double if is_double else _write_single)(roles.target)
 
     def step(state: WarpState, lanes: Lanes) -> None:
-        left, right = one(state, lanes), other(state, lanes)
+        left, right = (_quiet(read(state, lanes)) for read in (one, other))
         write(state, lanes, np.where(chosen(state, lanes), np.fmin(left, right), np.fmax(left, right)))
 
     return step
+
+
+def _quiet(values: Column) -> Column:
+    """Signalling NaNs made quiet, of which C's minimum makes NaN."""
+    quiet: Column = np.where(np.isnan(values), values.dtype.type(np.nan), values)
+    return quiet
 
 
 def build_select(instruction: MachineInstruction, banks: ConstantBanks) -> Step:

@@ -4,23 +4,27 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from gpa_lsp.execution.simulator.execution.binding import Builder, Step
 from gpa_lsp.execution.simulator.execution.memory_spaces import ConstantBanks
 from gpa_lsp.execution.simulator.execution.operand_values import (
     MachineInstruction,
-    Reader,
     Roles,
     UnreadOperandError,
     find_comparison_roles,
     find_roles,
+)
+from gpa_lsp.execution.simulator.execution.warp_state import Column, Lanes, WarpState
+from tests.simulator.oracle.readers import (
+    Builder,
+    Reader,
+    Step,
+    read_carried,
     read_integer,
+    read_pair,
     read_predicate,
     write_pair,
     write_predicate,
     write_register,
 )
-from gpa_lsp.execution.simulator.execution.warp_state import Column, Lanes, WarpState
-from tests.simulator.oracle.readers import read_carried, read_pair
 
 _LOW = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)

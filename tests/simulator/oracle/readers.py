@@ -1,24 +1,165 @@
-"""Operands as columns of numpy: what only :mod:`.integer_steps` and :mod:`.float_steps` read."""
+"""Operands as columns of numpy, and what they are written to: what the other oracles read."""
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 
 from gpa_lsp.execution.simulator.execution.memory_spaces import ConstantBanks
 from gpa_lsp.execution.simulator.execution.operand_values import (
     _CONSTANT,
-    _INTEGER,
-    _SIGN,
-    _SIGN_64,
     _SOURCE,
+    PARTS,
     RZ,
-    Reader,
+    MachineInstruction,
     UnreadOperandError,
     _number,
-    _read_register,
     find_signs,
-    read_bits,
     read_number,
 )
-from gpa_lsp.execution.simulator.execution.warp_state import Column
+from gpa_lsp.execution.simulator.execution.warp_state import Column, Lanes, WarpState
+
+Reader = Callable[[WarpState, Lanes], Column]
+Writer = Callable[[WarpState, Lanes, Column], None]
+Step = Callable[[WarpState, Lanes], None]
+Builder = Callable[[MachineInstruction, ConstantBanks], Step]
+
+_INTEGER = re.compile(r"-?0x[0-9a-f]+")
+_ZERO: npt.NDArray[np.uint32] = np.zeros((1, 1), np.uint32)
+_SIGN = np.uint32(0x80000000)
+_SIGN_64 = np.uint64(1 << 63)
+
+
+def read_bits(operand: str, banks: ConstantBanks) -> Reader:
+    """32 bits without any sign or part: registers, uniform registers, constants, hexadecimal immediates."""
+    found = _SOURCE.fullmatch(operand)
+    if found:
+        return _read_register(found["file"], _number(found["number"]))
+    constant = _CONSTANT.fullmatch(operand)
+    if constant:
+        value = np.full((1, 1), banks.read_word(int(constant["bank"], 16), int(constant["offset"], 16)), np.uint32)
+        return lambda state, lanes: value
+    if _INTEGER.fullmatch(operand):
+        immediate = np.full((1, 1), int(operand, 16) & 0xFFFFFFFF, np.uint32)
+        return lambda state, lanes: immediate
+    raise UnreadOperandError(operand)
+
+
+@lru_cache(maxsize=1024)
+def _read_register(file: str, number: int) -> Reader:
+    if number >= RZ:
+        return lambda state, lanes: _ZERO
+    if file == "R":
+        return lambda state, lanes: state.registers[number][lanes.warps]
+    return lambda state, lanes: state.uniform[number][lanes.warps]
+
+
+def read_integer(operand: str, banks: ConstantBanks) -> Reader:
+    """uint32 with its sign, its complement, or a part of it.
+
+    >>> read = read_integer("-0x1", ConstantBanks({}))
+    >>> int(read(None, None)[0, 0])
+    4294967295
+    """
+    negative, inverted, bar, suffix = find_signs(operand)
+    read = _take_part(read_bits(operand, banks), suffix)
+    if bar:
+        inner = read
+        read = lambda state, lanes: np.abs(inner(state, lanes).view(np.int32)).view(np.uint32)  # noqa: E731
+    if negative:
+        plain = read
+        return lambda state, lanes: np.negative(plain(state, lanes))
+    if inverted:
+        upright = read
+        return lambda state, lanes: np.invert(upright(state, lanes))
+    return read
+
+
+def _take_part(read: Reader, suffix: str) -> Reader:
+    if suffix not in PARTS:
+        raise UnreadOperandError(suffix)
+    part = PARTS[suffix]
+    if part is None:
+        return read
+    shift, mask = np.uint32(part[0]), np.uint32((1 << part[1]) - 1)
+    return lambda state, lanes: (read(state, lanes) >> shift) & mask
+
+
+def read_predicate(operand: str) -> Reader:
+    """bool of a predicate, negated where it is."""
+    name = operand.removeprefix("!")
+    is_uniform = name.startswith("U")
+    number = 7 if name.endswith("T") else int(name[-1])
+    if operand.startswith("!"):
+        if is_uniform:
+            return lambda state, lanes: ~state.uniform_predicates[number][lanes.warps]
+        return lambda state, lanes: ~state.predicates[number][lanes.warps]
+    if is_uniform:
+        return lambda state, lanes: state.uniform_predicates[number][lanes.warps]
+    return lambda state, lanes: state.predicates[number][lanes.warps]
+
+
+def write_register(operand: str, width: int = 0) -> Writer:
+    """Where uint32 results go; ``width`` registers behind the one that is named."""
+    found = _SOURCE.fullmatch(operand)
+    if found is None:
+        raise UnreadOperandError(operand)
+    number = _number(found["number"])
+    if number == RZ or number + width >= RZ:
+        return lambda state, lanes, value: None
+    number += width
+    if found["file"] == "UR":
+
+        def write_uniform(state: WarpState, lanes: Lanes, value: Column) -> None:
+            runs = lanes.mask.any(axis=1, keepdims=True)
+            state.uniform[number][lanes.warps] = np.where(runs, value, state.uniform[number][lanes.warps])
+
+        return write_uniform
+
+    def write(state: WarpState, lanes: Lanes, value: Column) -> None:
+        store(state.registers[number], lanes, value)
+
+    return write
+
+
+def store(column: Column, lanes: Lanes, value: Column) -> None:
+    """Write to the lanes that execute, of one register."""
+    part = column[lanes.warps]
+    np.copyto(part, value, where=lanes.mask)
+    column[lanes.warps] = part
+
+
+def write_pair(operand: str) -> Writer:
+    """Where uint64 results go."""
+    low, high = write_register(operand), write_register(operand, 1)
+
+    def write(state: WarpState, lanes: Lanes, value: Column) -> None:
+        low(state, lanes, (value & np.uint64(0xFFFFFFFF)).astype(np.uint32))
+        high(state, lanes, (value >> np.uint64(32)).astype(np.uint32))
+
+    return write
+
+
+def write_predicate(operand: str) -> Writer:
+    """Where truth goes."""
+    if operand.endswith("T"):
+        return lambda state, lanes, value: None
+    number = int(operand[-1])
+    if operand.startswith("U"):
+
+        def write_uniform(state: WarpState, lanes: Lanes, value: Column) -> None:
+            runs = lanes.mask.any(axis=1, keepdims=True)
+            before = state.uniform_predicates[number][lanes.warps]
+            state.uniform_predicates[number][lanes.warps] = np.where(runs, value, before)
+
+        return write_uniform
+
+    def write(state: WarpState, lanes: Lanes, value: Column) -> None:
+        store(state.predicates[number], lanes, value)
+
+    return write
 
 
 def read_carried(operand: str, banks: ConstantBanks) -> Reader:

@@ -10,6 +10,7 @@ from gpa_lsp.execution.emulator.compiled.lowering import Lowering, NotLowered, O
 from gpa_lsp.execution.emulator.compiled.model import ATOMIC, FUNCTIONS, LOAD, STORE
 from gpa_lsp.execution.emulator.engine.binder import flatten
 from gpa_lsp.execution.emulator.engine.memory_steps import STRONG, find_space
+from gpa_lsp.execution.emulator.semantics.atomics import ADD_FLOAT
 from gpa_lsp.execution.emulator.semantics.changes import Change, find_change
 from gpa_lsp.execution.emulator.semantics.find import find_meaning
 from gpa_lsp.execution.emulator.semantics.matrix_products import Product, describe_product
@@ -71,7 +72,6 @@ _CHANGES = {
     "add": 0, "and": 1, "or": 2, "xor": 3, "exch": 4, "cas": 5, "inc": 6, "dec": 7, "min": 8, "max": 9, "init": 13, "arrive": 14, "arrive_drop": 15,
 }  # fmt: skip
 _SIGNED = 2  # How far the signed forms of min and max lie behind the others
-_ADD_FLOAT = 12
 _MOST_OFFSET = 1 << 62
 
 
@@ -172,7 +172,7 @@ def _lower_change(lowering: Lowering, change: Change) -> None:
         (step,) = list_steps(change.meaning)
         combination = FUNCTIONS + lowering.number(step.function)
     elif kind.is_float:
-        combination = _ADD_FLOAT
+        combination = ADD_FLOAT
     else:
         combination = _CHANGES[change.name] + (_SIGNED if kind.is_signed else 0)
     values, *others = ([lowering.read(one, kind) for one in flatten((operand,))] for operand in change.operands)

@@ -21,11 +21,11 @@ from gpa_lsp.execution.emulator.compiled.model import (
     CoreMachine,
     Operation,
 )
+from gpa_lsp.execution.emulator.semantics.atomics import COMPARE_AND_SWAP, combine
 from gpa_lsp.execution.emulator.semantics.model import LONGEST_VECTOR
 from gpa_lsp.foundation.machine_code.types import (
     Pointer,
     all_lanes,
-    as_bits,
     as_float,
     bits_of,
     call,
@@ -48,9 +48,6 @@ from gpa_lsp.foundation.machine_code.types import (
 # Marks, as :mod:`~gpa_lsp.execution.emulator.engine.marks` has them
 MARK_READ, MARK_WRITTEN = 1, 2
 WORD_SHIFT, CHUNK_SHIFT = 2, 9  # A chunk is no longer than what one instruction of a warp accesses in a row
-ADD, AND, OR, XOR, EXCHANGE, COMPARE_AND_SWAP, INCREMENT, DECREMENT, MIN, MAX, MIN_SIGNED, MAX_SIGNED, ADD_FLOAT = (
-    range(13)
-)
 INIT, ARRIVE, ARRIVE_AND_DROP = range(13, 16)
 # Words of barriers: arrivals expected, pending ones, and the phase in the highest bit. Bytes of transactions are not counted: what would complete
 # them is not emulated.
@@ -264,14 +261,6 @@ def store_shared(machine: CoreMachine, operation: Operation) -> u32:
     return 1
 
 
-def add_floats(size: s32, old: u64, value: u64) -> u64:
-    """The bits of a sum."""
-    if size == 4:
-        found = as_float(u32(old)) + as_float(u32(value))
-        return u64(as_bits(found)) if found == found else 0x7FFFFFFF
-    return as_bits(as_float(old) + as_float(value))
-
-
 def arrive(word: u64, count: u64, drops: u32) -> u64:
     """A barrier's word behind so many arrivals; those that drop out are not expected again."""
     expected, pending = word & COUNT_MASK, word >> PENDING_SHIFT & COUNT_MASK
@@ -308,38 +297,7 @@ def change(machine: CoreMachine, operation: Operation, old: u64, value: u64, oth
     what = operation.combination
     if what >= INIT:
         return change_further(machine, operation, old, value)
-    if what == ADD:
-        return old + value
-    if what == EXCHANGE:
-        return value
-    if what == COMPARE_AND_SWAP:
-        return other if old == value else old
-    if what == INCREMENT:
-        return 0 if old >= value else old + 1
-    if what == DECREMENT:
-        return value if old == 0 or old > value else old - 1
-    if what == ADD_FLOAT:
-        return add_floats(operation.element_bytes, old, value)
-    return join(what, operation.element_bytes == 4, old, value)
-
-
-def join(what, is_narrow, old, value):
-    """The lesser, the greater, or the bits of both."""
-    if what == AND:
-        return old & value
-    if what == OR:
-        return old | value
-    if what == XOR:
-        return old ^ value
-    if what == MIN:
-        return old if old < value else value
-    if what == MAX:
-        return old if old > value else value
-    signed_old = s64(s32(old)) if is_narrow else s64(old)
-    signed_value = s64(s32(value)) if is_narrow else s64(value)
-    if what == MIN_SIGNED:
-        return old if signed_old < signed_value else value
-    return old if signed_old > signed_value else value
+    return combine(what, operation.element_bytes, old, value, other)
 
 
 def change_in_order(machine: CoreMachine, operation: Operation, space: s32) -> None:

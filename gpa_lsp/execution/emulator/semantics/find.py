@@ -7,7 +7,7 @@ from typing import Any
 
 import gpa_lsp.execution.emulator.semantics.families as catalogue
 from gpa_lsp.code.ptx.model import Operand, Pair, PtxInstruction, Vector
-from gpa_lsp.execution.emulator.semantics import floats, words
+from gpa_lsp.execution.emulator.semantics import exchange, floats, words
 from gpa_lsp.execution.emulator.semantics.model import Family, Meaning
 from gpa_lsp.foundation.catalogue import load_catalogue
 from gpa_lsp.foundation.machine_code import types
@@ -58,7 +58,7 @@ def find_names() -> dict[str, Any]:
     """What the expressions of all families name."""
     members: dict[str, Family] = load_catalogue(catalogue, "FAMILY", Family)
     modules: list[ModuleType | None] = [inspect.getmodule(family.find) for family in members.values()]
-    names: dict[str, Any] = {**vars(types), **vars(floats), **vars(words)}
+    names: dict[str, Any] = {**vars(types), **vars(floats), **vars(words), **vars(exchange)}
     for module in modules:
         own = vars(module)
         names |= {

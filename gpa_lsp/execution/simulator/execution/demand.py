@@ -11,8 +11,12 @@ from msgspec import Struct
 
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Flow, ResourceKind, encode_resource
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Opcode
-from gpa_lsp.execution.simulator.execution.memory_steps import find_width, list_address_resources
-from gpa_lsp.execution.simulator.execution.operand_values import MachineInstruction, read_instruction
+from gpa_lsp.execution.simulator.execution.operand_values import (
+    MachineInstruction,
+    find_width,
+    list_address_resources,
+    read_instruction,
+)
 from gpa_lsp.kernel.model import KernelRows
 
 _ALWAYS = frozenset({"BSSY", "BSYNC", "BREAK", "BMOV", "BAR", "WARPSYNC", "B2R", "R2B", "LDGSTS"})

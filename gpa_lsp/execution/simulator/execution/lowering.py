@@ -1,26 +1,19 @@
 """Instructions → rows that :mod:`walk_steps` executes: :class:`Lowering`."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.execution.simulator.execution.memory_steps import (
-    SIZES,
-    SPACES,
-    find_operand,
-    find_width,
-    list_sources,
-    list_terms,
-    read_address,
-)
+from gpa_lsp.execution.simulator.execution.access_rows import ACCESSES
 from gpa_lsp.execution.simulator.execution.operand_values import (
-    RZ,
     MachineInstruction,
     Roles,
     UnreadOperandError,
     find_comparison_roles,
     find_roles,
+    is_predicate,
 )
 from gpa_lsp.execution.simulator.execution.row_operands import (
     FILES,
@@ -32,7 +25,6 @@ from gpa_lsp.execution.simulator.execution.row_operands import (
     encode_out,
     encode_predicate,
     flag,
-    is_predicate,
     name_value,
 )
 from gpa_lsp.execution.simulator.execution.walk_model import (
@@ -46,6 +38,8 @@ from gpa_lsp.execution.simulator.execution.walk_model import (
     Flag,
     Join,
     PredicateBit,
+    Reduction,
+    Vote,
 )
 
 _TRUTHS = {"LT": 1, "EQ": 2, "GT": 4, "LE": 3, "GE": 6, "NE": 5}  # Less, equal and more
@@ -55,11 +49,11 @@ _ZEROS = ("RZ", "URZ")
 class Lowering(RowOperands):
     """Lowers the instructions of one launch."""
 
-    def lower_arithmetic(self, instruction: MachineInstruction) -> Row | None:
-        """What computes; None for what is not known."""
+    def lower(self, instruction: MachineInstruction) -> Row | None:
+        """What it does; None for what is not known."""
         opcode = instruction.opcode
-        name = opcode if opcode in _LOWERED else opcode.removeprefix("U")
-        lower = _LOWERED.get(name)
+        name = _find_name(opcode)
+        lower = LOWERED.get(name)
         if lower is None:
             return None
         try:
@@ -69,62 +63,18 @@ class Lowering(RowOperands):
             return None
         return row
 
-    def lower_access(self, instruction: MachineInstruction, *, is_asked: bool) -> Row | None:
-        """A load or a store; None where the core cannot."""
-        opcode = instruction.opcode
-        space = SPACES.get(opcode)
-        if opcode not in _ACCESSES or space is None:
-            return None
-        try:
-            return self._lower_access(instruction, int(space), is_asked=is_asked)
-        except (NotLoweredError, UnreadOperandError, ValueError, LookupError):
-            return None
-
-    def _lower_access(self, instruction: MachineInstruction, space: int, *, is_asked: bool) -> Row:
-        is_load = instruction.opcode.startswith("LD")
-        place, width = find_operand(instruction), find_width(instruction)
-        is_wide = space == 0 and instruction.has("E")
-        terms, offset = list_terms(instruction.operands[place], is_wide=is_wide)
-        words = max(width // 4, 1)
-        given = (
-            next(one for one in instruction.operands if not is_predicate(one))
-            if is_load
-            else instruction.operands[place + 1]
-        )
-        file, number = self.find_target(given, words)
-        sources = []
-        for name, register, is_pair, scale in terms:
-            if register == RZ:
-                continue
-            if register + is_pair >= min(self._room[name], RZ):
-                raise NotLoweredError
-            sources.append({"file": FILES[name], "number": register, "scale": scale, "is_pair": int(is_pair)})
-        if len(sources) > MOST_SOURCES:
-            raise NotLoweredError
-        sign = next((SIZES[one] for one in instruction.modifiers if one in ("S8", "S16")), 0)
-        return {
-            "code": Code.LOAD if is_load else Code.STORE,
-            "flags": Flag.ASKED if is_asked else 0,
-            "sources": sources,
-            "offset": offset,
-            "target_file": file,
-            "target": number,
-            "space": space,
-            "width": width,
-            "words": words,
-            "sign_bytes": sign if is_load else 0,
-            "address": read_address(instruction.operands[place], is_wide=is_wide)[1].tolist(),
-            **({} if is_load else {"read": list_sources(given, words).tolist()}),
-        }
-
     def _check(self, row: Row, *, is_uniform: bool) -> None:
         """What is one value for the warp comes from such values alone."""
         sources, predicates, outs = (row.get(name, ()) for name in ("sources", "predicates", "outs"))
         if len(sources) > MOST_SOURCES or len(predicates) > MOST_PREDICATES or len(outs) > MOST_OUTS:
             raise NotLoweredError
-        if is_uniform and (
-            any(one.get("file") == File.REGISTER for one in sources)
-            or any(one >= 0 and not one & PredicateBit.UNIFORM for one in (*predicates, *outs))
+        if (
+            is_uniform
+            and row.get("code", 0) < Code.SHUFFLE
+            and (
+                any(one.get("file") == File.REGISTER for one in sources)
+                or any(one >= 0 and not one & PredicateBit.UNIFORM for one in (*predicates, *outs))
+            )
         ):
             raise NotLoweredError
 
@@ -315,30 +265,158 @@ def _lower_register_to_predicates(low: RowOperands, one: MachineInstruction) -> 
     return {"code": Code.TO_PREDICATES, "sources": sources, "offset": int(one.operands[2], 16) & 127, "target": -1}
 
 
-_LOWERED = {
-    "MOV": _lower_move,
-    "MOV32I": _lower_move,
-    "IADD3": _lower_add,
-    "IADD": _lower_add,
-    "VIADD": _lower_add,
+def _lower_special(low: RowOperands, one: MachineInstruction) -> Row:
+    """S2R, S2UR, CS2R: special registers, of the last one with zeros above."""
+    target, name = one.operands
+    words = 2 if one.opcode == "CS2R" and not one.has("32") else 1
+    sources = [{"file": File.SPECIAL, "number": low.specials[name]}]
+    return {"code": Code.ADD, "sources": sources, **low.target(target, words)}
+
+
+def _lower_nothing(low: RowOperands, one: MachineInstruction) -> Row:
+    """What changes no register."""
+    del low, one
+    return {"code": Code.SKIP}
+
+
+# Between lanes
+
+
+_SHUFFLES = {"UP": 0, "DOWN": 1, "BFLY": 2, "IDX": 3}
+
+
+def _lower_shuffle(low: RowOperands, one: MachineInstruction) -> Row:
+    """SHFL: values of other lanes."""
+    inside, target, *sources = one.operands
+    return {
+        "code": Code.SHUFFLE,
+        "sources": list(map(low.word, sources)),
+        "tables": [_SHUFFLES[one.modifiers[0]]],
+        "outs": [encode_out(inside)],
+        **low.target(target),
+    }
+
+
+def _lower_vote(low: RowOperands, one: MachineInstruction) -> Row:
+    """VOTE, VOTEU: which of the lanes hold a predicate."""
+    *rest, chosen = one.operands
+    return {
+        "code": Code.VOTE,
+        "predicates": [encode_predicate(chosen)],
+        "tables": [next(Vote[text] for text in one.modifiers if text in Vote.__members__)],
+        "outs": [encode_out(text) for text in rest if is_predicate(text)][:1],
+        **low.target(next((text for text in rest if not is_predicate(text)), "RZ")),
+    }
+
+
+def _lower_match(low: RowOperands, one: MachineInstruction) -> Row:
+    """MATCH: lanes with the same value."""
+    if one.has("U64"):
+        raise NotLoweredError
+    first, *_, value = one.operands
+    return {
+        "code": Code.MATCH,
+        "sources": [low.word(value)],
+        "tables": [int(one.has("ALL"))],
+        "outs": [encode_out(first)] if is_predicate(first) and one.has("ALL") else [],
+        **low.target(next(text for text in one.operands if not is_predicate(text))),
+    }
+
+
+def _lower_reduction(low: RowOperands, one: MachineInstruction) -> Row:
+    """REDUX: one value of all lanes'."""
+    how = next((Reduction[text] for text in one.modifiers if text in Reduction.__members__), Reduction.AND)
+    if one.has("S32") and how in (Reduction.MIN, Reduction.MAX):
+        how = Reduction(how + Reduction.MIN_SIGNED - Reduction.MIN)
+    target, value = one.operands
+    return {"code": Code.REDUCE, "sources": [low.word(value)], "tables": [how], **low.target(target)}
+
+
+def _lower_to_uniform(low: RowOperands, one: MachineInstruction) -> Row:
+    """R2UR: the value of the first lane that executes."""
+    *rest, target, value = one.operands
+    if rest and not rest[0].endswith("T"):
+        raise NotLoweredError
+    return {"code": Code.FROM_FIRST, "sources": [low.word(value)], **low.target(target)}
+
+
+_BARRIER = re.compile(r"B(\d+)")
+
+
+def _find_barrier(operand: str) -> int | None:
+    """The number of a convergence barrier; None for other operands."""
+    found = _BARRIER.fullmatch(operand)
+    return None if found is None else int(found[1])
+
+
+def _lower_barrier_move(low: RowOperands, one: MachineInstruction) -> Row:
+    """BMOV: a convergence barrier to a register or back."""
+    target, source = one.operands
+    into, outof = map(_find_barrier, one.operands)
+    if into is not None and outof is None:
+        return {"code": Code.ADD, "sources": [low.word(source)], "target_file": File.BARRIER, "target": into}
+    if into is not None or outof is None:
+        raise NotLoweredError
+    sources = [{"file": File.BARRIER, "number": outof}]
+    return {"code": Code.ADD, "sources": sources, "flags": flag(one, CLEAR=Flag.CLEARS), **low.target(target)}
+
+
+def _lower_barrier_set(low: RowOperands, one: MachineInstruction) -> Row:
+    """BSSY: the lanes that execute it will wait for each other."""
+    del low
+    sources, number = [{"file": File.EXECUTING}], _find_barrier(one.operands[0])
+    if number is None:
+        raise NotLoweredError
+    return {"code": Code.ADD, "sources": sources, "target_file": File.BARRIER, "target": number}
+
+
+def _lower_barrier_leave(low: RowOperands, one: MachineInstruction) -> Row:
+    """BREAK: the lanes that execute it are waited for no longer."""
+    del low
+    if any(is_predicate(text) and not text.endswith("T") for text in one.operands):
+        raise NotLoweredError
+    number = next(found for text in one.operands if (found := _find_barrier(text)) is not None)
+    return {"code": Code.LEAVE_BARRIER, "tables": [number], "target": -1}
+
+
+# By opcode, what each does; uniform forms have a U in front. What moves control is executed by :mod:`walking`.
+LOWERED: dict[str, Callable[[RowOperands, MachineInstruction], Row]] = {
+    **dict.fromkeys(("MOV", "MOV32I"), _lower_move),
+    **dict.fromkeys(("IADD3", "IADD", "VIADD"), _lower_add),
     "IMAD": _lower_multiply,
     "LEA": _lower_load_address,
     "LOP3": _lower_logic,
     "PLOP3": _lower_predicate_logic,
     "ISETP": _lower_comparison,
     "SHF": _lower_shift,
-    "SEL": _lower_choice,
-    "IMNMX": _lower_choice,
+    **dict.fromkeys(("SEL", "IMNMX", "VIMNMX", "VIADDMNMX"), _lower_choice),
     "PRMT": _lower_permute,
-    "VIMNMX": _lower_choice,
-    "VIADDMNMX": _lower_choice,
     **dict.fromkeys(("SGXT", "IABS", "POPC", "FLO", "BREV", "BMSK"), _lower_bits),
-    "P2R": _lower_predicates_to_register,
-    "P2UR": _lower_predicates_to_register,
+    **dict.fromkeys(("P2R", "P2UR"), _lower_predicates_to_register),
     "R2P": _lower_register_to_predicates,
     **FLOATS,
-}
-_ACCESSES = frozenset({"LDG", "LDS", "LDL", "STG", "STS", "STL"})
+    **ACCESSES,
+    **dict.fromkeys(("S2R", "S2UR", "CS2R"), _lower_special),
+    "SHFL": _lower_shuffle,
+    **dict.fromkeys(("VOTE", "VOTEU"), _lower_vote),
+    "MATCH": _lower_match,
+    "REDUX": _lower_reduction,
+    "R2UR": _lower_to_uniform,
+    "BMOV": _lower_barrier_move,
+    "BSSY": _lower_barrier_set,
+    "BREAK": _lower_barrier_leave,
+    **dict.fromkeys(
+        (
+            "NOP", "DEPBAR", "LDGDEPBAR", "MEMBAR", "ERRBAR", "CCTL", "CCTLL", "CGAERRBAR", "YIELD", "NANOSLEEP", "FENCE", "PREEXIT", "ACQBULK",
+            "CCTLT", "ACQSHMINIT", "PMTRIG", "WARPGROUP",
+        ),
+        _lower_nothing,
+    ),
+}  # fmt: skip
+
+
+def _find_name(opcode: str) -> str:
+    return opcode if opcode in LOWERED else opcode.removeprefix("U")
 
 
 def tabulate(rows: Sequence[Row]) -> tuple["npt.NDArray[np.void]", npt.NDArray[np.int32]]:

@@ -1,18 +1,10 @@
-"""One instruction of SASS, taken apart, and its operands → functions that read and write them for the warps that execute: :func:`read_integer` …"""
+"""One instruction of SASS, taken apart, and its operands as they are written: :func:`read_instruction` …"""
 
 import re
-from collections.abc import Callable
-from functools import lru_cache
 
-import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
-from gpa_lsp.execution.simulator.execution.memory_spaces import ConstantBanks
-from gpa_lsp.execution.simulator.execution.warp_state import Column, Lanes, WarpState
-
-Reader = Callable[[WarpState, Lanes], Column]
-Writer = Callable[[WarpState, Lanes, Column], None]
+from gpa_lsp.code.binary.model import ResourceKind, encode_resource
 
 RZ = 255
 _SOURCE = re.compile(
@@ -21,42 +13,14 @@ _SOURCE = re.compile(
 _CONSTANT = re.compile(
     r"(?P<negative>-?)(?P<inverted>~?)(?P<bar>\|?)c\[0x(?P<bank>[0-9a-f]+)\]\[0x(?P<offset>[0-9a-f]+)\]\|?(?P<suffix>(?:\.\w+)*)"
 )
-_INTEGER = re.compile(r"-?0x[0-9a-f]+")
-_ZERO: npt.NDArray[np.uint32] = np.zeros((1, 1), np.uint32)
-_SIGN = np.uint32(0x80000000)
-_SIGN_64 = np.uint64(1 << 63)
 
 
 class UnreadOperandError(Exception):
     """An operand is of a form that is not read; its instruction's results are unknown."""
 
 
-def read_bits(operand: str, banks: ConstantBanks) -> Reader:
-    """32 bits without any sign or part: registers, uniform registers, constants, hexadecimal immediates."""
-    found = _SOURCE.fullmatch(operand)
-    if found:
-        return _read_register(found["file"], _number(found["number"]))
-    constant = _CONSTANT.fullmatch(operand)
-    if constant:
-        value = np.full((1, 1), banks.read_word(int(constant["bank"], 16), int(constant["offset"], 16)), np.uint32)
-        return lambda state, lanes: value
-    if _INTEGER.fullmatch(operand):
-        immediate = np.full((1, 1), int(operand, 16) & 0xFFFFFFFF, np.uint32)
-        return lambda state, lanes: immediate
-    raise UnreadOperandError(operand)
-
-
 def _number(text: str) -> int:
     return RZ if text == "Z" else int(text)
-
-
-@lru_cache(maxsize=1024)
-def _read_register(file: str, number: int) -> Reader:
-    if number >= RZ:
-        return lambda state, lanes: _ZERO
-    if file == "R":
-        return lambda state, lanes: state.registers[number][lanes.warps]
-    return lambda state, lanes: state.uniform[number][lanes.warps]
 
 
 def find_register(operand: str) -> tuple[str, int] | None:
@@ -79,42 +43,10 @@ def find_signs(operand: str) -> tuple[str, str, bool, str]:
     return found["negative"], found["inverted"], bool(found["bar"]), found["suffix"]
 
 
-def read_integer(operand: str, banks: ConstantBanks) -> Reader:
-    """uint32 with its sign, its complement, or a part of it.
-
-    >>> from gpa_lsp.execution.simulator.execution.memory_spaces import ConstantBanks
-    >>> read = read_integer("-0x1", ConstantBanks({}))
-    >>> int(read(None, None)[0, 0])
-    4294967295
-    """
-    negative, inverted, bar, suffix = find_signs(operand)
-    read = _take_part(read_bits(operand, banks), suffix)
-    if bar:
-        inner = read
-        read = lambda state, lanes: np.abs(inner(state, lanes).view(np.int32)).view(np.uint32)  # noqa: E731
-    if negative:
-        plain = read
-        return lambda state, lanes: np.negative(plain(state, lanes))
-    if inverted:
-        upright = read
-        return lambda state, lanes: np.invert(upright(state, lanes))
-    return read
-
-
 # Where a part of a word begins, and how many bits it has; None for all of it
 PARTS = {
     "": None, ".U32": None, ".S32": None, ".64": None, ".H0": (0, 16), ".H1": (16, 16), ".B0": (0, 8), ".B1": (8, 8), ".B2": (16, 8), ".B3": (24, 8),
 }  # fmt: skip
-
-
-def _take_part(read: Reader, suffix: str) -> Reader:
-    if suffix not in PARTS:
-        raise UnreadOperandError(suffix)
-    part = PARTS[suffix]
-    if part is None:
-        return read
-    shift, mask = np.uint32(part[0]), np.uint32((1 << part[1]) - 1)
-    return lambda state, lanes: (read(state, lanes) >> shift) & mask
 
 
 def read_number(operand: str) -> float | None:
@@ -129,86 +61,6 @@ def read_number(operand: str) -> float | None:
         return float(operand) if not operand.startswith(("0x", "-0x")) else None
     except ValueError:
         return None
-
-
-def read_predicate(operand: str) -> Reader:
-    """bool of a predicate, negated where it is."""
-    name = operand.removeprefix("!")
-    is_uniform = name.startswith("U")
-    number = 7 if name.endswith("T") else int(name[-1])
-    if operand.startswith("!"):
-        if is_uniform:
-            return lambda state, lanes: ~state.uniform_predicates[number][lanes.warps]
-        return lambda state, lanes: ~state.predicates[number][lanes.warps]
-    if is_uniform:
-        return lambda state, lanes: state.uniform_predicates[number][lanes.warps]
-    return lambda state, lanes: state.predicates[number][lanes.warps]
-
-
-def write_register(operand: str, width: int = 0) -> Writer:
-    """Where uint32 results go; ``width`` registers behind the one that is named."""
-    found = _SOURCE.fullmatch(operand)
-    if found is None:
-        raise UnreadOperandError(operand)
-    number = _number(found["number"])
-    if number == RZ or number + width >= RZ:
-        return lambda state, lanes, value: None
-    number += width
-    if found["file"] == "UR":
-
-        def write_uniform(state: WarpState, lanes: Lanes, value: Column) -> None:
-            runs = lanes.mask.any(axis=1, keepdims=True)
-            state.uniform[number][lanes.warps] = np.where(runs, value, state.uniform[number][lanes.warps])
-
-        return write_uniform
-
-    def write(state: WarpState, lanes: Lanes, value: Column) -> None:
-        store(state.registers[number], lanes, value)
-
-    return write
-
-
-def store(column: Column, lanes: Lanes, value: Column) -> None:
-    """Write to the lanes that execute, of one register."""
-    if lanes.is_whole:
-        column[lanes.warps] = value
-    elif lanes.is_slice:
-        np.copyto(column, value, where=lanes.mask)
-    else:
-        part = column[lanes.warps]
-        np.copyto(part, value, where=lanes.mask)
-        column[lanes.warps] = part
-
-
-def write_pair(operand: str) -> Writer:
-    """Where uint64 results go."""
-    low, high = write_register(operand), write_register(operand, 1)
-
-    def write(state: WarpState, lanes: Lanes, value: Column) -> None:
-        low(state, lanes, (value & np.uint64(0xFFFFFFFF)).astype(np.uint32))
-        high(state, lanes, (value >> np.uint64(32)).astype(np.uint32))
-
-    return write
-
-
-def write_predicate(operand: str) -> Writer:
-    """Where truth goes."""
-    if operand.endswith("T"):
-        return lambda state, lanes, value: None
-    number = int(operand[-1])
-    if operand.startswith("U"):
-
-        def write_uniform(state: WarpState, lanes: Lanes, value: Column) -> None:
-            runs = lanes.mask.any(axis=1, keepdims=True)
-            before = state.uniform_predicates[number][lanes.warps]
-            state.uniform_predicates[number][lanes.warps] = np.where(runs, value, before)
-
-        return write_uniform
-
-    def write(state: WarpState, lanes: Lanes, value: Column) -> None:
-        store(state.predicates[number], lanes, value)
-
-    return write
 
 
 _PARTS = {".H0_H0": (0, 0), ".H1_H1": (1, 1), ".H1_H0": (0, 1), ".H0_NH1": (0, 1), ".H0_H1": (1, 0), "": (0, 1)}
@@ -353,3 +205,91 @@ def find_comparison_roles(operands: tuple[str, ...]) -> Roles:
         sources=tuple(one for one in operands[2:] if not is_predicate(one)),
         predicates_read=tuple(one for one in operands[2:] if is_predicate(one)),
     )
+
+
+_ADDRESS = re.compile(r"(?:desc\[UR?\w+\])?\[(?P<terms>[^\]]*)\]")
+_TERM = re.compile(r"(?P<file>U?R)(?P<number>\d+|Z)(?P<suffix>(?:\.\w+)*)")
+SIZES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
+_OTHER_SIZES = ("256", "ENL2")
+
+
+class Term(Struct, frozen=True, kw_only=True):
+    """A register that is part of an address."""
+
+    file: str
+    number: int
+    is_pair: bool  # with the one that follows, the upper word
+    scale: int  # what it is multiplied by
+
+
+def find_width(instruction: MachineInstruction) -> int:
+    """Bytes of each lane.
+
+    Raises:
+        UnreadOperandError: they are more than are known.
+    """
+    if any(map(instruction.has, _OTHER_SIZES)):
+        raise UnreadOperandError(instruction.text)
+    return next((SIZES[one] for one in instruction.modifiers if one in SIZES), 4)
+
+
+def list_addresses(instruction: MachineInstruction) -> list[int]:
+    """Places of the operands that are addresses."""
+    return [place for place, one in enumerate(instruction.operands) if one.endswith("]")]
+
+
+def list_terms(operand: str, *, is_wide: bool) -> tuple[list[Term], int]:
+    """What is added up in brackets: registers, and the rest.
+
+    Args:
+        is_wide: registers are pairs where they do not say otherwise.
+
+    Raises:
+        UnreadOperandError: something else is added.
+    """
+    found = _ADDRESS.fullmatch(operand)
+    if found is None:
+        raise UnreadOperandError(operand)
+    terms: list[Term] = []
+    offset = 0
+    for text in found["terms"].split("+"):
+        term = _TERM.fullmatch(text)
+        if term is None:
+            offset += _read_offset(text, operand)
+            continue
+        suffixes = term["suffix"].split(".")[1:]
+        is_pair = "64" in suffixes or (is_wide and not {"U32", "32"} & set(suffixes))
+        scale = next((int(one[1:]) for one in suffixes if one.startswith("X")), 1)
+        terms.append(Term(file=term["file"], number=_number(term["number"]), is_pair=is_pair, scale=scale))
+    return terms, offset
+
+
+def _read_offset(text: str, operand: str) -> int:
+    try:
+        return int(text, 16)
+    except ValueError:
+        raise UnreadOperandError(operand) from None
+
+
+def list_term_resources(terms: list[Term]) -> list[int]:
+    """Numbers of the registers of an address."""
+    kinds = {"R": ResourceKind.REGISTER, "UR": ResourceKind.UNIFORM_REGISTER}
+    return [
+        encode_resource(kinds[one.file], number)
+        for one in terms
+        for number in range(one.number, one.number + 1 + one.is_pair)
+        if number < RZ
+    ]
+
+
+def list_address_resources(instruction: MachineInstruction) -> list[int] | None:
+    """Numbers of the registers that the addresses of an instruction are made of; None where they cannot be told from others."""
+    found: list[int] = []
+    for place in list_addresses(instruction):
+        operand = instruction.operands[place]
+        try:
+            terms, _ = list_terms(operand[operand.rindex("[") :], is_wide=instruction.has("E"))
+        except UnreadOperandError:
+            return None
+        found += list_term_resources(terms)
+    return found

@@ -6,15 +6,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.code.ptx.static_instructions import AccessKind
-from gpa_lsp.code.symbolic_accesses.requests import count_wavefronts, divide_request
-from gpa_lsp.execution.simulator.execution.memory_spaces import MemorySpace
 from gpa_lsp.execution.simulator.execution.warp_state import Lanes
-from gpa_lsp.execution.simulator.warp_walk import LOCAL_BASE, WarpWalk
+from gpa_lsp.execution.simulator.warp_walk import WarpWalk
 
-_SECTOR_SHIFT = 5
-_SECTORS_PER_LINE_SHIFT = 2
-_NOTHING = np.iinfo(np.int64).max
 _PENDING = 4096
 _NOTED, _NOTED_SECTORS = 1 << 15, 1 << 18
 _MOST_SECTORS = 128  # Of an access of a warp: 16 bytes of local memory for each lane
@@ -58,7 +52,7 @@ class _Columns:
 
 
 class NoteRoom:
-    """What the compiled core notes until it is taken: columns of guards, of accesses, and their sectors.
+    """What machine code notes until it is taken: columns of guards, of accesses, and their sectors.
 
     Args:
         warps: how many there are.
@@ -86,7 +80,7 @@ class Recorder:
         executions: of all warps, so far.
         lengths: int64[w], of each warp, so far.
         keeps_walks: see there.
-        take_noted: has what the compiled core noted added, in its place among the others.
+        take_noted: has what machine code noted added.
     """
 
     def __init__(self, warps: int, *, keeps_walks: bool) -> None:
@@ -98,77 +92,19 @@ class Recorder:
         self._accesses = _Columns(4)
         self._sectors: list[Integers] = []
         self._numbers: Integers = np.arange(warps, dtype=np.int64)
-        self._chosen: Integers = self._numbers
-        self._offset = 0
         self.executions = 0
-
-    def begin(self, lanes: Lanes) -> None:
-        """Some warps begin with a segment."""
-        self._chosen = self._numbers[lanes.warps]
-        self._offset = 0
-
-    def step(self, offset: int, guarded: Lanes | None) -> None:
-        """The instruction at a place of the segment, and who executes it where that is not everybody."""
-        self._offset = offset
-        if guarded is not None:
-            self._guards.add(self._chosen, self.lengths[self._chosen] + offset, guarded.bits)
 
     def end(self, first: int, count: int, lanes: Lanes) -> None:
         """The segment's rows have been executed, as far as ``count``."""
         if not count:
             return
-        self._segments.add(self._chosen, self.lengths[self._chosen], first, count, lanes.bits)
-        self.lengths[self._chosen] += count
-        self.executions += count * len(self._chosen)
-
-    def note(
-        self, space: MemorySpace, lanes: Lanes, addresses: Integers, width: int, *, is_atomic: bool, is_load: bool
-    ) -> None:
-        """An access of the instruction that executes; see :class:`~gpa_lsp.execution.simulator.execution.memory_spaces.AccessNote`."""
-        if not self.keeps_walks:
-            return
-        self.take_noted()
-        rows = np.flatnonzero(lanes.mask.any(axis=1))
-        if not len(rows):
-            return
-        mask, chosen = lanes.mask[rows], self._chosen[rows]
-        places = self.lengths[chosen] + self._offset
-        if space == MemorySpace.SHARED:
-            kind = AccessKind.ATOMIC if is_atomic else AccessKind.LOAD if is_load else AccessKind.STORE
-            kinds = np.full(len(rows), kind, np.int8)
-            taken, _ = count_wavefronts(addresses[rows].astype(np.uint64), mask, width, kinds)
-            self._accesses.add(chosen, places, taken, 0)
-            return
-        sectors = _list_sectors(addresses[rows], mask)
-        if space == MemorySpace.LOCAL:
-            sectors = np.where(sectors == _NOTHING, _NOTHING, sectors + (LOCAL_BASE >> _SECTOR_SHIFT))
-            if width > 4:
-                sectors = (
-                    sectors[:, :, None] + np.where(sectors[:, :, None] == _NOTHING, 0, np.arange(width // 4) * 4)
-                ).reshape(len(rows), -1)
-        found, is_new = _find_distinct(sectors)
-        passes = _count_lines(found, is_new)
-        if space == MemorySpace.GLOBAL and is_load and not is_atomic:
-            kinds = np.full(len(rows), AccessKind.LOAD, np.int8)
-            taken, _ = count_wavefronts(addresses[rows].astype(np.uint64), mask, width, kinds)
-            passes = np.maximum(taken, divide_request(width)[0])
-        elif space == MemorySpace.GLOBAL and is_atomic:
-            passes = _count_repeats(np.where(mask, addresses[rows], _NOTHING))
-        self._accesses.add(chosen, places, passes, is_new.sum(axis=1))
-        self._sectors.append(found[is_new])
-
-    def note_constants(self, lanes: Lanes, offsets: Integers) -> None:
-        """A load of constants: the unit answers one address after the other."""
-        rows = np.flatnonzero(lanes.mask.any(axis=1))
-        if not self.keeps_walks or not len(rows):
-            return
-        self.take_noted()
-        chosen = self._chosen[rows]
-        _, is_new = _find_distinct(np.where(lanes.mask[rows], offsets[rows], _NOTHING))
-        self._accesses.add(chosen, self.lengths[chosen] + self._offset, is_new.sum(axis=1), 0)
+        chosen = self._numbers[lanes.warps]
+        self._segments.add(chosen, self.lengths[chosen], first, count, lanes.bits)
+        self.lengths[chosen] += count
+        self.executions += count * len(chosen)
 
     def add_noted(self, guards: Integers, accesses: Integers, sectors: Integers) -> None:
-        """What was noted elsewhere, as :class:`NoteRoom` has it; copied."""
+        """What was noted, as :class:`NoteRoom` has it; copied."""
         if guards.shape[1]:
             self._guards.add(*guards.copy())
         if accesses.shape[1]:
@@ -269,7 +205,7 @@ def _build_walk(
 
 
 def _take_nothing() -> None:
-    """There is no compiled core."""
+    """Nothing was executed yet."""
 
 
 def _spread(first: Integers, count: Integers, weights: npt.NDArray[np.float64], rows: int) -> npt.NDArray[np.float64]:
@@ -278,43 +214,3 @@ def _spread(first: Integers, count: Integers, weights: npt.NDArray[np.float64], 
     ends = np.bincount(np.minimum(first + count, rows), weights=weights, minlength=rows + 1)[: rows + 1]
     total: npt.NDArray[np.float64] = np.cumsum(begins.astype(np.float64) - ends)[:rows]
     return total
-
-
-def _list_sectors(addresses: Integers, mask: npt.NDArray[np.bool_]) -> Integers:
-    """int64[k, 32], the sector of each lane; lanes that do not access have the largest number. No access crosses a sector."""
-    return np.where(mask, addresses >> _SECTOR_SHIFT, _NOTHING)
-
-
-def _find_distinct(sectors: Integers) -> tuple[Integers, npt.NDArray[np.bool_]]:
-    """Sorted, and which of them are the first of their kind."""
-    ordered = np.sort(sectors, axis=1)
-    is_new = ordered != _NOTHING
-    is_new[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
-    return ordered, is_new
-
-
-def _count_repeats(addresses: Integers) -> Integers:
-    """int64[k], over the lines of 128 bytes, the sum of the most lanes that name one address of each; lanes without one have the largest number.
-
-    >>> _count_repeats(np.array([[64, 8, 8, 8, 256], [0, 4, 8, 12, 128]]))
-    array([4, 2])
-    """
-    ordered = np.sort(addresses, axis=1)
-    places = np.broadcast_to(np.arange(ordered.shape[1]), ordered.shape)
-    begins, opens = np.ones(ordered.shape, np.bool_), np.ones(ordered.shape, np.bool_)
-    begins[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    lines = ordered >> _SECTOR_SHIFT + _SECTORS_PER_LINE_SHIFT
-    opens[:, 1:] = lines[:, 1:] != lines[:, :-1]
-    repeats = places - np.maximum.accumulate(np.where(begins, places, 0), axis=1) + 1
-    most = np.maximum.reduceat(np.where(ordered == _NOTHING, 0, repeats).ravel(), np.flatnonzero(opens))
-    found: Integers = np.bincount(np.nonzero(opens)[0], weights=most, minlength=len(ordered)).astype(np.int64)
-    return found
-
-
-def _count_lines(ordered: Integers, is_new: npt.NDArray[np.bool_]) -> Integers:
-    """int64[k], distinct lines of 128 bytes among distinct sectors."""
-    lines = ordered >> _SECTORS_PER_LINE_SHIFT
-    is_first = is_new.copy()
-    is_first[:, 1:] &= lines[:, 1:] != lines[:, :-1]
-    found: Integers = is_first.sum(axis=1)
-    return found

@@ -1,10 +1,11 @@
 """Operands as rows of machine code have them, :class:`RowOperands`, and floating-point arithmetic and conversions with them, :data:`FLOATS`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from gpa_lsp.code.binary.model import ResourceKind, encode_resource
 from gpa_lsp.execution.emulator.semantics import floats
 from gpa_lsp.execution.emulator.semantics.floats import NEAREST
 from gpa_lsp.execution.simulator.execution.lane_values import (
@@ -65,10 +66,12 @@ class RowOperands:
     Args:
         banks: constants.
         registers: general ones that there is room for.
+        specials: numbers of the special registers whose values are known.
     """
 
-    def __init__(self, banks: ConstantBanks, registers: int) -> None:
+    def __init__(self, banks: ConstantBanks, registers: int, specials: Mapping[str, int]) -> None:
         self._banks = banks
+        self.specials = specials
         self._room = {"R": registers, "UR": RZ}
 
     def word(self, operand: str, extension: Extension = Extension.ZERO) -> Row:
@@ -156,9 +159,35 @@ class RowOperands:
         file, number = found
         if number == RZ:
             return FILES[file], -1
-        if number + words > min(self._room[file], RZ):
-            raise NotLoweredError
+        self.check_room(file, number, words)
         return FILES[file], number
+
+    def check_room(self, file: str, first: int, count: int) -> None:
+        """See that there are so many registers.
+
+        Raises:
+            NotLoweredError: there are not.
+        """
+        if first + count > min(self._room[file], RZ):
+            raise NotLoweredError
+
+    @staticmethod
+    def list_resources(operand: str, words: int) -> list[int]:
+        """Numbers of some registers that follow each other, as resources."""
+        found = find_register(operand)
+        if found is None or found[1] == RZ:
+            return []
+        kind = ResourceKind.REGISTER if found[0] == "R" else ResourceKind.UNIFORM_REGISTER
+        return [encode_resource(kind, one) for one in range(found[1], min(found[1] + words, RZ))]
+
+    @staticmethod
+    def list_predicate_resources(operand: str | None) -> list[int]:
+        """The number of a predicate, as a resource; none of those that are always true."""
+        if operand is None or operand.endswith("T"):
+            return []
+        is_uniform = operand.lstrip("!").startswith("U")
+        kind = ResourceKind.UNIFORM_PREDICATE if is_uniform else ResourceKind.PREDICATE
+        return [encode_resource(kind, int(operand[-1]))]
 
     def target(self, operand: str, words: int = 1) -> Row:
         """Where results go."""
@@ -169,11 +198,6 @@ class RowOperands:
 def _turn(negative: str, inverted: str, mask: int) -> Row:
     """Negate or invert the bits of a mask."""
     return {"flip": mask if negative or inverted else 0, "added": int(bool(negative))}
-
-
-def is_predicate(operand: str) -> bool:
-    """Whether an operand is a predicate."""
-    return operand.lstrip("!U").startswith("P")
 
 
 def encode_predicate(operand: str) -> int:

@@ -1,4 +1,4 @@
-"""What compiled steps work on: the structures that :mod:`lowering` and :mod:`compiled_steps` fill and :mod:`walk_steps` executes."""
+"""What steps work on: the structures that :mod:`lowering` and :mod:`compiled_steps` fill and :mod:`walk_steps` executes."""
 
 from enum import IntEnum, IntFlag
 from typing import Literal
@@ -8,6 +8,7 @@ import numpy as np
 from gpa_lsp.foundation.machine_code.types import Array, Pointer, Struct, s32, s64, u8, u32, u64
 
 MOST_LANE_SECTORS = 4  # of an access
+MEMORIES = 16  # those of :class:`~.memory_spaces.MemorySpace`, then banks of constants
 
 
 class SourceRow(Struct):
@@ -28,8 +29,9 @@ class SourceRow(Struct):
 class StepRow(Struct):
     """An instruction. Predicates are numbers with bits of :class:`PredicateBit`."""
 
-    sources: Array[SourceRow, Literal[3]]
+    sources: Array[SourceRow, Literal[4]]  # of accesses, terms of the address come first
     offset: s64  # of an address; what values make of it
+    target_offset: s64  # of the address that is copied to
     code: s32
     flags: s32
     source_count: s32
@@ -39,6 +41,8 @@ class StepRow(Struct):
     outs: Array[s32, Literal[2]]  # -1 for one that goes nowhere
     target_file: s32
     target: s32  # -1 for none; of stores, the registers that are stored
+    address_sources: s32  # terms of the address
+    copied_sources: s32  # behind them, terms of the address that is copied to
     tables: Array[s32, Literal[2]]  # what the code makes of them
     join: s32
     guard: s32  # -1 without one
@@ -70,6 +74,8 @@ class CoreWalk(Struct):
     uniform: Pointer[u32]  # [number][warp]
     predicates: Pointer[u8]
     uniform_predicates: Pointer[u8]
+    barriers: Pointer[u32]  # of convergence, [number][warp][lane]
+    specials: Pointer[u32]  # registers, [number][warp][lane]
     unknown: Pointer[u32]  # [resource][warp]
     tainted: Pointer[u8]
     lengths: Pointer[s64]
@@ -82,7 +88,8 @@ class CoreWalk(Struct):
     shared_bytes: s64
     local_bytes: s64
     local_sector: s64  # number of the first one
-    memories: Array[CoreBytes, Literal[3]]  # by MemorySpace
+    are_barriers_left: s64  # some lane is waited for no longer
+    memories: Array[CoreBytes, Literal[16]]
     access_warp: Pointer[s64]
     access_place: Pointer[s64]
     access_passes: Pointer[s64]
@@ -107,6 +114,11 @@ class CoreWalk(Struct):
     functions: Pointer[u64]  # of values, by number
     results: Pointer[u64]  # [chosen][lane]; of accesses, addresses
     places: Pointer[s64]
+    targets: Pointer[s64]  # of copies, places that are written
+    spaces: Pointer[u8]  # of each chosen warp, where its access goes
+    faults: Pointer[u8]  # of each chosen warp, why it cannot go on; 0 where it can
+    stop: s64  # why not all steps were done
+    unmarked: s64  # the memory whose marks are missing
 
 
 STEP = np.dtype(StepRow.c_type)
@@ -116,7 +128,7 @@ MOST_SOURCES, MOST_PREDICATES, MOST_OUTS = (StepRow.fields[name][2] for name in 
 class Code(IntEnum):
     """What a step does. Of sources a, b and c; results that nobody knows come before what is known."""
 
-    PYTHON = 0
+    REFUSED = 0
     SKIP = 1
     OPAQUE = 2
     ADD = 3  # a + b + c
@@ -134,8 +146,18 @@ class Code(IntEnum):
     TRUTH = 15  # its two lowest bits, joined with the first predicate
     FROM_PREDICATES = 16  # those of the offset's mask, in place of the bits of the table's
     TO_PREDICATES = 17  # the bits of the offset's mask
-    LOAD = 18
-    STORE = 19
+    SHUFFLE = 18  # a of the lane that b says, within the bounds of c
+    VOTE = 19
+    MATCH = 20  # of all lanes where the table says so
+    REDUCE = 21
+    FROM_FIRST = 22  # a of the first lane that executes
+    LEAVE_BARRIER = 23  # the one of the table
+    LOAD = 24
+    STORE = 25
+    ATOMIC = 26  # what the table says; below 0 for what is not known
+    COPY = 27  # from global to shared memory
+    LOAD_MATRIX = 28  # of rows whose addresses so many lanes hold as the table says
+    LOAD_CONSTANT = 29
 
 
 class Flag(IntFlag):
@@ -148,6 +170,8 @@ class Flag(IntFlag):
     WRAPS = 16
     AND = 32
     ASKED = 64
+    CLEARS = 128  # the convergence barrier that was read
+    SUCCEEDS = 256  # an atomic operation says whether it swapped
 
 
 class File(IntEnum):
@@ -156,6 +180,9 @@ class File(IntEnum):
     CONSTANT = 0
     REGISTER = 1
     UNIFORM = 2
+    SPECIAL = 3
+    BARRIER = 4
+    EXECUTING = 5  # the lanes that execute the step, as bits
 
 
 class Extension(IntEnum):
@@ -179,3 +206,44 @@ class Join(IntEnum):
     AND = 0
     OR = 1
     XOR = 2
+
+
+class Vote(IntEnum):
+    """What a vote asks."""
+
+    ANY = 0
+    ALL = 1
+    EQ = 2
+
+
+class Reduction(IntEnum):
+    """What becomes of the values of all lanes."""
+
+    SUM = 0
+    AND = 1
+    OR = 2
+    XOR = 3
+    MIN = 4
+    MAX = 5
+    MIN_SIGNED = 6
+    MAX_SIGNED = 7
+
+
+class Stop(IntEnum):
+    """Why not all steps were done."""
+
+    DONE = 0
+    ROOM = 1  # what was noted is to be taken
+    MARKS = 2  # a memory has no marks of what is not known
+    FAULT = 3
+
+
+class Fault(IntEnum):
+    """Why a warp cannot execute a step."""
+
+    GUARD = 1
+    ADDRESS = 2
+    OUTSIDE = 3
+    MISALIGNED = 4
+    SEVERAL = 5
+    REFUSED = 6

@@ -1,134 +1,75 @@
-"""Steps of some warps, one after the other until one that Python has to do: typed Python, executed as machine code. What numpy has of accesses
-(:mod:`memory_steps`) is the same, bit for bit."""
+"""Steps of some warps, one after the other: typed Python, executed as machine code."""
 
-from gpa_lsp.code.binary.model import ResourceKind
+from gpa_lsp.execution.emulator.semantics.exchange import (
+    is_inside,
+    match_all,
+    match_any,
+    reduce_add,
+    reduce_and,
+    reduce_max,
+    reduce_min,
+    reduce_or,
+    reduce_xor,
+    shuffle,
+    vote_all,
+    vote_any,
+    vote_uni,
+)
 from gpa_lsp.execution.emulator.semantics.words import combine_bits, permute
-from gpa_lsp.execution.simulator.execution.memory_spaces import MemorySpace
+from gpa_lsp.execution.simulator.execution.walk_accesses import access
 from gpa_lsp.execution.simulator.execution.walk_model import (
-    MOST_LANE_SECTORS,
     MOST_SOURCES,
     Code,
-    CoreBytes,
     CoreWalk,
-    Extension,
-    File,
+    Fault,
     Flag,
     Join,
-    PredicateBit,
-    SourceRow,
+    Reduction,
     StepRow,
+    Stop,
+    Vote,
+)
+from gpa_lsp.execution.simulator.execution.walk_registers import (
+    ALL_LANES,
+    find_unknown,
+    is_touched,
+    mark,
+    read,
+    read_predicate,
+    spread,
+    write,
+    write_predicate,
 )
 from gpa_lsp.foundation.machine_code.types import (
     LANES,
     Pointer,
     all_lanes,
-    bits_of,
     call,
     copy,
     fill,
-    lane_numbers,
     lanes,
     lanes_of,
     local,
     mask_of,
-    popcount,
     put,
-    s8,
-    s16,
     s32,
     s64,
     trailing_zeros,
     u8,
-    u16,
     u32,
     u64,
-    view,
 )
-
-_ALL_LANES = 0xFFFFFFFF
-_SECTOR_SHIFT, _SECTORS_PER_LINE_SHIFT = 5, 2
-_WORD_STRIDE = 4 * LANES  # of local memory
-_BANK_BYTES = 4
-_BANKED_BYTES = 32 * _BANK_BYTES  # What a pass through shared memory moves at most
-
-
-# Registers and predicates
-
-
-def read_predicate(walk: CoreWalk, predicate: s32, warp: s64) -> u32:
-    """The lanes in which a predicate holds."""
-    place = s64(predicate & 7) * walk.warps + warp
-    found = u32(0)
-    if predicate & PredicateBit.UNIFORM:
-        found = spread(u32(walk.uniform_predicates[place]))
-    else:
-        found = mask_of(lanes(walk.predicates + place * LANES) != 0)
-    return ~found if predicate & PredicateBit.NEGATED else found
-
-
-def write_predicate(walk: CoreWalk, predicate: s32, index: s64, value: u32) -> None:
-    """A predicate, in the lanes that execute; of a uniform one, lane 0 counts."""
-    if predicate < 0:
-        return
-    place = s64(predicate & 7) * walk.warps + walk.chosen[index]
-    if predicate & PredicateBit.UNIFORM:
-        walk.uniform_predicates[place] = u8(value & 1)
-    else:
-        marks = walk.predicates + place * LANES
-        put(marks, u8(lanes_of(value)) if lanes_of(walk.bits[index]) else lanes(marks))
-
-
-def read(walk: CoreWalk, source: SourceRow, warp: s64, to: Pointer[u64]) -> None:
-    """The 32 values of a source."""
-    place = s64(source.number) * walk.warps + warp
-    value = all_lanes(source.value)
-    if source.file == File.REGISTER:
-        value = u64(lanes(walk.registers + place * LANES))
-        if source.is_pair != 0:
-            value |= u64(lanes(walk.registers + (place + walk.warps) * LANES)) << 32
-    elif source.file == File.UNIFORM:
-        one = u64(walk.uniform[place])
-        if source.is_pair != 0:
-            one |= u64(walk.uniform[place + walk.warps]) << 32
-        value = all_lanes(one)
-    value = value >> source.shift & source.mask
-    if source.scale != 1:
-        value *= source.scale
-    value = (value ^ source.flip) + source.added
-    if source.extension == Extension.ZERO:
-        value &= _ALL_LANES
-    elif source.extension == Extension.SIGN:
-        value = u64(s64(value << 32) >> 32)
-    put(to, value)
-
-
-def read_sources(walk: CoreWalk, step: StepRow, warp: s64, to: Pointer[u64]) -> None:
-    """The 32 values of each source, 0 of those that are missing."""
-    fill(to, 0, 8 * LANES * MOST_SOURCES)
-    for number in range(s64(step.source_count)):
-        read(walk, step.sources[number], warp, to + number * LANES)
-
-
-def write(walk: CoreWalk, step: StepRow, word: s64, index: s64, values: Pointer[u32]) -> None:
-    """A register of the target, in the lanes that execute; of a uniform one, what lane 0 has counts."""
-    if step.target < 0:
-        return
-    place = (s64(step.target) + word) * walk.warps + walk.chosen[index]
-    if step.target_file == File.UNIFORM:
-        walk.uniform[place] = values[0]
-    else:
-        to = walk.registers + place * LANES
-        put(to, lanes(values) if lanes_of(walk.bits[index]) else lanes(to))
-
-
-# Arithmetic
 
 
 def compute(walk: CoreWalk, step: StepRow, index: s64) -> None:
     """What goes to the target; predicates are written at once."""
     sources = local(u64, LANES * MOST_SOURCES)
-    read_sources(walk, step, walk.chosen[index], sources)
-    if step.code >= Code.FROM_PREDICATES:
+    fill(sources, 0, 8 * LANES * MOST_SOURCES)
+    for number in range(s64(step.source_count)):
+        read(walk, step.sources[number], index, sources + number * LANES)
+    if step.code >= Code.SHUFFLE:
+        exchange(walk, step, index, sources)
+    elif step.code >= Code.FROM_PREDICATES:
         move_predicates(walk, step, index, sources)
     elif step.code >= Code.VALUE:
         compute_value(walk, step, index, sources)
@@ -145,12 +86,12 @@ def compute_sum(walk: CoreWalk, step: StepRow, index: s64, sources: Pointer[u64]
     if code == Code.ADD:
         product += lanes(b)
     elif code == Code.MULTIPLY:
-        product = product * lanes(b) & _ALL_LANES
+        product = product * lanes(b) & ALL_LANES
     elif code == Code.MULTIPLY_WIDE:
         product *= lanes(b)
     else:
         shifted = (product | lanes(b) << 32) << step.tables[0]
-        product = (shifted >> (32 if step.flags & Flag.HIGH else 0)) & _ALL_LANES
+        product = (shifted >> (32 if step.flags & Flag.HIGH else 0)) & ALL_LANES
     total = product + lanes(b + LANES)
     for number in range(s64(step.predicate_count)):
         total += u64(lanes_of(read_predicate(walk, step.predicates[number], walk.chosen[index])))
@@ -200,7 +141,7 @@ def decide(walk: CoreWalk, step: StepRow, index: s64, sources: Pointer[u64]) -> 
             write_predicate(walk, step.outs[place], index, combine_bits(first, second, third, step.tables[place]))
     elif step.code == Code.COMPARE:
         table, more = step.tables[0], ~(less | equal)
-        equal &= second if step.predicate_count > 1 else u32(_ALL_LANES)  # of upper words, where the lower ones are
+        equal &= second if step.predicate_count > 1 else u32(ALL_LANES)  # of upper words, where the lower ones are
         truth = (less if table & 1 else u32(0)) | (equal if table & 2 else u32(0)) | (more if table & 4 else u32(0))
         for place in range(s64(step.out_count)):
             write_predicate(walk, step.outs[place], index, join(truth if place == 0 else ~truth, first, step.join))
@@ -211,7 +152,7 @@ def decide(walk: CoreWalk, step: StepRow, index: s64, sources: Pointer[u64]) -> 
 
 def compute_value(walk: CoreWalk, step: StepRow, index: s64, sources: Pointer[u64]) -> None:
     """What a function of values gives: a number, or two truths."""
-    holds, found = u32(_ALL_LANES), walk.results + index * LANES
+    holds, found = u32(ALL_LANES), walk.results + index * LANES
     if step.predicate_count != 0:
         holds = read_predicate(walk, step.predicates[0], walk.chosen[index])
     chosen = local(u64, LANES)
@@ -219,7 +160,7 @@ def compute_value(walk: CoreWalk, step: StepRow, index: s64, sources: Pointer[u6
     function = walk.functions[step.tables[0]]
     call(function, found, sources, sources + LANES, sources + 2 * LANES, chosen, step.offset)
     for place in range(s64(step.out_count)):
-        truth = mask_of(lanes(found) == _ALL_LANES)
+        truth = mask_of(lanes(found) == ALL_LANES)
         if step.code == Code.TRUTH:
             truth = join(mask_of((lanes(found) >> u64(place) & 1) != 0), holds, step.join)
         write_predicate(walk, step.outs[place], index, truth)
@@ -245,254 +186,74 @@ def move_predicates(walk: CoreWalk, step: StepRow, index: s64, sources: Pointer[
     put(walk.results + index * LANES, kept | found << u64(step.tables[0]))
 
 
-# Marks of what is not known
+# Between lanes
 
 
-def find_unknown(walk: CoreWalk, first: s32, count: s32, index: s64) -> u32:
-    """The lanes of a chosen warp in which any of some resources is not known."""
-    found = u32(0)
-    if walk.has_unknown != 0:
-        for place in range(s64(first), s64(first) + s64(count)):
-            found |= walk.unknown[s64(walk.resources[place]) * walk.warps + walk.chosen[index]]
+def exchange(walk: CoreWalk, step: StepRow, index: s64, sources: Pointer[u64]) -> None:
+    """What lanes of a warp tell one another."""
+    to, bits = walk.results + index * LANES, walk.bits[index]
+    values = u32(lanes(sources))
+    if step.code == Code.SHUFFLE:
+        mode, b, c = step.tables[0], s32(u32(lanes(sources + LANES))), s32(u32(lanes(sources + 2 * LANES)))
+        put(to, u64(shuffle(mode, values, b, c)))
+        write_predicate(walk, step.outs[0], index, mask_of(is_inside(mode, b, c)))
+    elif step.code == Code.VOTE:
+        holds = read_predicate(walk, step.predicates[0], walk.chosen[index]) & bits
+        put(to, all_lanes(u64(holds)))
+        found = vote_uni(holds, bits)
+        if step.tables[0] == Vote.ANY:
+            found = vote_any(holds, bits)
+        elif step.tables[0] == Vote.ALL:
+            found = vote_all(holds, bits)
+        if step.out_count != 0:
+            write_predicate(walk, step.outs[0], index, spread(found))
+    elif step.code == Code.MATCH:
+        if step.tables[0] == 0:
+            put(to, u64(match_any(values, bits)))
+        else:
+            agreeing = match_all(values, bits)
+            put(to, all_lanes(u64(agreeing)))
+            if step.out_count != 0:
+                write_predicate(walk, step.outs[0], index, spread(agreeing))
+    elif step.code == Code.REDUCE:
+        put(to, all_lanes(u64(reduce(step.tables[0], values, bits))))
+    elif step.code == Code.FROM_FIRST:
+        put(to, all_lanes(u64(u32(sources[trailing_zeros(bits)]))))
+    else:
+        leave_barrier(walk, step, index)
+
+
+def reduce(how, values, bits):
+    """One value of all that execute."""
+    found = reduce_add(values, bits)
+    if how == Reduction.AND:
+        found = reduce_and(values, bits)
+    elif how == Reduction.OR:
+        found = reduce_or(values, bits)
+    elif how == Reduction.XOR:
+        found = reduce_xor(values, bits)
+    elif how == Reduction.MIN:
+        found = reduce_min(values, bits)
+    elif how == Reduction.MAX:
+        found = reduce_max(values, bits)
+    elif how == Reduction.MIN_SIGNED:
+        found = reduce_min(s32(values), bits)
+    elif how == Reduction.MAX_SIGNED:
+        found = reduce_max(s32(values), bits)
     return found
 
 
-def is_touched(walk: CoreWalk, step: StepRow) -> u32:
-    """Whether anything that a step reads or writes is not known anywhere."""
-    found = u32(0)
-    if walk.has_unknown != 0:
-        for place in range(s64(step.read_count)):
-            found |= walk.tainted[walk.resources[step.first_read + place]]
-        for place in range(s64(step.write_count)):
-            found |= walk.tainted[walk.resources[step.first_write + place]]
-    return found
+def leave_barrier(walk: CoreWalk, step: StepRow, index: s64) -> None:
+    """BREAK: the lanes that execute it are waited for no longer."""
+    place = walk.barriers + (s64(step.tables[0]) * walk.warps + walk.chosen[index]) * LANES
+    put(place, lanes(place) & ~walk.bits[index])
+    walk.are_barriers_left = 1
 
 
-def mark(walk: CoreWalk, step: StepRow, unknown: Pointer[u32]) -> None:
-    """Note in which lanes what a step wrote is not known."""
-    for index in range(walk.count):
-        walk.has_unknown |= unknown[index] & walk.bits[index] != 0
-    for place in range(s64(step.first_write), s64(step.first_write) + s64(step.write_count)):
-        resource = s64(walk.resources[place])
-        kind, marks = resource >> 8, walk.unknown + resource * walk.warps
-        for index in range(walk.count):
-            warp, written, found = walk.chosen[index], walk.bits[index], unknown[index] & walk.bits[index]
-            if kind == ResourceKind.UNIFORM_REGISTER or kind == ResourceKind.UNIFORM_PREDICATE:
-                written, found = spread(written), spread(found)
-            marks[warp] = found | (marks[warp] & ~written)
-        any_lane = u32(0)
-        for warp in range(walk.warps):
-            any_lane |= marks[warp]
-        walk.tainted[resource] = u8(any_lane != 0)
-
-
-def spread(bits: u32) -> u32:
-    """All lanes, where there is one."""
-    return u32(_ALL_LANES) if bits != 0 else u32(0)
-
-
-# Memory
-
-
-def find_places(walk: CoreWalk, step: StepRow, index: s64) -> u32:
-    """Addresses and places in the bytes of the space; 0 where a lane goes outside of what is its own, or is not aligned."""
-    sources, warp, width, wrong = local(u64, LANES * MOST_SOURCES), walk.chosen[index], s64(step.width), u32(0)
-    read_sources(walk, step, warp, sources)
-    address = s64(lanes(sources) + lanes(sources + LANES) + lanes(sources + 2 * LANES)) + step.offset
-    place = address - walk.global_base
-    if step.space != MemorySpace.GLOBAL:
-        address &= _ALL_LANES
-        is_shared = step.space == MemorySpace.SHARED
-        wrong = mask_of(address + width > (walk.shared_bytes if is_shared else walk.local_bytes))
-        place = address + walk.shared_starts[warp]
-        if step.space == MemorySpace.LOCAL:
-            start = warp * walk.local_bytes * LANES + s64(lane_numbers()) * 4
-            place = start + (address >> 2) * _WORD_STRIDE + (address & 3)
-            width = width if width < 4 else 4
-    put(view(walk.results, s64) + index * LANES, address)
-    put(walk.places + index * LANES, place)
-    wrong |= mask_of(place & (width - 1) != 0)
-    return u32(wrong & walk.bits[index] == 0)
-
-
-def list_sectors(walk: CoreWalk, step: StepRow, bits: u32, shown: Pointer[s64], sectors: Pointer[s64]) -> s64:
-    """The different sectors of an access, ascending; how many there are."""
-    words, base, count = 1, 0, 0
-    if step.space == MemorySpace.LOCAL:
-        base = walk.local_sector
-        if step.width > 4:
-            words = s64(step.width) // 4
-    for word in range(words):
-        for lane in bits_of(bits):
-            sector = (shown[lane] >> _SECTOR_SHIFT) + base + word * (_WORD_STRIDE >> _SECTOR_SHIFT)
-            to = count
-            while to > 0 and sectors[to - 1] > sector:
-                to -= 1
-            if to == 0 or sectors[to - 1] != sector:
-                for place in range(count, to, -1):
-                    sectors[place] = sectors[place - 1]
-                sectors[to] = sector
-                count += 1
-    return count
-
-
-def count_passes(addresses: Pointer[s64], bits: u32, unit_bytes: s64, parts: s64) -> s64:
-    """Passes of a request that goes in so many parts: of each, the most different units of one group of banks."""
-    passes, shift, size = 0, trailing_zeros(unit_bytes), LANES // parts
-    members = local(u32, LANES)  # of a group of banks, lanes with different units
-    for part in range(parts):
-        fill(members, 0, 4 * LANES)
-        most = 0
-        for lane in bits_of(bits & u32((u64(1) << size) - 1 << part * size)):
-            unit = addresses[lane] >> shift
-            group = unit & (_BANKED_BYTES // unit_bytes - 1)
-            known = u32(0)
-            for other in bits_of(members[group]):
-                known |= u32(addresses[other] >> shift == unit)
-            if known == 0:
-                members[group] |= u32(1) << lane
-                count = s64(popcount(members[group]))
-                most = count if count > most else most
-        passes += most
-    return passes
-
-
-def is_paired(addresses: Pointer[s64], bits: u32, step: s64) -> u32:
-    """Whether lanes so far from each other have equal addresses, or are not both active."""
-    for lane in bits_of(bits):
-        if bits >> (lane ^ step) & 1 and addresses[lane] != addresses[lane ^ step]:
-            return 0
-    return 1
-
-
-def count_wavefronts(addresses: Pointer[s64], bits: u32, width: s64, is_load: u32) -> s64:
-    """:func:`~gpa_lsp.code.symbolic_accesses.requests.count_wavefronts` of one load or store."""
-    unit_bytes = width if width > _BANK_BYTES else _BANK_BYTES
-    parts = unit_bytes // _BANK_BYTES
-    passes = count_passes(addresses, bits, unit_bytes, parts)
-    if (
-        is_load == 0
-        or (parts != 2 and parts != 4)
-        or (is_paired(addresses, bits, 1) == 0 and is_paired(addresses, bits, 2) == 0)
-    ):
-        return passes
-    joined = count_passes(addresses, bits, unit_bytes, parts // 2)
-    return joined if joined < passes else passes
-
-
-def note_access(walk: CoreWalk, step: StepRow, index: s64) -> None:
-    """Passes and sectors of an access of a warp."""
-    passes, found, width, is_load = 0, 0, s64(step.width), u32(step.code == Code.LOAD)
-    warp, bits, addresses = walk.chosen[index], walk.bits[index], view(walk.results, s64) + index * LANES
-    is_shared, is_local = step.space == MemorySpace.SHARED, step.space == MemorySpace.LOCAL
-    is_banked = is_shared or (is_load != 0 and not is_local)
-    if is_banked:
-        least = 0 if is_shared else (width + 3) // 4
-        passes = count_wavefronts(addresses, bits, width, is_load)
-        passes = passes if passes > least else least
-    if not is_shared:
-        sectors, line = walk.sectors + walk.sector_count, -1
-        found = list_sectors(walk, step, bits, walk.places + index * LANES if is_local else addresses, sectors)
-        for place in range(0 if is_banked else found):
-            passes += place == 0 or sectors[place] >> _SECTORS_PER_LINE_SHIFT != line
-            line = sectors[place] >> _SECTORS_PER_LINE_SHIFT
-        walk.sector_count += found
-    row = walk.access_count
-    walk.access_warp[row], walk.access_place[row] = warp, walk.lengths[warp] + walk.offset
-    walk.access_passes[row], walk.access_sectors[row] = passes, found
-    walk.access_count = row + 1
-
-
-def load_value(memory: CoreBytes, place: s64, size: s64, sign_bytes: s32) -> u32:
-    """Bytes of a lane, extended to a word; 0 outside of the memory."""
-    if place < 0 or place + size > memory.size:
-        return 0
-    at = memory.data + place
-    if size == 4:
-        return view(at, u32)[0]
-    if size == 2:
-        return u32(s32(view(at, s16)[0])) if sign_bytes != 0 else u32(view(at, u16)[0])
-    return u32(s32(view(at, s8)[0])) if sign_bytes != 0 else u32(at[0])
-
-
-def load(walk: CoreWalk, step: StepRow, index: s64) -> u32:
-    """Fill the target; the lanes in which it is not known."""
-    memory, found, unknown = walk.memories[step.space], local(u32, LANES), u32(0)
-    for word in range(s64(step.words)):
-        fill(found, 0, 4 * LANES)
-        for lane in bits_of(walk.bits[index]):
-            place = walk.places[index * LANES + lane] + word * stride_of(step)
-            found[lane] = load_value(memory, place, size_of(step), step.sign_bytes)
-            is_known = place >= 0 and place < memory.size
-            if is_known and memory.unknown is not None:
-                is_known = memory.unknown[place >> 2] == 0
-            unknown |= u32(not is_known) << lane
-        write(walk, step, word, index, found)
-    return unknown
-
-
-def store(walk: CoreWalk, step: StepRow, index: s64) -> None:
-    """Write the target's registers to memory."""
-    memory, size, values = walk.memories[step.space], size_of(step), local(u32, LANES)
-    unknown = find_unknown(walk, step.first_read, step.read_count, index)
-    for word in range(s64(step.words)):
-        row = (s64(step.target) + word) * walk.warps + walk.chosen[index]
-        value = all_lanes(u32(0))
-        if step.target >= 0 and step.target_file == File.REGISTER:
-            value = lanes(walk.registers + row * LANES)
-        elif step.target >= 0:
-            value = all_lanes(walk.uniform[row])
-        put(values, value)
-        for lane in bits_of(walk.bits[index]):
-            place = walk.places[index * LANES + lane] + word * stride_of(step)
-            if place < 0:
-                continue
-            if place + size <= memory.size:
-                copy(memory.data + place, values + lane, size)
-            if place < memory.size and memory.unknown is not None:
-                memory.unknown[place >> 2] = u8(unknown >> lane & 1)
-
-
-def stride_of(step):
-    """Bytes from a word of a lane to its next."""
-    return _WORD_STRIDE if step.space == MemorySpace.LOCAL else 4
-
-
-def size_of(step):
-    """Bytes of a word."""
-    return s64(step.width if step.width < 4 else 4)
-
-
-def access(walk: CoreWalk, step: StepRow) -> u32:
-    """Do a load or a store; 0 where Python has to: it goes nowhere, depends on what is not known, or there is no room to note it."""
-    is_asked, is_store = step.flags & Flag.ASKED, step.code == Code.STORE
-    has_no_marks = is_store and is_asked != 0 and walk.memories[step.space].unknown is None
-    most_sectors = walk.count * LANES * MOST_LANE_SECTORS
-    if walk.access_count + walk.count > walk.access_room or walk.sector_count + most_sectors > walk.sector_room:
-        return 0
-    for index in range(walk.count):
-        bits = walk.bits[index]
-        if bits != 0:
-            decides = find_unknown(walk, step.first_address, step.address_count, index)
-            if has_no_marks:
-                decides |= find_unknown(walk, step.first_read, step.read_count, index)
-            if decides & bits != 0 or find_places(walk, step, index) == 0:
-                return 0
-    any_lane = u32(0)
-    for index in range(walk.count):
-        walk.unknown_bits[index] = 0
-        if walk.bits[index] == 0:
-            continue
-        if walk.keeps_walks != 0:
-            note_access(walk, step, index)
-        if is_asked != 0 and is_store:
-            store(walk, step, index)
-        elif is_asked != 0:
-            walk.unknown_bits[index] = load(walk, step, index)
-            any_lane |= walk.unknown_bits[index]
-    if any_lane != 0 or is_touched(walk, step) != 0:
-        mark(walk, step, walk.unknown_bits)
-    return 1
+def clear_barrier(walk: CoreWalk, number: s32, index: s64) -> None:
+    """What the lanes that execute wait for becomes nothing."""
+    place = walk.barriers + (s64(number) * walk.warps + walk.chosen[index]) * LANES
+    put(place, u32(0) if lanes_of(walk.bits[index]) else lanes(place))
 
 
 # Steps
@@ -505,10 +266,13 @@ def compute_all(walk: CoreWalk, step: StepRow) -> None:
         if walk.bits[index] != 0:
             compute(walk, step, index)
     for index in range(walk.count):
+        if walk.bits[index] == 0:
+            continue
         for word in range(s64(step.words)):
-            if walk.bits[index] != 0:
-                put(values, u32(lanes(walk.results + index * LANES) >> 32 * (first + word)))
-                write(walk, step, word, index, values)
+            put(values, u32(lanes(walk.results + index * LANES) >> 32 * (first + word)))
+            write(walk, step, word, index, values)
+        if step.flags & Flag.CLEARS:
+            clear_barrier(walk, step.sources[0].number, index)
 
 
 def find_guarded(walk: CoreWalk, step: StepRow) -> u32:
@@ -516,13 +280,21 @@ def find_guarded(walk: CoreWalk, step: StepRow) -> u32:
     copy(walk.bits, walk.whole, 4 * walk.count)
     if step.guard < 0:
         return 1
+    if walk.guard_count + walk.count > walk.guard_room:
+        walk.stop = Stop.ROOM
+        return 0
+    wrong = u32(0)
     for index in range(walk.count):
         warp = walk.chosen[index]
-        mark_of_guard = s64(step.guard_resource) * walk.warps + warp
-        if step.guard_resource >= 0 and walk.unknown[mark_of_guard] & walk.whole[index] != 0:
-            return 0
+        unknown = u32(0)
+        if step.guard_resource >= 0:
+            unknown = walk.unknown[s64(step.guard_resource) * walk.warps + warp] & walk.whole[index]
+        walk.faults[index] = u8(Fault.GUARD if unknown != 0 else 0)
+        wrong |= unknown
         walk.bits[index] &= read_predicate(walk, step.guard, warp)
-    return u32(walk.guard_count + walk.count <= walk.guard_room)
+    if wrong != 0:
+        walk.stop = Stop.FAULT
+    return u32(wrong == 0)
 
 
 def note_guard(walk: CoreWalk) -> None:
@@ -534,10 +306,23 @@ def note_guard(walk: CoreWalk) -> None:
     walk.guard_count += walk.count
 
 
+def refuse(walk: CoreWalk) -> u32:
+    """What cannot be executed; 1 where no lane executes it."""
+    any_lane = u32(0)
+    for index in range(walk.count):
+        any_lane |= walk.bits[index]
+        walk.faults[index] = u8(Fault.REFUSED if walk.bits[index] != 0 else 0)
+    if any_lane != 0:
+        walk.stop = Stop.FAULT
+    return u32(any_lane == 0)
+
+
 def execute(walk: CoreWalk, step: StepRow) -> u32:
-    """Do a step; 0 where it is left to Python."""
+    """Do a step; 0 where it cannot be done, or not yet."""
     if step.code >= Code.LOAD:
         return access(walk, step)
+    if step.code == Code.REFUSED:
+        return refuse(walk)
     if step.code == Code.OPAQUE:
         mark(walk, step, walk.bits)
         return 1
@@ -545,19 +330,22 @@ def execute(walk: CoreWalk, step: StepRow) -> u32:
         compute_all(walk, step)
     if is_touched(walk, step) != 0:
         for index in range(walk.count):
-            walk.unknown_bits[index] = find_unknown(walk, step.first_read, step.read_count, index)
+            unknown = find_unknown(walk, step.first_read, step.read_count, index) & walk.bits[index]
+            is_exchanged = step.code >= Code.SHUFFLE and step.code <= Code.FROM_FIRST
+            walk.unknown_bits[index] = spread(unknown) if is_exchanged else unknown
         mark(walk, step, walk.unknown_bits)
     return 1
 
 
 def walk_steps(walk: CoreWalk, steps: Pointer[StepRow], first: s64, last: s64) -> s64:
-    """Steps from a place to before another; the place of the first one that is left to Python, or the last."""
+    """Steps from a place to before another; the place of the first one that is not done, for a reason of :class:`Stop`, or the last."""
     walk.offset = first
     while walk.offset < last:
         step = steps[walk.offset]
-        if step.code == Code.PYTHON or find_guarded(walk, step) == 0 or execute(walk, step) == 0:
-            break
+        if find_guarded(walk, step) == 0 or execute(walk, step) == 0:
+            return walk.offset
         if step.guard >= 0:
             note_guard(walk)
         walk.offset += 1
-    return walk.offset
+    walk.stop = Stop.DONE
+    return last

@@ -9,27 +9,33 @@ from msgspec import Struct
 
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Flow
 from gpa_lsp.execution.simulator.execution.binding import BoundCode, BoundStep, Segment
-from gpa_lsp.execution.simulator.execution.compiled_steps import CompiledSteps
-from gpa_lsp.execution.simulator.execution.memory_spaces import ConstantBanks, MemorySpaces, OutsideError
-from gpa_lsp.execution.simulator.execution.memory_steps import UnknownAddressError
+from gpa_lsp.execution.simulator.execution.compiled_steps import CompiledSteps, WalkFaultError
+from gpa_lsp.execution.simulator.execution.memory_spaces import ConstantBanks, MemorySpaces, SpecialRegisters
 from gpa_lsp.execution.simulator.execution.operand_values import (
+    PARTS,
+    RZ,
     UnreadOperandError,
+    find_constant,
+    find_register,
+    find_signs,
     is_predicate,
-    read_integer,
-    read_predicate,
-    write_predicate,
-    write_register,
 )
 from gpa_lsp.execution.simulator.execution.paths import BLOCKED, Bits, BlockBarriers, CallStack, Path, Paths, gather
 from gpa_lsp.execution.simulator.execution.recording import Recorder
-from gpa_lsp.execution.simulator.execution.warp_state import ALL_LANES, WARP_LANES, Lanes, WarpState, pack_lanes
+from gpa_lsp.execution.simulator.execution.warp_state import (
+    WARP_LANES,
+    Column,
+    Lanes,
+    WarpState,
+    pack_lanes,
+    unpack_lanes,
+)
 from gpa_lsp.execution.simulator.warp_walk import NotSimulated
 from gpa_lsp.foundation.numbers import format_count, format_seconds
 from gpa_lsp.foundation.work_time import work_time
 from gpa_lsp.kernel.model import KernelRows
 
 _CALLEE = re.compile(r"`\((?P<name>[^)]*)\)")
-_BETWEEN_LANES = frozenset({"SHFL", "VOTE", "VOTEU", "MATCH", "REDUX", "CREDUX", "R2UR"})
 _STEPS_UNTIL_FAIR = 128
 _MOST_CALLS = 64  # Nested: deeper ones end the walk
 
@@ -52,6 +58,7 @@ class Walk:
         code: what they execute.
         state: their registers, with the lanes that start alive.
         spaces: their memories.
+        specials: their special registers.
         recorder: notes what they execute.
         blocks: int64[w], number of each warp's block among those that run.
         limits: see :class:`WalkLimits`.
@@ -66,13 +73,14 @@ class Walk:
         code: BoundCode,
         state: WarpState,
         spaces: MemorySpaces,
+        specials: SpecialRegisters,
         *,
         recorder: Recorder,
         blocks: npt.NDArray[np.int64],
         limits: WalkLimits,
         banks: ConstantBanks,
     ) -> None:
-        self._code, self._state, self._spaces, self._recorder = code, state, spaces, recorder
+        self._code, self._state, self._recorder = code, state, recorder
         self._rows: KernelRows = code.rows
         self._blocks = blocks
         self._limits = limits
@@ -85,7 +93,7 @@ class Walk:
         self.problems: dict[int, tuple[int, int | None, str]] = {}
         self._step = 0
         self._last_steps: npt.NDArray[np.int64] = np.zeros(state.count, np.int64)
-        self._compiled = CompiledSteps(state, spaces, recorder)
+        self._compiled = CompiledSteps(state, spaces, specials.values, recorder)
         self._lanes = Lanes(slice(0, 0), np.zeros((0, WARP_LANES), np.bool_))
         self._by_flow: dict[int, Callable[[BoundStep, Lanes], None]] = {
             Flow.BRANCH: self._branch,
@@ -144,112 +152,65 @@ class Walk:
             self._fail(lanes, len(self._rows) - 1, "it runs past the end of the code")
             return
         segment = self._code.find_segment(row)
-        self._recorder.begin(lanes)
-        done = 0
         try:
-            while done < len(segment.steps):
-                if segment.steps[done].lowered is not None:
-                    done = self._compiled.run(segment, done, lanes)
-                    if done == len(segment.steps):
-                        break
-                    if segment.steps[done].is_computed:  # who executes it is not known, or there was no room to note it
-                        self._find_guarded(segment.steps[done], lanes)
-                        continue
-                self._execute(segment.steps[done], lanes, done)
-                done += 1
-        except (WalkRefusedError, OutsideError, UnknownAddressError) as error:
-            self._recorder.end(row, done, lanes)
-            self._paths.rows[warps] = row + done
-            self._fail(self._find_guilty(segment.steps[done], lanes), row + done, str(error))
+            bits = self._compiled.run(segment, lanes)
+        except WalkFaultError as error:
+            place = error.place
+            self._recorder.end(row, place, lanes)
+            self._paths.rows[warps] = row + place
+            guilty = Lanes(self._numbers(lanes)[error.guilty], lanes.mask[error.guilty])
+            self._fail(guilty, row + place, str(error))
             return
         if segment.last is None:
-            self._recorder.end(row, segment.count, lanes)
-            self._paths.rows[warps] = row + segment.count
+            self._recorder.end(row, len(segment.steps), lanes)
+            self._paths.rows[warps] = row + len(segment.steps)
             return
-        self._move(segment, lanes)
-
-    def _find_guilty(self, step: BoundStep, lanes: Lanes) -> Lanes:
-        """Those of some warps for which an instruction cannot be executed; they are all tried one by one."""
-        numbers = np.arange(self._state.count)[lanes.warps]
-        guilty = []
-        for place, warp in enumerate(numbers.tolist()):
-            one = Lanes(np.array([warp]), lanes.mask[place : place + 1])
-            try:
-                self._check(step, one)
-            except (WalkRefusedError, OutsideError, UnknownAddressError):
-                guilty.append(place)
-        places = np.array(guilty or range(len(numbers)), dtype=np.int64)
-        return Lanes(numbers[places], lanes.mask[places])
-
-    def _check(self, step: BoundStep, lanes: Lanes) -> None:
-        """What can be wrong with a step, without doing it: only memory's addresses differ between warps."""
-        if step.refusal:
-            raise WalkRefusedError(step.refusal)
-        self._find_guarded(step, lanes)
-
-    def _execute(self, step: BoundStep, lanes: Lanes, offset: int) -> None:
-        """One instruction that does not move control."""
-        if step.guard is not None:
-            lanes = self._find_guarded(step, lanes)
-            self._recorder.step(offset, lanes)
-            if not lanes.mask.any():
-                return
-        else:
-            self._recorder.step(offset, None)
-        if step.refusal:
-            raise WalkRefusedError(step.refusal)
-        loaded: npt.NDArray[np.uint32] | None = None
-        if step.memory is not None:
-            loaded = step.memory(self._state, lanes, self._spaces)
-        elif step.step is not None:
-            step.step(self._state, lanes)
-        if loaded is not None:
-            self._state.mark(step.writes, lanes, loaded)
-        elif self._state.has_unknown and self._state.is_touched(step.touches):
-            found = np.zeros(len(lanes.mask), np.uint32)
-            if step.memory is None:
-                found = self._state.find_unknown(step.reads, lanes)
-                if step.instruction.opcode in _BETWEEN_LANES:
-                    found = np.where(found, ALL_LANES, np.uint32(0))
-            self._state.mark(step.writes, lanes, found)
-
-    def _find_guarded(self, step: BoundStep, lanes: Lanes) -> Lanes:
-        """Those lanes for which the predicate holds.
-
-        Raises:
-            WalkRefusedError: it has no known value.
-        """
-        if step.guard is None:
-            return lanes
-        if self._state.has_unknown and (self._state.unknown[step.guard_resource][lanes.warps] & lanes.bits).any():
-            raise WalkRefusedError("its predicate depends on a value that is not known")
-        return lanes.restrict(step.guard(self._state, lanes))
+        self._move(segment, segment.last, lanes, Lanes(warps, unpack_lanes(bits)))
 
     # Control -------------------------------------------------------------------------------------------------------
 
-    def _move(self, segment: Segment, lanes: Lanes) -> None:
-        """The last instruction of a segment, which says where its warps go on."""
-        step = segment.last
-        assert step is not None
+    def _move(self, segment: Segment, step: BoundStep, lanes: Lanes, guarded: Lanes) -> None:
+        """The last instruction of a segment, which says where its warps go on.
+
+        Args:
+            guarded: of them, the lanes for which its predicate holds.
+        """
         row = step.instruction.row
-        try:
-            guarded = self._find_guarded(step, lanes)
-            self._recorder.step(segment.count - 1, guarded if step.guard is not None else None)
-            does = self._by_opcode.get(step.instruction.opcode) or self._by_flow.get(self._flow[row])
-            if does is None:
-                raise WalkRefusedError(_describe_refusal(step.instruction.opcode))
-        except WalkRefusedError as error:
-            self._recorder.end(segment.first, segment.count - 1, lanes)
-            self._paths.rows[lanes.warps] = row
-            self._fail(lanes, row, str(error))
-            return
-        self._recorder.end(segment.first, segment.count, lanes)
+        does = self._by_opcode.get(step.instruction.opcode) or self._by_flow.get(self._flow[row])
+        self._recorder.end(segment.first, len(segment.steps) - (does is None), lanes)
         self._lanes = lanes
         try:
+            if does is None:
+                raise WalkRefusedError(_describe_refusal(step.instruction.opcode))
             does(step, guarded)
         except (WalkRefusedError, UnreadOperandError) as error:
             self._paths.rows[lanes.warps] = row
             self._fail(lanes, row, str(error) or f"{step.instruction.opcode} is not simulated")
+
+    def _read(self, operand: str, lanes: Lanes) -> Column:
+        """The 32 bits of a register, a constant or a number, of each lane or of all."""
+        negative, inverted, bar, suffix = find_signs(operand)
+        register, constant = find_register(operand), find_constant(operand)
+        if negative or bar or PARTS.get(suffix, suffix) is not None:
+            raise UnreadOperandError(operand)
+        if register is not None and register[1] != RZ:
+            file = self._state.registers if register[0] == "R" else self._state.uniform
+            found: Column = file[register[1]][lanes.warps]
+        else:
+            number = 0 if register else self._banks.read_word(*constant) if constant else int(operand, 16)
+            found = np.full((1, 1), number & 0xFFFFFFFF, np.uint32)
+        return ~found if inverted else found
+
+    def _read_predicate(self, operand: str, lanes: Lanes) -> Column:
+        """Whether a predicate holds."""
+        found: Column = self._find_predicate(operand.removeprefix("!"))[lanes.warps]
+        return ~found if operand.startswith("!") else found
+
+    def _find_predicate(self, name: str) -> npt.NDArray[np.bool_]:
+        """bool[w, 32 or 1]."""
+        file = self._state.uniform_predicates if name.startswith("U") else self._state.predicates
+        found: npt.NDArray[np.bool_] = file[-1 if name.endswith("T") else int(name[-1])]
+        return found
 
     def _numbers(self, lanes: Lanes) -> npt.NDArray[np.int64]:
         found: npt.NDArray[np.int64] = np.arange(self._state.count, dtype=np.int64)[lanes.warps]
@@ -273,19 +234,19 @@ class Walk:
         operands = step.instruction.operands
         if step.instruction.has("DIV"):
             # ~URZ and the like: jumps where not all of these lanes are here.
-            wanted = read_integer(operands[0], self._banks)(self._state, lanes)
+            wanted = self._read(operands[0], lanes)
             taken = taken & (pack_lanes(self._lanes.mask)[:, None] != wanted)
         elif len(operands) > 1:
             self._check_known(step, lanes)
             for operand in operands[:-1]:
                 if is_predicate(operand):
-                    taken = taken & read_predicate(operand)(self._state, lanes)
+                    taken = taken & self._read_predicate(operand, lanes)
         if target < 0:
             raise WalkRefusedError("its target is not in the code")
         self._go(lanes, taken, target, row + 1)
 
     def _check_known(self, step: BoundStep, lanes: Lanes) -> None:
-        if self._state.has_unknown and self._state.find_unknown(step.reads, lanes).any():
+        if self._state.has_unknown and self._state.find_unknown(step.lowered["read"], lanes).any():
             raise WalkRefusedError("what decides it depends on a value that is not known")
 
     def _branch_indirectly(self, step: BoundStep, lanes: Lanes) -> None:
@@ -303,7 +264,7 @@ class Walk:
         """int64[k, 32], offsets in the function that a register and a number behind it lead to."""
         self._check_known(step, lanes)
         parts = " ".join(step.instruction.operands).split()
-        base = read_integer(parts[0], self._banks)(self._state, lanes).astype(np.int64)
+        base = self._read(parts[0], lanes).astype(np.int64)
         offset = int(parts[1], 16) if len(parts) > 1 and parts[1].lstrip("-").startswith("0x") else 0
         return np.broadcast_to((base + offset + following) & 0xFFFFFFFF, lanes.mask.shape)
 
@@ -373,7 +334,7 @@ class Walk:
         for operand in step.instruction.operands:
             if is_predicate(operand):
                 self._check_known(step, lanes)
-                ends = ends & read_predicate(operand)(self._state, lanes)
+                ends = ends & self._read_predicate(operand, lanes)
         self._state.alive[numbers] &= ~ends
         rest = self._lanes.mask & ~ends
         goes_on = rest.any(axis=1)
@@ -407,7 +368,7 @@ class Walk:
         bits = lanes.bits
         operand = step.instruction.operands[0] if step.instruction.operands else "0xffffffff"
         self._check_known(step, lanes)
-        values = np.broadcast_to(read_integer(operand, self._banks)(self._state, lanes), lanes.mask.shape)
+        values = np.broadcast_to(self._read(operand, lanes), lanes.mask.shape)
         awaited = np.bitwise_or.reduce(np.where(lanes.mask, values, 0), axis=1)
         alive = pack_lanes(self._state.alive[lanes.warps])
         is_here = (awaited & alive & ~bits) == 0
@@ -422,10 +383,8 @@ class Walk:
         instruction = step.instruction
         self._check_known(step, lanes)
         values = [one for one in instruction.operands if not is_predicate(one)]
-        given = [
-            np.broadcast_to(read_integer(one, self._banks)(self._state, lanes), lanes.mask.shape) for one in values
-        ]
-        chosen = [read_predicate(one)(self._state, lanes) for one in instruction.operands if is_predicate(one)]
+        given = [np.broadcast_to(self._read(one, lanes), lanes.mask.shape) for one in values]
+        chosen = [self._read_predicate(one, lanes) for one in instruction.operands if is_predicate(one)]
         holds = lanes.mask & chosen[0] if chosen else np.zeros_like(lanes.mask)
         waits = not instruction.has("ARV")
         numbers = self._numbers(lanes)
@@ -456,10 +415,11 @@ class Walk:
             raise WalkRefusedError(f"{instruction.opcode} is not simulated")
         results = self._barriers.results[lanes.warps]
         for operand in instruction.operands:
-            if is_predicate(operand):
-                write_predicate(operand)(self._state, lanes, np.broadcast_to(results[:, 1:2] != 0, lanes.mask.shape))
-            else:
-                write_register(operand)(self._state, lanes, results[:, :1].astype(np.uint32))
+            register = find_register(operand)
+            if register is not None and register[1] != RZ:
+                _write(self._state.registers[register[1]], lanes, results[:, :1].astype(np.uint32))
+            elif register is None and not operand.endswith("T"):
+                _write(self._find_predicate(operand), lanes, results[:, 1:2] != 0)
         self._paths.rows[self._numbers(lanes)] = instruction.row + 1
 
     # Ends ----------------------------------------------------------------------------------------------------------
@@ -487,6 +447,13 @@ class Walk:
             row = self._paths.waiting_row(warp)
             found = self._barriers.find_row(block) if row is None else row
             self.problems.setdefault(block, (warp, found, "its lanes wait for others that never come"))
+
+
+def _write(file: Column, lanes: Lanes, values: Column) -> None:
+    """Write to the lanes that execute, of one register or predicate."""
+    part = file[lanes.warps]
+    np.copyto(part, values, where=lanes.mask)
+    file[lanes.warps] = part
 
 
 def _describe_refusal(opcode: str) -> str:

@@ -6,14 +6,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.code.binary.model import ResourceKind, encode_resource
-
 WARP_LANES = 32
 _PREDICATES = 8
 _KINDS = 5
-
-ALL_LANES = np.uint32(0xFFFFFFFF)
-_UNIFORM_KINDS = (ResourceKind.UNIFORM_REGISTER, ResourceKind.UNIFORM_PREDICATE)
 
 Column = npt.NDArray[Any]  # A value for each lane [k, 32], for each warp [k, 1], or one for all [1, 1]
 Warps = npt.NDArray[np.int64] | slice
@@ -25,20 +20,14 @@ class Lanes:
     Attributes:
         warps: their numbers, or a slice for all of them.
         mask: bool[k, 32], the lanes.
-        is_whole: every lane of ``mask`` is set.
     """
 
-    __slots__ = ("is_slice", "is_whole", "mask", "warps")
+    __slots__ = ("is_slice", "mask", "warps")
 
     def __init__(self, warps: Warps, mask: npt.NDArray[np.bool_]) -> None:
         self.warps = warps
         self.mask = mask
         self.is_slice = isinstance(warps, slice)
-        self.is_whole = bool(mask.all())
-
-    def restrict(self, mask: npt.NDArray[np.bool_]) -> "Lanes":
-        """The same warps with fewer lanes."""
-        return Lanes(self.warps, self.mask & mask)
 
     @property
     def bits(self) -> npt.NDArray[np.uint32]:
@@ -98,38 +87,9 @@ class WarpState:
         self.has_unknown = False
         self.tainted = bytearray(_KINDS << 8)
 
-    def mark(self, resources: npt.NDArray[np.int64], lanes: Lanes, unknown: npt.NDArray[np.uint32]) -> None:
-        """Mark, or clear, what some resources hold in the lanes that wrote them.
-
-        Args:
-            unknown: uint32[k], lanes in which what was written is not known.
-        """
-        bits = lanes.bits
-        for resource in resources.tolist():
-            if resource >> 8 in _UNIFORM_KINDS:
-                known = np.where(unknown & bits, ALL_LANES, np.uint32(0))
-                before = self.unknown[resource][lanes.warps]
-                self.unknown[resource][lanes.warps] = np.where(bits, known, before)
-            else:
-                before = self.unknown[resource][lanes.warps]
-                self.unknown[resource][lanes.warps] = (unknown & bits) | (before & ~bits)
-            self.tainted[resource] = bool(self.unknown[resource].any())
-        self.has_unknown = self.has_unknown or bool((unknown & bits).any())
-
-    def is_touched(self, resources: Sequence[int]) -> bool:
-        """Whether any of some resources has no known value anywhere."""
-        tainted = self.tainted
-        return any(tainted[one] for one in resources)
-
-    def find_unknown(self, resources: npt.NDArray[np.int64], lanes: Lanes) -> npt.NDArray[np.uint32]:
+    def find_unknown(self, resources: Sequence[int], lanes: Lanes) -> npt.NDArray[np.uint32]:
         """uint32[k], lanes that execute in which any of some resources has no known value."""
-        if not len(resources):
+        if not resources:
             return np.zeros(len(lanes.mask), np.uint32)
-        found: npt.NDArray[np.uint32] = np.bitwise_or.reduce(self.unknown[resources][:, lanes.warps], axis=0)
+        found: npt.NDArray[np.uint32] = np.bitwise_or.reduce(self.unknown[list(resources)][:, lanes.warps], axis=0)
         return found & lanes.bits
-
-
-def list_register_resources(first: int, count: int) -> npt.NDArray[np.int64]:
-    """Numbers of general registers, without RZ."""
-    numbers = [encode_resource(ResourceKind.REGISTER, one) for one in range(first, min(first + count, 255))]
-    return np.array(numbers, dtype=np.int64)
