@@ -22,6 +22,7 @@ from gpa_lsp.execution.simulator.warp_walk import KernelWalk
 from gpa_lsp.foundation.errors import MissingToolError
 from gpa_lsp.kernel.join import list_unmeasured_kernels
 from gpa_lsp.kernel.model import Kernel
+from tests.emulator.kernels.compiling import compile_cubin
 from tests.patience import LIMIT_S
 
 BUDGET = Budget(seconds=LIMIT_S, memory_bytes=512 << 20)
@@ -53,10 +54,20 @@ def build(path: Path, architecture: int) -> Built:
     except MissingToolError as error:
         pytest.skip(str(error))
     assert unit.ptx is not None and unit.cubin is not None, [one.text for one in unit.messages]
-    kernels = list_unmeasured_kernels(read_cubin(unit.cubin))[0]
+    return _assemble(path, unit.ptx, unit.cubin)
+
+
+@cache
+def build_for_debugging(path: Path, architecture: int) -> Built:
+    """Compile a source with ``-G``."""
+    return _assemble(path, *compile_cubin(path, architecture, "-G"))
+
+
+def _assemble(path: Path, ptx: str, cubin: bytes) -> Built:
+    kernels = list_unmeasured_kernels(read_cubin(cubin))[0]
     if any(not one.rows.has_code for one in kernels):
         pytest.skip("no disassembler is installed")
-    return Built(module=parse_ptx(unit.ptx, name=path.name), kernels={one.mangled_name: one for one in kernels})
+    return Built(module=parse_ptx(ptx, name=path.name), kernels={one.mangled_name: one for one in kernels})
 
 
 def list_all_blocks(launch: LaunchDescription) -> tuple[int, ...]:

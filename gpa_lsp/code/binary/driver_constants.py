@@ -6,7 +6,8 @@ from msgspec import Struct
 class DriverConstants(Struct, frozen=True, kw_only=True):
     """Where the driver puts what it knows of a launch, in bank 0.
 
-    Source: code that nvcc 12 and 13 make for sm_70 to sm_120 of ``blockDim``, ``gridDim``, local arrays and their addresses.
+    Source: code that nvcc 12 and 13 make for sm_70 to sm_120 of ``blockDim``, ``gridDim``, local arrays, and
+    addresses of these and of constants.
     """
 
     block: int  # three words, threads of a block
@@ -16,6 +17,7 @@ class DriverConstants(Struct, frozen=True, kw_only=True):
     parameters: int  # the first byte of the parameters
     shared_window: int | None  # two words, generic address of shared memory; None where it is read otherwise
     local_window: int | None  # the same of local memory
+    constant_window: int  # two words, generic address of the program's constants (bank 3)
     # places of descriptors of global memory, two words each, which only say that addresses are as they are
     zeros: tuple[int, ...]
 
@@ -28,6 +30,7 @@ _OLD = DriverConstants(
     parameters=0x160,
     shared_window=0x18,
     local_window=0x20,
+    constant_window=0x50,
     zeros=(0x114, 0x118),
 )
 _HOPPER = DriverConstants(
@@ -38,6 +41,7 @@ _HOPPER = DriverConstants(
     parameters=0x210,
     shared_window=0x18,
     local_window=0x20,
+    constant_window=0xD0,
     zeros=(0x114, 0x208),
 )
 _BLACKWELL = DriverConstants(
@@ -48,6 +52,7 @@ _BLACKWELL = DriverConstants(
     parameters=0x380,
     shared_window=None,
     local_window=0x2F8,
+    constant_window=0x120,
     zeros=(0x358,),
 )
 

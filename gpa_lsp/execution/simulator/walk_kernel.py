@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from gpa_lsp.code.binary.model import INSTRUCTION_BYTES
 from gpa_lsp.code.ptx.model import PtxModule
 from gpa_lsp.execution.launches.build import build_inputs
 from gpa_lsp.execution.launches.launch import LaunchDescription
@@ -287,6 +288,7 @@ class KernelWalker:
             self.memory.banks,
             specials,
             self._demand,
+            immediates=self._find_immediates(),
             registers=len(state.registers),
         )
         spaces = MemorySpaces(self.memory.data, own, shared, self._local_bytes, self.memory.banks)
@@ -300,6 +302,16 @@ class KernelWalker:
             whole=tuple(block for place, block in enumerate(blocks) if place not in walk.problems),
             problems=describe_problems(walk, blocks, warps.tolist()),
         )
+
+    def _find_immediates(self) -> dict[int, int]:
+        """Row → the immediate that is put there when the code is loaded."""
+        rows = self._kernel.rows
+        first = {one.name: int(at) for one, at in zip(rows.functions, rows.first_rows.tolist(), strict=False)}
+        return {
+            first[name] + offset // INSTRUCTION_BYTES: word
+            for (name, offset), word in self.memory.immediates.items()
+            if name in first
+        }
 
     def _list_walked(self) -> tuple[int, ...]:
         return tuple(block for run in self._runs for block in run.whole)

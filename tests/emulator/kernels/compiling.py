@@ -40,6 +40,16 @@ def read_source(path: Path) -> Source:
 @cache
 def compile_ptx(path: Path, architecture: int, *flags: str) -> str:
     """PTX with line information; the test is skipped where NVRTC or the headers of CUDA are not installed."""
+    return _compile(path, f"compute_{architecture}", flags)[0]
+
+
+@cache
+def compile_cubin(path: Path, architecture: int, *flags: str) -> tuple[str, bytes]:
+    """The same PTX, and its machine code."""
+    return _compile(path, f"sm_{architecture}", flags)
+
+
+def _compile(path: Path, architecture: str, flags: tuple[str, ...]) -> tuple[str, bytes]:
     nvrtc = pytest.importorskip("cuda.bindings.nvrtc")
     text = path.read_text(encoding="utf-8")
     if "#include <" in text and not _find_includes():
@@ -48,7 +58,7 @@ def compile_ptx(path: Path, architecture: int, *flags: str) -> str:
     assert int(failed) == 0
     try:
         options = [
-            f"--gpu-architecture=compute_{architecture}",
+            f"--gpu-architecture={architecture}",
             "-lineinfo",
             "-std=c++17",
             "-default-device",
@@ -58,10 +68,11 @@ def compile_ptx(path: Path, architecture: int, *flags: str) -> str:
         ]
         failed = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])[0]
         assert int(failed) == 0, f"{path.name}: {_read_log(nvrtc, program)}"
-        size = nvrtc.nvrtcGetPTXSize(program)[1]
-        ptx = bytearray(size)
+        ptx = bytearray(nvrtc.nvrtcGetPTXSize(program)[1])
         assert int(nvrtc.nvrtcGetPTX(program, ptx)[0]) == 0
-        return ptx.rstrip(b"\0").decode()
+        cubin = bytearray(nvrtc.nvrtcGetCUBINSize(program)[1])
+        assert not cubin or int(nvrtc.nvrtcGetCUBIN(program, cubin)[0]) == 0
+        return ptx.rstrip(b"\0").decode(), bytes(cubin)
     finally:
         nvrtc.nvrtcDestroyProgram(program)
 

@@ -22,6 +22,7 @@ from gpa_lsp.execution.simulator.execution.row_operands import (
     RowOperands,
     encode_out,
     encode_predicate,
+    name_value,
 )
 from gpa_lsp.execution.simulator.execution.walk_model import MEMORIES, Code, Flag
 from gpa_lsp.execution.simulator.execution.warp_state import WARP_LANES
@@ -134,6 +135,16 @@ def _lower_matrix_load(low: RowOperands, one: MachineInstruction) -> Row:
     return row | {"code": Code.LOAD_MATRIX, "tables": [min(_ROWS * count, WARP_LANES)]}
 
 
+def _lower_space_query(low: RowOperands, one: MachineInstruction) -> Row:
+    """QSPC: whether a generic address lies in a space."""
+    out, _, operand = one.operands
+    (term,), offset = list_terms(operand, is_wide=one.has("E"))
+    space = next(number for name, number in (("G", 0), ("S", 1), ("L", 2)) if one.has(name))
+    low.check_room(term.file, term.number, 1 + term.is_pair)
+    source = {"file": FILES[term.file], "number": term.number, "is_pair": int(term.is_pair), "added": offset}
+    return {"sources": [source], **name_value("lies_in", space), "outs": [encode_out(out)], "target": -1}
+
+
 _OPERATIONS = {
     "ADD": atomics.ADD, "MIN": atomics.MIN, "MAX": atomics.MAX, "AND": atomics.AND, "OR": atomics.OR, "XOR": atomics.XOR,
     "EXCH": atomics.EXCHANGE, "INC": atomics.INCREMENT, "DEC": atomics.DECREMENT, "CAS": atomics.COMPARE_AND_SWAP,
@@ -190,4 +201,5 @@ ACCESSES: dict[str, Callable[[RowOperands, MachineInstruction], Row]] = {
     **dict.fromkeys(("LDC", "ULDC", "LDCU"), _lower_constant_load),
     "LDGSTS": _lower_copy,
     "LDSM": _lower_matrix_load,
+    "QSPC": _lower_space_query,
 }

@@ -1,11 +1,12 @@
 """Rows of a kernel → what executes them: :class:`BoundCode`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gpa_lsp.code.binary.model import Flow
 from gpa_lsp.code.binary.opcodes import MemorySpace, Opcode
@@ -60,6 +61,7 @@ class BoundCode:
         banks: constants.
         specials: special registers of the warps that run.
         demand: what is asked for.
+        immediates: those that are put into the code when it is loaded, by row.
         registers: general ones that there is room for.
     """
 
@@ -70,10 +72,12 @@ class BoundCode:
         specials: SpecialRegisters,
         demand: Demand,
         *,
+        immediates: Mapping[int, int],
         registers: int,
     ) -> None:
         self.rows = rows
         self._demand = demand
+        self._immediates = immediates
         self._lowering = Lowering(banks, registers, specials.numbers)
         self._bound: dict[int, BoundStep] = {}
         self._segments: dict[int, Segment] = {}
@@ -103,6 +107,9 @@ class BoundCode:
         if found is not None:
             return found
         instruction = read_instruction(row, self.rows.texts[row])
+        if row in self._immediates and instruction.operands:
+            given = hex(self._immediates[row])
+            instruction = replace(instruction, operands=(*instruction.operands[:-1], given))
         own: Row = {}
         guard = -1
         if instruction.guard and not (instruction.guard[-1] == "T" and not instruction.is_guard_negated):

@@ -11,9 +11,17 @@ from gpa_lsp.execution.emulator.semantics.floats import (
     canonical,
     each,
     each_integer,
+    greatest,
+    least,
     narrow_double,
     saturate,
     widen,
+)
+from gpa_lsp.execution.simulator.execution.memory_spaces import (
+    LOCAL_WINDOW,
+    SHARED_WINDOW,
+    WINDOW_BYTES,
+    MemorySpace,
 )
 from gpa_lsp.foundation.machine_code import types
 from gpa_lsp.foundation.machine_code.translate import Written, read_functions
@@ -44,6 +52,7 @@ RECIPROCAL, RECIPROCAL_ROOT, ROOT, EXPONENTIAL, LOGARITHM, SINE, COSINE, HYPERBO
 # How two numbers compare: bits of a table
 LESS, EQUAL, MORE, SECOND_IS_NAN, FIRST_IS_NAN, BOTH_ARE_NAN = (1 << bit for bit in range(6))
 SECOND_TRUTH = 6  # Where the table of the other predicate begins
+ONES = 12  # Where what stands for a truth of halves begins
 
 
 def single(word):
@@ -217,6 +226,22 @@ def compare(a, b, table):
     return shifted & 1 | (shifted >> SECOND_TRUTH & 1) << 1
 
 
+def compare_halves(a, b, table):
+    """Truths of the two halves, as bits 0 and 1."""
+    return (compare(half(a), half(b), table) & 1) | (compare(half(a >> 16), half(b >> 16), table) & 1) << 1
+
+
+def mark_halves(truths, ones):
+    """Bits in each half whose truth holds."""
+    found = u64(ones)
+    return (truths & 1) * found | (truths >> 1) * found << 16
+
+
+def choose_half(a, b, takes_less):
+    """The lesser or the greater of two lower halves."""
+    return half_of(least(half(a), half(b)) if takes_less != 0 else greatest(half(a), half(b)))
+
+
 def needs_slow_division(a, b):
     """FCHK: whether a quotient needs the slow path: exponents near the ends, or too far from each other.
 
@@ -226,6 +251,17 @@ def needs_slow_division(a, b):
     distance = above - below
     is_odd = below == 0 or below >= 253 or above == 255 or above <= 24
     return u64(is_odd or distance >= 126 or distance <= -126)
+
+
+def lies_in(address, space):
+    """QSPC: whether generic addresses lie in a space."""
+    in_shared, in_local = address - SHARED_WINDOW < WINDOW_BYTES, address - LOCAL_WINDOW < WINDOW_BYTES
+    found = u64(in_shared)
+    if space == MemorySpace.LOCAL:
+        found = u64(in_local)
+    elif space == MemorySpace.GLOBAL:
+        found = u64(1) - u64(in_shared) - u64(in_local)
+    return found
 
 
 # Expressions of a, b and c, the 64 bits that sources give; of p, 1 where the predicate holds; and of literal. Their 64 bits are the result.
@@ -252,12 +288,16 @@ VALUES = {
     "pack": "pack_halves(f64(single(b)), f64(single(a)))", "half_fma_to_single": "word_of(fuse(half(a), half(b), half(c)))",
     "half_fma": "pack_halves(fuse(half(a), half(b), half(c)), fuse(half(a >> 16), half(b >> 16), half(c >> 16)))",
     "half_fma_saturated": "pack_halves(keep_range(fuse(half(a), half(b), half(c))), keep_range(fuse(half(a >> 16), half(b >> 16), half(c >> 16))))",
+    "compared_halves": "mark_halves(compare_halves(a, b, literal & 63) * p, literal >> ONES)",
+    "half_extremes": "choose_half(a, b, p) | choose_half(a >> 16, b >> 16, p) << 16",
+    "integer_to_half": "half_of(as_float(from_integer(a, literal >> 4, literal & 8, s32(0), u32(0))))",
     "fma": "word_of(fuse(f64(single(a)), f64(single(b)), f64(single(c))))",
 }  # fmt: skip
 # The same of predicates: bit 0 is the first one written, bit 1 the second
 TRUTHS = {
     "compare_singles": "compare(single(a), single(b), literal)", "compare_doubles": "compare(double(a), double(b), literal)",
-    "needs_slow_division": "needs_slow_division(a, b)",
+    "needs_slow_division": "needs_slow_division(a, b)", "lies_in": "lies_in(a, literal)",
+    "compare_halves": "compare_halves(a, b, literal)",
 }  # fmt: skip
 NUMBERS = {name: number for number, name in enumerate((*VALUES, *TRUTHS))}
 

@@ -6,7 +6,7 @@ import numpy.typing as npt
 from gpa_lsp.code.binary.cubin import Symbols
 from gpa_lsp.code.binary.driver_constants import DriverConstants, find_driver_constants
 from gpa_lsp.code.binary.elf import ElfImage, read_elf, walk_records
-from gpa_lsp.code.binary.model import Cubin
+from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Cubin
 from gpa_lsp.code.ptx.model import PtxModule, PtxVariable, Space
 from gpa_lsp.execution.emulator.engine.arena import make_zeros
 from gpa_lsp.execution.launches.launch import LaunchDescription
@@ -27,6 +27,12 @@ _INITIALISED = ".nv.global.init"
 _BANK_BYTES = 1 << 16
 _WORD_BYTES = 8
 _DRIVER_BYTES = 0x400
+_PROGRAM_BANK = 3
+_CODE = ".text."
+_IMMEDIATES = {
+    0x38: 0,
+    0x39: 32,
+}  # Relocations of immediates (R_CUDA_ABS32_LO_32, R_CUDA_ABS32_HI_32), and how far below the word is
 
 
 class LaunchMemory(ColumnRecord, frozen=True, kw_only=True):
@@ -38,6 +44,8 @@ class LaunchMemory(ColumnRecord, frozen=True, kw_only=True):
     arrays: dict[str, int]  # name → address of the arguments' arrays
     variables: dict[str, int]  # name → address of module variables in global memory
     extents: npt.NDArray[np.int64]  # int64[k, 2], addresses at which they begin and end, by ascending beginnings
+    # (function, offset of an instruction) → the immediate that is put there when the code is loaded: half of a variable's address
+    immediates: dict[tuple[str, int], int]
 
 
 def lay_out_launch(
@@ -55,11 +63,14 @@ def lay_out_launch(
         if one.space in (Space.GLOBAL, Space.CONST) and not one.is_texture:
             variables[name] = inputs.variable_addresses.get(name, GLOBAL_BASE + end)
             end += 0 if name in inputs.variable_addresses else _round(max(one.size_bytes, 1))
+    elf = read_elf(cubin.image, path=cubin.path)
+    constants = end  # the program's, as generic addresses see them
+    section = elf.find_section(f".nv.constant{_PROGRAM_BANK}")
+    end += 0 if section is None else _round(len(elf.section_bytes(section)))
     data = make_zeros(max(end, _ALIGNMENT_BYTES))
     for start, buffer in zip(starts, inputs.buffers, strict=True):
         if not buffer.is_zero:
             data[start : start + buffer.data.nbytes] = np.ascontiguousarray(buffer.data).reshape(-1).view(np.uint8)
-    elf = read_elf(cubin.image, path=cubin.path)
     for name, address in variables.items():
         _fill_variable(data, module.variables[name], address - GLOBAL_BASE, inputs, variables)
     for (name, offset), word in _read_function_numbers(elf, module).items():
@@ -71,13 +82,25 @@ def lay_out_launch(
         pointer = GLOBAL_BASE + starts[slot.buffer] + slot.offset_bytes
         parameters[slot.parameter_offset_bytes : slot.parameter_offset_bytes + 8] = pointer.to_bytes(8, "little")
     banks = _read_banks(elf, kernel, data, module, variables)
-    first = _find_parameters(elf, kernel) or find_driver_constants(cubin.sm).parameters
-    banks[0] = _fill_driver_bank(find_driver_constants(cubin.sm), first, launch, bytes(parameters), local_bytes)
+    places = find_driver_constants(cubin.sm)
+    first = _find_parameters(elf, kernel) or places.parameters
+    words = _list_driver_words(places, launch, local_bytes, GLOBAL_BASE + constants)
+    banks[0] = _fill_driver_bank(words, first, bytes(parameters))
+    program = banks[_PROGRAM_BANK].data if _PROGRAM_BANK in banks else data[:0]
+    data[constants : constants + len(program)] = program
     arrays = {one.name: GLOBAL_BASE + start for one, start in zip(inputs.buffers, starts, strict=True)}
     pieces = [(GLOBAL_BASE + start, one.data.nbytes) for one, start in zip(inputs.buffers, starts, strict=True)]
     pieces += [(address, module.variables[name].size_bytes) for name, address in variables.items()]
+    pieces.append((GLOBAL_BASE + constants, len(program)))
     extents = np.array(sorted((start, start + size) for start, size in pieces), np.int64).reshape(-1, 2)
-    return LaunchMemory(data=data, banks=ConstantBanks(banks), arrays=arrays, variables=variables, extents=extents)
+    return LaunchMemory(
+        data=data,
+        banks=ConstantBanks(banks),
+        arrays=arrays,
+        variables=variables,
+        extents=extents,
+        immediates=_list_immediates(elf, variables),
+    )
 
 
 def _find_given_end(module: PtxModule, inputs: LaunchInputs) -> int:
@@ -142,30 +165,37 @@ def _read_function_numbers(elf: ElfImage, module: PtxModule) -> dict[tuple[str, 
     return found
 
 
-def _fill_driver_bank(
-    places: DriverConstants, first: int, launch: LaunchDescription, parameters: bytes, local_bytes: int
-) -> Bank:
+def _list_driver_words(
+    places: DriverConstants, launch: LaunchDescription, local_bytes: int, constants: int
+) -> dict[int, int]:
+    """Place in bank 0 → what the driver puts there, 32 bits.
+
+    Args:
+        constants: generic address of the program's constants.
+    """
+    found = {places.stack: local_bytes, places.dynamic_shared: launch.shared_bytes}
+    for axis in range(3):
+        found |= {places.block + 4 * axis: launch.block[axis], places.grid + 4 * axis: launch.grid[axis]}
+    windows = (
+        (places.shared_window, SHARED_WINDOW),
+        (places.local_window, LOCAL_WINDOW),
+        (places.constant_window, constants),
+        *((zero, 0) for zero in places.zeros),
+    )
+    for place, address in windows:
+        if place is not None:
+            found |= {place: address & 0xFFFFFFFF, place + 4: address >> 32}
+    return found
+
+
+def _fill_driver_bank(words: dict[int, int], first: int, parameters: bytes) -> Bank:
+    """Bank 0: what the driver puts there, and the parameters, from a place on."""
     size = min(max(first + len(parameters), _DRIVER_BYTES), _BANK_BYTES)
     data, known = np.zeros(size, np.uint8), np.zeros(size, np.bool_)
-
-    def put(offset: int, value: int, width: int = 4) -> None:
-        data[offset : offset + width] = np.frombuffer(value.to_bytes(width, "little"), np.uint8)
-        known[offset : offset + width] = True
-
-    for axis in range(3):
-        put(places.block + 4 * axis, launch.block[axis])
-        put(places.grid + 4 * axis, launch.grid[axis])
-    for zero in places.zeros:
-        put(zero, 0, 8)
-    put(places.stack, local_bytes)
-    put(places.dynamic_shared, launch.shared_bytes)
-    if places.shared_window is not None:
-        put(places.shared_window, SHARED_WINDOW, 8)
-    if places.local_window is not None:
-        put(places.local_window, LOCAL_WINDOW, 8)
-    kept = parameters[: size - first]
-    data[first : first + len(kept)] = np.frombuffer(kept, np.uint8)
-    known[first : first + len(kept)] = True
+    pieces = [(place, word.to_bytes(4, "little")) for place, word in words.items()]
+    for place, given in (*pieces, (first, parameters[: size - first])):
+        data[place : place + len(given)] = np.frombuffer(given, np.uint8)
+        known[place : place + len(given)] = True
     return Bank(data=data, known=known)
 
 
@@ -201,6 +231,22 @@ def _read_banks(
         for row in elf.read_relocations(index):
             _relocate(content, known, symbols, row, variables)
         found[int(head)] = Bank(data=content, known=known)
+    return found
+
+
+def _list_immediates(elf: ElfImage, variables: dict[str, int]) -> dict[tuple[str, int], int]:
+    symbols = Symbols.of(elf)
+    found = {}
+    for index, section in enumerate(elf.section_names):
+        if not section.startswith(_CODE):
+            continue
+        for row in elf.read_relocations(index):
+            shift, number = _IMMEDIATES.get(int(row["type"])), int(row["symbol"])
+            name = symbols.name(number) if shift is not None and number < len(symbols.table) else ""
+            if name in variables and shift is not None:
+                place = int(row["offset"]) // INSTRUCTION_BYTES * INSTRUCTION_BYTES
+                word = variables[name] + int(row["addend"]) >> shift & 0xFFFFFFFF
+                found[section.removeprefix(_CODE), place] = word
     return found
 
 

@@ -182,6 +182,7 @@ class SpecialRegisters:
             "SR_CgaCtaId": lanes * 0,
             "SR_CgaSize": one,
             "SR_SMEMSZ": one * shared_bytes,
+            "SR_LMEMHIOFF": lanes * 0,  # which the stack may not go below
         }
         self.numbers = {name: number for number, name in enumerate(found)}
         self.values = np.stack([*found.values()]).astype(np.uint32)

@@ -1,6 +1,6 @@
 """Operands as rows of machine code have them, :class:`RowOperands`, and floating-point arithmetic and conversions with them, :data:`FLOATS`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from gpa_lsp.execution.simulator.execution.lane_values import (
     MORE,
     NOT_ROUNDED,
     NUMBERS,
+    ONES,
     RECIPROCAL,
     RECIPROCAL_ROOT,
     ROOT,
@@ -366,13 +367,13 @@ def _lower_float_to_integer(low: RowOperands, one: MachineInstruction) -> Row:
 def _lower_integer_to_float(low: RowOperands, one: MachineInstruction) -> Row:
     """I2F, I2FP: from the integer that is named to the float that is, rounded as it is said."""
     target, text = one.operands[:2]
-    if one.has("F16") or one.has("BF16"):
+    if one.has("BF16"):
         raise NotLoweredError
     bits, is_signed = _find_integer(one)
     source, is_double = low.pair(text) if bits == 64 else low.word(text), one.has("F64")
     mode = next((_ROUNDINGS[name] for name in one.modifiers if name in _ROUNDINGS), NEAREST)
     literal = mode | (_SIGNED if is_signed else 0) | bits << 4
-    name = "integer_to_double" if is_double else "integer_to_single"
+    name = "integer_to_half" if one.has("F16") else "integer_to_double" if is_double else "integer_to_single"
     return {"sources": [source], **name_value(name, literal), **low.target(target, 1 + is_double)}
 
 
@@ -403,21 +404,57 @@ def _lower_pack(low: RowOperands, one: MachineInstruction) -> Row:
     }
 
 
+def _list_halves(low: RowOperands, operands: Sequence[str]) -> list[Row]:
+    """Sources of two halves each; of literals, two stand for them."""
+    listed, found = list(operands), []
+    while listed:
+        text = listed.pop(0)
+        upper = read_literal(text)
+        if upper is None:
+            found.append(low.halves(text))
+            continue
+        lower = read_literal(listed.pop(0)) if listed and read_literal(listed[0]) is not None else upper
+        found.append({"value": int(np.array([lower, upper], np.float16).view(np.uint32)[0])})
+    return found
+
+
+def _lower_half_comparison(low: RowOperands, one: MachineInstruction) -> Row:
+    """HSETP2: a predicate of each half; HSET2: ones (or 1.0, ``.BF``) in each half where it holds."""
+    writes_register, is_bfloat = one.opcode == "HSET2", one.has("BF16_V2")
+    roles = find_roles(one.operands) if writes_register else find_comparison_roles(one.operands)
+    table = next(_COMPARED[text] for text in one.modifiers if text in _COMPARED)
+    if is_bfloat or (writes_register and not one.has("AND")):
+        raise NotLoweredError
+    row: Row = {
+        "sources": _list_halves(low, roles.sources),
+        "predicates": [encode_predicate(roles.predicates_read[0])],
+    }
+    if len(row["sources"]) != 2:
+        raise NotLoweredError
+    if writes_register:
+        literal = table | (0x3C00 if one.has("BF") else 0xFFFF) << ONES
+        return row | name_value("compared_halves", literal) | low.target(roles.target)
+    join = next(Join[text] for text in one.modifiers if text in Join.__members__)
+    outs = list(map(encode_out, roles.predicates_written))
+    return row | name_value("compare_halves", table) | {"outs": outs, "join": join, "target": -1}
+
+
+def _lower_half_choice(low: RowOperands, one: MachineInstruction) -> Row:
+    """HMNMX2."""
+    roles = find_roles(one.operands)
+    if any(map(one.has, ("BF16_V2", "NAN", "XORSIGN"))) or len(roles.sources) != 2:
+        raise NotLoweredError
+    predicates = [encode_predicate(roles.predicates_read[0])]
+    sources = _list_halves(low, roles.sources)
+    return {"sources": sources, "predicates": predicates, **name_value("half_extremes"), **low.target(roles.target)}
+
+
 def _lower_halves(low: RowOperands, one: MachineInstruction) -> Row:
     """HADD2, HMUL2, HFMA2 on both halves, or from the lower half to a float (``.F32``)."""
     name, roles = one.opcode.removesuffix("32I"), find_roles(one.operands)
     if one.has("BF16_V2") or one.has("BF16") or roles.predicates_read:
         raise NotLoweredError
-    listed = list(roles.sources)
-    sources: list[Row] = []
-    while listed:
-        text = listed.pop(0)
-        upper = read_literal(text)
-        if upper is None:
-            sources.append(low.halves(text))
-            continue
-        lower = read_literal(listed.pop(0)) if listed and read_literal(listed[0]) is not None else upper
-        sources.append({"value": int(np.array([lower, upper], np.float16).view(np.uint32)[0])})
+    sources = _list_halves(low, roles.sources)
     if len(sources) != (3 if name == "HFMA2" else 2):
         raise NotLoweredError
     if name == "HADD2":
@@ -444,4 +481,6 @@ FLOATS: dict[str, Callable[[RowOperands, MachineInstruction], Row]] = {
     "FRND": _lower_float_to_float,
     "F2FP": _lower_pack,
     **dict.fromkeys(("HADD2", "HMUL2", "HFMA2"), _lower_halves),
+    **dict.fromkeys(("HSETP2", "HSET2"), _lower_half_comparison),
+    "HMNMX2": _lower_half_choice,
 }
