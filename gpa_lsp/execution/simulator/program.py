@@ -116,8 +116,10 @@ _FENCE_CYCLES = 20.0
 # peak; integers are assumed to reach that peak, and both to be the same on other GPUs.
 _ATOMIC_CYCLES, _FLOAT_ATOMIC_CYCLES = 1.0, 3.0
 _ADU_INTERVAL = 2.0
-_SLOW_FP64_INTERVAL = 16.0
+# Where FP64 is slower, the SM has one unit, which conversions from and to doubles go through as well. An RTX 3070 counted 16 cycles of it for each
+# DFMA, DSETP and I2F.F64 (sm__pipe_fp64_cycles_active); a V100 none for conversions.
 _SLOW_FP64 = 0.1
+_CONVERSIONS = ("I2F", "F2I", "F2F", "FRND")
 _NO_BOARD = 6
 _CODE_LINE_BYTES, _CONSTANT_LINE_BYTES = 128, 64
 _CONSTANT_BANK_LINES = 1 << 12
@@ -255,6 +257,9 @@ def _is_strong(modifiers: list[str], architecture: Architecture) -> bool:
 def _find_arithmetic_course(name: str, modifiers: list[str], pipe: str, architecture: Architecture) -> OpcodeCourse:
     """The course of an operation, by the pipe that executes it."""
     rates = architecture.throughput
+    fp64_rate = rates.fp64_instructions_per_cycle.value or 1.0 / 64
+    if fp64_rate < _SLOW_FP64 and name in _CONVERSIONS and "F64" in modifiers:
+        pipe = "fp64"
     if pipe == "xu":
         rate = rates.mufu_instructions_per_cycle.value
         return OpcodeCourse(
@@ -264,12 +269,16 @@ def _find_arithmetic_course(name: str, modifiers: list[str], pipe: str, architec
             interval=1.0 / rate,
         )
     if pipe == "fp64":
-        rate = rates.fp64_instructions_per_cycle.value or 1.0 / 64
-        if rate >= _SLOW_FP64:
-            return OpcodeCourse(pipe=PIPE_NAMES.index("fp64"), interval=1.0 / rate)
+        if fp64_rate >= _SLOW_FP64:
+            return OpcodeCourse(pipe=PIPE_NAMES.index("fp64"), interval=1.0 / fp64_rate)
         latency = architecture.producers["fp64"].min_cycles.value or 40.0  # type: ignore[index]
         return OpcodeCourse(
-            kind=Kind.SPECIAL, unit=FP64_UNIT, throttle=TEX_THROTTLE, latency=latency, interval=_SLOW_FP64_INTERVAL
+            kind=Kind.SPECIAL,
+            unit=FP64_UNIT,
+            throttle=TEX_THROTTLE,
+            latency=latency,
+            interval=1.0 / (SUB_CORES * fp64_rate),
+            is_shared_unit=True,
         )
     if pipe == "tensor":
         return OpcodeCourse(pipe=PIPE_NAMES.index("tensor"), interval=8.0 if "16816" in modifiers else 4.0)
