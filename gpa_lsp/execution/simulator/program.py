@@ -1,9 +1,10 @@
 """The SASS of a kernel as the simulator reads it: :class:`SassProgram`, a column per fact, made by :func:`read_program`."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from functools import lru_cache
+from types import MappingProxyType
 
 from msgspec import Struct
 
@@ -12,8 +13,11 @@ from gpa_lsp.code.binary.opcodes import describe_mnemonic
 from gpa_lsp.code.binary.sass import read_mnemonic, read_operands
 from gpa_lsp.code.binary.uses import OperandKind, find_roles, parse_operand
 from gpa_lsp.diagnosis.analyses.mix import find_pipe
+from gpa_lsp.diagnosis.analyses.roofline.operations import count_tensor_operations
 from gpa_lsp.execution.simulator.reasons import MIO_THROTTLE, TEX_THROTTLE
 from gpa_lsp.gpu.arch.model import Architecture
+from gpa_lsp.gpu.device.model import OperationKind
+from gpa_lsp.gpu.device.rates import list_operation_rates
 from gpa_lsp.kernel.model import KernelRows
 
 
@@ -116,6 +120,9 @@ _FENCE_CYCLES = 20.0
 # peak; integers are assumed to reach that peak, and both to be the same on other GPUs.
 _ATOMIC_CYCLES, _FLOAT_ATOMIC_CYCLES = 1.0, 3.0
 _ADU_INTERVAL = 2.0
+_TENSOR_CYCLES = 4.0  # Of a product whose operations or rate are not known
+# Of the peak, which instructions of warp groups reach. Source: counters of peaks in reports of 9.0 (rates.py)
+_WARP_PRODUCT_RATIO = 2 / 3
 # Where FP64 is slower, the SM has one unit, which conversions from and to doubles go through as well. An RTX 3070 counted 16 cycles of it for each
 # DFMA, DSETP and I2F.F64 (sm__pipe_fp64_cycles_active); a V100 none for conversions.
 _SLOW_FP64 = 0.1
@@ -128,9 +135,16 @@ _CALL_THROUGH = re.compile(r"CALL\S*\s+R\d")
 _DEPBAR = re.compile(r"DEPBAR\S*\s+SB([0-5])(?:,\s*(0x[0-9a-f]+))?")
 
 
-def read_program(rows: KernelRows, architecture: Architecture) -> SassProgram:
-    """Everything the simulator asks of an instruction, looked up once."""
-    courses = [_find_course(rows.mnemonic(row), rows.texts[row], architecture) for row in range(len(rows))]
+def read_program(
+    rows: KernelRows, architecture: Architecture, peaks: Mapping[OperationKind, float] = MappingProxyType({})
+) -> SassProgram:
+    """Everything the simulator asks of an instruction, looked up once.
+
+    Args:
+        peaks: operations of one SM per cycle at most, by type, of the GPU; those of the architecture where they are missing.
+    """
+    known = {kind: rate.per_cycle for kind, rate in list_operation_rates(architecture).items()} | dict(peaks)
+    courses = [_find_course(rows.mnemonic(row), rows.texts[row], architecture, known) for row in range(len(rows))]
     control = rows.control
     depbars = [_find_depbar(text) for text in rows.texts]
 
@@ -187,7 +201,9 @@ def _find_constant(text: str) -> int:
     return int(found[1], 16) * _CONSTANT_BANK_LINES + int(found[2], 16) // _CONSTANT_LINE_BYTES
 
 
-def _find_course(mnemonic: str, text: str, architecture: Architecture) -> OpcodeCourse:
+def _find_course(
+    mnemonic: str, text: str, architecture: Architecture, peaks: Mapping[OperationKind, float]
+) -> OpcodeCourse:
     name, *modifiers = mnemonic.split(".")
     memory = _find_memory_course(name, modifiers, architecture)
     if memory is not None:
@@ -204,7 +220,30 @@ def _find_course(mnemonic: str, text: str, architecture: Architecture) -> Opcode
         return OpcodeCourse(kind=flow or Kind.CONVERGE)
     if name == "MEMBAR":
         return OpcodeCourse(kind=Kind.MEMBAR)
-    return _find_arithmetic_course(name, modifiers, find_pipe(mnemonic, architecture.name), architecture)
+    pipe = find_pipe(mnemonic, architecture.name)
+    if pipe == "tensor":
+        return OpcodeCourse(
+            pipe=PIPE_NAMES.index("tensor"), interval=find_tensor_cycles(mnemonic, architecture.name, peaks)
+        )
+    return _find_arithmetic_course(name, modifiers, pipe, architecture)
+
+
+def find_tensor_cycles(mnemonic: str, architecture: str, peaks: Mapping[OperationKind, float]) -> float:
+    """For which a product of matrices holds the tensor core of a sub-core: its operations, at the rate of their type and of the sum's.
+
+    Source: pipe_tensor_cycles_active of an A40, whose HMMA.1688.F16 take 8, HMMA.16816.F16 16 and IMMA.8816 4 cycles.
+    """
+    counted = count_tensor_operations(mnemonic)
+    if counted is None:
+        return _TENSOR_CYCLES
+    kind, operations = counted
+    name, *modifiers = mnemonic.split(".")
+    if kind is OperationKind.TENSOR_FP16 and "F32" in modifiers:  # as fast as what knows no other sum
+        kind = OperationKind.TENSOR_BF16 if OperationKind.TENSOR_BF16 in peaks else kind
+    rate = peaks.get(kind, 0.0) / SUB_CORES
+    if architecture == "sm_90" and name in ("HMMA", "IMMA"):
+        rate *= _WARP_PRODUCT_RATIO
+    return operations / rate if rate else _TENSOR_CYCLES
 
 
 def _find_memory_course(name: str, modifiers: list[str], architecture: Architecture) -> OpcodeCourse | None:
@@ -280,8 +319,6 @@ def _find_arithmetic_course(name: str, modifiers: list[str], pipe: str, architec
             interval=1.0 / (SUB_CORES * fp64_rate),
             is_shared_unit=True,
         )
-    if pipe == "tensor":
-        return OpcodeCourse(pipe=PIPE_NAMES.index("tensor"), interval=8.0 if "16816" in modifiers else 4.0)
     number = PIPE_NAMES.index(pipe) if pipe in PIPE_NAMES else 0
     rate = {
         "fma": rates.fp32_instructions_per_cycle.value,

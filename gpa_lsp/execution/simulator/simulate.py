@@ -375,7 +375,10 @@ def _set_up(
         reason = walk.not_simulated[0].reason if walk.not_simulated else "no block was executed"
         raise InputError(f"not simulated: {reason}")
     shape = _find_shape(walk, architecture, machine, memory)
-    program = read_program(kernel.rows, architecture)
+    peaks = {
+        one.kind: one.ops_per_cycle / shape.sm_count for one in machine.peaks if one.ops_per_cycle and shape.sm_count
+    }
+    program = read_program(kernel.rows, architecture, peaks)
     own = find_places(walk.grid, [one for one in walk.sampled_blocks if one in own_blocks] or walk.sampled_blocks)
     walks = [one for one in walk.walks if one.block in own]
     if most_issues is None:
