@@ -18,7 +18,7 @@ from gpa_lsp.code.binary.model import INSTRUCTION_BYTES
 from gpa_lsp.code.ptx.model import PtxModule
 from gpa_lsp.execution.launches.build import build_inputs
 from gpa_lsp.execution.launches.launch import LaunchDescription
-from gpa_lsp.execution.simulator.execution.binding import BoundCode
+from gpa_lsp.execution.simulator.execution.compiled_steps import BoundCode
 from gpa_lsp.execution.simulator.execution.demand import demand_everything, find_demand
 from gpa_lsp.execution.simulator.execution.launch_memory import LaunchMemory, lay_out_launch
 from gpa_lsp.execution.simulator.execution.memory_spaces import MemorySpaces, SpecialRegisters

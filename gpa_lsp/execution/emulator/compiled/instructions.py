@@ -10,11 +10,11 @@ from gpa_lsp.execution.emulator.compiled.lowering import Lowering, NotLowered, O
 from gpa_lsp.execution.emulator.compiled.model import ATOMIC, FUNCTIONS, LOAD, STORE
 from gpa_lsp.execution.emulator.engine.binder import flatten
 from gpa_lsp.execution.emulator.engine.memory_steps import STRONG, find_space
-from gpa_lsp.execution.emulator.semantics.atomics import ADD_FLOAT
 from gpa_lsp.execution.emulator.semantics.changes import Change, find_change
 from gpa_lsp.execution.emulator.semantics.find import find_meaning
 from gpa_lsp.execution.emulator.semantics.matrix_products import Product, describe_product
 from gpa_lsp.execution.emulator.semantics.model import LONGEST_VECTOR
+from gpa_lsp.execution.emulator.semantics.words import ADD_FLOAT
 from gpa_lsp.foundation.errors import InputError
 
 S = ScalarType

@@ -21,8 +21,8 @@ from gpa_lsp.execution.emulator.compiled.model import (
     CoreMachine,
     Operation,
 )
-from gpa_lsp.execution.emulator.semantics.atomics import COMPARE_AND_SWAP, combine
 from gpa_lsp.execution.emulator.semantics.model import LONGEST_VECTOR
+from gpa_lsp.execution.emulator.semantics.words import COMPARE_AND_SWAP, change_word
 from gpa_lsp.foundation.machine_code.types import (
     Pointer,
     all_lanes,
@@ -297,7 +297,7 @@ def change(machine: CoreMachine, operation: Operation, old: u64, value: u64, oth
     what = operation.combination
     if what >= INIT:
         return change_further(machine, operation, old, value)
-    return combine(what, operation.element_bytes, old, value, other)
+    return change_word(what, operation.element_bytes, old, value, other)
 
 
 def change_in_order(machine: CoreMachine, operation: Operation, space: s32) -> None:

@@ -1,6 +1,6 @@
 """Loads, stores, atomic operations and copies of warps, and what is noted of them: typed Python, executed as machine code."""
 
-from gpa_lsp.execution.emulator.semantics.atomics import combine
+from gpa_lsp.execution.emulator.semantics.words import change_word
 from gpa_lsp.execution.simulator.execution.memory_spaces import (
     FIRST_BANK,
     GENERIC,
@@ -391,7 +391,7 @@ def change(walk: CoreWalk, step: StepRow, index: s64) -> u32:
             continue
         if step.flags & Flag.SUCCEEDS:
             old[lane] = u64(found == value[lane])
-        made = combine(what, step.width, found, value[lane], other[lane])
+        made = change_word(what, step.width, found, value[lane], other[lane])
         store_value(memory, place, size, made, before | given >> lane)
     words = local(u32, LANES)
     for word in range(s64(step.words)):

@@ -8,6 +8,7 @@ import numpy as np
 from gpa_lsp.foundation.machine_code.types import Array, Pointer, Struct, s32, s64, u8, u32, u64
 
 MOST_LANE_SECTORS = 4  # of an access
+VOTES = ("EQ", "ANY", "ALL")  # What a vote asks
 MEMORIES = 16  # those of :class:`~.memory_spaces.MemorySpace`, then banks of constants
 
 
@@ -206,14 +207,6 @@ class Join(IntEnum):
     AND = 0
     OR = 1
     XOR = 2
-
-
-class Vote(IntEnum):
-    """What a vote asks."""
-
-    ANY = 0
-    ALL = 1
-    EQ = 2
 
 
 class Reduction(IntEnum):

@@ -27,7 +27,6 @@ from gpa_lsp.execution.simulator.execution.walk_model import (
     Reduction,
     StepRow,
     Stop,
-    Vote,
 )
 from gpa_lsp.execution.simulator.execution.walk_registers import (
     ALL_LANES,
@@ -201,9 +200,9 @@ def exchange(walk: CoreWalk, step: StepRow, index: s64, sources: Pointer[u64]) -
         holds = read_predicate(walk, step.predicates[0], walk.chosen[index]) & bits
         put(to, all_lanes(u64(holds)))
         found = vote_uni(holds, bits)
-        if step.tables[0] == Vote.ANY:
+        if step.tables[0] == 1:
             found = vote_any(holds, bits)
-        elif step.tables[0] == Vote.ALL:
+        elif step.tables[0] == 2:
             found = vote_all(holds, bits)
         if step.out_count != 0:
             write_predicate(walk, step.outs[0], index, spread(found))

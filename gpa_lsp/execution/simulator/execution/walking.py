@@ -8,8 +8,13 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Flow
-from gpa_lsp.execution.simulator.execution.binding import BoundCode, BoundStep, Segment
-from gpa_lsp.execution.simulator.execution.compiled_steps import CompiledSteps, WalkFaultError
+from gpa_lsp.execution.simulator.execution.compiled_steps import (
+    BoundCode,
+    BoundStep,
+    CompiledSteps,
+    Segment,
+    WalkFaultError,
+)
 from gpa_lsp.execution.simulator.execution.memory_spaces import ConstantBanks, MemorySpaces, SpecialRegisters
 from gpa_lsp.execution.simulator.execution.operand_values import (
     PARTS,
@@ -20,13 +25,19 @@ from gpa_lsp.execution.simulator.execution.operand_values import (
     find_signs,
     is_predicate,
 )
-from gpa_lsp.execution.simulator.execution.paths import BLOCKED, Bits, BlockBarriers, CallStack, Path, Paths, gather
 from gpa_lsp.execution.simulator.execution.recording import Recorder
 from gpa_lsp.execution.simulator.execution.warp_state import (
+    BLOCKED,
     WARP_LANES,
+    Bits,
+    BlockBarriers,
+    CallStack,
     Column,
     Lanes,
+    Path,
+    Paths,
     WarpState,
+    gather,
     pack_lanes,
     unpack_lanes,
 )
