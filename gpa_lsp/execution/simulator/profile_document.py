@@ -25,7 +25,7 @@ from gpa_lsp.execution.simulator.regimes import (
 )
 from gpa_lsp.execution.simulator.simulate import PERIOD_CYCLES, SimulatedLaunch
 from gpa_lsp.execution.simulator.walk_kernel import find_static_shared_bytes
-from gpa_lsp.execution.simulator.warp_walk import LINE_SECTORS, LOCAL_SECTOR, KernelWalk
+from gpa_lsp.execution.simulator.warp_walk import LOCAL_SECTOR, KernelWalk, WarpWalk
 from gpa_lsp.foundation.errors import Problem
 from gpa_lsp.foundation.numbers import format_count, format_duration_ns, format_percent
 from gpa_lsp.gpu.device.model import Machine, MemoryFacts
@@ -57,8 +57,7 @@ def count_instructions(rows: KernelRows, walk: KernelWalk) -> Mapping[str, Count
     wide = rows.spread_by_mnemonic(count_access_bytes, unknown=0)
     moved = _Moved(len(rows), wide)
     for one in walk.walks:
-        moved.add(one.instruction, one.active, np.diff(one.first_sector), one.wavefronts)
-        moved.add_launched(one.instruction, one.first_sector, one.sectors)
+        moved.add(one)
     scale = np.divide(walk.executed, moved.executions, out=np.zeros(len(rows)), where=moved.executions > 0)
     is_global = mark_accesses(rows, GLOBAL_SPACES, MOVES)
     is_shared = mark_accesses(rows, (MemorySpace.SHARED,), MOVES)
@@ -93,31 +92,21 @@ class _Moved:
         self.local_sectors, self.lines = np.zeros(count), np.zeros(count)
         self.wavefronts, self.ideal_sectors, self.ideal_wavefronts = np.zeros(count), np.zeros(count), np.zeros(count)
 
-    def add(
-        self,
-        instruction: npt.NDArray[np.int32],
-        active: npt.NDArray[np.uint32],
-        sectors: Counts,
-        wavefronts: npt.NDArray[np.uint16],
-    ) -> None:
-        """The executions of a warp."""
-        asked_bytes = self._width_bytes[instruction] * np.bitwise_count(active).astype(np.int64)
+    def add(self, walk: WarpWalk) -> None:
+        """The executions of a warp, and its sectors: those of local memory, and the lines of global memory that they lie in."""
+        instruction, sectors = walk.instruction, np.diff(walk.first_sector)
+        asked_bytes = self._width_bytes[instruction] * np.bitwise_count(walk.active).astype(np.int64)
         self.executions += self._sum(instruction, None)
         self.sectors += self._sum(instruction, sectors)
-        self.wavefronts += self._sum(instruction, wavefronts)
+        self.wavefronts += self._sum(instruction, walk.wavefronts)
         self.ideal_sectors += self._sum(instruction, np.minimum(-(-asked_bytes // SECTOR_BYTES), sectors))
-        self.ideal_wavefronts += self._sum(instruction, np.minimum(-(-asked_bytes // _WAVEFRONT_BYTES), wavefronts))
-
-    def add_launched(self, instruction: npt.NDArray[np.int32], first_sector: Counts, sectors: Counts) -> None:
-        """Its sectors: those of local memory, and the lines of global memory that they lie in."""
-        if not len(sectors):
-            return
-        of_sector = np.repeat(instruction, np.diff(first_sector))
-        is_local = sectors >= LOCAL_SECTOR
-        begins_line = np.diff(sectors // LINE_SECTORS, prepend=-1) != 0
-        begins_line[first_sector[:-1][first_sector[:-1] < len(sectors)]] = True
-        self.local_sectors += self._sum(of_sector, is_local)
-        self.lines += self._sum(of_sector, begins_line & ~is_local)
+        self.ideal_wavefronts += self._sum(
+            instruction, np.minimum(-(-asked_bytes // _WAVEFRONT_BYTES), walk.wavefronts)
+        )
+        if len(walk.sectors):
+            of_sector, is_local = np.repeat(instruction, sectors), walk.sectors >= LOCAL_SECTOR
+            self.local_sectors += self._sum(of_sector, is_local)
+            self.lines += self._sum(of_sector, walk.mark_lines() & ~is_local)
 
     def _sum(self, instruction: npt.NDArray[np.int32], numbers: npt.NDArray[np.generic] | None) -> _Sums:
         weights = None if numbers is None else numbers.astype(np.float64)

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES
-from gpa_lsp.code.binary.opcodes import describe_mnemonic
+from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Opcode, describe_mnemonic
 from gpa_lsp.code.binary.sass import read_mnemonic, read_operands
 from gpa_lsp.code.binary.uses import OperandKind, find_roles, parse_operand
 from gpa_lsp.diagnosis.analyses.mix import find_pipe
@@ -99,11 +99,11 @@ class SassProgram(Struct, frozen=True, kw_only=True):
     register_reads: list[RegisterReads]
 
 
-_LOADS = frozenset({"LDG", "LD", "LDL", "TEX", "TLD", "TLD4", "TXD", "TMML", "SULD", "LDGSTS", "LDGMC"})
-_STORES = frozenset({"STG", "ST", "STL", "SUST"})
-_ATOMICS = frozenset({"ATOM", "ATOMG", "SUATOM"})
-_REDUCTIONS = frozenset({"RED", "REDG", "SURED"})
-_SHARED = frozenset({"LDS", "STS", "LDSM", "STSM", "ATOMS", "MOVM", "SHFL"})
+_BEHIND_L1 = (MemorySpace.GLOBAL, MemorySpace.GENERIC, MemorySpace.LOCAL, MemorySpace.TEXTURE, MemorySpace.SURFACE)
+_KINDS = {
+    Access.LOAD: Kind.LOAD, Access.COPY: Kind.LOAD, Access.ATOMIC: Kind.ATOMIC, Access.STORE: Kind.STORE, Access.REDUCTION: Kind.REDUCTION,
+}  # fmt: skip
+_THROUGH_SHARED = frozenset({"SHFL", "MOVM"})  # Beside accesses of shared memory
 _FENCES = frozenset({"LDGDEPBAR", "ARRIVES"})
 _BRANCHES = frozenset({"BRA", "JMP", "CALL", "EXIT", "BREAK", "YIELD"})
 _RETURNS = frozenset({"RET", "BRX", "BRXU", "JMX", "JMXU"})
@@ -205,7 +205,7 @@ def _find_course(
     mnemonic: str, text: str, architecture: Architecture, peaks: Mapping[OperationKind, float]
 ) -> OpcodeCourse:
     name, *modifiers = mnemonic.split(".")
-    memory = _find_memory_course(name, modifiers, architecture)
+    memory = _find_memory_course(describe_mnemonic(mnemonic), modifiers, architecture)
     if memory is not None:
         return memory
     if name in _ADU:
@@ -246,35 +246,31 @@ def find_tensor_cycles(mnemonic: str, architecture: str, peaks: Mapping[Operatio
     return operations / rate if rate else _TENSOR_CYCLES
 
 
-def _find_memory_course(name: str, modifiers: list[str], architecture: Architecture) -> OpcodeCourse | None:
+def _find_memory_course(opcode: Opcode, modifiers: list[str], architecture: Architecture) -> OpcodeCourse | None:
     """The course of what accesses memory."""
-    hierarchy = architecture.hierarchy
-    l1 = hierarchy.l1_hit_cycles.value or 33.0
-    if name in _LOADS or name in _ATOMICS:
-        extra = max((_WIDE_LOAD_CYCLES.get(one, 0.0) for one in modifiers), default=0.0)
+    name, kind, hierarchy = opcode.name, _KINDS.get(opcode.access) if opcode.access else None, architecture.hierarchy
+    if name in _FENCES:
+        return OpcodeCourse(kind=Kind.ASYNC_FENCE, is_long=True, latency=_FENCE_CYCLES)
+    if kind is not None and opcode.memory in _BEHIND_L1:
+        returns = kind in (Kind.LOAD, Kind.ATOMIC)
+        extra = max((_WIDE_LOAD_CYCLES.get(one, 0.0) for one in modifiers), default=0.0) if returns else 0.0
         is_strong = name not in ("LDL", "LDGSTS") and _is_strong(modifiers, architecture)
         return OpcodeCourse(
-            kind=Kind.ATOMIC if name in _ATOMICS else Kind.LOAD,
+            kind=kind,
             unit=LSU,
             interval=_find_atomic_cycles(modifiers),
             is_lg=True,
             is_long=True,
-            latency=l1 + extra,
-            uses_l1=name not in _ATOMICS and not is_strong,
-            is_async=name == "LDGSTS",
+            latency=(hierarchy.l1_hit_cycles.value or 33.0) + extra,
+            uses_l1=not returns or (kind == Kind.LOAD and not is_strong),
+            is_async=opcode.access is Access.COPY,
         )
-    if name in _STORES or name in _REDUCTIONS:
-        kind = Kind.STORE if name in _STORES else Kind.REDUCTION
-        held = _find_atomic_cycles(modifiers)
-        return OpcodeCourse(kind=kind, unit=LSU, interval=held, is_lg=True, is_long=True, latency=l1)
-    if name in _SHARED:
+    if name in _THROUGH_SHARED or (kind is not None and opcode.memory is MemorySpace.SHARED):
         shared = architecture.simulation.shuffle_cycles.value
         if name != "SHFL":
             shared = hierarchy.shared_cycles.value or shared
         extra = max((_WIDE_SHARED_CYCLES.get(one, 0.0) for one in modifiers), default=0.0)
         return OpcodeCourse(kind=Kind.SHARED, unit=LSU, latency=shared + extra)
-    if name in _FENCES:
-        return OpcodeCourse(kind=Kind.ASYNC_FENCE, is_long=True, latency=_FENCE_CYCLES)
     return None
 
 

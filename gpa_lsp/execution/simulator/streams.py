@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from gpa_lsp.execution.simulator.warp_walk import LINE_SECTORS, WarpWalk
+from gpa_lsp.execution.simulator.warp_walk import WarpWalk
 from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.kernel.dataflow.accesses import SECTOR_BYTES
 
@@ -160,12 +160,9 @@ def _build_block(
         taken = _spread(begin, counts)
         own = one.sectors[taken]
         owner = np.repeat(np.arange(len(indexes)), counts)
-        is_new = np.ones(len(own), dtype=bool)
-        if len(own):
-            is_new[1:] = (own[1:] // LINE_SECTORS != own[:-1] // LINE_SECTORS) | (owner[1:] != owner[:-1])
         rows.append(one.instruction[indexes])
         passes.append(np.where(one.active[indexes] == 0, 0, np.maximum(one.wavefronts[indexes], 1)))
-        lines.append(np.bincount(owner[is_new], minlength=len(indexes)))
+        lines.append(np.bincount(owner[one.mark_lines()[taken]], minlength=len(indexes)))
         given = np.bitwise_count(one.active[indexes]) * widths[one.instruction[indexes]]
         masked.append(np.where(given < counts * SECTOR_BYTES, lines[-1], 0))
         first.append(np.cumsum(counts) - counts + offset)

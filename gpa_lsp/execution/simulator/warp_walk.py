@@ -31,6 +31,12 @@ class WarpWalk(ColumnRecord, frozen=True, kw_only=True):
         """Executions."""
         return len(self.instruction)
 
+    def mark_lines(self) -> npt.NDArray[np.bool_]:
+        """bool[m], whether a sector is the first of its line (128 bytes) that its execution touches."""
+        begins: npt.NDArray[np.bool_] = np.diff(self.sectors // LINE_SECTORS, prepend=-1) != 0
+        begins[self.first_sector[:-1][self.first_sector[:-1] < len(self.sectors)]] = True
+        return begins
+
 
 # Where local memory is put among the addresses of sectors: beyond what any GPU addresses. Lanes are interleaved by words, as in hardware.
 LOCAL_BASE = 1 << 48
