@@ -11,7 +11,7 @@ from gpa_lsp.code.binary.model import ResourceKind, encode_resource
 from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.code.symbolic_accesses.requests import count_wavefronts
 from gpa_lsp.execution.simulator.execution.compiled_steps import BoundStep, CompiledSteps, Segment, WalkFaultError
-from gpa_lsp.execution.simulator.execution.lowering import Lowering, tabulate
+from gpa_lsp.execution.simulator.execution.lowering import Lowering
 from gpa_lsp.execution.simulator.execution.memory_spaces import (
     FIRST_BANK,
     GLOBAL_BASE,
@@ -24,7 +24,7 @@ from gpa_lsp.execution.simulator.execution.memory_spaces import (
 )
 from gpa_lsp.execution.simulator.execution.operand_values import read_instruction
 from gpa_lsp.execution.simulator.execution.recording import Recorder
-from gpa_lsp.execution.simulator.execution.walk_model import Flag
+from gpa_lsp.execution.simulator.execution.walk_model import Flag, tabulate
 from gpa_lsp.execution.simulator.execution.warp_state import Lanes, WarpState
 from gpa_lsp.execution.simulator.warp_walk import LOCAL_SECTOR, WarpWalk
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from gpa_lsp.execution.simulator.execution.compiled_steps import find_functions, load_walk
-from gpa_lsp.execution.simulator.execution.lowering import Lowering, tabulate
+from gpa_lsp.execution.simulator.execution.lowering import Lowering
 from gpa_lsp.execution.simulator.execution.memory_spaces import Bank, ConstantBanks
 from gpa_lsp.execution.simulator.execution.operand_values import read_instruction
-from gpa_lsp.execution.simulator.execution.walk_model import CoreWalk
+from gpa_lsp.execution.simulator.execution.walk_model import CoreWalk, tabulate
 from gpa_lsp.execution.simulator.execution.warp_state import Lanes, WarpState
 from tests.simulator.oracle.float_steps import FLOAT_STEPS
 from tests.simulator.oracle.integer_steps import INTEGER_STEPS

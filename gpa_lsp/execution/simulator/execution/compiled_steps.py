@@ -25,7 +25,7 @@ from gpa_lsp.execution.simulator.execution import (
 )
 from gpa_lsp.execution.simulator.execution.demand import Demand
 from gpa_lsp.execution.simulator.execution.lane_values import NUMBERS, read_value_functions
-from gpa_lsp.execution.simulator.execution.lowering import Lowering, tabulate
+from gpa_lsp.execution.simulator.execution.lowering import Lowering
 from gpa_lsp.execution.simulator.execution.memory_spaces import (
     GLOBAL_BASE,
     ConstantBanks,
@@ -36,7 +36,7 @@ from gpa_lsp.execution.simulator.execution.memory_spaces import (
 from gpa_lsp.execution.simulator.execution.operand_values import MachineInstruction, read_instruction
 from gpa_lsp.execution.simulator.execution.recording import NoteRoom, Recorder
 from gpa_lsp.execution.simulator.execution.row_operands import Row, encode_predicate
-from gpa_lsp.execution.simulator.execution.walk_model import Code, CoreWalk, Fault, Flag, Stop
+from gpa_lsp.execution.simulator.execution.walk_model import Code, CoreWalk, Fault, Flag, Stop, tabulate
 from gpa_lsp.execution.simulator.execution.warp_state import WARP_LANES, Lanes, WarpState
 from gpa_lsp.execution.simulator.warp_walk import LOCAL_SECTOR
 from gpa_lsp.foundation.machine_code.build import Code as MachineCode

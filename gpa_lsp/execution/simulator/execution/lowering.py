@@ -1,12 +1,8 @@
 """Instructions → rows that :mod:`walk_steps` executes: :class:`Lowering`."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-import numpy as np
-import numpy.typing as npt
-
-from gpa_lsp.execution.emulator.semantics import words
 from gpa_lsp.execution.simulator.execution.memory_spaces import FIRST_BANK, GENERIC, MemorySpace
 from gpa_lsp.execution.simulator.execution.operand_values import (
     RZ,
@@ -14,6 +10,7 @@ from gpa_lsp.execution.simulator.execution.operand_values import (
     MachineInstruction,
     Roles,
     UnreadOperandError,
+    find_atomic,
     find_comparison_roles,
     find_roles,
     find_width,
@@ -25,7 +22,6 @@ from gpa_lsp.execution.simulator.execution.operand_values import (
 from gpa_lsp.execution.simulator.execution.row_operands import (
     FILES,
     FLOATS,
-    WHOLE,
     NotLoweredError,
     Row,
     RowOperands,
@@ -39,7 +35,6 @@ from gpa_lsp.execution.simulator.execution.walk_model import (
     MOST_OUTS,
     MOST_PREDICATES,
     MOST_SOURCES,
-    STEP,
     VOTES,
     Code,
     Extension,
@@ -394,34 +389,9 @@ def _lower_space_query(low: RowOperands, one: MachineInstruction) -> Row:
     return {"sources": [source], **name_value("lies_in", space), "outs": [encode_out(out)], "target": -1}
 
 
-_OPERATIONS = {
-    "ADD": words.ADD, "MIN": words.MIN, "MAX": words.MAX, "AND": words.AND, "OR": words.OR, "XOR": words.XOR,
-    "EXCH": words.EXCHANGE, "INC": words.INCREMENT, "DEC": words.DECREMENT, "CAS": words.COMPARE_AND_SWAP,
-    "CAST": words.COMPARE_AND_SWAP,
-}  # fmt: skip
-_SIGNED = {words.MIN: words.MIN_SIGNED, words.MAX: words.MAX_SIGNED}
-_UNKNOWN = -1  # Operation of halves: of what it leaves in memory nothing is known
-_HALVES = ("F16", "BF16")
-
-
-def _find_operation(one: MachineInstruction) -> tuple[int, int]:
-    """What an atomic operation does, and to how many bytes."""
-    size = 8 if any(map(one.has, ("64", "U64", "S64", "F64"))) else 4
-    if any(text.startswith(("128", "256", "PACKED")) for text in one.modifiers):
-        raise NotLoweredError
-    if any(text.startswith(_HALVES) for text in one.modifiers):
-        return _UNKNOWN, size
-    if one.has("POPC"):
-        return words.ADD, size
-    found = next(_OPERATIONS[text] for text in one.modifiers if text in _OPERATIONS)
-    if one.has("F32") or one.has("F64"):
-        found = {words.ADD: words.ADD_FLOAT, words.EXCHANGE: found, words.COMPARE_AND_SWAP: found}.get(found, _UNKNOWN)
-    return (_SIGNED.get(found, found) if one.has("S32") or one.has("S64") else found), size
-
-
 def _lower_atomic(low: RowOperands, one: MachineInstruction) -> Row:
     """ATOM, ATOMG, ATOMS, RED, REDG: values behind the address, the one that is compared with first."""
-    (place,), (operation, width) = list_addresses(one), _find_operation(one)
+    (place,), (operation, width) = list_addresses(one), find_atomic(one)
     row = _describe(low, one, _SPACES[one.opcode], place, width)
     given = [text for text in one.operands[place + 1 :] if not is_predicate(text)]
     target = next((text for text in one.operands[:place] if not is_predicate(text)), "RZ")
@@ -607,29 +577,3 @@ LOWERED: dict[str, Callable[[RowOperands, MachineInstruction], Row]] = {
 
 def _find_name(opcode: str) -> str:
     return opcode if opcode in LOWERED else opcode.removeprefix("U")
-
-
-def tabulate(rows: Sequence[Row]) -> tuple["npt.NDArray[np.void]", npt.NDArray[np.int32]]:
-    """Rows as the core reads them, and the numbers of the resources that they name."""
-    table = np.zeros(max(len(rows), 1), STEP)
-    for name in ("guard", "guard_resource", "target"):
-        table[name] = -1
-    table["words"] = 1
-    table["sources"]["mask"], table["sources"]["scale"] = WHOLE, 1
-    resources: list[int] = []
-    for entry, row in zip(table, rows, strict=False):
-        for name, given in row.items():
-            if name in ("read", "write", "address"):
-                entry[f"first_{name}"], entry[f"{name}_count"] = len(resources), len(given)
-                resources.extend(given)
-            elif name == "sources":
-                for number, source in enumerate(given):
-                    for part, value in source.items():
-                        entry[name][number][part] = value
-            elif name in ("predicates", "outs", "tables"):
-                entry[name][: len(given)] = given
-            else:
-                entry[name] = given
-        for name in ("source", "predicate", "out"):
-            entry[f"{name}_count"] = len(row.get(f"{name}s", ()))
-    return table, np.array([*resources, 0], dtype=np.int32)

@@ -5,6 +5,7 @@ import re
 from msgspec import Struct
 
 from gpa_lsp.code.binary.model import ResourceKind, encode_resource
+from gpa_lsp.execution.emulator.semantics import words
 
 RZ = 255
 _SOURCE = re.compile(
@@ -293,3 +294,32 @@ def list_address_resources(instruction: MachineInstruction) -> list[int] | None:
             return None
         found += list_term_resources(terms)
     return found
+
+
+_OPERATIONS = {
+    "ADD": words.ADD, "MIN": words.MIN, "MAX": words.MAX, "AND": words.AND, "OR": words.OR, "XOR": words.XOR,
+    "EXCH": words.EXCHANGE, "INC": words.INCREMENT, "DEC": words.DECREMENT, "CAS": words.COMPARE_AND_SWAP,
+    "CAST": words.COMPARE_AND_SWAP,
+}  # fmt: skip
+_SIGNED = {words.MIN: words.MIN_SIGNED, words.MAX: words.MAX_SIGNED}
+_UNKNOWN = -1  # Operation of halves: of what it leaves in memory nothing is known
+_HALVES = ("F16", "BF16")
+
+
+def find_atomic(one: MachineInstruction) -> tuple[int, int]:
+    """What an atomic operation does, and to how many bytes.
+
+    Raises:
+        UnreadOperandError: more than are known.
+    """
+    size = 8 if any(map(one.has, ("64", "U64", "S64", "F64"))) else 4
+    if any(text.startswith(("128", "256", "PACKED")) for text in one.modifiers):
+        raise UnreadOperandError(one.text)
+    if any(text.startswith(_HALVES) for text in one.modifiers):
+        return _UNKNOWN, size
+    if one.has("POPC"):
+        return words.ADD, size
+    found = next(_OPERATIONS[text] for text in one.modifiers if text in _OPERATIONS)
+    if one.has("F32") or one.has("F64"):
+        found = {words.ADD: words.ADD_FLOAT, words.EXCHANGE: found, words.COMPARE_AND_SWAP: found}.get(found, _UNKNOWN)
+    return (_SIGNED.get(found, found) if one.has("S32") or one.has("S64") else found), size

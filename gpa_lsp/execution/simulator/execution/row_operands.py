@@ -47,11 +47,11 @@ from gpa_lsp.execution.simulator.execution.operand_values import (
     read_literal,
     read_number,
 )
-from gpa_lsp.execution.simulator.execution.walk_model import Code, Extension, File, Join, PredicateBit
+from gpa_lsp.execution.simulator.execution.walk_model import WHOLE, Code, Extension, File, Join, PredicateBit
 
 FILES = {"R": File.REGISTER, "UR": File.UNIFORM}
 SIGN = 1 << 31
-WHOLE, _WORD = (1 << 64) - 1, (1 << 32) - 1
+_WORD = (1 << 32) - 1
 _BOTH_HALVES = 0x10001
 
 Row = dict[str, Any]

@@ -1,9 +1,11 @@
 """What steps work on: the structures that :mod:`lowering` and :mod:`compiled_steps` fill and :mod:`walk_steps` executes."""
 
+from collections.abc import Sequence
 from enum import IntEnum, IntFlag
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from gpa_lsp.foundation.machine_code.types import Array, Pointer, Struct, s32, s64, u8, u32, u64
 
@@ -240,3 +242,32 @@ class Fault(IntEnum):
     MISALIGNED = 4
     SEVERAL = 5
     REFUSED = 6
+
+
+WHOLE = (1 << 64) - 1  # Bits of a source
+
+
+def tabulate(rows: Sequence[dict[str, Any]]) -> tuple[npt.NDArray[np.void], npt.NDArray[np.int32]]:
+    """Rows as machine code reads them, and the numbers of the resources that they name."""
+    table = np.zeros(max(len(rows), 1), STEP)
+    for name in ("guard", "guard_resource", "target"):
+        table[name] = -1
+    table["words"] = 1
+    table["sources"]["mask"], table["sources"]["scale"] = WHOLE, 1
+    resources: list[int] = []
+    for entry, row in zip(table, rows, strict=False):
+        for name, given in row.items():
+            if name in ("read", "write", "address"):
+                entry[f"first_{name}"], entry[f"{name}_count"] = len(resources), len(given)
+                resources.extend(given)
+            elif name == "sources":
+                for number, source in enumerate(given):
+                    for part, value in source.items():
+                        entry[name][number][part] = value
+            elif name in ("predicates", "outs", "tables"):
+                entry[name][: len(given)] = given
+            else:
+                entry[name] = given
+        for name in ("source", "predicate", "out"):
+            entry[f"{name}_count"] = len(row.get(f"{name}s", ()))
+    return table, np.array([*resources, 0], dtype=np.int32)
