@@ -21,7 +21,7 @@ from gpa_lsp.document.layout import (
 )
 from gpa_lsp.foundation.numbers import format_count
 
-_MOST_WORDS = 120  # Of rows to be read at a glance, where lines are wrapped at all
+_MOST_WORDS = 110  # Of rows to be read at a glance, where lines are wrapped at all; with their title they are 120
 _MOST_WRAPPED = 2  # Lines that one of them may take
 _LABEL_CELLS = 7
 # Cells that a row leaves for its text beside the code of the line, and below which code is left out.
