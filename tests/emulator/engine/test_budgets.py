@@ -74,7 +74,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> _Clock:
 def test_an_endless_loop_in_which_all_goes_wrong_ends_with_its_time(
     clock: _Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    report = Arena._report
+    report = Arena.report
     reported = []
 
     def take_long(*arguments: Any) -> None:
@@ -82,7 +82,7 @@ def test_an_endless_loop_in_which_all_goes_wrong_ends_with_its_time(
         clock.now_s += 0.5
         report(*arguments)
 
-    monkeypatch.setattr(Arena, "_report", take_long)
+    monkeypatch.setattr(Arena, "report", take_long)
     body = f"{GLOBAL_THREAD} LOOP: st.global.u32 [%d32+400], 1; bra LOOP;"
     emulation = run_text(body, {"in": zeros(1), "out": zeros(1)}, budget=Budget(seconds=10.0))
     assert {fault.kind for fault in emulation.faults} == {FaultKind.OUT_OF_BOUNDS, FaultKind.TIME_BUDGET}

@@ -70,7 +70,7 @@ def find_masks(machine: CoreMachine, operation: Operation) -> u32:
 
 def count_guarded(machine: CoreMachine, operation: Operation) -> None:
     """Count the executions of an instruction with a guard."""
-    if operation.guard < 0:
+    if operation.counts == 0:
         return
     count = 0
     for warp in range(machine.warps):
@@ -112,23 +112,36 @@ def are_within(address: Pointer[u64], mask: u32, base: u64, furthest: u64, low_b
     return u32((mask_of(wrong) & mask) == 0)
 
 
+def is_within(machine: CoreMachine, region: s64, address: u64, size: u64) -> u32:
+    """Whether a region has so many bytes at an address."""
+    behind, room = address - machine.region_bases[region], u64(machine.region_bytes[region])
+    return u32(behind <= room and room - behind >= size)
+
+
+def check_lane(machine: CoreMachine, operation: Operation, address: u64, size: u64, region: s64) -> s64:
+    """The region of an address, which is tried first; -1 where a lane may not access it."""
+    if is_within(machine, region, address, size) == 0:
+        region = find_region(machine, address)
+        if region < 0 or is_within(machine, region, address, size) == 0:
+            return FAILED
+    is_writable = machine.region_spaces[region] == IN_GLOBAL
+    return region if (address & (size - 1)) == 0 and (is_writable or operation.kind == 0) else FAILED
+
+
 def check_lanes(machine: CoreMachine, operation: Operation, warp: s64, size: u64, region: s64) -> s64:
     """The region that the last lane of a warp accesses; -1 where some lane may not access global memory as it does."""
     address = machine.addresses + warp * LANES
     for lane in bits_of(machine.masks[warp]):
-        at = address[lane]
-        behind, room = at - machine.region_bases[region], u64(machine.region_bytes[region])
-        if behind > room or room - behind < size:
-            region = find_region(machine, at)
-            if region < 0:
-                return FAILED
-            behind, room = at - machine.region_bases[region], u64(machine.region_bytes[region])
-            if behind > room or room - behind < size:
-                return FAILED
-        is_fixed = machine.region_spaces[region] != IN_GLOBAL
-        if (at & (size - 1)) != 0 or (is_fixed and (operation.kind != 0 or operation.space == IN_GENERIC)):
+        region = check_lane(machine, operation, address[lane], size, region)
+        if region < 0:
             return FAILED
     return region
+
+
+def first_region(machine: CoreMachine, operation: Operation) -> s64:
+    """The region to try first: the one that lanes went to last."""
+    region = s64(operation.region)
+    return region if region >= 0 and region < machine.region_count else 0
 
 
 def measure(operation: Operation) -> u64:
@@ -141,9 +154,7 @@ def check_global(machine: CoreMachine, operation: Operation) -> u32:
     size = measure(operation)
     if machine.region_count == 0:
         return 0
-    region = s64(operation.region)
-    if region < 0 or region >= machine.region_count:
-        region = 0
+    region = first_region(machine, operation)
     for warp in range(machine.warps):
         mask = machine.masks[warp]
         if mask == 0:
@@ -193,6 +204,42 @@ def find_space(machine: CoreMachine) -> s32:
             place = machine.addresses + warp * LANES
             put(place, lanes(place) - window)
     return s32(IN_SHARED if parts_shared == 0 else IN_LOCAL)
+
+
+def take_window(machine: CoreMachine, space: s32) -> None:
+    """Leave only the lanes that go to a space by generic addresses, which become those of the space."""
+    for warp in range(machine.warps):
+        place = machine.addresses + warp * LANES
+        address, mask = lanes(place), machine.masks[warp]
+        shared = mask_of((address - SHARED_WINDOW) < WINDOW_BYTES)
+        local = mask_of((address - LOCAL_WINDOW) < WINDOW_BYTES)
+        if space == IN_SHARED:
+            mask &= shared
+            put(place, address - SHARED_WINDOW)
+        elif space == IN_LOCAL:
+            mask &= local
+            put(place, address - LOCAL_WINDOW)
+        else:
+            mask &= ~(shared | local)
+        machine.masks[warp] = mask
+
+
+def find_wrong(machine: CoreMachine, operation: Operation, space: s32) -> None:
+    """Part the lanes of the masks that may not access a space as they want."""
+    size, room = measure(operation), machine.shared_bytes
+    if space == IN_LOCAL:
+        room = machine.local_stride
+    for warp in range(machine.warps):
+        wrong = u32(0)
+        for lane in bits_of(machine.masks[warp]):
+            address, is_right = machine.addresses[warp * LANES + lane], u32(0)
+            if space in (IN_SHARED, IN_LOCAL):
+                is_right = u32(room >= s64(size) and address <= u64(room) - size and (address & (size - 1)) == 0)
+            elif machine.region_count > 0:
+                is_right = u32(check_lane(machine, operation, address, size, first_region(machine, operation)) >= 0)
+            wrong |= (is_right ^ 1) << lane
+        machine.wrong[warp] = wrong
+        machine.masks[warp] &= ~wrong
 
 
 def base_of(machine: CoreMachine, space: s32, warp: s64) -> Pointer[u8]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gpa_lsp.execution.emulator.compiled import memory, rows, schedule
+from gpa_lsp.execution.emulator.compiled import memory, rows, schedule, shared_watch, transfers
 from gpa_lsp.execution.emulator.compiled.lane_operations import OPERATIONS, list_steps, write_operations
 from gpa_lsp.execution.emulator.compiled.matrices import multiply_floats, multiply_matrices
 from gpa_lsp.execution.emulator.compiled.model import PYTHON, CoreMachine
@@ -22,7 +22,7 @@ from gpa_lsp.foundation.machine_code.translate import Written, read_functions, t
 
 _ROOTS = (
     rows.free_rows, rows.forget_rows, rows.free_column, rows.append_rows, schedule.send_lanes, schedule.run_batches,
-    schedule.begin_next_batch, memory.transfer_lanes,
+    schedule.begin_next_batch, memory.choose_lanes, memory.access_lanes, shared_watch.find_suspects, transfers.find_lost,
 )  # fmt: skip
 
 

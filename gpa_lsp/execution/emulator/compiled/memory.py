@@ -1,6 +1,7 @@
 """An access or a divisor of all lanes that stand at an instruction: typed Python, which the core consists of.
 
-Where something is wrong with an access, or not known here, numpy says it before anything has changed; what lanes may do nevertheless is done here.
+Where something is wrong with an access, the core stops before anything has changed; numpy says what is wrong, and lets the core do it by the
+lanes that may, space by space (:func:`choose_lanes`, :func:`access_lanes`).
 """
 
 from gpa_lsp.execution.emulator.compiled.addresses import (
@@ -13,8 +14,10 @@ from gpa_lsp.execution.emulator.compiled.addresses import (
     find_addresses,
     find_masks,
     find_space,
+    find_wrong,
     frame_of,
     operand,
+    take_window,
 )
 from gpa_lsp.execution.emulator.compiled.model import (
     ATOMIC,
@@ -35,13 +38,14 @@ from gpa_lsp.execution.emulator.compiled.shared_watch import (
 )
 from gpa_lsp.execution.emulator.compiled.transfers import (
     change_in_order,
+    give_zeros,
     load,
     mark,
     store,
     store_shared,
     take,
 )
-from gpa_lsp.foundation.machine_code.types import bits_of, s32, s64
+from gpa_lsp.foundation.machine_code.types import bits_of, s32, s64, u32
 
 
 def find_allowed(machine: CoreMachine, operation: Operation) -> s32:
@@ -69,9 +73,46 @@ def transfer(machine: CoreMachine, operation: Operation, space: s32) -> None:
         store(machine, operation, space)
 
 
-def transfer_lanes(machine: CoreMachine, space: s64) -> s64:
-    """Do the access at work by the lanes of the masks that were found to be allowed, at their addresses in a space."""
-    transfer(machine, machine.operations[machine.operation], s32(space))
+def choose_lanes(machine: CoreMachine, space: s64) -> s64:
+    """Of the access at work choose the lanes that go to a space: those of the masks may access it, those that are *wrong* may not. Whether
+    there are any.
+    """
+    operation = machine.operations[machine.operation]
+    find_masks(machine, operation)
+    find_addresses(machine, operation)
+    found = u32(0)
+    for warp in range(machine.warps):
+        machine.masks[warp] &= ~machine.done[warp]
+    if operation.space == IN_GENERIC:
+        take_window(machine, s32(space))
+    for warp in range(machine.warps):
+        found |= machine.masks[warp]
+    find_wrong(machine, operation, s32(space))
+    return s64(found != 0)
+
+
+def join_wrong(machine: CoreMachine) -> None:
+    """Let the masks have all lanes that were chosen."""
+    for warp in range(machine.warps):
+        machine.masks[warp] |= machine.wrong[warp]
+
+
+def access_lanes(machine: CoreMachine, space: s64) -> s64:
+    """Do the access at work by the lanes that were chosen; those that may not get zeros. FAILED where there is no room for rows of the trace."""
+    operation, at = machine.operations[machine.operation], s32(space)
+    join_wrong(machine)
+    count_guarded(machine, operation)
+    if note_access(machine, operation, at) != Stop.IDLE:
+        return FAILED
+    for warp in range(machine.warps):
+        machine.masks[warp] &= ~machine.wrong[warp]
+        machine.done[warp] |= machine.masks[warp] | machine.wrong[warp]
+    if at == IN_SHARED and machine.checks != 0:
+        note_shared(machine, operation)
+    if machine.word_marks is not None and at not in (IN_SHARED, IN_LOCAL):
+        mark(machine, operation)
+    give_zeros(machine, operation)
+    transfer(machine, operation, at)
     return 0
 
 

@@ -136,6 +136,8 @@ class CoreMachine(Struct):
     chunk_marks: Pointer[u8]
     addresses: Pointer[u64]  # scratch, by lane
     masks: Pointer[u32]  # scratch, by warp
+    wrong: Pointer[u32]  # of the access at work: lanes that may not access what they want, and those that are done with
+    done: Pointer[u32]
     before: Pointer[u64]  # scratch, LONGEST_VECTOR by lane
     # the trace
     traces_accesses: s64
@@ -230,6 +232,7 @@ class Phase(IntEnum):
 
 
 PYTHON, LOAD, STORE, ATOMIC, DIVISOR = range(1 << 16, (1 << 16) + 5)  # Codes of what is not done lane by lane
+ACCESS_CODES = (LOAD, STORE, ATOMIC)
 ACCESSES, BRANCHES, ENTRIES = range(3)  # Kinds of rows
 # Their columns; of branches OTHER has the lanes that jumped
 COLUMNS = 7

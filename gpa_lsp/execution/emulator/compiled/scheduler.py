@@ -1,6 +1,8 @@
 """Runs one batch in the core: :class:`CompiledScheduler`."""
 
 from collections.abc import Callable
+from functools import partial
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -11,25 +13,25 @@ from gpa_lsp.code.ptx.static_instructions import AccessKind, StaticInstruction
 from gpa_lsp.execution.emulator.compiled import translated
 from gpa_lsp.execution.emulator.compiled.calls import Calls
 from gpa_lsp.execution.emulator.compiled.lanes import CoreRows, LaneRegisters
-from gpa_lsp.execution.emulator.compiled.model import LANES, CoreMachine, End, Phase, Stop
+from gpa_lsp.execution.emulator.compiled.model import ACCESS_CODES, LANES, CoreMachine, End, Phase, Stop
 from gpa_lsp.execution.emulator.compiled.translated import PieceTable, Translation
+from gpa_lsp.execution.emulator.engine.accesses import Access
 from gpa_lsp.execution.emulator.engine.arena import ARENA_BASE
 from gpa_lsp.execution.emulator.engine.barriers import Barriers
 from gpa_lsp.execution.emulator.engine.binder import find_special
 from gpa_lsp.execution.emulator.engine.control import end_lanes
 from gpa_lsp.execution.emulator.engine.faults import find_thread
 from gpa_lsp.execution.emulator.engine.fragments import Barrier, Batch, Fragment, Segment, build_fragment
-from gpa_lsp.execution.emulator.engine.geometry import WarpSet
 from gpa_lsp.execution.emulator.engine.meter import BudgetReached
 from gpa_lsp.execution.emulator.engine.shared_checks import SharedChecks
-from gpa_lsp.execution.emulator.engine.values import Value, pack_lanes
+from gpa_lsp.execution.emulator.engine.values import find_lanes, pack_lanes
 from gpa_lsp.execution.emulator.model import FaultKind
 from gpa_lsp.execution.emulator.semantics.model import LONGEST_VECTOR
 
 PATIENCE = 256  # Segments with polling loads that may run before lanes that wait for longest get their turn
 LEAST_PATIENCE = 8
 _QUANTUM = 1 << 18  # Warp instructions after which time and cancellation are looked at: some milliseconds
-_ALL = np.uint32(0xFFFFFFFF)
+_GENERIC = (Space.SHARED, Space.LOCAL, Space.GLOBAL)  # Where generic addresses may lead
 _ALIGNMENT = 32  # Of frames, in bytes
 _OF_BLOCKS = frozenset({"ctaid", "clusterid", "smid"})  # Special registers that differ from batch to batch
 _CHECKED = ("time", "unwritten", "warps_met", "oldest", "in_step", "has_writes", "has_reads", "has_losers")
@@ -62,6 +64,8 @@ class CoreColumns:
             "constants": kernel.constants,
             "addresses": np.zeros(warps * LANES, np.uint64),
             "masks": np.zeros(warps, np.uint32),
+            "wrong": np.zeros(warps, np.uint32),
+            "done": np.zeros(warps, np.uint32),
             "held": np.zeros(warps, np.uint32),
             "before": np.zeros(LONGEST_VECTOR * warps * LANES, np.uint64),
             "slots": slots,
@@ -149,7 +153,6 @@ class CompiledScheduler:
         self._executions: npt.NDArray[np.uint32] = np.zeros((0, len(batch.root.ids)), np.uint32)
         self._core: Any = CoreMachine.c_type()
         self._place = np.frombuffer(memoryview(self._core).cast("B"), np.uint8)
-        batch.transfer = self._transfer
         warps = len(batch.root.ids)
         columns.begin()
         self._columns = columns
@@ -361,13 +364,46 @@ class CompiledScheduler:
         self.barriers = Barriers(batch, self.faults)
         self._push_all()
 
-    def _transfer(self, warps: WarpSet, space: Space, addresses: Value, mask: Value) -> None:
-        """Do the access that the core has left to its steps by lanes that may; addresses are from where the space begins."""
-        masks, places = self._columns.handed["masks"], self._columns.handed["addresses"].reshape(-1, LANES)
-        masks.fill(0)
-        masks[warps.ids] = _ALL if mask is None else pack_lanes(np.ascontiguousarray(mask))
-        places[warps.ids] = np.broadcast_to(addresses, (warps.lanes,)).reshape(-1, LANES)
-        self._kernel.core.call("transfer_lanes", self._place, int(space))
+    def _access(self) -> None:
+        """Say what is wrong with the access that the core has come to, and let it do it by the lanes that may."""
+        row, handed, call = self._kernel.operations[self._core.operation], self._columns.handed, self._kernel.core.call
+        access = Access(
+            instruction=int(row["instruction"]),
+            kind=AccessKind(int(row["kind"])),
+            space=Space(int(row["space"])),
+            dtype=np.dtype(np.uint8),
+            elements=int(row["elements"]) * int(row["element_bytes"]),
+        )
+        handed["done"].fill(0)
+        for one in _GENERIC if access.space is Space.GENERIC else (access.space,):
+            if not call("choose_lanes", self._place, int(one)):
+                continue
+            lanes = find_lanes(handed["wrong"])
+            if len(lanes):
+                memory = self.batch.memory if one in (Space.SHARED, Space.LOCAL) else self._machine.arena
+                memory.report(access, one, self.batch.root, lanes, handed["addresses"][lanes])
+            checks = self._checks if one is Space.SHARED else None
+            if checks is not None:
+                self._list_found("find_suspects", partial(checks.report_suspects, access))
+            if not self._kernel.core.has_done("access_lanes", self._place, int(one)):
+                raise MemoryError
+            if checks is not None:
+                self._list_found("find_lost", partial(checks.report_lost, access))
+        self._pull_checks()
+        self._note_known(self._core.operation)
+
+    def _list_found(
+        self, name: str, report: "Callable[[int, npt.NDArray[np.int64], npt.NDArray[np.int64]], None]"
+    ) -> None:
+        """Report lanes that the core finds, set by set: its number, int64[k] lanes of the batch, and the stamps of whom they met."""
+        stamps = self._columns.handed["before"][: len(self.batch.root.ids) * LANES].view(np.int64)
+        for number in count():
+            found = self._kernel.core.call(name, self._place, number)
+            if found < 0:
+                return
+            if found:
+                lanes = np.flatnonzero(stamps)
+                report(number, lanes, stamps[lanes])
 
     def _send(self, number: int, rows: Any, masks: Any) -> None:
         columns = np.ascontiguousarray(rows, np.int64), np.ascontiguousarray(masks, np.uint32)
@@ -415,11 +451,13 @@ class CompiledScheduler:
             self.barriers.release(self, force=False)
             core.phase = Phase.ASKED
         elif stop is Stop.STEP:
-            fragment = self._build_fragment()
-            for step in self._kernel.steps[core.operation]:
-                step(fragment)
-            fragment.registers.write_back(fragment.mask)
-            self._note_known(core.operation)
+            if self._kernel.operations[core.operation]["code"] in ACCESS_CODES:
+                self._access()
+            else:
+                fragment = self._build_fragment()
+                for step in self._kernel.steps[core.operation]:
+                    step(fragment)
+                fragment.registers.write_back(fragment.mask)
             core.operation += 1
         elif not self._enter():
             fragment = self._build_fragment()

@@ -5,13 +5,16 @@ from gpa_lsp.execution.emulator.compiled.addresses import (
     measure,
 )
 from gpa_lsp.execution.emulator.compiled.model import (
+    FAILED,
     LANES,
     CoreMachine,
     Operation,
 )
 from gpa_lsp.foundation.machine_code.types import (
     Pointer,
+    all_lanes,
     bits_of,
+    put,
     s64,
     u32,
     u64,
@@ -38,6 +41,16 @@ def count_units(machine: CoreMachine, operation: Operation) -> s64:
     return units if units > 0 else 1
 
 
+def races_with(machine: CoreMachine, operation: Operation, found: s64, warp: s64, lane: s64) -> u32:
+    """Whether a lane is about to race with who left a stamp."""
+    thread, who = thread_of(machine, warp, lane), found >> THREAD_SHIFT & THREAD_MASK
+    if found < machine.block_since[machine.slots[warp]] or found == 0 or who == thread:
+        return 0
+    if operation.is_strong != 0 and (found & 1) != 0:
+        return 0
+    return u32(machine.warps_met == 0 or who >> 5 != thread >> 5 or found >= machine.warp_since[warp])
+
+
 def is_race(machine: CoreMachine, operation: Operation, shadow: Pointer[s64], step: s64) -> u32:
     """Whether another thread accessed what lanes are about to, and no barrier was between."""
     newest = 0
@@ -48,18 +61,9 @@ def is_race(machine: CoreMachine, operation: Operation, shadow: Pointer[s64], st
     if newest < machine.oldest or newest <= 0:
         return 0
     for warp in range(machine.warps):
-        mask = machine.masks[warp]
-        if mask == 0:
-            continue
-        since = machine.block_since[machine.slots[warp]]
-        for lane in bits_of(mask):
-            found = shadow[unit_of(machine, warp, lane) + step]
-            thread, who = thread_of(machine, warp, lane), found >> THREAD_SHIFT & THREAD_MASK
-            if found < since or found == 0 or who == thread or (operation.is_strong != 0 and (found & 1) != 0):
-                continue
-            if machine.warps_met != 0 and who >> 5 == thread >> 5 and found < machine.warp_since[warp]:
-                continue
-            return 1
+        for lane in bits_of(machine.masks[warp]):
+            if races_with(machine, operation, shadow[unit_of(machine, warp, lane) + step], warp, lane) != 0:
+                return 1
     return 0
 
 
@@ -72,22 +76,70 @@ def reads_unwritten(machine: CoreMachine, step: s64) -> u32:
     return 0
 
 
+# What an access is compared with, unit by unit
+UNWRITTEN, WRITES, LOSERS, READS, OTHERS = range(5)
+SHADOWS = 5
+
+
+def shadow_of(machine: CoreMachine, number: s64) -> Pointer[s64]:
+    """The stamps that are compared."""
+    if number == WRITES:
+        return machine.writes
+    if number == LOSERS:
+        return machine.losers
+    return machine.reads if number == READS else machine.others
+
+
+def is_compared(machine: CoreMachine, operation: Operation, number: s64) -> u32:
+    """Whether there is anything to compare an access with."""
+    is_write = operation.kind != 0
+    if number == UNWRITTEN:
+        return u32(not is_write and machine.unwritten != 0 and operation.is_known == 0)
+    if number == WRITES:
+        return u32(machine.has_writes != 0)
+    if number == LOSERS:
+        return u32(machine.has_losers != 0 and (is_write or machine.has_writes != 0))
+    return u32(is_write and machine.has_reads != 0)
+
+
 def is_suspect(machine: CoreMachine, operation: Operation) -> u32:
     """Whether the checks have anything to report; nothing is changed."""
-    is_write = operation.kind != 0
     for step in range(count_units(machine, operation)):
-        if not is_write and machine.unwritten != 0 and operation.is_known == 0 and reads_unwritten(machine, step) != 0:
-            return 1
-        if machine.has_writes != 0 and is_race(machine, operation, machine.writes, step) != 0:
-            return 1
-        is_watched = machine.has_losers != 0 and (is_write or machine.has_writes != 0)
-        if is_watched and is_race(machine, operation, machine.losers, step) != 0:
-            return 1
-        if is_write and machine.has_reads != 0 and is_race(machine, operation, machine.reads, step) != 0:
-            return 1
-        if is_write and machine.has_reads != 0 and is_race(machine, operation, machine.others, step) != 0:
-            return 1
+        for number in range(SHADOWS):
+            if is_compared(machine, operation, number) == 0:
+                continue
+            if number == UNWRITTEN:
+                if reads_unwritten(machine, step) != 0:
+                    return 1
+            elif is_race(machine, operation, shadow_of(machine, number), step) != 0:
+                return 1
     return 0
+
+
+def find_suspects(machine: CoreMachine, number: s64) -> s64:
+    """Lanes of the access at work that read what nobody wrote, or race: units by what they are compared with. The stamps of those that they race
+    with, or all ones, are noted in ``before``. How many; FAILED behind the last.
+    """
+    operation, step, shadow = machine.operations[machine.operation], number // SHADOWS, number % SHADOWS
+    if step >= count_units(machine, operation):
+        return FAILED
+    count, is_asked = 0, is_compared(machine, operation, shadow)
+    for warp in range(machine.warps):
+        put(machine.before + warp * LANES, all_lanes(u64(0)))
+        if is_asked == 0:
+            continue
+        for lane in bits_of(machine.masks[warp]):
+            unit, found = unit_of(machine, warp, lane) + step, ~s64(0)
+            is_found = u32(0)
+            if shadow == UNWRITTEN:
+                is_found = u32(machine.is_written[unit] == 0)
+            else:
+                found = shadow_of(machine, shadow)[unit]
+                is_found = races_with(machine, operation, found, warp, lane)
+            if is_found != 0:
+                machine.before[warp * LANES + lane] = u64(found)
+                count += 1
+    return count
 
 
 def next_stamp(machine: CoreMachine, operation: Operation) -> s64:

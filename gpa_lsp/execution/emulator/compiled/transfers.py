@@ -14,6 +14,8 @@ from gpa_lsp.execution.emulator.compiled.addresses import (
     place_of,
 )
 from gpa_lsp.execution.emulator.compiled.model import (
+    ATOMIC,
+    FAILED,
     FUNCTIONS,
     LANES,
     LOAD,
@@ -21,6 +23,7 @@ from gpa_lsp.execution.emulator.compiled.model import (
     CoreMachine,
     Operation,
 )
+from gpa_lsp.execution.emulator.compiled.shared_watch import unit_of
 from gpa_lsp.execution.emulator.semantics.model import LONGEST_VECTOR
 from gpa_lsp.execution.emulator.semantics.words import COMPARE_AND_SWAP, change_word
 from gpa_lsp.foundation.machine_code.types import (
@@ -261,6 +264,24 @@ def store_shared(machine: CoreMachine, operation: Operation) -> u32:
     return 1
 
 
+def find_lost(machine: CoreMachine, element: s64) -> s64:
+    """Lanes that lost an element which they stored to shared memory with the access at work, to others that stored something else: who wrote it
+    is noted in ``before``. How many; FAILED behind the last element.
+    """
+    operation, count = machine.operations[machine.operation], 0
+    if element >= operation.elements or operation.code != STORE:
+        return FAILED
+    for warp in range(machine.warps):
+        put(machine.before + warp * LANES, all_lanes(u64(0)))
+        for lane in bits_of(machine.masks[warp]):
+            at = place_of(machine, IN_SHARED, warp, lane) + element * s64(operation.element_bytes)
+            stored = value_of(machine, operation, warp, lane, operation.places[element])
+            if differs(operation, take(at, operation.element_bytes), stored) != 0:
+                machine.before[warp * LANES + lane] = u64(machine.writes[unit_of(machine, warp, lane)])
+                count += 1
+    return count
+
+
 def arrive(word: u64, count: u64, drops: u32) -> u64:
     """A barrier's word behind so many arrivals; those that drop out are not expected again."""
     expected, pending = word & COUNT_MASK, word >> PENDING_SHIFT & COUNT_MASK
@@ -316,6 +337,19 @@ def change_in_order(machine: CoreMachine, operation: Operation, space: s32) -> N
                 result = operation.places[LONGEST_VECTOR + element]
                 if result >= 0:
                     give(frame_of(machine, warp) + result + lane * s64(size), old, size)
+
+
+def give_zeros(machine: CoreMachine, operation: Operation) -> None:
+    """What lanes find that may not access what they want."""
+    first = LONGEST_VECTOR if operation.code == ATOMIC else 0
+    if operation.code == STORE:
+        return
+    for warp in range(machine.warps):
+        mask = machine.wrong[warp]
+        for element in range(operation.elements):
+            place = operation.places[first + element]
+            if mask != 0 and place >= 0:
+                give_lanes(frame_of(machine, warp) + place, all_lanes(u64(0)), mask, operation.register_bytes)
 
 
 def choose_marks(size: u64, marks: u8) -> u8:

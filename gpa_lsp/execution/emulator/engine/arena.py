@@ -248,7 +248,7 @@ class Arena:
         bad = None
         if not good.all():
             wrong = ~good
-            self._report(access, warps, lanes[wrong], addresses[wrong], region[wrong])
+            self.report(access, Space.GLOBAL, warps, lanes[wrong], addresses[wrong])
             bad = np.zeros(warps.lanes, np.bool_)
             bad[lanes[wrong]] = True
         elif (region == region[0]).all():
@@ -293,7 +293,14 @@ class Arena:
             found = self._views[key] = tuple(view[k:] for k in range(access.elements))
         return found
 
-    def _report(self, access: Access, warps: WarpSet, lanes: Value, addresses: Value, region: Value) -> None:
+    def report(self, access: Access, _: Space, warps: WarpSet, lanes: Value, addresses: Value) -> None:
+        """Note what is wrong with an access.
+
+        Args:
+            lanes: int64[k] of the warps, which may not access what they want.
+            addresses: uint64[k] of theirs.
+        """
+        region: Value = np.searchsorted(self._bases, addresses, side="right") - 1
         inside = np.zeros(len(lanes), np.bool_)
         fixed = np.zeros(len(lanes), np.bool_)
         if len(self._bases):

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from gpa_lsp.code.ptx.model import PtxInstruction, Space
+from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.execution.emulator.engine.accesses import Access
 from gpa_lsp.execution.emulator.engine.faults import FaultLog
 from gpa_lsp.execution.emulator.engine.geometry import Blocks, Geometry, WarpSet
@@ -56,12 +56,6 @@ class SharedWatch(Protocol):
         """Lanes write."""
         ...
 
-    def check_values(
-        self, access: Access, fragment: "Fragment", index: Any, mask: Value, *, views: Any, values: Any
-    ) -> None:
-        """Lanes of a warp have written different values to one place."""
-        ...
-
 
 class Batch(Blocks):
     """Blocks that are executed together, with what belongs to them alone.
@@ -69,21 +63,19 @@ class Batch(Blocks):
     Attributes:
         memory: shared and local memory.
         checks: of races on shared memory; None when they are off.
-        transfer: does the access at work by some lanes of warps, at their addresses in a space.
     """
 
-    __slots__ = ("checks", "memory", "transfer")
+    __slots__ = ("checks", "memory")
 
     def __init__(self, geometry: Geometry, numbers: npt.NDArray[np.uint32], memory: BatchMemory) -> None:
         super().__init__(geometry, numbers)
         self.memory = memory
         self.checks: SharedWatch | None = None
-        self.transfer: Callable[[WarpSet, Space, Value, Value], None] = _nowhere
 
     def close(self) -> None:
         """Give back what it holds, now: it and its warps hold each other, and the next batch needs as much."""
         self.memory.close()
-        self.checks, self.transfer = None, _nowhere
+        self.checks = None
         del self.root
 
 

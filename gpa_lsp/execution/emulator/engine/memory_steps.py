@@ -11,7 +11,6 @@ from gpa_lsp.execution.emulator.engine.accesses import Access, Place
 from gpa_lsp.execution.emulator.engine.binder import Binder, UnsupportedInstruction, flatten, read_as
 from gpa_lsp.execution.emulator.engine.fragments import Fragment
 from gpa_lsp.execution.emulator.engine.lane_steps import narrow_mask
-from gpa_lsp.execution.emulator.engine.tracing import list_places
 from gpa_lsp.execution.emulator.engine.values import U32, U64, Value
 from gpa_lsp.execution.emulator.semantics.changes import find_change
 from gpa_lsp.execution.emulator.semantics.model import LOCAL_WINDOW, LONGEST_VECTOR, SHARED_WINDOW, WINDOW_BYTES
@@ -33,9 +32,7 @@ def bind_load(binder: Binder) -> None:
     results = flatten(instruction.destinations) or [None]
     _check_registers(binder, results, kind.bytes)
     if not _bind_parameter(binder, operand, binder.load_piece, kind, len(results)):
-        find, offset = bind_address(binder, operand)
-        access = make_access(binder, AccessKind.LOAD, kind.natural_dtype, len(results), offset)
-        _bind_access(binder, access, find, results=results)
+        check_address(binder, operand)
     binder.finish()
 
 
@@ -51,11 +48,10 @@ def bind_store(binder: Binder) -> None:
     kind, operand = instruction.types[-1], instruction.sources[0]
     values = flatten(instruction.sources[1:2])
     _check_registers(binder, values, kind.bytes)
-    sources = [binder.read(value, kind) for value in values]
+    for value in values:
+        binder.check(value, kind)
     if not _bind_parameter(binder, operand, binder.store_piece, kind, len(values)):
-        find, offset = bind_address(binder, operand)
-        access = make_access(binder, AccessKind.STORE, kind.storage_dtype, len(values), offset)
-        _bind_access(binder, access, find, sources=sources)
+        check_address(binder, operand)
     binder.finish()
 
 
@@ -77,10 +73,7 @@ def bind_change(binder: Binder) -> None:
     for one in (one for part in parts for one in part):
         binder.check(one, change.type)
     _check_registers(binder, results, change.type.bytes, is_exact=True)
-    kind = AccessKind.REDUCTION if all(one is None for one in results) else AccessKind.ATOMIC
-    find, offset = bind_address(binder, instruction.sources[0])
-    access = make_access(binder, kind, change.type.natural_dtype, count, offset)
-    _bind_access(binder, access, find, results=results)
+    check_address(binder, instruction.sources[0])
     binder.finish()
 
 
@@ -157,46 +150,6 @@ def _bind_parameter(
     return True
 
 
-def _bind_access(
-    binder: Binder,
-    access: Access,
-    find: Finder,
-    *,
-    sources: Sequence[int] = (),
-    results: Sequence[Operand | None] = (),
-) -> None:
-    """Add the step of an access that something is wrong with: it says what; those lanes get zeros, and the others access memory.
-
-    Args:
-        sources: slots of what a store stores.
-    """
-    resolve, guard, tracer = make_resolver(binder, access), binder.guard, binder.machine.tracer
-    slots = [one.slot for one in results if isinstance(one, Register)]
-    zeros = [binder.layout.dtypes[slot].type(0) for slot in slots]
-
-    def step(fragment: Fragment) -> None:
-        mask = narrow_mask(fragment, guard)
-        address, registers = find(fragment), fragment.registers
-        for space, place in resolve(fragment, address, mask):
-            views, index, allowed, bad = place
-            checks = fragment.batch.checks if space is Space.SHARED else None
-            if checks is not None:
-                check = checks.check_load if access.kind is AccessKind.LOAD else checks.check_store
-                check(access, fragment, index, allowed)
-            if tracer is not None:
-                tracer.record(access, fragment, space, address, allowed if bad is None else allowed | bad)
-            if bad is not None:
-                for slot, zero in zip(slots, zeros, strict=True):
-                    registers[slot] = zero
-                registers.write_back(bad)
-            fragment.batch.transfer(fragment.warps, space, list_places(access, space, address), allowed)
-            if checks is not None and sources:
-                values = [read_as(fragment, source, access.dtype) for source in sources]
-                checks.check_values(access, fragment, index, allowed, views=views, values=values)
-
-    binder.steps.append(step)
-
-
 def store_lanes(view: Value, index: Value, value: Value, mask: Value) -> None:
     """Store what lanes hold; the highest lane wins.
 
@@ -241,6 +194,20 @@ def make_access(binder: Binder, kind: AccessKind, dtype: "np.dtype[np.generic]",
         offset_bytes=offset,
         is_strong=kind in (AccessKind.ATOMIC, AccessKind.REDUCTION) or not STRONG.isdisjoint(suffixes),
     )
+
+
+def check_address(binder: Binder, operand: Operand) -> None:
+    """Refuse an operand that is no address.
+
+    Raises:
+        UnsupportedInstruction: it is none, or in a register that none is in.
+    """
+    if not isinstance(operand, Address):
+        raise UnsupportedInstruction("address of this kind")
+    if isinstance(operand.base, Symbol):
+        binder.check(operand.base, ScalarType.U64)
+    elif operand.base is not None and binder.layout.dtypes[operand.base.slot].itemsize not in (4, 8):
+        raise UnsupportedInstruction("address in a register of this width")
 
 
 def bind_address(binder: Binder, operand: Operand) -> tuple[Finder, int]:

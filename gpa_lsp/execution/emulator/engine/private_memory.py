@@ -171,30 +171,38 @@ class BatchMemory:
     ) -> tuple[Value, Value]:
         last = area.size_bytes - access.bytes
         wide = address.astype(np.uint64)
-        misaligned = (wide & np.uint64(access.align_mask)) != 0
         outside = wide > np.uint64(last) if last >= 0 else np.ones(len(wide), np.bool_)
         wanted = np.ones(len(wide), np.bool_) if mask is None else mask
-        size = area.size_bytes
-        owner = "the block's shared" if area.space is Space.SHARED else "the thread's local"
-        for kind, wrong in (
-            (FaultKind.OUT_OF_BOUNDS, wanted & outside),
-            (FaultKind.MISALIGNED, wanted & misaligned & ~outside),
-        ):
-            lanes = np.flatnonzero(wrong)
-            if len(lanes) == 0:
-                continue
-            what = f"{ACCESS_WORDS[access.kind]} of {access.bytes} bytes at byte {format_count(int(wide[lanes[0]]))}"
-            reason = f"not a multiple of {access.bytes}"
-            is_outside = kind is FaultKind.OUT_OF_BOUNDS
-            if not is_outside:
-                self._faults.end_on_gpu(DeviceError.MISALIGNED_ADDRESS)
-            elif int(wide[lanes].max()) + access.bytes > -(-size // _GRANULE_BYTES) * _GRANULE_BYTES:
-                self._faults.end_on_gpu(DeviceError.LAUNCH_FAILURE)
-            if is_outside:
-                reason = f"{owner} memory has {format_count(size)} bytes"
-            self._faults.add_lanes(kind, f"{what}: {reason}", warps, lanes, instruction=access.instruction)
-        bad = wanted & (misaligned | outside)
+        bad = wanted & ((wide & np.uint64(access.align_mask) != 0) | outside)
+        lanes = np.flatnonzero(bad)
+        self.report(access, area.space, warps, lanes, wide[lanes])
         return wanted & ~bad, bad
+
+    def report(self, access: Access, space: Space, warps: WarpSet, lanes: Value, addresses: Value) -> None:
+        """Note what is wrong with an access to shared or local memory.
+
+        Args:
+            lanes: int64[k] of the warps, which may not access what they want.
+            addresses: uint64[k] of theirs, from where the memory begins.
+        """
+        is_shared = space is Space.SHARED
+        size = self.geometry.shared_bytes if is_shared else self._local_stride_bytes
+        last = size - access.bytes
+        outside = addresses > np.uint64(last) if last >= 0 else np.ones(len(addresses), np.bool_)
+        owner = "the block's shared" if is_shared else "the thread's local"
+        for kind, wrong in ((FaultKind.OUT_OF_BOUNDS, outside), (FaultKind.MISALIGNED, ~outside)):
+            if not wrong.any():
+                continue
+            found = addresses[wrong]
+            what = f"{ACCESS_WORDS[access.kind]} of {access.bytes} bytes at byte {format_count(int(found[0]))}"
+            reason = f"not a multiple of {access.bytes}"
+            if kind is FaultKind.MISALIGNED:
+                self._faults.end_on_gpu(DeviceError.MISALIGNED_ADDRESS)
+            else:
+                if int(found.max()) + access.bytes > -(-size // _GRANULE_BYTES) * _GRANULE_BYTES:
+                    self._faults.end_on_gpu(DeviceError.LAUNCH_FAILURE)
+                reason = f"{owner} memory has {format_count(size)} bytes"
+            self._faults.add_lanes(kind, f"{what}: {reason}", warps, lanes[wrong], instruction=access.instruction)
 
     def _views_of(self, space: Space, access: Access) -> tuple[Value, ...]:
         key = (space, access.dtype, access.elements)

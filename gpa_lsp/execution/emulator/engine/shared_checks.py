@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.execution.emulator.engine.accesses import Access
 from gpa_lsp.execution.emulator.engine.faults import FaultLog
 from gpa_lsp.execution.emulator.engine.fragments import Batch, Fragment
@@ -12,6 +13,8 @@ from gpa_lsp.execution.emulator.engine.geometry import STAMP_THREAD_SHIFT, WarpS
 from gpa_lsp.execution.emulator.engine.values import Value
 from gpa_lsp.execution.emulator.model import FaultKind
 
+Lanes = npt.NDArray[np.int64]
+_SHADOWS = 5  # What the core compares a unit with, what nobody wrote first
 # A stamp, int64: when (counted in accesses), who (thread in its block), with which instruction, and whether it was strong.
 _STRONG = np.int64(1)
 _INSTRUCTION_SHIFT = 1
@@ -176,27 +179,39 @@ class SharedChecks:
         highest = int(found.max() if mask is None else found[mask].max())
         return highest >= self._oldest and highest > 0
 
-    def check_values(
-        self, access: Access, fragment: Fragment, index: Any, mask: Value, *, views: Any, values: list[Value]
-    ) -> None:
-        """A store happened: lanes that stored something else than what is there now lost a race within one instruction."""
-        if mask is not None and not mask.any():
+    def report_suspects(self, access: Access, number: int, lanes: Lanes, stamps: Lanes) -> None:
+        """Note lanes that read what nobody wrote, or race with those that left stamps.
+
+        Args:
+            lanes: int64[k] of the batch.
+            stamps: int64[k].
+        """
+        warps = self._batch.root
+        if number % _SHADOWS == 0:
+            message = "the word was never written; shared memory starts uninitialized"
+            if self._faults.is_known(FaultKind.UNINITIALISED, access.instruction):
+                return
+            self._faults.add_lanes(FaultKind.UNINITIALISED, message, warps, lanes, instruction=access.instruction)
             return
-        for view, value in zip(views, values, strict=True):
-            lost = view.take(index, mode="wrap") != value
-            if value.dtype.kind == "f":
-                lost &= ~np.isnan(value)
-            if mask is not None:
-                lost = lost & mask
-            lanes = np.flatnonzero(lost)
-            if len(lanes) == 0:
+        threads, who = warps.column("thread")[lanes], stamps >> _THREAD_SHIFT & _THREAD_MASK
+        within = who >> 5 == threads >> 5
+        verb = "reads" if access.kind is AccessKind.LOAD else "writes"
+        for kind, chosen in ((FaultKind.SHARED_RACE, ~within), (FaultKind.WARP_RACE, within)):
+            places = np.flatnonzero(chosen)
+            if len(places) == 0:
                 continue
-            threads, static = self._threads(fragment), access.instruction
-            winners = self._writes[self._unit_of(access, index)][lanes] >> _THREAD_SHIFT & _THREAD_MASK
-            within = winners >> 5 == threads[lanes] >> 5
-            message = "threads store different values to the same address with one instruction"
-            for kind, chosen in ((FaultKind.SHARED_RACE, lanes[~within]), (FaultKind.WARP_RACE, lanes[within])):
-                self._faults.add_lanes(kind, message, fragment.warps, chosen, instruction=static, other=static)
+            first = places[0]
+            other = int(stamps[first]) >> _INSTRUCTION_SHIFT & _INSTRUCTION_MASK
+            between = "no barrier" if kind is FaultKind.SHARED_RACE else "no __syncwarp"
+            message = f"thread {threads[first]} {verb} what thread {who[first]} accessed before, with {between} between"
+            self._faults.add_lanes(kind, message, warps, lanes[places], instruction=access.instruction, other=other)
+
+    def report_lost(self, access: Access, _: int, lanes: Lanes, stamps: Lanes) -> None:
+        """Note lanes that stored something else than what is there now, with the instruction of the stamps: see :meth:`report_suspects`."""
+        within = (stamps >> _THREAD_SHIFT & _THREAD_MASK) >> 5 == self._batch.root.column("thread")[lanes] >> 5
+        message, static = "threads store different values to the same address with one instruction", access.instruction
+        for kind, chosen in ((FaultKind.SHARED_RACE, ~within), (FaultKind.WARP_RACE, within)):
+            self._faults.add_lanes(kind, message, self._batch.root, lanes[chosen], instruction=static, other=static)
 
     def _list_units(self, access: Access, index: Any) -> list[Any]:
         """Units each lane touches, one array after the other."""

@@ -51,3 +51,8 @@ def find_active_rows(mask: Value) -> Value:
 def pack_lanes(mask: Value) -> Value:
     """The mask bool[32w] as uint32[w], bit i for lane i of each warp."""
     return np.packbits(mask, bitorder="little").view("<u4")
+
+
+def find_lanes(masks: Value) -> Value:
+    """int64[k]: the lanes whose bits are set in uint32[w], 32 of each warp."""
+    return np.flatnonzero(np.unpackbits(masks.astype("<u4").view(np.uint8), bitorder="little"))
