@@ -12,11 +12,10 @@ from gpa_lsp.execution.emulator.compiled.program import CompiledKernel, compile_
 from gpa_lsp.execution.emulator.compiled.scheduler import CompiledScheduler, CoreColumns, count_core_bytes
 from gpa_lsp.execution.emulator.compiled.translated import TRANSLATIONS, Translation
 from gpa_lsp.execution.emulator.engine.fragments import Batch
+from gpa_lsp.execution.emulator.engine.instructions import find_space
 from gpa_lsp.execution.emulator.engine.machine import Machine
-from gpa_lsp.execution.emulator.engine.memory_steps import find_space
 from gpa_lsp.execution.emulator.engine.meter import BudgetReached
 from gpa_lsp.execution.emulator.engine.private_memory import BatchMemory
-from gpa_lsp.execution.emulator.engine.shared_checks import SharedChecks
 from gpa_lsp.execution.emulator.model import Blocks, FaultKind
 
 # Lanes of a batch where what blocks find in memory depends on each other, or a trace is recorded
@@ -130,8 +129,6 @@ class Runner:
         meter.hold(held, f"registers of {len(blocks)} blocks")
         memory = BatchMemory(geometry, len(blocks), meter, machine.faults)
         batch = Batch(geometry, blocks, memory)
-        if self._unit_bytes is not None and geometry.shared_bytes:
-            batch.checks = SharedChecks(batch, self._unit_bytes, machine.faults)
         _, calls = self._compile()
         warps = len(batch.root.ids)
         more = max(0, count_core_bytes(calls, warps) - held)
@@ -140,7 +137,9 @@ class Runner:
             self._columns = CoreColumns(calls, warps)
         try:
             with np.errstate(all="ignore"):
-                scheduler = CompiledScheduler(calls, batch, self._columns, self._translation)
+                scheduler = CompiledScheduler(
+                    calls, batch, self._columns, self._translation, unit_bytes=self._unit_bytes
+                )
                 scheduler.run()
                 self.finished += len(blocks)
                 if scheduler.is_repeatable:

@@ -80,6 +80,16 @@ def test_constants_parameters_and_initial_values_are_read_by_address() -> None:
     assert emulation.arrays["values"].tolist() == [1, 2, 3, 4]
 
 
+def test_generic_reads_of_constants_stand_in_traces_each_time() -> None:
+    before = ".const .align 4 .u32 table[4] = {10, 20, 30, 40};"
+    body = """mov.u64 %d5, table; mov.u32 %r9, 0; AGAIN: ld.u32 %r1, [%d5+4]; add.u32 %r9, %r9, 1; setp.lt.u32 %p1, %r9, 3; @%p1 bra AGAIN;
+    st.global.u32 [%d0], %r1;"""
+    emulation = run_text(body, {"out": zeros(1)}, before=before, trace=TraceSettings())
+    assert emulation.trace is not None
+    assert emulation.trace.accesses.space.tolist() == [Space.GLOBAL] * 4
+    assert emulation.arrays["out"].tolist() == [20]
+
+
 @pytest.mark.parametrize(
     ("access", "kind", "words_of"),
     [

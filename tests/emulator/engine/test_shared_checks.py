@@ -2,6 +2,7 @@
 
 import random
 
+import numpy as np
 import pytest
 
 from gpa_lsp.execution.emulator.model import FaultKind
@@ -81,9 +82,8 @@ def test_races_between_warps_are_those_found_pair_by_pair(seed: int) -> None:
     program = _Program(seed)
     body = program.render()
     expected = program.find_races()
-    emulation = run_text(
-        body, {"table": zeros(max(len(program.table), 1)) + _as_words(program.table)}, block=_THREADS, grid=3
-    )
+    table = np.array(program.table or [0], np.uint32)
+    emulation = run_text(body, {"table": table}, block=_THREADS, grid=3)
     accesses = [
         one.index
         for one in emulation.instructions
@@ -97,12 +97,6 @@ def test_races_between_warps_are_those_found_pair_by_pair(seed: int) -> None:
     assert races <= expected
     assert bool(races) == bool(expected)
     assert not expected or min(expected) in races
-
-
-def _as_words(table: list[int]):
-    import numpy as np
-
-    return np.array(table or [0], np.uint32)
 
 
 def _find_kinds(body: str, **options: object) -> set[FaultKind]:
@@ -149,6 +143,15 @@ def test_reading_what_nobody_wrote_is_said_once() -> None:
     (fault,) = emulation.faults
     assert fault.kind is FaultKind.UNINITIALISED
     assert fault.thread == (40, 0, 0)
+
+
+def test_lanes_that_copy_other_words_to_one_place_race() -> None:
+    body = """.shared .align 4 .b8 tile[64]; mov.u32 %r1, %tid.x; and.b32 %r2, %r1, 7; shl.b32 %r3, %r2, 2; mov.u32 %r4, tile; add.u32 %r3, %r3, %r4;
+    shr.u32 %r5, %r1, PART; mul.wide.u32 %d5, %r5, 4; add.u64 %d6, %d0, %d5; cp.async.ca.shared.global [%r3], [%d6], 4; cp.async.wait_all;"""
+    given = np.repeat(np.arange(2, dtype=np.uint32), 32)
+    for part, kinds in ((6, set()), (0, {FaultKind.SHARED_RACE})):
+        emulation = run_text(body.replace("PART", str(part)), {"in": given}, block=64)
+        assert {fault.kind for fault in emulation.faults} == kinds
 
 
 def test_checks_can_be_switched_off() -> None:

@@ -491,3 +491,15 @@ def test_a_wmma_load_is_traced_as_four_requests_of_a_warp() -> None:
     for number in range(8):
         first = int(accesses.first_address[number])
         assert len(np.unique(accesses.addresses[first : first + 32] // 32)) == 8
+
+
+def test_rows_that_generic_addresses_lead_to_stand_in_traces_from_where_shared_memory_begins() -> None:
+    body = """.shared .align 16 .b8 tile[512]; mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 4; mov.u32 %r3, tile; add.u32 %r4, %r2, %r3;
+    cvt.u64.u32 %d5, %r4; cvta.shared.u64 %d6, %d5; st.shared.v4.u32 [%r4], {%r1, %r2, %r3, %r4}; bar.sync 0;
+    ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r10, %r11}, [%r4]; ldmatrix.sync.aligned.m8n8.x2.b16 {%r12, %r13}, [%d6];"""
+    run = run_text(body, {"in": np.zeros(1, np.uint32)}, trace=TraceSettings())
+    assert run.trace is not None and run.faults == ()
+    accesses = run.trace.accesses
+    assert accesses.space.tolist() == [int(Space.SHARED)] * 3
+    assert (accesses.bytes[1:].tolist(), accesses.lane_mask[1:].tolist()) == ([16, 16], [0xFFFF, 0xFFFF])
+    assert accesses.addresses[32:].tolist() == [16 * lane for lane in range(16)] * 2

@@ -1,35 +1,30 @@
-"""Loads, stores and atomic operations as steps of numpy, in place of what the core does."""
+"""Loads, stores and atomic operations as steps of numpy, in place of what the core does; nothing is watched for races."""
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from gpa_lsp.code.ptx.model import Address, Immediate, Operand, Space, Symbol
+from gpa_lsp.code.ptx.model import Address, Immediate, Operand, PtxInstruction, Space, Symbol
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.code.ptx.static_instructions import AccessKind
-from gpa_lsp.execution.emulator.engine.accesses import Access, Place
+from gpa_lsp.execution.emulator.engine.arena import ARENA_BASE, Region
 from gpa_lsp.execution.emulator.engine.binder import Binder, flatten, read_as
-from gpa_lsp.execution.emulator.engine.fragments import Fragment
-from gpa_lsp.execution.emulator.engine.lane_steps import narrow_mask
-from gpa_lsp.execution.emulator.engine.memory_steps import (
-    bind_address,
-    find_space,
-    make_access,
-    make_resolver,
-    store_lanes,
-)
+from gpa_lsp.execution.emulator.engine.faults import Access
+from gpa_lsp.execution.emulator.engine.fragments import Fragment, guarded_mask
+from gpa_lsp.execution.emulator.engine.instructions import find_space
 from gpa_lsp.execution.emulator.engine.values import Value
+from gpa_lsp.execution.emulator.semantics.model import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from tests.emulator.oracle.atomics import AtomicFunction, atomic_function
 
 _PENDING_SHIFT, _PHASE_SHIFT = 20, 63
 _COUNT_MASK = (1 << _PENDING_SHIFT) - 1
-Mover = Callable[[Fragment, Place], None]
+# Takes a fragment, the memory that lanes go to, their positions in the fragment, and where in the memory each accesses: int64[k] both
+Mover = Callable[[Fragment, Value, Value, Value], None]
 
 
-def find_binder(binder: Binder) -> Callable[[Binder], None] | None:
+def find_binder(instruction: PtxInstruction) -> Callable[[Binder], None] | None:
     """What binds an access; None for other instructions."""
-    instruction = binder.instruction
     words = instruction.suffixes
     match instruction.opcode, words[:1]:
         case (("ld" | "ldu"), _):
@@ -55,15 +50,15 @@ def _bind_load(binder: Binder) -> None:
         _copy(binder, pieces, slots)
         return
 
-    def move(fragment: Fragment, place: Place) -> None:
-        views, index, allowed, _ = place
-        for view, slot in zip(views, slots, strict=True):
-            value = view.take(index, mode="wrap")
-            if allowed is not None:
-                value = np.where(allowed, value, fragment.registers[slot])
+    dtype = kind.natural_dtype
+
+    def move(fragment: Fragment, data: Value, lanes: Value, offsets: Value) -> None:
+        for number, slot in enumerate(slots):
+            value = np.array(np.broadcast_to(fragment.registers[slot], (fragment.warps.lanes,))).view(dtype)
+            value[lanes] = data[_spread(offsets, number, dtype)].view(dtype)[:, 0]
             fragment.registers[slot] = value
 
-    _bind(binder, AccessKind.LOAD, kind.natural_dtype, len(results), move, slots=slots)
+    _bind(binder, AccessKind.LOAD, dtype, len(results), move, slots=slots)
 
 
 def _bind_store(binder: Binder) -> None:
@@ -75,13 +70,14 @@ def _bind_store(binder: Binder) -> None:
         _copy(binder, sources, pieces)
         return
 
-    def move(fragment: Fragment, place: Place) -> None:
-        views, index, allowed, _ = place
-        values = [read_as(fragment, source, kind.storage_dtype) for source in sources]
-        for view, value in zip(views, values, strict=True):
-            store_lanes(view, index, value, allowed)
+    dtype = kind.storage_dtype
 
-    _bind(binder, AccessKind.STORE, kind.storage_dtype, len(sources), move, slots=[], sources=sources)
+    def move(fragment: Fragment, data: Value, lanes: Value, offsets: Value) -> None:
+        for number, source in enumerate(sources):
+            value = np.broadcast_to(read_as(fragment, source, dtype), (fragment.warps.lanes,))[lanes]
+            data[_spread(offsets, number, dtype)] = np.ascontiguousarray(value)[:, None].view(np.uint8)
+
+    _bind(binder, AccessKind.STORE, dtype, len(sources), move, slots=[])
 
 
 def _list_pieces(
@@ -146,57 +142,105 @@ def _bind_function(binder: Binder, function: AtomicFunction, operands: tuple[Ope
     slots = [binder.write(result, kind) for result in flatten(instruction.destinations)]
     is_kept = any(one is not None for one in flatten(instruction.destinations))
 
-    def move(fragment: Fragment, place: Place) -> None:
-        views, index, allowed, _ = place
+    dtype = kind.natural_dtype
+
+    def move(fragment: Fragment, data: Value, lanes: Value, offsets: Value) -> None:
         every = fragment.warps.lanes
-        lanes = np.arange(every) if allowed is None else np.flatnonzero(allowed)
-        for element, view in enumerate(views):
-            found = np.zeros(every, view.dtype)
-            given = [np.broadcast_to(read_as(fragment, one[element], view.dtype), every) for one in sources]
-            for lane in lanes.tolist():
-                at = index[lane]
-                found[lane] = view[at]
-                view[at] = function.evaluate(view[at], *(one[lane] for one in given))
+        for element in range(len(sources[0])):
+            given = [np.broadcast_to(read_as(fragment, part[element], dtype), every) for part in sources]
+            found = np.zeros(every, dtype)
             if slots:
-                before = fragment.registers[slots[element]]
-                fragment.registers[slots[element]] = found if allowed is None else np.where(allowed, found, before)
+                found[:] = np.broadcast_to(fragment.registers[slots[element]], (every,)).view(dtype)
+            for lane, place in zip(lanes.tolist(), _spread(offsets, element, dtype), strict=True):
+                found[lane] = data[place].view(dtype)[0]
+                changed = function.evaluate(found[lane], *(part[lane] for part in given))
+                data[place] = np.array([changed], dtype).view(np.uint8)
+            if slots:
+                fragment.registers[slots[element]] = found
 
     access = AccessKind.ATOMIC if is_kept else AccessKind.REDUCTION
-    _bind(binder, access, kind.natural_dtype, len(sources[0]), move, slots=slots)
+    _bind(binder, access, dtype, len(sources[0]), move, slots=slots)
+
+
+def _spread(offsets: Value, element: int, dtype: "np.dtype[Any]") -> Value:
+    """Where the bytes of an element lie: int64[k, bytes]."""
+    return offsets[:, None] + element * dtype.itemsize + np.arange(dtype.itemsize)
 
 
 def _bind(
-    binder: Binder,
-    kind: AccessKind,
-    dtype: "np.dtype[Any]",
-    elements: int,
-    move: Mover,
-    *,
-    slots: list[int],
-    sources: "list[int] | tuple[()]" = (),
+    binder: Binder, kind: AccessKind, dtype: "np.dtype[Any]", elements: int, move: Mover, *, slots: list[int]
 ) -> None:
-    find, offset = bind_address(binder, binder.instruction.sources[0])
-    access: Access = make_access(binder, kind, dtype, elements, offset)
-    resolve, guard, tracer = make_resolver(binder, access), binder.guard, binder.machine.tracer
+    operand, named = binder.instruction.sources[0], find_space(binder.instruction.suffixes)
+    assert isinstance(operand, Address)
+    slot, offset = getattr(operand.base, "slot", None), operand.offset_bytes
+    if isinstance(operand.base, Symbol):
+        slot, offset = binder.read_address(Symbol(operand.base.name, operand.base.offset_bytes + offset)), 0
+    access = Access(instruction=binder.static, kind=kind, bytes=dtype.itemsize * elements)
+    guard, tracer, arena = binder.guard, binder.machine.tracer, binder.machine.arena
+
+    def find_addresses(fragment: Fragment) -> Value:
+        value = np.uint64(0) if slot is None else fragment.registers[slot]
+        found = np.broadcast_to(value.view(f"u{value.dtype.itemsize}"), (fragment.warps.lanes,)).astype(np.uint64)
+        found = found + np.uint64(offset % (1 << 64))
+        is_narrow = named in (Space.SHARED, Space.LOCAL) and value.dtype.itemsize == 4
+        return found & np.uint64(0xFFFFFFFF) if is_narrow else found
 
     def step(fragment: Fragment) -> None:
-        mask, address = narrow_mask(fragment, guard), find(fragment)
-        places = resolve(fragment, address, mask)
-        for slot in slots:
-            fragment.registers[slot] = np.zeros(fragment.warps.lanes, dtype)
-        for space, place in places:
-            views, index, allowed, bad = place
-            checks = fragment.batch.checks if space is Space.SHARED else None
-            if checks is not None:
-                check = checks.check_load if kind is AccessKind.LOAD else checks.check_store
-                check(access, fragment, index, allowed)
-            if tracer is not None:
-                tracer.record(access, fragment, space, address, allowed if bad is None else allowed | bad)
+        mask, addresses = guarded_mask(fragment, guard), find_addresses(fragment)
+        parts = _part(named, addresses, mask)
+        for number in slots:
+            fragment.registers[number] = np.zeros(fragment.warps.lanes, dtype)
+        for space, lanes, places in parts:
+            data, offsets, fits = _locate(
+                fragment, arena.regions, space=space, lanes=lanes, addresses=places, access=access
+            )
+            report = arena if data is None else fragment.batch.memory
+            report.report(access, space, fragment.warps, lanes[~fits], places[~fits])
+            if tracer is not None and space is not Space.PARAM:
+                at, wanted, size = np.zeros_like(addresses), np.zeros(len(addresses), np.bool_), access.bytes
+                at[lanes], wanted[lanes] = places, True
+                tracer.record_addresses(access.instruction, fragment, space, size_bytes=size, addresses=at, mask=wanted)
             with np.errstate(all="ignore"):
-                move(fragment, place)
-            if checks is not None and sources:
-                values = [read_as(fragment, source, dtype) for source in sources]
-                checks.check_values(access, fragment, index, allowed, views=views, values=values)
+                move(fragment, arena.data if data is None else data, lanes[fits], offsets[fits])
 
     binder.steps.append(step)
     binder.finish()
+
+
+def _part(named: Space, addresses: Value, mask: Value) -> list[tuple[Space, Value, Value]]:
+    """Lanes by the space they go to, int64[k], and their addresses in it, uint64[k]."""
+    if named is not Space.GENERIC:
+        lanes = np.flatnonzero(mask)
+        return [(named, lanes, addresses[lanes])] if len(lanes) else []
+    found, rest = [], mask
+    for space, window in ((Space.SHARED, SHARED_WINDOW), (Space.LOCAL, LOCAL_WINDOW)):
+        inside = addresses - np.uint64(window) < np.uint64(WINDOW_BYTES)
+        lanes = np.flatnonzero(mask & inside)
+        found.append((space, lanes, addresses[lanes] - np.uint64(window)))
+        rest = rest & ~inside
+    lanes = np.flatnonzero(rest)
+    found.append((Space.GLOBAL, lanes, addresses[lanes]))
+    return [one for one in found if len(one[1])]
+
+
+def _locate(
+    fragment: Fragment, regions: list[Region], *, space: Space, lanes: Value, addresses: Value, access: Access
+) -> tuple[Value, Value, Value]:
+    """Bytes of a space (None for the arena's), where in them each lane accesses, int64[k], and whether it may, bool[k]."""
+    memory, size = fragment.batch.memory, access.bytes
+    fits = addresses % np.uint64(size) == 0
+    low = (addresses & np.uint64((1 << 62) - 1)).astype(np.int64)
+    if space in (Space.SHARED, Space.LOCAL):
+        owner, geometry = fragment.warps.slots()[lanes // 32], memory.geometry
+        stride, room = geometry.shared_stride_bytes, geometry.shared_bytes
+        if space is Space.LOCAL:
+            owner, stride = fragment.warps.ids[lanes // 32] * 32 + lanes % 32, memory.local_stride_bytes
+            room = stride
+        data = memory.shared if space is Space.SHARED else memory.local
+        return data, owner * stride + low, fits & (addresses < 1 << 62) & (low + size <= room)
+    inside = np.zeros(len(lanes), np.bool_)
+    for region in regions:
+        if access.kind is AccessKind.LOAD or region.space is Space.GLOBAL:
+            end = region.base + region.size_bytes
+            inside |= (low >= region.base) & (low + size <= end) & (addresses < 1 << 62)
+    return None, low - ARENA_BASE, fits & inside

@@ -6,8 +6,7 @@ import numpy as np
 
 from gpa_lsp.code.ptx.model import PtxInstruction, SpecialRegister
 from gpa_lsp.execution.emulator.engine.binder import CLOCKS, Binder, flatten, read_as
-from gpa_lsp.execution.emulator.engine.fragments import Fragment
-from gpa_lsp.execution.emulator.engine.lane_steps import guarded_mask
+from gpa_lsp.execution.emulator.engine.fragments import Fragment, guarded_mask
 from gpa_lsp.execution.emulator.engine.values import BOOL, WARP_LANES
 from tests.emulator.oracle.find import bind_operation
 from tests.emulator.oracle.model import LaneOperation, Operation, WarpOperation

@@ -12,8 +12,10 @@ from gpa_lsp.execution.emulator.compiled.model import (
 from gpa_lsp.foundation.machine_code.types import (
     Pointer,
     bits_of,
+    fill,
     lane_numbers,
     lanes,
+    local,
     mask_of,
     popcount,
     put,
@@ -32,6 +34,7 @@ IN_GENERIC, IN_GLOBAL, IN_SHARED, IN_LOCAL, IN_CONST, IN_PARAM = range(6)
 SHARED_WINDOW, LOCAL_WINDOW, WINDOW_BYTES = 0x7FFD00000000, 0x7FFE00000000, 1 << 32
 # How the addresses of a warp lie: each so many bytes behind the one before, all at one place, or anyhow
 SCATTERED, IN_A_ROW, AT_ONE_PLACE = range(3)
+UNKNOWN, OUTSIDE = 0, 1  # In place of addresses: of handles that are none of a texture, of coordinates outside
 
 
 def operand(frame: Pointer[u8], constants: Pointer[u8], place: s32) -> Pointer[u8]:
@@ -118,6 +121,17 @@ def is_within(machine: CoreMachine, region: s64, address: u64, size: u64) -> u32
     return u32(behind <= room and room - behind >= size)
 
 
+def are_fixed(machine, address, mask):
+    """The lanes of a mask whose addresses lie in constants or parameters."""
+    held, found = local(u64, LANES), u32(0)
+    put(held, address)
+    for lane in bits_of(mask):
+        region = find_region(machine, held[lane])
+        if region >= 0 and is_within(machine, region, held[lane], 1) != 0:
+            found |= u32(machine.region_spaces[region] != IN_GLOBAL) << lane
+    return found
+
+
 def check_lane(machine: CoreMachine, operation: Operation, address: u64, size: u64, region: s64) -> s64:
     """The region of an address, which is tried first; -1 where a lane may not access it."""
     if is_within(machine, region, address, size) == 0:
@@ -191,9 +205,9 @@ def find_space(machine: CoreMachine) -> s32:
         mask = machine.masks[warp]
         address = lanes(machine.addresses + warp * LANES)
         shared = mask_of((address - SHARED_WINDOW) < WINDOW_BYTES) & mask
-        local = mask_of((address - LOCAL_WINDOW) < WINDOW_BYTES) & mask
-        every, in_shared, in_local = every | mask, in_shared | shared, in_local | local
-        parts_shared, parts_local = parts_shared | (shared ^ mask), parts_local | (local ^ mask)
+        own = mask_of((address - LOCAL_WINDOW) < WINDOW_BYTES) & mask
+        every, in_shared, in_local = every | mask, in_shared | shared, in_local | own
+        parts_shared, parts_local = parts_shared | (shared ^ mask), parts_local | (own ^ mask)
     if every == 0 or (in_shared | in_local) == 0:
         return IN_GLOBAL
     if parts_shared != 0 and parts_local != 0:
@@ -212,15 +226,15 @@ def take_window(machine: CoreMachine, space: s32) -> None:
         place = machine.addresses + warp * LANES
         address, mask = lanes(place), machine.masks[warp]
         shared = mask_of((address - SHARED_WINDOW) < WINDOW_BYTES)
-        local = mask_of((address - LOCAL_WINDOW) < WINDOW_BYTES)
+        own = mask_of((address - LOCAL_WINDOW) < WINDOW_BYTES)
         if space == IN_SHARED:
             mask &= shared
             put(place, address - SHARED_WINDOW)
         elif space == IN_LOCAL:
-            mask &= local
+            mask &= own
             put(place, address - LOCAL_WINDOW)
         else:
-            mask &= ~(shared | local)
+            mask &= ~(shared | own)
         machine.masks[warp] = mask
 
 
@@ -272,3 +286,56 @@ def find_order(address, mask, size):
     if union(behind - lane_numbers() * size) == 0:
         return s32(IN_A_ROW)
     return s32(AT_ONE_PLACE) if union(behind) == 0 else s32(SCATTERED)
+
+
+def find_surface(machine: CoreMachine, handle: u64) -> s64:
+    """The number of a texture or surface; -1 for none."""
+    for number in range(machine.surface_count):
+        if machine.surfaces[number].handle == handle:
+            return number
+    return FAILED
+
+
+def surface_bases(machine, handles, mask):
+    """Where the texels of textures begin, of the lanes of a mask; 0 for what is none: u64."""
+    held, found = local(u64, LANES), local(u64, LANES)
+    put(held, handles)
+    fill(found, UNKNOWN, 8 * LANES)
+    for lane in bits_of(mask):
+        number = find_surface(machine, held[lane])
+        if number >= 0:
+            found[lane] = machine.surfaces[number].base
+    return lanes(found)
+
+
+def step_along(machine, handles, places, addresses, axis, size, clamps, mask):
+    """Addresses after another coordinate: x in bytes of what is accessed, y or z. Outside, the nearest place is taken where it clamps."""
+    held, wanted, found = local(u64, LANES), local(s64, LANES), local(u64, LANES)
+    put(held, handles)
+    put(wanted, places)
+    put(found, addresses)
+    for lane in bits_of(mask):
+        number = find_surface(machine, held[lane])
+        if number < 0 or found[lane] <= OUTSIDE:
+            continue
+        surface = machine.surfaces[number]
+        step, limit = s64(1), surface.extents[axis] - (size if axis == 0 else 1)
+        for other in range(axis):
+            step = step * surface.extents[other]
+        place = wanted[lane]
+        within = limit if place > limit else place
+        within = s64(0) if within < 0 else within
+        found[lane] = found[lane] + u64(within * step) if clamps or within == place else u64(OUTSIDE)
+    return lanes(found)
+
+
+def surface_extents(machine, handles, axis, mask):
+    """The width, height or depth of textures in texels, 0 where they have none such; all ones for what is no texture: u64."""
+    held, found = local(u64, LANES), local(u64, LANES)
+    put(held, handles)
+    fill(found, 255, 8 * LANES)
+    for lane in bits_of(mask):
+        number = find_surface(machine, held[lane])
+        if number >= 0:
+            found[lane] = u64(machine.surfaces[number].shape[axis])
+    return lanes(found)

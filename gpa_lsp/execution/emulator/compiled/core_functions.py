@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gpa_lsp.execution.emulator.compiled import memory, rows, schedule, shared_watch, transfers
+from gpa_lsp.execution.emulator.compiled import addresses, memory, rows, schedule, shared_watch, transfers
 from gpa_lsp.execution.emulator.compiled.lane_operations import OPERATIONS, list_steps, write_operations
 from gpa_lsp.execution.emulator.compiled.matrices import multiply_floats, multiply_matrices
 from gpa_lsp.execution.emulator.compiled.model import PYTHON, CoreMachine
@@ -23,6 +23,7 @@ from gpa_lsp.foundation.machine_code.translate import Written, read_functions, t
 _ROOTS = (
     rows.free_rows, rows.forget_rows, rows.free_column, rows.append_rows, schedule.send_lanes, schedule.run_batches,
     schedule.begin_next_batch, memory.choose_lanes, memory.access_lanes, shared_watch.find_suspects, transfers.find_lost,
+    shared_watch.note_lanes, shared_watch.pass_blocks, shared_watch.pass_warps,
 )  # fmt: skip
 
 
@@ -99,7 +100,10 @@ def _read_lane_functions(text: str) -> list[Written]:
 @cache
 def find_lane_names() -> dict[str, Any]:
     """What the expressions of lane operations name."""
-    more = (CoreMachine, multiply_matrices, multiply_floats, schedule.read_clock)
+    more = (
+        CoreMachine, multiply_matrices, multiply_floats, schedule.read_clock, addresses.are_fixed, addresses.surface_bases, addresses.step_along,
+        addresses.surface_extents,
+    )  # fmt: skip
     return find_names() | {one.__name__: one for one in more}
 
 

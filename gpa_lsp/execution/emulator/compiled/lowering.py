@@ -10,7 +10,7 @@ from gpa_lsp.code.ptx.blocks import PtxBlocks
 from gpa_lsp.code.ptx.model import Immediate, Operand, PtxFunction, PtxInstruction, Register, SpecialRegister, Symbol
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.compiled.lane_operations import OPERATIONS, LaneFunction, list_steps
-from gpa_lsp.execution.emulator.compiled.model import DIVISOR, LANES, PYTHON
+from gpa_lsp.execution.emulator.compiled.model import LANES, NOT_ZERO, PYTHON
 from gpa_lsp.execution.emulator.engine.binder import find_special, flatten
 from gpa_lsp.execution.emulator.engine.fragments import BoundFunction
 from gpa_lsp.execution.emulator.engine.geometry import Geometry
@@ -23,8 +23,8 @@ from gpa_lsp.execution.emulator.semantics.model import Meaning
 Operation = dict[str, Any]
 
 
-class NotLowered(Exception):  # noqa: N818  (the instruction is refused by name)
-    """The core has no such operation."""
+class NotLowered(Exception):  # noqa: N818  (it becomes a finding)
+    """An instruction, or a form of one, that is not emulated; its text is the reason, if any."""
 
 
 class Constants:
@@ -121,6 +121,10 @@ class FrameLayout:
         """The place of a constant, complemented."""
         return self._constants.keep(value.tobytes() * LANES)
 
+    def numbers(self, values: npt.NDArray[np.uint64]) -> int:
+        """The place of one number for each lane, complemented."""
+        return self._constants.keep(values.astype(np.uint64).tobytes())
+
     def table(self, numbers: list[int]) -> int:
         """The place of numbers of 32 bits among the constants, complemented."""
         return self._constants.keep(np.array(numbers, np.int32).tobytes())
@@ -185,7 +189,7 @@ class Lowering:
     def finish(self) -> list[Operation]:
         """The operations of the instruction; its guard is that of those which write registers or stop: one of them counts who holds it."""
         operations = [*self._operations, *self._after]
-        for one in [one for one in operations if "guard" in one][1:]:
+        for one in [one for one in operations if one.get("counts")][1:]:
             one["counts"] = 0
         return operations
 
@@ -228,6 +232,25 @@ class Lowering:
             operation |= {"guard": self._place(guard.slot), "is_negated": guard.is_negated, "counts": 1}
         return {**operation, "code": code, **fields}
 
+    def compute(self, bits: int, value: str, *, exchanges: bool = False, **operands: int) -> int:
+        """The place of what an expression gives, for this instruction.
+
+        Raises:
+            NotLowered: there is no room for it.
+        """
+        place = self.take_scratch()
+        function = LaneFunction(bits, value, "", exchanges)
+        self.emit(function, is_guarded=False, result=place, result_bytes=bits // 8, **operands)
+        return place
+
+    def narrow(self, holds: int) -> dict[str, int]:
+        """The guard of lanes that hold a predicate, by its place, and the instruction's guard."""
+        guard = self._guard
+        if guard is not None:
+            own = "u8(b(u8) == 0)" if guard.is_negated else "b(u8)"
+            holds = self.compute(8, f"a(u8) & {own}", a=holds, b=self._place(guard.slot))
+        return {"guard": holds}
+
     def apply(self, meaning: Meaning) -> None:
         """Add what an instruction means: its steps, then its results, which go to registers of any width.
 
@@ -250,7 +273,7 @@ class Lowering:
         if meaning.divides and not (
             isinstance(operands[1], Immediate) and make_constant(operands[1], meaning.sources[1])
         ):
-            self.emit(DIVISOR, a=places["b"], element_bytes=meaning.sources[1].bytes)
+            self.emit(NOT_ZERO, a=places["b"], element_bytes=meaning.sources[1].bytes)
         held = []
         for number, step in enumerate(steps):
             place, is_result = -1, step.result[0] == "r"
@@ -259,10 +282,10 @@ class Lowering:
                 place = self._write(results[at], meaning.results[at])
                 # What is read later is not written before
                 if place >= 0 and any(places[one] == place for rest in steps[number + 1 :] for one in rest.operands):
-                    held.append((step.function.bits, self._scratch(), place))
+                    held.append((step.function.bits, self.take_scratch(), place))
                     place = held[-1][1]
             else:
-                place = places[step.result] = self._scratch()
+                place = places[step.result] = self.take_scratch()
             other = step.other_result
             fields = {to: places[one] for to, one in zip("abc", step.operands, strict=False)}
             self.emit(
@@ -285,13 +308,13 @@ class Lowering:
         if operand is None:
             return -1
         if not isinstance(operand, Register) or operand.selector:
-            raise NotLowered
+            raise NotLowered("result of this kind")
         have, size = self.frames.dtype(operand.slot).itemsize, kind.natural_dtype.itemsize
         if have == size:
             return self._place(operand.slot)
         if kind is ScalarType.PRED:
-            raise NotLowered
-        scratch = self._scratch()
+            raise NotLowered("result of this kind")
+        scratch = self.take_scratch()
         self._extend(resize(size, have, is_signed=kind.is_signed), scratch, self._place(operand.slot))
         return scratch
 
@@ -304,10 +327,10 @@ class Lowering:
         match operand:
             case Register():
                 if operand.selector:
-                    raise NotLowered
+                    raise NotLowered(f"register part .{operand.selector}")
                 place = self._place(operand.slot)
                 if operand.is_negated:
-                    negated = self._scratch()
+                    negated = self.take_scratch()
                     self.emit(
                         LaneFunction(8, "u8(a(u8) == 0)"), is_guarded=False, a=place, result=negated, result_bytes=1
                     )
@@ -319,7 +342,7 @@ class Lowering:
                 return self._read_special(operand, kind)
             case Symbol():
                 return self._read_address(operand, kind)
-        raise NotLowered
+        raise NotLowered("operand of this kind")
 
     def _read_address(self, symbol: Symbol, kind: ScalarType) -> int:
         """The place of the address of a symbol in its own space."""
@@ -329,12 +352,12 @@ class Lowering:
             offset = variable.offset_bytes + symbol.offset_bytes
             if self._function.is_entry:
                 return self._fit_constant(np.uint64(offset), kind)
-            place = self._scratch()
+            place = self.take_scratch()
             self.emit(_LOCAL, is_guarded=False, literal=offset, result=place, result_bytes=8)
             return self._fit(place, 8, kind)
         address = self.machine.find_symbol(symbol.name, self._function)
         if address is None:
-            raise NotLowered
+            raise NotLowered(f"symbol {symbol.name}")
         return self._fit_constant(np.uint64((address + symbol.offset_bytes) % (1 << 64)), kind)
 
     def find_piece(self, symbol: Symbol, offset_bytes: int, size_bytes: int) -> int:
@@ -364,7 +387,7 @@ class Lowering:
         offset, size = piece
         if piece in parts:
             return parts[piece]
-        whole, moved = self._scratch(), self._scratch()
+        whole, moved = self.take_scratch(), self.take_scratch()
         self.move(self.frames.constant(np.uint64(0)), whole, 8)
         for (start, length), place in parts.items():
             if start + length <= offset or start >= offset + size:
@@ -391,24 +414,24 @@ class Lowering:
             NotLowered: it is none.
         """
         if not isinstance(operand, Register) or operand.selector or operand.is_negated or self.width(operand) != size:
-            raise NotLowered
+            raise NotLowered("register of this kind")
         return self._place(operand.slot)
 
     def _read_special(self, operand: SpecialRegister, kind: ScalarType) -> int:
         clock = CLOCKS.get(operand.name)
         if clock is not None:
-            place = self._scratch()
+            place = self.take_scratch()
             self.emit(clock, is_guarded=False, result=place, result_bytes=clock.bits // 8)
             return self._fit(place, clock.bits // 8, kind)
         found = find_special(operand, self.machine.geometry)
         if found is None:
-            raise NotLowered
+            raise NotLowered(f"special register %{operand.name}")
         if not callable(found):
             return self._fit_constant(found, kind)
         column = self._root.column(operand.name, operand.component)
         if self.frames is self._root:
             return self._fit(column, 4, kind)
-        place = self._scratch()
+        place = self.take_scratch()
         self.emit(_COLUMN, is_guarded=False, literal=column, result=place, result_bytes=4)
         return self._fit(place, 4, kind)
 
@@ -420,7 +443,7 @@ class Lowering:
         want = kind.storage_dtype.itemsize
         if have == want:
             return place
-        fitted = self._scratch()
+        fitted = self.take_scratch()
         self.emit(resize(have, want), is_guarded=False, a=place, result=fitted, result_bytes=want)
         return fitted
 
@@ -430,10 +453,15 @@ class Lowering:
             raise NotLowered
         return place
 
-    def _scratch(self) -> int:
+    def take_scratch(self) -> int:
+        """A place for this instruction.
+
+        Raises:
+            NotLowered: none is left.
+        """
         place = self.frames.scratch()
         if place is None:
-            raise NotLowered
+            raise NotLowered("too many operands")
         return place
 
 

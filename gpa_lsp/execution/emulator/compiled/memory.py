@@ -6,6 +6,7 @@ lanes that may, space by space (:func:`choose_lanes`, :func:`access_lanes`).
 
 from gpa_lsp.execution.emulator.compiled.addresses import (
     IN_GENERIC,
+    IN_GLOBAL,
     IN_LOCAL,
     IN_SHARED,
     check_global,
@@ -22,6 +23,7 @@ from gpa_lsp.execution.emulator.compiled.addresses import (
 from gpa_lsp.execution.emulator.compiled.model import (
     ATOMIC,
     FAILED,
+    LANES,
     LOAD,
     STORE,
     CoreMachine,
@@ -45,7 +47,7 @@ from gpa_lsp.execution.emulator.compiled.transfers import (
     store_shared,
     take,
 )
-from gpa_lsp.foundation.machine_code.types import bits_of, s32, s64, u32
+from gpa_lsp.foundation.machine_code.types import bits_of, lanes, put, s32, s64, u32, u64, view
 
 
 def find_allowed(machine: CoreMachine, operation: Operation) -> s32:
@@ -116,12 +118,40 @@ def access_lanes(machine: CoreMachine, space: s64) -> s64:
     return 0
 
 
+def is_unmetered(machine: CoreMachine) -> u32:
+    """Whether what rows of the trace hold is to be metered first."""
+    unmetered = machine.held_bytes - machine.metered_bytes
+    is_asked = machine.traces_accesses != 0 and machine.held_bytes < machine.limit_bytes
+    return u32(is_asked and unmetered > METERED_AT_ONCE)
+
+
+def note_request(machine: CoreMachine, operation: Operation) -> s32:
+    """Add the rows of an access as the hardware makes it, by the first lanes (the combination says which); nothing is moved.
+
+    Each lane asks for what lies so far behind its address: its bytes (low half), and strides times so many bits (high half).
+    """
+    if machine.traces_accesses == 0 or find_masks(machine, operation) == 0:
+        return Stop.IDLE
+    if is_unmetered(machine) != 0:
+        return Stop.METER
+    find_addresses(machine, operation)
+    space = operation.space
+    if space == IN_GENERIC:
+        space = find_space(machine)
+    for warp in range(machine.warps):
+        machine.masks[warp] &= u32(operation.combination)
+        frame, place = frame_of(machine, warp), machine.addresses + warp * LANES
+        stride = lanes(view(operand(frame, machine.constants, operation.b), u64))
+        behind = lanes(view(operand(frame, machine.constants, operation.c), u64))
+        put(place, lanes(place) + (behind & 0xFFFFFFFF) + (stride * (behind >> 32) >> 3))
+    return note_access(machine, operation, s32(IN_GLOBAL) if space == IN_GENERIC else space)
+
+
 def access(machine: CoreMachine, operation: Operation) -> s32:
     """Do an access by all lanes; IDLE where it is done, else why not."""
     if find_masks(machine, operation) == 0:
         return Stop.IDLE
-    unmetered = machine.held_bytes - machine.metered_bytes
-    if machine.traces_accesses != 0 and machine.held_bytes < machine.limit_bytes and unmetered > METERED_AT_ONCE:
+    if is_unmetered(machine) != 0:
         return Stop.METER
     find_addresses(machine, operation)
     space = find_allowed(machine, operation)
@@ -145,8 +175,8 @@ def access(machine: CoreMachine, operation: Operation) -> s32:
     return Stop.IDLE
 
 
-def check_divisor(machine: CoreMachine, operation: Operation) -> s32:
-    """Look at a divisor, which the quotient follows; numpy notes that it is 0."""
+def check_not_zero(machine: CoreMachine, operation: Operation) -> s32:
+    """Look at a number that must not be 0, as a divisor, which the quotient follows; numpy says what is wrong where it is."""
     find_masks(machine, operation)
     size = operation.element_bytes
     for warp in range(machine.warps):

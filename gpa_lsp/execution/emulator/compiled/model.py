@@ -25,9 +25,8 @@ class Operation(Struct):
     b: s32
     c: s32
     exchanges: s32  # lanes read those of others
-    combination: (
-        s32  # of atomics: which, or FUNCTIONS and the number of a lane operation of the old value and the operand
-    )
+    # of atomics: which, or FUNCTIONS and the number of a lane operation of the old value and the operand; of notes: the lanes that ask
+    combination: s32
     literal: s64  # what the operation makes of it
     space: s32  # of accesses, from here on
     elements: s32
@@ -41,6 +40,8 @@ class Operation(Struct):
     is_known: s32  # reads of what nobody wrote were reported
     places: Array[s32, Literal[16]]  # of values, then where atomic operations put what they found; -1 for none
     register_bytes: s32
+    is_hidden: s32  # it leaves no rows in traces
+    shown_as: s32  # the space that traces name; 0 for the one that lanes went to
 
 
 class SegmentRow(Struct):
@@ -72,6 +73,15 @@ class Rows(Struct):
     addresses: Pointer[u64]
     address_count: s64
     address_room: s64
+
+
+class Surface(Struct):
+    """A texture or surface, by its handle."""
+
+    handle: u64
+    base: u64  # address of its texels
+    extents: Array[s64, Literal[3]]  # bytes of a row, rows and layers
+    shape: Array[s64, Literal[3]]  # texels along x, y and z; 0 beyond its dimensions
 
 
 class CoreMachine(Struct):
@@ -125,6 +135,8 @@ class CoreMachine(Struct):
     region_bytes: Pointer[s64]
     region_spaces: Pointer[u8]
     region_count: s64
+    surfaces: Pointer[Surface]
+    surface_count: s64
     shared: Pointer[u8]
     shared_stride: s64
     shared_bytes: s64
@@ -192,6 +204,7 @@ class CoreMachine(Struct):
 
 
 OPERATION = np.dtype(Operation.c_type)
+SURFACE = np.dtype(Surface.c_type)
 SEGMENT = np.dtype(SegmentRow.c_type)
 
 
@@ -231,7 +244,7 @@ class Phase(IntEnum):
     ASKED = 4
 
 
-PYTHON, LOAD, STORE, ATOMIC, DIVISOR = range(1 << 16, (1 << 16) + 5)  # Codes of what is not done lane by lane
+PYTHON, LOAD, STORE, ATOMIC, NOT_ZERO, NOTE = range(1 << 16, (1 << 16) + 6)  # Codes of what is not done lane by lane
 ACCESS_CODES = (LOAD, STORE, ATOMIC)
 ACCESSES, BRANCHES, ENTRIES = range(3)  # Kinds of rows
 # Their columns; of branches OTHER has the lanes that jumped

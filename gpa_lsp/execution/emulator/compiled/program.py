@@ -9,35 +9,39 @@ from msgspec import Struct
 
 from gpa_lsp.code.ptx.blocks import find_blocks
 from gpa_lsp.code.ptx.model import PtxInstruction, Space
-from gpa_lsp.execution.emulator.compiled.arguments import lower_entry, lower_landing
 from gpa_lsp.execution.emulator.compiled.core_functions import Core, find_core
-from gpa_lsp.execution.emulator.compiled.instructions import lower_instruction
+from gpa_lsp.execution.emulator.compiled.instructions import lower_entry, lower_instruction, lower_landing
 from gpa_lsp.execution.emulator.compiled.lane_operations import OPERATIONS
 from gpa_lsp.execution.emulator.compiled.lowering import (
     CLOCKS,
     Constants,
     FrameLayout,
     Lowering,
+    NotLowered,
     Operation,
     reserve_columns,
 )
 from gpa_lsp.execution.emulator.compiled.model import (
     ATOMIC,
-    DIVISOR,
     FUNCTIONS,
     LOAD,
+    NOT_ZERO,
     OPERATION,
     PYTHON,
     SEGMENT,
     STORE,
     End,
 )
+from gpa_lsp.execution.emulator.engine.control import end_with_fault
 from gpa_lsp.execution.emulator.engine.fragments import BoundFunction, CallEdge, ClosingKind, Segment, Step
 from gpa_lsp.execution.emulator.engine.layout import ENDING, find_lives
 from gpa_lsp.execution.emulator.engine.machine import Machine
+from gpa_lsp.execution.emulator.model import FaultKind
 from gpa_lsp.execution.emulator.semantics.model import LONGEST_VECTOR
 from gpa_lsp.foundation.records import ColumnRecord
 
+# What comes of operands that nobody writes
+_MALFORMED = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
 # Fields of operations that say -1 where there is none
 _NONE = frozenset({"guard", "result", "other_result", "combination", "region"})
 _ENDS = {
@@ -160,7 +164,8 @@ class _Compiler:
         calls = len(self._functions) > 1
         core = find_core()
         ordered = {PYTHON, ATOMIC, *map(OPERATIONS.number, CLOCKS.values())}
-        changes = {one["combination"] - FUNCTIONS for one in self._operations if one.get("combination", 0) >= FUNCTIONS}
+        atomics = [one for one in self._operations if one["code"] == ATOMIC]
+        changes = {one["combination"] - FUNCTIONS for one in atomics if one["combination"] >= FUNCTIONS}
         core.prepare({one["code"] for one in self._operations} | changes)
         return CompiledKernel(
             core=core,
@@ -185,8 +190,7 @@ class _Compiler:
 
     def _compile_segment(self, row: Any, number: int) -> None:
         segment = self._segments[number]
-        row["first"] = len(self._operations)
-        row["size"], row["is_polling"] = segment.size, segment.is_polling
+        row["first"], row["is_polling"] = len(self._operations), segment.is_polling
         row["enters_block"] = -1 if segment.enters_block is None else segment.enters_block
         edge = self._edges.get(number)
         if edge is not None:
@@ -197,26 +201,27 @@ class _Compiler:
             self._close(row, segment)
             self._operations += lower_landing(self._lowering, edge, *self._find_callee(edge))
         else:
-            self._lower_parts(segment, ends_with_last=self._close(row, segment))
-        row["last"] = len(self._operations)
+            self._lower_parts(segment)
+            self._close(row, segment)
+        row["last"], row["size"] = len(self._operations), segment.size
 
     def _find_callee(self, edge: CallEdge) -> tuple[BoundFunction, FrameLayout]:
         return self._bound[edge.callee], self._frames[edge.callee]
 
-    def _lower_parts(self, segment: Segment, *, ends_with_last: bool) -> None:
-        """The operations of a segment.
-
-        Args:
-            ends_with_last: what its last instruction does says its end.
-        """
+    def _lower_parts(self, segment: Segment) -> None:
+        """The operations of a segment; where an instruction is not emulated, the lanes that come to it end."""
+        is_end_known = segment.closing is not None
         for place, (instruction, steps) in enumerate(segment.parts):
-            if instruction is None:
-                if steps:
+            if instruction is None or instruction.opcode in ENDING:
+                if steps and not (instruction is not None and is_end_known):
                     self._add_steps(steps, instruction)
                 continue
-            if ends_with_last and place == len(segment.parts) - 1 and instruction.opcode in ENDING:
-                break
-            operations = lower_instruction(self._lowering, instruction)
+            try:
+                operations = lower_instruction(self._lowering, instruction)
+            except (NotLowered, *_MALFORMED) as error:
+                segment.parts[place:] = [(None, steps)]
+                self._refuse(segment, instruction, error)
+                operations = None
             if operations is not None:
                 for number, operation in enumerate(operations, len(self._operations)):
                     if operation["code"] >= PYTHON:  # what may be left to numpy after all
@@ -225,26 +230,34 @@ class _Compiler:
             elif steps:
                 self._add_steps(steps, instruction)
 
+    def _refuse(self, segment: Segment, instruction: PtxInstruction, error: Exception) -> None:
+        static = self._lowering.first_static + instruction.index
+        reason = f" ({error})" if isinstance(error, NotLowered) and str(error) else ""
+        segment.instructions = segment.instructions[: segment.instructions.index(static) + 1]
+        segment.size, segment.closing = len(segment.instructions), None
+        message = f"{instruction.text} is not emulated{reason}"
+        segment.end = end_with_fault(None, None, kind=FaultKind.UNSUPPORTED, message=message, static=static)
+
     def _add_steps(self, steps: tuple[Step, ...], instruction: PtxInstruction | None) -> None:
         number = len(self._operations)
         operation: Operation = {"code": PYTHON}
         if instruction is not None:
             operation["instruction"] = self._lowering.first_static + instruction.index
+            operation |= {"elements": 2, "element_bytes": 8}  # what ``wgmma`` reads at once
         self._operations.append(operation)
         self._steps[number] = steps
 
-    def _close(self, row: Any, segment: Segment) -> bool:
-        """Whether the core knows how the segment ends."""
+    def _close(self, row: Any, segment: Segment) -> None:
+        """Say how a segment ends, where the core knows it."""
         closing = segment.closing
         if closing is None:
-            return False
+            return
         row["instruction"] = max(closing.static, 0)
         row["taken"], row["fallen"] = self._number(closing.taken), self._number(closing.fallen)
         if closing.guard is not None:
             row["predicate"] = self._lowering.frames.find(closing.guard)
             row["is_negated"], row["counts"] = closing.is_negated, 1
         row["end"] = (_ENDS if closing.guard is None else _GUARDED_ENDS)[closing.kind]
-        return True
 
     def _number(self, segment: Segment | None) -> int:
         return -1 if segment is None else self._numbers[id(segment)]
@@ -370,7 +383,7 @@ class _Cutter:
         code = operation["code"]
         if code < PYTHON:
             return not operation["exchanges"]
-        if code == DIVISOR:
+        if code == NOT_ZERO:
             return True
         if code not in (LOAD, STORE) or operation["is_strong"]:
             return False

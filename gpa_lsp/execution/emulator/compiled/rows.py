@@ -130,7 +130,10 @@ def append(rows: Rows, warp: s64, instruction: s32, execution: u32, mask: u32, o
 
 def note_access(machine: CoreMachine, operation: Operation, space: s32) -> s32:
     """Add the rows of an access; IDLE, or why not."""
-    if machine.traces_accesses == 0 or space == IN_PARAM or (machine.left_out_spaces >> space & 1) != 0:
+    if operation.shown_as != 0:
+        space = operation.shown_as
+    is_shown = machine.traces_accesses != 0 and operation.is_hidden == 0 and space != IN_PARAM
+    if not is_shown or (machine.left_out_spaces >> space & 1) != 0:
         return Stop.IDLE
     if find_room(machine) == FAILED:
         return Stop.IDLE

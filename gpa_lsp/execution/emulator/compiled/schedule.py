@@ -11,12 +11,14 @@ from gpa_lsp.execution.emulator.compiled.addresses import (
 )
 from gpa_lsp.execution.emulator.compiled.memory import (
     access,
-    check_divisor,
+    check_not_zero,
+    note_request,
 )
 from gpa_lsp.execution.emulator.compiled.model import (
-    DIVISOR,
     FAILED,
     LANES,
+    NOT_ZERO,
+    NOTE,
     PYTHON,
     CoreMachine,
     End,
@@ -31,8 +33,8 @@ from gpa_lsp.execution.emulator.compiled.rows import (
     note_entry,
 )
 from gpa_lsp.execution.emulator.compiled.shared_watch import (
-    TIME_SHIFT,
     pass_barrier,
+    pass_warps,
 )
 from gpa_lsp.execution.emulator.compiled.transfers import keep
 from gpa_lsp.foundation.machine_code.types import (
@@ -258,8 +260,10 @@ def run_operations(machine: CoreMachine, segment: SegmentRow) -> s32:
             machine.operation = last
             continue
         found = s32(Stop.STEP)
-        if operation.code == DIVISOR:
-            found = check_divisor(machine, operation)
+        if operation.code == NOT_ZERO:
+            found = check_not_zero(machine, operation)
+        elif operation.code == NOTE:
+            found = note_request(machine, operation)
         elif operation.code != PYTHON:
             found = access(machine, operation)
         if found != Stop.IDLE:
@@ -353,11 +357,7 @@ def end_with_gate(machine: CoreMachine, segment: SegmentRow) -> s32:
         if machine.current[warp] != 0 and (machine.live[warp] & ~machine.current[warp]) != 0:
             return Stop.END
     if machine.checks != 0:
-        machine.time += 1
-        for warp in range(machine.warps):
-            if machine.current[warp] != 0:
-                machine.warp_since[warp] = machine.time << TIME_SHIFT
-        machine.warps_met = 1
+        pass_warps(machine, machine.current)
     send(machine, segment.taken, machine.current)
     return Stop.IDLE
 

@@ -1,8 +1,6 @@
 """Runs one batch in the core: :class:`CompiledScheduler`."""
 
 from collections.abc import Callable
-from functools import partial
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -13,17 +11,16 @@ from gpa_lsp.code.ptx.static_instructions import AccessKind, StaticInstruction
 from gpa_lsp.execution.emulator.compiled import translated
 from gpa_lsp.execution.emulator.compiled.calls import Calls
 from gpa_lsp.execution.emulator.compiled.lanes import CoreRows, LaneRegisters
-from gpa_lsp.execution.emulator.compiled.model import ACCESS_CODES, LANES, CoreMachine, End, Phase, Stop
+from gpa_lsp.execution.emulator.compiled.model import ACCESS_CODES, LANES, SURFACE, CoreMachine, End, Phase, Stop
+from gpa_lsp.execution.emulator.compiled.shared_checks import SharedChecks
 from gpa_lsp.execution.emulator.compiled.translated import PieceTable, Translation
-from gpa_lsp.execution.emulator.engine.accesses import Access
 from gpa_lsp.execution.emulator.engine.arena import ARENA_BASE
 from gpa_lsp.execution.emulator.engine.barriers import Barriers
 from gpa_lsp.execution.emulator.engine.binder import find_special
 from gpa_lsp.execution.emulator.engine.control import end_lanes
-from gpa_lsp.execution.emulator.engine.faults import find_thread
+from gpa_lsp.execution.emulator.engine.faults import Access, find_thread
 from gpa_lsp.execution.emulator.engine.fragments import Barrier, Batch, Fragment, Segment, build_fragment
 from gpa_lsp.execution.emulator.engine.meter import BudgetReached
-from gpa_lsp.execution.emulator.engine.shared_checks import SharedChecks
 from gpa_lsp.execution.emulator.engine.values import find_lanes, pack_lanes
 from gpa_lsp.execution.emulator.model import FaultKind
 from gpa_lsp.execution.emulator.semantics.model import LONGEST_VECTOR
@@ -34,7 +31,6 @@ _QUANTUM = 1 << 18  # Warp instructions after which time and cancellation are lo
 _GENERIC = (Space.SHARED, Space.LOCAL, Space.GLOBAL)  # Where generic addresses may lead
 _ALIGNMENT = 32  # Of frames, in bytes
 _OF_BLOCKS = frozenset({"ctaid", "clusterid", "smid"})  # Special registers that differ from batch to batch
-_CHECKED = ("time", "unwritten", "warps_met", "oldest", "in_step", "has_writes", "has_reads", "has_losers")
 
 
 class CoreColumns:
@@ -125,6 +121,9 @@ class CompiledScheduler:
     other where their ways join. Lanes that spin on memory would keep others from running: after some segments with polling loads those that
     wait for longest run, so whatever another lane of the batch has to do will be done.
 
+    Args:
+        unit_bytes: the unit in which shared memory is watched; None where it is not.
+
     Attributes:
         batch: what it runs.
         faults: what went wrong.
@@ -132,7 +131,13 @@ class CompiledScheduler:
     """
 
     def __init__(
-        self, calls: Calls, batch: Batch, columns: CoreColumns, translation: Translation | None = None
+        self,
+        calls: Calls,
+        batch: Batch,
+        columns: CoreColumns,
+        translation: Translation | None = None,
+        *,
+        unit_bytes: int | None = None,
     ) -> None:
         kernel, machine = calls.kernel, calls.machine
         self._translation = translation
@@ -148,7 +153,6 @@ class CompiledScheduler:
         self.barriers = Barriers(batch, machine.faults)
         self._meter = machine.meter
         self._calls = calls
-        self._checks = batch.checks if isinstance(batch.checks, SharedChecks) else None
         self._kept: list[Any] = []
         self._executions: npt.NDArray[np.uint32] = np.zeros((0, len(batch.root.ids)), np.uint32)
         self._core: Any = CoreMachine.c_type()
@@ -160,6 +164,13 @@ class CompiledScheduler:
         self._live = self._array(pack_lanes(batch.live).astype(np.uint32), "live")
         self._guarded = self._array(np.zeros(len(machine.instructions), np.int64), "guarded")
         self._prepare(warps)
+        self._checks: SharedChecks | None = None
+        if unit_bytes is not None and batch.geometry.shared_bytes:
+            stamps = columns.handed["before"]
+            self._checks = SharedChecks(
+                batch, unit_bytes, machine.faults, kernel.core, machine=self._core, stamps=stamps
+            )
+        batch.checks, batch.watch = self._checks, self._watch
         self._take_pieces()
 
     def _array(self, array: "npt.NDArray[Any]", name: str) -> "npt.NDArray[Any]":
@@ -184,7 +195,6 @@ class CompiledScheduler:
         self._prepare_memory()
         self._prepare_trace()
         self._refresh_calls()
-        self._prepare_checks()
         self._fill_columns()
 
     def _prepare_memory(self) -> None:
@@ -195,9 +205,21 @@ class CompiledScheduler:
             self._array(arena.marks.words, "word_marks")
             self._array(arena.marks.chunks, "chunk_marks")
         self._refresh_regions()
+        self._array(self._list_surfaces(), "surfaces")
+        core.surface_count = len(self._machine.textures)
         self._array(memory.shared, "shared")
         core.shared_stride, core.shared_bytes = memory.geometry.shared_stride_bytes, memory.geometry.shared_bytes
         self._refresh_local()
+
+    def _list_surfaces(self) -> "npt.NDArray[Any]":
+        table = np.zeros(max(len(self._machine.textures), 1), SURFACE)
+        for row, (handle, texture) in zip(table, self._machine.textures.items(), strict=False):
+            depth, height, width, channels = texture.source.texels.shape
+            extents = (width, height, depth)
+            row["handle"], row["base"] = handle, texture.region.base
+            row["extents"] = (width * channels * texture.source.texels.itemsize, height, depth)
+            row["shape"] = [size if axis < texture.source.dimensions else 0 for axis, size in enumerate(extents)]
+        return table
 
     def _refresh_regions(self) -> None:
         arena, core = self._machine.arena, self._core
@@ -243,27 +265,6 @@ class CompiledScheduler:
         most = tracer.settings.most_executions
         core.most_executions = np.iinfo(np.int64).max if most is None else most
         tracer.gather_in(CoreRows(self._kernel.core, core))
-
-    def _prepare_checks(self) -> None:
-        checks, core = self._checks, self._core
-        if checks is None:
-            return
-        core.checks, core.unit_shift = 1, checks.unit_shift
-        shadows = checks.list_shadows()
-        for name, shadow in shadows.items():
-            self._array(shadow, name)
-        core.units = len(shadows["writes"])
-        self._push_checks()
-
-    def _push_checks(self) -> None:
-        """What Python knows of shared memory, to the core."""
-        if self._checks is not None:
-            for name, value in zip(_CHECKED, self._checks.tell(), strict=True):
-                setattr(self._core, name, int(value))
-
-    def _pull_checks(self) -> None:
-        if self._checks is not None:
-            self._checks.learn(*(getattr(self._core, name) for name in _CHECKED))
 
     def _take_pieces(self, *, is_at_end: bool = False) -> None:
         """Count what was executed, and go over to what was translated meanwhile."""
@@ -367,15 +368,10 @@ class CompiledScheduler:
     def _access(self) -> None:
         """Say what is wrong with the access that the core has come to, and let it do it by the lanes that may."""
         row, handed, call = self._kernel.operations[self._core.operation], self._columns.handed, self._kernel.core.call
-        access = Access(
-            instruction=int(row["instruction"]),
-            kind=AccessKind(int(row["kind"])),
-            space=Space(int(row["space"])),
-            dtype=np.dtype(np.uint8),
-            elements=int(row["elements"]) * int(row["element_bytes"]),
-        )
+        access = _read_access(row)
         handed["done"].fill(0)
-        for one in _GENERIC if access.space is Space.GENERIC else (access.space,):
+        named = Space(int(row["space"]))
+        for one in _GENERIC if named is Space.GENERIC else (named,):
             if not call("choose_lanes", self._place, int(one)):
                 continue
             lanes = find_lanes(handed["wrong"])
@@ -384,26 +380,25 @@ class CompiledScheduler:
                 memory.report(access, one, self.batch.root, lanes, handed["addresses"][lanes])
             checks = self._checks if one is Space.SHARED else None
             if checks is not None:
-                self._list_found("find_suspects", partial(checks.report_suspects, access))
+                checks.report_suspects(access)
             if not self._kernel.core.has_done("access_lanes", self._place, int(one)):
                 raise MemoryError
             if checks is not None:
-                self._list_found("find_lost", partial(checks.report_lost, access))
-        self._pull_checks()
+                checks.report_lost(access)
         self._note_known(self._core.operation)
 
-    def _list_found(
-        self, name: str, report: "Callable[[int, npt.NDArray[np.int64], npt.NDArray[np.int64]], None]"
+    def _watch(
+        self, warps: npt.NDArray[np.int64], addresses: npt.NDArray[np.int64], mask: npt.NDArray[np.bool_]
     ) -> None:
-        """Report lanes that the core finds, set by set: its number, int64[k] lanes of the batch, and the stamps of whom they met."""
-        stamps = self._columns.handed["before"][: len(self.batch.root.ids) * LANES].view(np.int64)
-        for number in count():
-            found = self._kernel.core.call(name, self._place, number)
-            if found < 0:
-                return
-            if found:
-                lanes = np.flatnonzero(stamps)
-                report(number, lanes, stamps[lanes])
+        """Watch reads of shared memory that the steps at work do, as if lanes of warps did them: int64[w, 32], bool[w, 32]."""
+        row, handed = self._kernel.operations[self._core.operation], self._columns.handed
+        if self._checks is None:
+            return
+        handed["masks"].fill(0)
+        handed["masks"][warps] = pack_lanes(np.ascontiguousarray(mask).reshape(-1))
+        handed["addresses"].reshape(-1, LANES)[warps] = addresses
+        self._checks.report_suspects(_read_access(row))
+        self._kernel.core.call("note_lanes", self._place)
 
     def _send(self, number: int, rows: Any, masks: Any) -> None:
         columns = np.ascontiguousarray(rows, np.int64), np.ascontiguousarray(masks, np.uint32)
@@ -432,7 +427,6 @@ class CompiledScheduler:
                 self._check_budget()
                 self._take_pieces()
             case _:
-                self._pull_checks()
                 if tracer is not None:
                     tracer.follow(core.held_bytes, core.metered_bytes)
                 has_more = self._assist(stop)
@@ -458,6 +452,7 @@ class CompiledScheduler:
                 for step in self._kernel.steps[core.operation]:
                     step(fragment)
                 fragment.registers.write_back(fragment.mask)
+                self._note_known(core.operation)
             core.operation += 1
         elif not self._enter():
             fragment = self._build_fragment()
@@ -502,7 +497,6 @@ class CompiledScheduler:
     def _push_all(self) -> None:
         """What Python changed, to the core."""
         core, batch = self._core, self.batch
-        self._push_checks()
         if self._machine.tracer is not None:
             core.metered_bytes = self._machine.tracer.metered_bytes
         core.live_count = batch.live_count
@@ -557,6 +551,12 @@ class CompiledScheduler:
         self._live[fragment.warps.ids] &= ~masks
         rows = self.batch.live.reshape(-1, LANES)
         rows[fragment.warps.ids] &= ~fragment.active().reshape(-1, LANES)
+
+
+def _read_access(row: Any) -> Access:
+    """What an operation accesses."""
+    size_bytes = int(row["elements"]) * int(row["element_bytes"])
+    return Access(instruction=int(row["instruction"]), kind=AccessKind(int(row["kind"])), bytes=size_bytes)
 
 
 class _Root:

@@ -16,11 +16,12 @@ from gpa_lsp.foundation.machine_code.types import (
     bits_of,
     put,
     s64,
+    u8,
     u32,
     u64,
 )
 
-# Of stamps, as :mod:`~gpa_lsp.execution.emulator.engine.shared_checks` has them
+# A stamp: when (counted in accesses), who (thread in its block), with which instruction and, in the lowest bit, whether it was strong
 THREAD_SHIFT, TIME_SHIFT, THREAD_MASK, INSTRUCTION_MASK = 20, 30, 1023, (1 << 19) - 1
 
 
@@ -228,6 +229,12 @@ def note_shared(machine: CoreMachine, operation: Operation) -> None:
         machine.has_writes = 1
 
 
+def note_lanes(machine: CoreMachine) -> s64:
+    """Note that the lanes of the masks do the access at work at their addresses."""
+    note_shared(machine, machine.operations[machine.operation])
+    return 0
+
+
 def pass_barrier(machine: CoreMachine) -> None:
     """All threads met: what was accessed before is settled."""
     machine.time += 1
@@ -235,10 +242,44 @@ def pass_barrier(machine: CoreMachine) -> None:
     for block in range(machine.blocks):
         machine.block_since[block] = now
     machine.has_writes, machine.has_reads, machine.has_losers = 0, 0, 0
-    machine.oldest = now
-    machine.in_step = 1
+    settle(machine)
+
+
+def pass_blocks(machine: CoreMachine, blocks: Pointer[u8]) -> s64:
+    """All threads of some blocks met."""
+    machine.time += 1
+    is_all = u32(1)
+    for block in range(machine.blocks):
+        if blocks[block] != 0:
+            machine.block_since[block] = machine.time << TIME_SHIFT
+        else:
+            is_all = 0
+    if is_all != 0:
+        machine.has_writes, machine.has_reads, machine.has_losers = 0, 0, 0
+    settle(machine)
+    return 0
+
+
+def settle(machine: CoreMachine) -> None:
+    """Find what is settled now."""
+    oldest, newest = machine.block_since[0], machine.block_since[0]
+    for block in range(machine.blocks):
+        since = machine.block_since[block]
+        oldest = since if since < oldest else oldest
+        newest = since if since > newest else newest
+    machine.oldest, machine.in_step = oldest, s64(oldest == newest)
     if machine.unwritten != 0:
         written = 0
         for unit in range(machine.units):
             written += s64(machine.is_written[unit])
         machine.unwritten = machine.units - written
+
+
+def pass_warps(machine: CoreMachine, masks: Pointer[u32]) -> s64:
+    """The lanes of some warps met."""
+    machine.time += 1
+    for warp in range(machine.warps):
+        if masks[warp] != 0:
+            machine.warp_since[warp] = machine.time << TIME_SHIFT
+    machine.warps_met = 1
+    return 0

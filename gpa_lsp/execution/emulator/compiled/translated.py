@@ -13,7 +13,7 @@ from gpa_lsp.execution.emulator.compiled import addresses, pieces, transfers
 from gpa_lsp.execution.emulator.compiled.core_functions import find_lane_names, may_translate, read_sources
 from gpa_lsp.execution.emulator.compiled.lane_operations import LaneFunction, write_expressions
 from gpa_lsp.execution.emulator.compiled.lowering import Operation
-from gpa_lsp.execution.emulator.compiled.model import DIVISOR, LOAD, PYTHON, STORE
+from gpa_lsp.execution.emulator.compiled.model import LOAD, NOT_ZERO, PYTHON, STORE
 from gpa_lsp.execution.emulator.compiled.program import (
     CompiledKernel,
     Piece,
@@ -76,7 +76,7 @@ class _Writer:
             if operation["code"] < PYTHON:
                 self._compute(operation)
             else:
-                {LOAD: self._load, STORE: self._store, DIVISOR: self._check_divisor}[operation["code"]](
+                {LOAD: self._load, STORE: self._store, NOT_ZERO: self._check_not_zero}[operation["code"]](
                     number, operation
                 )
         kept = [
@@ -121,7 +121,9 @@ class _Writer:
         return self._name_value(place) if place in self._sizes else f"frame + {place}"
 
     def _read(self, place: int, size: int) -> str:
-        """The lanes of an operand, as unsigned numbers."""
+        """The lanes of an operand, as unsigned numbers; what an instruction left of another size nobody reads."""
+        if self._sizes.get(place, size) != size:
+            return f"all_lanes(u{8 * size}(0))"
         if place in self._sizes:
             return f"view_lanes({self._name_value(place)}, u{8 * size})"
         return f"lanes(view({self._find(place)}, u{8 * size}))"
@@ -234,7 +236,7 @@ class _Writer:
             how = f"{base} + {element * size}, {address}, {lie}, {is_part}, {mask}, {values}"
             self._lines.append(f"store(u{8 * size}, {how})")
 
-    def _check_divisor(self, _: int, operation: Operation) -> None:
+    def _check_not_zero(self, _: int, operation: Operation) -> None:
         mask = self._find_mask(operation)
         self._count(operation, mask)
         self._lines += [

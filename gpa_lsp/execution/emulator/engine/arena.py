@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind
-from gpa_lsp.execution.emulator.engine.accesses import Access, Place
-from gpa_lsp.execution.emulator.engine.faults import FaultLog
+from gpa_lsp.execution.emulator.engine.faults import Access, FaultLog
 from gpa_lsp.execution.emulator.engine.geometry import WarpSet
 from gpa_lsp.execution.emulator.engine.marks import Mark, Marks
 from gpa_lsp.execution.emulator.engine.meter import Meter
@@ -31,7 +30,6 @@ _FARTHEST_BYTES = 1 << 30  # Behind the end of an array, an address may still ha
 _MAPPED_BITS = np.uint64(21)
 # in front of an allocation, where a GPU often has another one
 _NEAR_BYTES = np.uint64(64 << 10)
-_ZERO = np.uint64(0)
 
 
 class Region(ColumnRecord, frozen=True, kw_only=True):
@@ -75,14 +73,12 @@ class Arena:
         self._freed: tuple[Region, ...] = ()
         self._whole: tuple[Region, ...] = ()
         self._excluded: tuple[Region, tuple[tuple[int, int], ...]] | None = None
-        self._guessing: list[Access] = []
         self.version = 0
         self.marks: Marks | None = None
         self._data: npt.NDArray[np.uint8] = np.zeros(0, np.uint8)
         self._bases: npt.NDArray[np.uint64] = np.zeros(0, np.uint64)
         self._lasts: npt.NDArray[np.int64] = np.zeros(0, np.int64)
         self._is_fixed: npt.NDArray[np.bool_] = np.zeros(0, np.bool_)
-        self._views: dict[tuple[int, Any, int], tuple[Value, ...]] = {}
 
     def add(self, name: str, space: Space, size_bytes: int, **details: Any) -> Region:
         """Lay out a region, before :meth:`allocate`; the details are those of :class:`Region`."""
@@ -158,10 +154,6 @@ class Arena:
         others = (one for one in self._whole if one.base != region.base)
         self.regions = sorted((*others, *kept), key=lambda one: one.base)
         self._excluded = region, (*freed, *pieces)
-        self._views.clear()
-        for access in self._guessing:
-            access.guess_last = -1
-        self._guessing.clear()
         self.version += 1
         self._index()
 
@@ -209,90 +201,6 @@ class Arena:
                 if self.marks is not None:
                     self.marks.mark(address - ARENA_BASE, len(place), Mark.READ | Mark.WRITTEN)
 
-    def resolve(self, access: Access, warps: WarpSet, address: Value, mask: Value) -> Place:
-        """Find what lanes access.
-
-        Args:
-            mask: lanes that access; None for all.
-        """
-        place = self._resolve(access, warps, address, mask)
-        if self.marks is not None:
-            self.marks.note(access, address + access.wide_offset - np.uint64(ARENA_BASE), place[2])
-        return place
-
-    def _resolve(self, access: Access, warps: WarpSet, address: Value, mask: Value) -> Place:
-        address = np.broadcast_to(address, (warps.lanes,))
-        offset = address - access.guess_base
-        if mask is not None:
-            offset = np.where(mask, offset, _ZERO)
-        bits = int(np.bitwise_or.reduce(offset))
-        last = access.guess_last
-        if last < 0 or bits & access.align_mask or (bits > last and int(offset.max()) > last):
-            return self._resolve_any(access, warps, address, mask)
-        return access.guess_views, (offset >> np.uint64(access.shift)).view(I64), mask, None
-
-    def is_within(self, address: Value, *, fixed: bool) -> Value:
-        """Which addresses lie in a region of constants and parameters (``fixed``), or in one that can be written."""
-        region = np.searchsorted(self._bases, address, side="right") - 1
-        if len(self._bases) == 0:
-            return np.zeros(np.shape(address), np.bool_)
-        inside = (address - self._bases[region]).view(I64) < self._lasts[region]
-        return (region >= 0) & inside & (self._is_fixed[region] == fixed)
-
-    def _resolve_any(self, access: Access, warps: WarpSet, address: Value, mask: Value) -> Place:
-        lanes = np.arange(warps.lanes) if mask is None else np.flatnonzero(mask)
-        if len(lanes) == 0:
-            return self._all_views(access), np.zeros(warps.lanes, np.int64), np.zeros(warps.lanes, np.bool_), None
-        addresses = address[lanes] + access.wide_offset
-        region, good = self._find_regions(access, addresses)
-        bad = None
-        if not good.all():
-            wrong = ~good
-            self.report(access, Space.GLOBAL, warps, lanes[wrong], addresses[wrong])
-            bad = np.zeros(warps.lanes, np.bool_)
-            bad[lanes[wrong]] = True
-        elif (region == region[0]).all():
-            self._guess(access, int(region[0]))
-        index = np.zeros(warps.lanes, np.int64)
-        index[lanes[good]] = (addresses[good] - np.uint64(ARENA_BASE)).view(I64) >> access.shift
-        allowed = mask
-        if bad is not None:
-            allowed = np.zeros(warps.lanes, np.bool_)
-            allowed[lanes[good]] = True
-        return self._all_views(access), index, allowed, bad
-
-    def _find_regions(self, access: Access, addresses: Value) -> tuple[Value, Value]:
-        """Index of the region below each address (-1 for none), and whether the access is allowed there."""
-        region = np.searchsorted(self._bases, addresses, side="right") - 1
-        if len(self._bases) == 0:
-            return region, np.zeros(len(addresses), np.bool_)
-        offset = (addresses - self._bases[region]).view(I64)
-        good = (region >= 0) & (offset >= 0) & (offset <= self._lasts[region] - access.bytes)
-        good &= (addresses & np.uint64(access.align_mask)) == 0
-        if access.kind is not AccessKind.LOAD:
-            good &= ~self._is_fixed[region]
-        return region, good
-
-    def _guess(self, access: Access, number: int) -> None:
-        region = self.regions[number]
-        self._guessing.append(access)
-        access.guess_base = np.uint64((region.base - access.offset_bytes) % (1 << 64))
-        access.guess_space = region.space
-        access.guess_last = region.size_bytes - access.bytes
-        access.guess_views = self._views_of(access, number, region.base - ARENA_BASE, region.size_bytes)
-
-    def _all_views(self, access: Access) -> tuple[Value, ...]:
-        return self._views_of(access, -1, 0, len(self._data))
-
-    def _views_of(self, access: Access, number: int, start: int, size: int) -> tuple[Value, ...]:
-        key = (number, access.dtype, access.elements)
-        found = self._views.get(key)
-        if found is None:
-            item = access.dtype.itemsize
-            view = self._data[start : start + size // item * item].view(access.dtype)
-            found = self._views[key] = tuple(view[k:] for k in range(access.elements))
-        return found
-
     def report(self, access: Access, _: Space, warps: WarpSet, lanes: Value, addresses: Value) -> None:
         """Note what is wrong with an access.
 
@@ -307,7 +215,7 @@ class Arena:
             offset = (addresses - self._bases[region]).view(I64)
             inside = (region >= 0) & (offset >= 0) & (offset <= self._lasts[region] - access.bytes)
             fixed = inside & self._is_fixed[region] & (access.kind is not AccessKind.LOAD)
-        misaligned = inside & ((addresses & np.uint64(access.align_mask)) != 0)
+        misaligned = inside & ((addresses & np.uint64(access.bytes - 1)) != 0)
         fixed &= ~misaligned
         for kind, chosen in (
             (FaultKind.MISALIGNED, misaligned),

@@ -202,7 +202,7 @@ class Barriers:
             short = (counts > 0) & (counts < batch.geometry.threads)
             self._report_exited(barrier, np.flatnonzero(short))
         if batch.checks is not None:
-            batch.checks.pass_barrier(None)
+            batch.checks.pass_barrier(np.ones(len(batch.numbers), np.bool_))
 
     def note_warps(self, fragment: Fragment) -> None:
         """Lanes of warps met."""

@@ -4,8 +4,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gpa_lsp.execution.emulator.engine.fragments import Dispatcher, End, Fragment, Parts, Registers, Segment
-from gpa_lsp.execution.emulator.engine.lane_steps import guarded_mask
+from gpa_lsp.execution.emulator.engine.fragments import (
+    Dispatcher,
+    End,
+    Fragment,
+    Parts,
+    Registers,
+    Segment,
+    guarded_mask,
+)
 from gpa_lsp.execution.emulator.engine.machine import Machine
 from gpa_lsp.execution.emulator.engine.values import Value
 from gpa_lsp.execution.emulator.model import DeviceError, FaultKind

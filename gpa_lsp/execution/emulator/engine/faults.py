@@ -2,15 +2,24 @@
 
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from gpa_lsp.code.ptx.static_instructions import StaticInstruction
+from gpa_lsp.code.ptx.static_instructions import AccessKind, StaticInstruction
 from gpa_lsp.execution.emulator.engine.geometry import WarpSet
 from gpa_lsp.execution.emulator.model import DeviceError, Fault, FaultKind, PassedEnd
 from gpa_lsp.foundation.ownership import describe_stand_in
 
 _MOST_FAULTS = 1000
 _ORDER = tuple(FaultKind)
+
+
+class Access(Struct, frozen=True, kw_only=True):
+    """A memory instruction of which something is wrong."""
+
+    instruction: int  # static number
+    kind: AccessKind  # what it does
+    bytes: int  # that each lane accesses
 
 
 class FaultLog:

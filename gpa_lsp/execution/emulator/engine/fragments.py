@@ -9,7 +9,6 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from gpa_lsp.code.ptx.model import PtxInstruction
-from gpa_lsp.execution.emulator.engine.accesses import Access
 from gpa_lsp.execution.emulator.engine.faults import FaultLog
 from gpa_lsp.execution.emulator.engine.geometry import Blocks, Geometry, WarpSet
 from gpa_lsp.execution.emulator.engine.layout import Piece
@@ -38,22 +37,14 @@ End = Callable[["Dispatcher", "Fragment"], None]
 
 
 class SharedWatch(Protocol):
-    """Watches what threads do to shared memory; see :mod:`.shared_checks`."""
+    """Watches what threads do to shared memory."""
 
-    def pass_barrier(self, slots: "npt.NDArray[np.bool_] | None") -> None:
-        """Threads of some blocks (bool[k]; None for all) met."""
+    def pass_barrier(self, slots: "npt.NDArray[np.bool_]") -> None:
+        """Threads of some blocks met: bool[k]."""
         ...
 
     def pass_warp_barrier(self, fragment: "Fragment") -> None:
         """Lanes of warps met."""
-        ...
-
-    def check_load(self, access: Access, fragment: "Fragment", index: Any, mask: Value) -> None:
-        """Lanes read."""
-        ...
-
-    def check_store(self, access: Access, fragment: "Fragment", index: Any, mask: Value) -> None:
-        """Lanes write."""
         ...
 
 
@@ -63,19 +54,21 @@ class Batch(Blocks):
     Attributes:
         memory: shared and local memory.
         checks: of races on shared memory; None when they are off.
+        watch: told of reads of shared memory by the steps at work: warps, addresses int64[w, 32], and which of them bool[w, 32].
     """
 
-    __slots__ = ("checks", "memory")
+    __slots__ = ("checks", "memory", "watch")
 
     def __init__(self, geometry: Geometry, numbers: npt.NDArray[np.uint32], memory: BatchMemory) -> None:
         super().__init__(geometry, numbers)
         self.memory = memory
         self.checks: SharedWatch | None = None
+        self.watch: Callable[[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_]], None] = _nowhere
 
     def close(self) -> None:
         """Give back what it holds, now: it and its warps hold each other, and the next batch needs as much."""
         self.memory.close()
-        self.checks = None
+        self.checks, self.watch = None, _nowhere
         del self.root
 
 
@@ -333,6 +326,16 @@ class Fragment:
             one.registers.write_back(one.mask)
             masks[one.warps.ids] |= pack_lanes(one.active())
         return build_fragment(self.batch, self.frame, self.segment, masks, self.registers)
+
+
+def guarded_mask(fragment: Fragment, guard: int | None) -> Value:
+    """Lanes of a fragment whose guard is true: bool[n]."""
+    if guard is None:
+        return fragment.active()
+    chosen = fragment.registers[guard]
+    if not chosen.ndim:
+        return fragment.active() if chosen else np.zeros(fragment.warps.lanes, np.bool_)
+    return np.ascontiguousarray(chosen) if fragment.mask is None else chosen & fragment.mask
 
 
 def build_fragment(

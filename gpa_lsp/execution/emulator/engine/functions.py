@@ -8,9 +8,15 @@ from gpa_lsp.execution.emulator.engine.barriers import WarpBarrier, end_with_bar
 from gpa_lsp.execution.emulator.engine.binder import Binder, UnsupportedInstruction
 from gpa_lsp.execution.emulator.engine.control import end_with_fault
 from gpa_lsp.execution.emulator.engine.ends import Ending, bind_end
-from gpa_lsp.execution.emulator.engine.fragments import BoundFunction, Closing, ClosingKind, Fragment, Segment
+from gpa_lsp.execution.emulator.engine.fragments import (
+    BoundFunction,
+    Closing,
+    ClosingKind,
+    Fragment,
+    Segment,
+    guarded_mask,
+)
 from gpa_lsp.execution.emulator.engine.instructions import bind_instruction, find_gate
-from gpa_lsp.execution.emulator.engine.lane_steps import guarded_mask
 from gpa_lsp.execution.emulator.engine.layout import ENDING, MEETING, find_lives
 from gpa_lsp.execution.emulator.engine.machine import Machine
 from gpa_lsp.execution.emulator.model import FaultKind

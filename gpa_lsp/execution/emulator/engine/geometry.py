@@ -9,8 +9,6 @@ from msgspec import Struct
 
 from gpa_lsp.execution.emulator.engine.values import WARP_LANES, Value, take_rows
 
-STAMP_THREAD_SHIFT = 20  # Where the thread stands in a stamp of :mod:`.shared_checks`
-
 
 class Geometry(Struct, frozen=True, kw_only=True):
     """Shape of a launch."""
@@ -160,11 +158,6 @@ def _build_thread(blocks: Blocks, _: str) -> Value:
     return _lanes(blocks) % blocks.geometry.lanes_per_block
 
 
-def _build_shared(blocks: Blocks, shift: str) -> Value:
-    stride = blocks.geometry.shared_stride_bytes >> int(shift)
-    return _repeat(blocks, np.arange(len(blocks.numbers), dtype=np.int64) * stride)
-
-
 _BUILDERS: dict[str, Callable[[Blocks, str], Value]] = {
     "tid": _build_thread_index,
     "ctaid": _build_block_index,
@@ -174,6 +167,4 @@ _BUILDERS: dict[str, Callable[[Blocks, str], Value]] = {
     "lanemask_eq": lambda blocks, _: np.uint32(1) << (_lanes(blocks) % WARP_LANES).astype(np.uint32),
     "lane": lambda blocks, _: _lanes(blocks),
     "thread": _build_thread,
-    "stamp": lambda blocks, _: _build_thread(blocks, "") << STAMP_THREAD_SHIFT,
-    "shared": _build_shared,
 }

@@ -1,15 +1,11 @@
 """Shared memory of blocks and local memory of threads of a batch: :class:`BatchMemory`."""
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct
 
 from gpa_lsp.code.ptx.model import Space
-from gpa_lsp.execution.emulator.engine.accesses import Access, Place
 from gpa_lsp.execution.emulator.engine.arena import ACCESS_WORDS
-from gpa_lsp.execution.emulator.engine.faults import FaultLog
+from gpa_lsp.execution.emulator.engine.faults import Access, FaultLog
 from gpa_lsp.execution.emulator.engine.geometry import Geometry, WarpSet
 from gpa_lsp.execution.emulator.engine.meter import Meter
 from gpa_lsp.execution.emulator.engine.values import Value
@@ -19,14 +15,6 @@ from gpa_lsp.foundation.numbers import format_count
 _REGISTER_BYTES = 8
 _GRANULE_BYTES = 1024  # shared and local memory come in pieces of at most this size; beyond them a GPU finds no memory
 _LARGEST_LOCAL_BYTES = 512 << 10  # what the hardware gives a thread (CUDA C++ programming guide, compute capabilities)
-
-
-class _Area(Struct):
-    """What belongs to one block or thread: where it begins in elements (int64[n], or uniform), and its bytes."""
-
-    space: Space
-    base: Value
-    size_bytes: int
 
 
 class BatchMemory:
@@ -49,7 +37,6 @@ class BatchMemory:
         self._shared: npt.NDArray[np.uint8] = np.zeros(max(self._held_bytes, 16), np.uint8)
         self._local: npt.NDArray[np.uint8] = np.zeros(16, np.uint8)
         self._local_stride_bytes = 0
-        self._views: dict[tuple[Space, Any, int], tuple[Value, ...]] = {}
 
     @property
     def shared(self) -> npt.NDArray[np.uint8]:
@@ -70,17 +57,6 @@ class BatchMemory:
         """Give the memory back."""
         self._meter.release(self._held_bytes)
         self._held_bytes = 0
-
-    def resolve_shared(self, access: Access, warps: WarpSet, address: Value, mask: Value) -> Place:
-        """Find what lanes access, see :meth:`.Arena.resolve`; addresses are uint32 or uint64 from the start of shared memory."""
-        base = warps.column(f"shared.{access.shift}")
-        return self._resolve(access, warps, address, mask, _Area(Space.SHARED, base, self.geometry.shared_bytes))
-
-    def resolve_local(self, access: Access, warps: WarpSet, address: Value, mask: Value) -> Place:
-        """Find what lanes access, see :meth:`.Arena.resolve`; addresses are from the start of the thread's local memory."""
-        lanes = warps.column("lane")
-        base = lanes * np.int64(self._local_stride_bytes >> access.shift)
-        return self._resolve(access, warps, address, mask, _Area(Space.LOCAL, base, self._local_stride_bytes))
 
     def take_shared(self, slots: npt.NDArray[np.int64], address: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
         """Read 16 bytes at each of some addresses.
@@ -122,7 +98,6 @@ class BatchMemory:
             grown.reshape(self._lanes, stride)[:, : self._local_stride_bytes] = old
         self._local = grown
         self._local_stride_bytes = stride
-        self._views = {key: views for key, views in self._views.items() if key[0] is not Space.LOCAL}
 
     def read_local(self, lane: int, offset_bytes: int, limit: int) -> bytes:
         """Bytes of a thread's local memory, at most so many.
@@ -143,40 +118,6 @@ class BatchMemory:
         """Write to a block's shared memory, as far as it goes; the block's begins at ``base``."""
         place = self._shared[base + offset_bytes : base + min(offset_bytes + len(data), self.geometry.shared_bytes)]
         place[:] = np.frombuffer(data, np.uint8)[: len(place)]
-
-    def _resolve(self, access: Access, warps: WarpSet, address: Value, mask: Value, area: "_Area") -> Place:
-        base, size_bytes, space = area.base, area.size_bytes, area.space
-        views = self._views_of(space, access)
-        last = size_bytes - access.bytes
-        if not address.ndim:
-            address = np.full(warps.lanes, (int(address) + access.offset_bytes) % (1 << 32), np.uint32)
-        elif access.offset_bytes:
-            address = address + address.dtype.type(access.offset_bytes % (1 << 8 * address.dtype.itemsize))
-        checked = address if mask is None else np.where(mask, address, address.dtype.type(0))
-        bits = int(np.bitwise_or.reduce(checked))
-        bad = None
-        if last < 0 or bits & access.align_mask or (bits > last and int(checked.max()) > last):
-            mask, bad = self._find_bad(access, warps, address, mask, area)
-            if last < 0:
-                return views, np.zeros(warps.lanes, np.int64), mask, bad
-            checked = np.where(mask, address, address.dtype.type(0))
-        index = checked.astype(np.int64)
-        if access.shift:
-            index >>= access.shift
-        index += base
-        return views, index, mask, bad
-
-    def _find_bad(
-        self, access: Access, warps: WarpSet, address: Value, mask: Value, area: "_Area"
-    ) -> tuple[Value, Value]:
-        last = area.size_bytes - access.bytes
-        wide = address.astype(np.uint64)
-        outside = wide > np.uint64(last) if last >= 0 else np.ones(len(wide), np.bool_)
-        wanted = np.ones(len(wide), np.bool_) if mask is None else mask
-        bad = wanted & ((wide & np.uint64(access.align_mask) != 0) | outside)
-        lanes = np.flatnonzero(bad)
-        self.report(access, area.space, warps, lanes, wide[lanes])
-        return wanted & ~bad, bad
 
     def report(self, access: Access, space: Space, warps: WarpSet, lanes: Value, addresses: Value) -> None:
         """Note what is wrong with an access to shared or local memory.
@@ -203,12 +144,3 @@ class BatchMemory:
                     self._faults.end_on_gpu(DeviceError.LAUNCH_FAILURE)
                 reason = f"{owner} memory has {format_count(size)} bytes"
             self._faults.add_lanes(kind, f"{what}: {reason}", warps, lanes[wrong], instruction=access.instruction)
-
-    def _views_of(self, space: Space, access: Access) -> tuple[Value, ...]:
-        key = (space, access.dtype, access.elements)
-        found = self._views.get(key)
-        if found is None:
-            data = self._shared if space is Space.SHARED else self._local
-            view = data.view(access.dtype)
-            found = self._views[key] = tuple(view[k:] for k in range(access.elements))
-        return found

@@ -6,18 +6,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct
 from msgspec.structs import replace
 
-from gpa_lsp.code.ptx.model import Operand, Space, TextureAddress
+from gpa_lsp.code.ptx.model import Operand, PtxInstruction, Space, TextureAddress
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.code.ptx.static_instructions import AccessKind
-from gpa_lsp.execution.emulator.engine.accesses import Access
 from gpa_lsp.execution.emulator.engine.binder import Binder, UnsupportedInstruction, flatten, read_as
-from gpa_lsp.execution.emulator.engine.fragments import Fragment
-from gpa_lsp.execution.emulator.engine.lane_steps import guarded_mask
+from gpa_lsp.execution.emulator.engine.fragments import Fragment, guarded_mask
 from gpa_lsp.execution.emulator.engine.machine import Machine, Texture
-from gpa_lsp.execution.emulator.engine.memory_steps import store_lanes
 from gpa_lsp.execution.emulator.engine.values import Value
 from gpa_lsp.execution.emulator.model import FaultKind
 from gpa_lsp.execution.emulator.semantics.modifiers import find_limits
@@ -48,6 +43,9 @@ _CHANNELS = {"r": 0, "g": 1, "b": 2, "a": 3}
 Sampler = Callable[[Texture, tuple[Any, ...], Any], TextureRead]
 
 
+TEXTURES = frozenset({"tex", "tld4", "txq", "suq", "suld", "sust"})
+
+
 def bind_texture(binder: Binder) -> None:
     """``tex``, ``tld4``, ``txq``, ``suld`` and ``sust``, on textures of one to three dimensions, in layers, and cubes.
 
@@ -65,10 +63,22 @@ def bind_texture(binder: Binder) -> None:
             raise UnsupportedInstruction
 
 
-def _find_dimensions(binder: Binder) -> int:
-    found = next((_DIMENSIONS[word] for word in binder.instruction.suffixes if word in _DIMENSIONS), None)
+def find_surface_shape(suffixes: tuple[str, ...]) -> tuple[int, bool]:
+    """How many coordinates an instruction has, and whether one of a layer stands before them.
+
+    Raises:
+        UnsupportedInstruction: the shape is not known.
+    """
+    found = next((_DIMENSIONS[word] for word in suffixes if word in _DIMENSIONS), None)
     if found is None:
         raise UnsupportedInstruction("texture of this shape")
+    return found, not _LAYERED.isdisjoint(suffixes)
+
+
+def find_handle(instruction: PtxInstruction) -> Operand:
+    """The handle of the texture that ``txq`` and ``suq`` ask for."""
+    operand = instruction.sources[0]
+    found: Operand = operand.handle if isinstance(operand, TextureAddress) else getattr(operand, "base", operand)
     return found
 
 
@@ -82,7 +92,7 @@ def _find_address(binder: Binder) -> TextureAddress:
 def _bind_read(binder: Binder) -> None:
     instruction = binder.instruction
     operand = _find_address(binder)
-    dimensions = _find_dimensions(binder)
+    dimensions, _ = find_surface_shape(instruction.suffixes)
     if len(instruction.types) < 2:
         raise UnsupportedInstruction
     result_type, coordinate_type = instruction.types[:2]
@@ -180,135 +190,67 @@ def _trace(
 
 
 def _bind_query(binder: Binder) -> None:
-    """``txq`` and ``suq``: what the texture is."""
+    """``txq`` and ``suq``: an extent, which the core gives where the handle is one of a texture."""
     instruction = binder.instruction
-    operand = instruction.sources[0]
-    source = operand.handle if isinstance(operand, TextureAddress) else getattr(operand, "base", operand)
-    axis = next((word for word in instruction.suffixes if word in ("width", "height", "depth")), None)
-    if axis is None:
+    if {"width", "height", "depth"}.isdisjoint(instruction.suffixes):
         raise UnsupportedInstruction("query of this property")
-    handle = binder.read(source, ScalarType.U64)
-    result = binder.write(instruction.destinations[0], ScalarType.U32)
+    binder.check_result(instruction.destinations[0], ScalarType.U32)
+    _bind_report(binder, binder.read(find_handle(instruction), ScalarType.U64), lambda _: None)
+
+
+def _bind_surface(binder: Binder) -> None:
+    """``suld.b`` and ``sust.b``: bytes of a surface, x counted in bytes, which the core accesses."""
+    instruction = binder.instruction
+    if instruction.suffixes[:1] != ("b",):
+        raise UnsupportedInstruction("formatted surfaces")
+    operand = _find_address(binder)
+    dimensions, _ = find_surface_shape(instruction.suffixes)
+    kind = instruction.types[-1]
+    is_store = instruction.opcode == "sust"
+    vector = flatten(instruction.sources[1:2]) if is_store else flatten(instruction.destinations)
+    for one in vector:
+        (binder.check if is_store else binder.check_result)(one, kind)
+    layer, rest = _split_layer(binder, operand)
+    coordinates = [binder.read(one, ScalarType.S32) for one in rest[:dimensions]]
+    size, traps = len(vector) * kind.bytes, "trap" in instruction.suffixes
+
+    def find_outside(fragment: Fragment) -> Callable[[Texture], Value]:
+        lanes = (fragment.warps.lanes,)
+        places = [np.broadcast_to(read_as(fragment, one, np.dtype(np.int32)), lanes) for one in coordinates]
+        layers = None if layer is None else _read_layer(fragment, layer)
+        return lambda texture: traps & _are_outside(texture, places, layers, size)
+
+    _bind_report(binder, binder.read(operand.handle, ScalarType.U64), find_outside)
+
+
+def _bind_report(binder: Binder, handle: int, find_outside: "Callable[[Fragment], Any]") -> None:
+    """Add the step that says what is wrong with the handle of a surface, or its coordinates.
+
+    Args:
+        handle: its slot.
+        find_outside: gives what says of a texture which lanes' coordinates are outside, bool[n].
+    """
     machine, guard, static = binder.machine, binder.guard, binder.static
-    place = {"depth": 0, "height": 1, "width": 2}[axis]
 
     def step(fragment: Fragment) -> None:
-        out = np.zeros(fragment.warps.lanes, np.uint32)
-        mask = guarded_mask(fragment, guard)
-        for texture, where in _part_by_handle(machine, fragment, handle, mask, static):
-            used = place >= 3 - texture.source.dimensions
-            out[where] = texture.source.texels.shape[place] if used else 0
-        fragment.registers[result] = out
+        outside = find_outside(fragment)
+        for texture, where in _part_by_handle(machine, fragment, handle, guarded_mask(fragment, guard), static):
+            wrong = np.flatnonzero(where & outside(texture)) if callable(outside) else ()
+            message = f"coordinates outside the surface {texture.source.name}"
+            machine.faults.add_lanes(FaultKind.OUT_OF_BOUNDS, message, fragment.warps, wrong, instruction=static)
 
     binder.steps.append(step)
     binder.finish()
 
 
-def _bind_surface(binder: Binder) -> None:
-    """``suld.b`` and ``sust.b``: bytes of a surface, x counted in bytes. What is outside reads zero, or the nearest byte with ``.clamp``."""
-    instruction = binder.instruction
-    if instruction.suffixes[:1] != ("b",):
-        raise UnsupportedInstruction("formatted surfaces")
-    operand = _find_address(binder)
-    dimensions = _find_dimensions(binder)
-    kind = instruction.types[-1]
-    is_store = instruction.opcode == "sust"
-    vector = flatten(instruction.sources[1:2]) if is_store else flatten(instruction.destinations)
-    handle = binder.read(operand.handle, ScalarType.U64)
-    layer, rest = _split_layer(binder, operand)
-    coordinates = [binder.read(one, ScalarType.S32) for one in rest[:dimensions]]
-    if is_store:
-        slots = [binder.read(one, kind) for one in vector]
-    else:
-        slots = [binder.write(one, kind) for one in vector]
-    access = Access(
-        instruction=binder.static,
-        kind=AccessKind.STORE if is_store else AccessKind.LOAD,
-        space=Space.GLOBAL,
-        dtype=kind.storage_dtype,
-        elements=len(slots),
-    )
-    surface = _Surface(
-        machine=binder.machine,
-        access=access,
-        handle=handle,
-        coordinates=coordinates,
-        layer=layer,
-        slots=slots,
-        guard=binder.guard,
-        clamps="clamp" in instruction.suffixes,
-        traps="trap" in instruction.suffixes,
-    )
-    binder.steps.append(surface.store if is_store else surface.load)
-    binder.finish()
-
-
-class _Surface(Struct, frozen=True, kw_only=True):
-    """One ``suld`` or ``sust``."""
-
-    machine: Machine  # knows the surfaces
-    access: Access  # what is read or written
-    handle: int  # slot of the handle
-    coordinates: list[int]  # slots of x (in bytes), y and z
-    layer: int | None  # slot of the layer; None without layers
-    slots: list[int]  # of the values
-    guard: int | None  # slot of its guard; None without one
-    clamps: bool  # coordinates outside mean the nearest ones inside
-    traps: bool  # they are an error
-
-    def load(self, fragment: Fragment) -> None:
-        """Read all elements; zeros outside."""
-        out = [np.zeros(fragment.warps.lanes, self.access.dtype) for _ in self.slots]
-        for views, index, allowed in self._resolve(fragment):
-            for value, view in zip(out, views, strict=True):
-                np.copyto(value, view.take(index, mode="wrap"), where=allowed)
-        for slot, value in zip(self.slots, out, strict=True):
-            fragment.registers[slot] = value
-
-    def store(self, fragment: Fragment) -> None:
-        """Write all elements; nothing outside."""
-        for views, index, allowed in self._resolve(fragment):
-            for slot, view in zip(self.slots, views, strict=True):
-                store_lanes(view, index, read_as(fragment, slot, self.access.dtype), allowed)
-
-    def _resolve(self, fragment: Fragment) -> Iterator[tuple[tuple[Value, ...], Any, Value]]:
-        """Views, index and mask of the lanes of each surface."""
-        machine, access = self.machine, self.access
-        mask = guarded_mask(fragment, self.guard)
-        places = [
-            np.broadcast_to(read_as(fragment, slot, np.dtype(np.int32)), mask.shape).astype(np.int64)
-            for slot in self.coordinates
-        ]
-        if self.layer is not None:
-            places += [np.zeros_like(places[0])] * (2 - len(places)) + [_read_layer(fragment, self.layer)]
-        for texture, where in _part_by_handle(machine, fragment, self.handle, mask, access.instruction):
-            offset, inside = _find_bytes(texture, places, access.bytes, clamps=self.clamps)
-            wrong = np.flatnonzero(where & ~inside)
-            if self.traps and len(wrong):
-                message = f"coordinates outside the surface {texture.source.name}"
-                machine.faults.add_lanes(
-                    FaultKind.OUT_OF_BOUNDS, message, fragment.warps, wrong, instruction=access.instruction
-                )
-            address = (texture.region.base + offset).astype(np.uint64)
-            views, index, allowed, _ = machine.arena.resolve(access, fragment.warps, address, where & inside)
-            if machine.tracer is not None:
-                machine.tracer.record(access, fragment, Space.TEXTURE, address, allowed)
-            yield views, index, allowed
-
-
-def _find_bytes(texture: Texture, places: list[Value], size: int, *, clamps: bool) -> tuple[Value, Value]:
-    """Offset of each lane's bytes in the surface, and whether they are in it."""
+def _are_outside(texture: Texture, places: list[Value], layers: Value, size: int) -> Value:
+    """Which lanes' coordinates lead outside a surface: bool[n]."""
     depth, height, width, channels = texture.source.texels.shape
-    pitch = width * channels * texture.source.texels.itemsize
-    limits = (pitch - size, height - 1, depth - 1)
-    steps = (1, pitch, pitch * height)
-    offset: Value = np.zeros(len(places[0]), np.int64)
-    inside: Value = np.ones(len(places[0]), np.bool_)
-    for place, limit, step in zip(places, limits, steps, strict=False):
-        within = np.clip(place, 0, max(limit, 0))
-        inside &= (place == within) | clamps
-        offset += within * step
-    return offset, inside
+    limits = (width * channels * texture.source.texels.itemsize - size, height - 1, depth - 1)
+    outside: Value = np.zeros(len(places[0]), np.bool_) if layers is None else layers >= depth
+    for place, limit in zip(places, limits, strict=False):
+        outside = outside | (place < 0) | (place > max(limit, 0))
+    return outside
 
 
 # Reading textures: :func:`sample_texture`, :func:`sample_cube`, :func:`gather_texture`.

@@ -9,12 +9,10 @@ from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import StaticInstruction
-from gpa_lsp.execution.emulator.engine.accesses import Access
 from gpa_lsp.execution.emulator.engine.fragments import Batch, Fragment, Frame
 from gpa_lsp.execution.emulator.engine.meter import Meter
-from gpa_lsp.execution.emulator.engine.values import U64, Value, find_active_rows, pack_lanes
+from gpa_lsp.execution.emulator.engine.values import Value, find_active_rows, pack_lanes
 from gpa_lsp.execution.emulator.model import TraceSettings
-from gpa_lsp.execution.emulator.semantics.model import LOCAL_WINDOW, SHARED_WINDOW
 from gpa_lsp.execution.emulator.trace import Accesses, Branches, Buffer, Entries, Trace
 
 _MOST_PATHS = 1 << 12
@@ -93,20 +91,7 @@ def _list_calls(frame: Frame) -> tuple[int, ...]:
     return tuple(reversed(path))
 
 
-def list_places(access: Access, space: Space, address: Value) -> Value:
-    """Where in a space lanes access memory, by the addresses that they give: uint64, over the lanes or uniform."""
-    wide = address if address.dtype is U64 else address.astype(np.uint64)
-    moved = wide + access.wide_offset
-    if access.space is Space.GENERIC and space in WINDOWS:
-        return moved - np.uint64(WINDOWS[space])
-    return (
-        moved & _NARROW if space in WINDOWS and address.dtype is not U64 else moved
-    )  # as the instruction adds its offset
-
-
 _FULL = np.uint32(0xFFFFFFFF)
-WINDOWS = {Space.SHARED: SHARED_WINDOW, Space.LOCAL: LOCAL_WINDOW}  # Where generic addresses of a space begin
-_NARROW = np.uint64(0xFFFF_FFFF)
 _METERED_AT_ONCE = 1 << 20
 
 
@@ -184,17 +169,6 @@ class Tracer:
     def metered_bytes(self) -> int:
         """Of the rows held, what was metered."""
         return self._metered_bytes
-
-    def record(self, access: Access, fragment: Fragment, space: Space, address: Value, mask: Value) -> None:
-        """Record one execution of an access by a fragment.
-
-        Args:
-            mask: bool[n]; None for all lanes.
-        """
-        if not self.settings.accesses or int(space) in self.settings.spaces_left_out or space is Space.PARAM:
-            return
-        moved = np.broadcast_to(list_places(access, space, address), (fragment.warps.lanes,))
-        self.record_addresses(access.instruction, fragment, space, size_bytes=access.bytes, addresses=moved, mask=mask)
 
     def record_addresses(
         self, static: int, fragment: Fragment, space: Space, *, size_bytes: int, addresses: Value, mask: Value

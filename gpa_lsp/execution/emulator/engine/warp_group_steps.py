@@ -16,13 +16,10 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from gpa_lsp.code.ptx.model import PtxInstruction, Space
+from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.code.ptx.static_instructions import AccessKind
-from gpa_lsp.execution.emulator.engine.accesses import Access
 from gpa_lsp.execution.emulator.engine.binder import Binder, UnsupportedInstruction, flatten, read_as
-from gpa_lsp.execution.emulator.engine.fragments import Fragment
-from gpa_lsp.execution.emulator.engine.lane_steps import guarded_mask
+from gpa_lsp.execution.emulator.engine.fragments import Fragment, guarded_mask
 from gpa_lsp.execution.emulator.engine.machine import Machine
 from gpa_lsp.execution.emulator.engine.values import BOOL, U32, U64, WARP_LANES, Value
 from gpa_lsp.execution.emulator.engine.warp_group_products import (
@@ -83,7 +80,7 @@ def bind_warp_group(binder: Binder) -> None:
         keeps=binder.read(keeps, ScalarType.PRED),
         results=[binder.write(one, kind) for one in vector],
         guard=binder.guard,
-        access=Access(instruction=binder.static, kind=AccessKind.LOAD, space=Space.SHARED, dtype=U64, elements=2),
+        static=binder.static,
         machine=binder.machine,
     )
     binder.steps.append(step.run)
@@ -100,7 +97,7 @@ class _Step(Struct, frozen=True, kw_only=True):
     keeps: int  # slot of the predicate: D is added to
     results: list[int]  # slots that take the new D
     guard: int | None  # slot of its guard; None without one
-    access: Access  # a read of 16 bytes of shared memory
+    static: int  # number of the instruction
     machine: Machine  # of the launch
 
     def run(self, fragment: Fragment) -> None:
@@ -192,31 +189,28 @@ class _Step(Struct, frozen=True, kw_only=True):
             self._note(part, usable & np.asarray(outside.any(axis=1))[runs], FaultKind.OUT_OF_BOUNDS, message)
             addresses = np.where(outside, 0, addresses)
         memory = part.fragment.batch.memory
-        self._check(part, addresses[runs], usable[:, None] & ~outside[runs])
+        self._watch(part, addresses[runs], usable[:, None] & ~outside[runs])
         if size_bytes < UNIT_BYTES:
             return np.zeros((*addresses.shape, UNIT_BYTES // 4), np.uint32)
         words = memory.take_shared(slots, addresses)
         return np.where(outside[:, :, None], np.uint32(0), words) if outside.any() else words
 
-    def _check(self, part: "_Part", addresses: Rows, allowed: npt.NDArray[np.bool_]) -> None:
-        """Check reads [w, r] as if the lanes of each warp took turns."""
+    def _watch(self, part: "_Part", addresses: Rows, allowed: npt.NDArray[np.bool_]) -> None:
+        """Watch reads [w, r] as if the lanes of each warp took turns."""
         fragment = part.fragment
-        checks = fragment.batch.checks
-        if checks is None:
+        if fragment.batch.checks is None:
             return
-        starts = part.find_slots()[:, None] * self.machine.geometry.shared_stride_bytes
         for first in range(0, addresses.shape[1], WARP_LANES):
             width = min(WARP_LANES, addresses.shape[1] - first)
-            index = np.zeros((len(fragment.warps.ids), WARP_LANES), np.int64)
-            mask = np.zeros(index.shape, np.bool_)
-            index[part.rows, :width] = (starts + addresses[:, first : first + width]) >> self.access.shift
-            mask[part.rows, :width] = allowed[:, first : first + width]
-            checks.check_load(self.access, fragment, index.reshape(-1), mask.reshape(-1))
+            places = np.zeros((len(part.rows), WARP_LANES), np.int64)
+            mask = np.zeros(places.shape, np.bool_)
+            places[:, :width], mask[:, :width] = addresses[:, first : first + width], allowed[:, first : first + width]
+            fragment.batch.watch(fragment.warps.ids[part.rows], places, mask)
 
     def _note(self, part: "_Part", wrong: npt.NDArray[np.bool_], kind: FaultKind, message: str) -> None:
         """Note a fault of the lanes of some warps."""
         lanes = (part.rows[wrong, None] * WARP_LANES + _LANES)[part.active[wrong]]
-        faults, static = self.machine.faults, self.access.instruction
+        faults, static = self.machine.faults, self.static
         faults.add_lanes(kind, message, part.fragment.warps, lanes, instruction=static)
 
 
