@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.code.ptx.static_instructions import AccessKind
+from gpa_lsp.execution.accesses.lane_addresses import INFINITE, NOT_COUNTED
 from gpa_lsp.execution.accesses.piece_rows import PieceRows
 from gpa_lsp.execution.accesses.references import measure_distances
-from gpa_lsp.execution.accesses.reuse_loops import INFINITE, NOT_COUNTED
 from gpa_lsp.execution.emulator.trace import Trace
 from gpa_lsp.execution.traces.keyed_sums import KeyedSums, compress_keys
 from gpa_lsp.execution.traces.model import Granularity, StoreEffect

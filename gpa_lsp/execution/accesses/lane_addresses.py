@@ -214,6 +214,8 @@ ARRAY_SPACES = (Space.GLOBAL, Space.TEXTURE, Space.CONST)  # Spaces whose addres
 
 CACHED_SPACES = (Space.GLOBAL, Space.TEXTURE, Space.LOCAL)  # Spaces whose accesses go through L1
 
+INFINITE = -1  # In place of a distance of reuse: the unit was not there before
+NOT_COUNTED = -2  # In place of one: the reference is none that has a distance (a store that erases)
 OUTSIDE = -1  # In place of an array: none of the buffers holds the address
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.execution.accesses.lane_addresses import INFINITE, NOT_COUNTED
 from gpa_lsp.execution.accesses.request_loops import count_bits, open_slots
 from gpa_lsp.foundation.machine_code.loops import compiled, part
 from gpa_lsp.foundation.machine_code.types import leading_zeros
@@ -18,8 +19,6 @@ Marks = npt.NDArray[np.bool_]
 Bits = npt.NDArray[np.uint8]
 Slots = npt.NDArray[np.int32]
 
-INFINITE = -1  # In place of a distance: the unit was not there before
-NOT_COUNTED = -2  # In place of a distance: the reference is none that has one (a store that erases)
 # In place of the distance of a list: each of its units has its own; in place of its array: they lie in several
 SEVERAL = -3
 

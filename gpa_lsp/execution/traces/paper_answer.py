@@ -8,9 +8,16 @@ from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.code.symbolic_accesses.requests import WARP_LANES
 from gpa_lsp.diagnosis.analyses.answers import Answer, Missing, Table, list_columns
-from gpa_lsp.execution.accesses.lane_addresses import Integers, count_lanes, list_lanes, pack_lanes, split_rows
+from gpa_lsp.execution.accesses.lane_addresses import (
+    INFINITE,
+    NOT_COUNTED,
+    Integers,
+    count_lanes,
+    list_lanes,
+    pack_lanes,
+    split_rows,
+)
 from gpa_lsp.execution.accesses.references import measure_distances, name_warps, number_turns, number_warps
-from gpa_lsp.execution.accesses.reuse_loops import INFINITE, NOT_COUNTED
 from gpa_lsp.execution.emulator.trace import Trace
 from gpa_lsp.execution.traces.cache_hits import BypassingAdvice, count_caching_warps
 from gpa_lsp.execution.traces.model import TraceContext

@@ -53,7 +53,7 @@ class ThreadRegion(Struct, frozen=True, kw_only=True):
         """
         lows = [max(pair) for pair in zip(self.low, other.low, strict=True)]
         highs = [max(low, min(pair)) for low, *pair in zip(lows, self.high, other.high, strict=True)]
-        return ThreadRegion(low=_triple(lows), high=_triple(highs))
+        return ThreadRegion(low=make_triple(lows), high=make_triple(highs))
 
 
 class AccessedArray(Struct, frozen=True, kw_only=True):
@@ -177,7 +177,7 @@ class LaunchShape(Struct, frozen=True, kw_only=True):
     def region(self) -> ThreadRegion:
         """Threads that have updates to make."""
         return ThreadRegion(
-            low=NO_TRIPLE, high=_triple([-(-u // f) for u, f in zip(self.updates, self.fold, strict=True)])
+            low=NO_TRIPLE, high=make_triple([-(-u // f) for u, f in zip(self.updates, self.fold, strict=True)])
         )
 
 
@@ -187,7 +187,7 @@ def cover_updates(updates: Triple, block: Triple, fold: Triple = (1, 1, 1)) -> L
     >>> cover_updates((632, 504, 992), (32, 4, 8), (1, 2, 1)).grid
     (20, 63, 124)
     """
-    grid = _triple([-(-u // (b * f)) for u, b, f in zip(updates, block, fold, strict=True)])
+    grid = make_triple([-(-u // (b * f)) for u, b, f in zip(updates, block, fold, strict=True)])
     return LaunchShape(block=block, grid=grid, updates=updates, fold=fold)
 
 
@@ -205,7 +205,7 @@ def fold_accesses(kernel: KernelAccesses, fold: Triple) -> KernelAccesses:
         coefficients = access.global_bytes
         for place in product(*(range(count) for count in fold)):
             shift = sum(step * index for step, index in zip(coefficients, place, strict=True))
-            steps = _triple([step * count for step, count in zip(coefficients, fold, strict=True)])
+            steps = make_triple([step * count for step, count in zip(coefficients, fold, strict=True)])
             region = None if access.region is None else _fold_region(access.region, fold)
             moved = replace(
                 access,
@@ -237,13 +237,14 @@ def ignore_cache_operators(kernel: KernelAccesses) -> KernelAccesses:
 
 
 def _fold_region(region: ThreadRegion, fold: Triple) -> ThreadRegion:
-    lows = _triple([low // count for low, count in zip(region.low, fold, strict=True)])
+    lows = make_triple([low // count for low, count in zip(region.low, fold, strict=True)])
     return ThreadRegion(
-        low=lows, high=_triple([-(-high // count) for high, count in zip(region.high, fold, strict=True)])
+        low=lows, high=make_triple([-(-high // count) for high, count in zip(region.high, fold, strict=True)])
     )
 
 
-def _triple(values: Sequence[int]) -> Triple:
+def make_triple(values: Sequence[int]) -> Triple:
+    """Three of them, for x, y and z."""
     x, y, z = values
     return (x, y, z)
 

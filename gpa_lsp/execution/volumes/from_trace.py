@@ -34,6 +34,7 @@ from gpa_lsp.execution.volumes.expressions import (
     SampledAccess,
     ThreadRegion,
     Triple,
+    make_triple,
 )
 from gpa_lsp.execution.volumes.groups import Integers, group_accesses
 from gpa_lsp.execution.volumes.lane_rows import (
@@ -306,7 +307,7 @@ def _name_steps(steps: Sequence[int], block: Triple) -> tuple[Triple, Triple, Tr
             of_all[axis] = thread
         else:
             own[axis], of_block[axis] = thread, whole
-    return _triple(of_all), _triple(own), _triple(of_block)
+    return make_triple(of_all), make_triple(own), make_triple(of_block)
 
 
 _Solution = tuple[int, list[int], tuple[int, ...]] | None  # Constant, steps and trips
@@ -399,11 +400,6 @@ def _sample(
     return _Recovered(sampled=(sample_instruction(context.trace, instruction, lanes, array, why),))
 
 
-def _triple(values: Sequence[int]) -> Triple:
-    x, y, z = values
-    return (x, y, z)
-
-
 def list_traced(trace: Trace) -> Integers:
     """Global indexes of every traced thread, int64[threads, 3], by block."""
     size = trace.block_threads
@@ -432,12 +428,7 @@ def find_region(lanes: RowLanes, trace: Trace) -> Activity:
     extent = np.array(trace.grid, dtype=np.int64) * size
     lows = np.where(low == traced.min(axis=0), 0, low)
     highs = np.where(high == traced.max(axis=0) + 1, extent, high)
-    return Activity(region=ThreadRegion(low=_read_triple(lows), high=_read_triple(highs)), ratio=1.0)
-
-
-def _read_triple(values: Integers) -> Triple:
-    x, y, z = values.tolist()
-    return (x, y, z)
+    return Activity(region=ThreadRegion(low=make_triple(lows.tolist()), high=make_triple(highs.tolist())), ratio=1.0)
 
 
 def predict_traced(

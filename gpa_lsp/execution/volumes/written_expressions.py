@@ -35,7 +35,7 @@ has numbers, names and ``+ - * / // % << >> ( )``, ``min``, ``max``, ``ceildiv``
 Source: Ernst et al. (2022), section 1.2. Control flow is resolved beforehand, and loops are written out.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,9 +49,9 @@ from gpa_lsp.execution.volumes.expressions import (
     AccessExpression,
     KernelAccesses,
     LaunchShape,
-    Triple,
     cover_updates,
     fold_accesses,
+    make_triple,
 )
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.number_expressions import Names, Number, apply_to_numbers, calculate
@@ -247,7 +247,9 @@ class _Reader:
 
     def _build_access(self, address: Form, array: int, kind: AccessKind, width: int) -> AccessExpression:
         """Where both coefficients are those of the global index, it is one."""
-        threads, blocks = (_triple([address.terms.get((first + axis,), 0) for axis in range(3)]) for first in (0, 3))
+        threads, blocks = (
+            make_triple([address.terms.get((first + axis,), 0) for axis in range(3)]) for first in (0, 3)
+        )
         size = self._launch.block
         is_global = [block == step * count for block, step, count in zip(blocks, threads, size, strict=True)]
         return AccessExpression(
@@ -255,15 +257,10 @@ class _Reader:
             kind=kind,
             element_bytes=width,
             constant_bytes=address.terms.get((), 0),
-            global_bytes=_triple([step if one else 0 for step, one in zip(threads, is_global, strict=True)]),
-            thread_bytes=_triple([0 if one else step for step, one in zip(threads, is_global, strict=True)]),
-            block_bytes=_triple([0 if one else step for step, one in zip(blocks, is_global, strict=True)]),
+            global_bytes=make_triple([step if one else 0 for step, one in zip(threads, is_global, strict=True)]),
+            thread_bytes=make_triple([0 if one else step for step, one in zip(threads, is_global, strict=True)]),
+            block_bytes=make_triple([0 if one else step for step, one in zip(blocks, is_global, strict=True)]),
         )
-
-
-def _triple(values: Sequence[int]) -> Triple:
-    x, y, z = values
-    return x, y, z
 
 
 def _apply(operator: str, left: Value, right: Value) -> Value:
