@@ -21,7 +21,8 @@ import tomli
 
 from gpa_lsp import api
 from gpa_lsp.diagnosis.advice.model import Standing
-from gpa_lsp.execution.prediction.simulation import SimulationSettings, simulate_source
+from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
+from gpa_lsp.execution.prediction.simulation import SimulationSettings, simulate_code
 from gpa_lsp.execution.simulator.profile_document import make_document
 from gpa_lsp.foundation.errors import GpaError
 from gpa_lsp.report.model import KernelReport
@@ -169,7 +170,9 @@ def simulate_side(row: Row, rodinia: Path, machine: str, folder: Path, *, is_edi
         described.write_text(launch, encoding="utf-8")
         if (write := DATA.get(row["name"].partition(",")[0])) is not None:
             write(folder)
-        found = simulate_source(source, launches=described, settings=SimulationSettings(machine=machine))
+        found = simulate_code(
+            source, launches=LaunchChoice(path=described), settings=SimulationSettings(machine=machine)
+        )
         if not found.launches:
             raise GpaError("; ".join(one.message for one in found.problems) or "nothing was simulated")
         profile.write_text(json.dumps(make_document(found.launches, found.problems)), encoding="utf-8")
