@@ -125,7 +125,6 @@ BEGINNINGS = {
     "l1tex__t_sectors_pipe_": "a kind of access follows",
     "sm__ops_path_tensor": "types of operands follow",
     "smsp__average_warps_issue_stalled_": "a warp state follows, whichever the launch has",
-    "smsp__thread_inst_executed": "a part of a name",
 }
 """Texts of the package that are no metrics, and the beginnings of some."""
 
