@@ -38,9 +38,10 @@ def test_a_build_without_ptx_is_launched_as_it_is(monkeypatch: pytest.MonkeyPatc
     path = ROOT / "fixtures" / "cubins" / "sm_80" / "short_def_use_original.cubin"
     units = read_build(path, assembles=False)
     gpu = launch_timing.FoundGpu(name="a GPU", compute_capability=(8, 6))
-    assert launch_timing._declare_without_ptx(path, gpu) == []
+    assert launch_timing._list_images_without_ptx(path, gpu) == []
     bare = tuple(replace(unit, ptx=None) for unit in units)
     monkeypatch.setattr(launch_timing, "read_build", lambda *_, **__: bare)
-    ((image, module),) = launch_timing._declare_without_ptx(path, gpu)
-    assert image == units[0].cubin and ["short_def_use" in one.name for one in module.entries] == [True]
-    assert launch_timing._declare_without_ptx(path, replace(gpu, compute_capability=(9, 0))) == []
+    (code,) = launch_timing._list_images_without_ptx(path, gpu)
+    assert code.unit.cubin == units[0].cubin
+    assert ["short_def_use" in one.name for one in code.module.entries] == [True]
+    assert launch_timing._list_images_without_ptx(path, replace(gpu, compute_capability=(9, 0))) == []

@@ -51,7 +51,7 @@ def test_a_range_that_begins_at_no_gain_is_printed_as_likely() -> None:
 
     assert show(1.0, 1.122) == "likely, up to 1.13×"
     assert show(1.02, 2.0) == "likely, up to 2×"
-    assert show(1.03, 2.0) == "1–2×"
+    assert show(1.034, 2.0) == "1.03–2×"
     assert show(1.0, 1.0) == "1×"
 
 
