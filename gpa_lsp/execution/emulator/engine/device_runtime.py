@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from gpa_lsp.execution.emulator.engine.arena import Arena
 from gpa_lsp.execution.emulator.engine.fragments import Fragment
-from gpa_lsp.execution.emulator.engine.values import Value
+from gpa_lsp.execution.emulator.engine.values import WARP_LANES, Value
 from gpa_lsp.execution.emulator.semantics.model import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 
 PREFIXES = ("__cudaCDP2", "__cudaDeviceSynchronize")  # What the names of its functions begin with
@@ -118,9 +118,10 @@ class DeviceRuntime:
 
         def execute(fragment: Fragment, values: list[Value], static: int) -> Value:
             del static
-            lanes = fragment.warps.lanes
+            warps, lanes = fragment.warps, fragment.warps.lanes
             columns = [np.broadcast_to(value, (lanes,)) for value in values]
-            numbers, bases = (np.broadcast_to(fragment.warps.column(name), (lanes,)) for name in ("lane", "shared.0"))
+            numbers = np.broadcast_to(warps.column("lane"), (lanes,))
+            bases = np.repeat(warps.slots() * warps.blocks.geometry.shared_stride_bytes, WARP_LANES)
             out = np.zeros(lanes, np.uint64)
             for lane in np.flatnonzero(fragment.active()).tolist():
                 caller = _Lane(
