@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gpa_lsp.execution.prediction.model import PredictionSettings, SourcePrediction
     from gpa_lsp.execution.prediction.simulation import Simulation, SimulationSettings
 
-_FITTING_SECONDS = 8.0  # For the sizes of one kernel that nobody knows
+_FITTING_SECONDS = 8.0  # Processor time for choosing the unknown sizes of one kernel
 _SOURCE_HELP = (
     "a CUDA C++ source, or a program, library, object, fat binary or cubin with PTX in it, or a file of PTX, "
     "or a report whose code was built with -lineinfo"
@@ -92,7 +92,7 @@ def predict(
         refuse_for_report(arguments)
     from gpa_lsp.execution.prediction.predict import predict_code
 
-    launches = _choose_launches(arguments, assumed, is_single=is_single)
+    launches = choose_launches(arguments, assumed, is_single=is_single)
     with ProgressBar(terminal) as progress:
         prediction = predict_code(
             arguments.source,
@@ -146,7 +146,7 @@ def assume_launches(arguments: argparse.Namespace, terminal: Terminal) -> str | 
     except InputError:
         if sizes:
             raise
-        return None  # what is wrong with the source is said when it is emulated
+        return None  # the prediction reports the errors of the source
     from gpa_lsp.execution.prediction.templates import describe_guesses
 
     guessed = describe_guesses(text)
@@ -196,14 +196,15 @@ def simulate(
     return simulate_code(
         arguments.source,
         kernel=arguments.kernel,
-        launches=_choose_launches(arguments, assumed),
+        launches=choose_launches(arguments, assumed),
         compute_capability=arguments.arch,
         settings=settings,
         progress=progress,
     )
 
 
-def _choose_launches(arguments: argparse.Namespace, assumed: str | None, *, is_single: bool = False) -> "LaunchChoice":
+def choose_launches(arguments: argparse.Namespace, assumed: str | None, *, is_single: bool = False) -> "LaunchChoice":
+    """The launches that a command line means; *assumed* as for :func:`predict`."""
     from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
 
     return LaunchChoice(

@@ -1,4 +1,4 @@
-"""What the editor says about a kernel: a line for its lens, rows for hovers, and a page for whoever wants more.
+"""What the editor says about a kernel: a line for its lens, rows for hovers, and a page with the details.
 
 What is imported inside functions needs numpy, which the answer to initialize must not wait for.
 """

@@ -102,7 +102,7 @@ def label_called(samples: float, total: int, where: str | None = None) -> str:
     """What of that lies in functions called from the line; empty where it is hardly anything.
 
     Args:
-        where: most of them; None where nobody knows.
+        where: most of them; None where unknown.
 
     >>> label_called(20.0, 100), label_called(0.2, 100), label_called(20.0, 100, "standard.py:47")
     ('≈20 % in called functions', '', '≈20 % in standard.py:47')

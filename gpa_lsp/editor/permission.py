@@ -49,7 +49,7 @@ class Display(Protocol):
         ...
 
     def explain(self, detail: str) -> None:
-        """What is not done here, and why, for whoever looks closer at the status line."""
+        """What is not done here, and why: the details of the status line."""
         ...
 
 

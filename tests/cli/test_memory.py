@@ -250,8 +250,9 @@ def test_a_saved_trace(project: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert json.loads(out)["format"] == "gpa-lsp/saved-trace/1"
     code, out, _ = run(capsys, "t", "--format", "html")
     assert "<h1>Trace of transpose&lt;float, 32&gt;</h1>" in out
-    code, _, err = run(capsys, "t", "--kernel", "transpose")
-    assert code == 2 and "so --kernel has nothing to choose" in err
+    for option in ("--kernel", "--sizes"):
+        code, _, err = run(capsys, "t", option, "n = 3")
+        assert code == 2 and f"so {option} has nothing to choose" in err
 
 
 def test_a_header_with_kernels_is_a_source(

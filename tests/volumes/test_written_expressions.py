@@ -131,8 +131,9 @@ def test_errors_of_python_values_say_the_key() -> None:
 
 
 def test_options_that_choose_nothing_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["predict", str(write(tmp_path, TOML)), "--kernel", "k"]) == 2
-    assert "describes one launch, so --kernel has nothing to choose" in capsys.readouterr().err
+    for option in ("--kernel", "--sizes"):
+        assert main(["predict", str(write(tmp_path, TOML)), option, "k"]) == 2
+        assert f"describes one launch, so {option} has nothing to choose" in capsys.readouterr().err
     assert main(["predict", str(tmp_path / "absent.toml")]) == 2
     assert "absent.toml: there is no such file" in capsys.readouterr().err
 

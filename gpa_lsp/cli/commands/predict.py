@@ -133,7 +133,7 @@ def _run_expressions(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _refuse_choices(arguments: argparse.Namespace, why: str, more: Iterable[str] = ()) -> None:
-    for name in ("kernel", "launches", "launch", "profile", *more):
+    for name in ("kernel", "launches", "launch", "sizes", "profile", *more):
         if getattr(arguments, name):
             message = f"{why}, so --{name} has nothing to choose"
             raise InputError(message, path=arguments.source, remedy=f"leave out --{name}")

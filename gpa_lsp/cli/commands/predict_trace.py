@@ -12,6 +12,7 @@ from gpa_lsp.cli.outputs import is_printed, refuse_standard_output, write_output
 from gpa_lsp.cli.predictions import (
     add_prediction_arguments,
     assume_launches,
+    choose_launches,
     complain_of,
     make_settings,
     predict,
@@ -97,7 +98,6 @@ def _trace_on_gpu(arguments: argparse.Namespace, folder: Path, terminal: Termina
         raise InputError(message, path=arguments.source, remedy="give a source, or device code with PTX in it")
     from gpa_lsp.execution.local_gpu.local_gpu import LocalGpu
     from gpa_lsp.execution.prediction.gpu_trace import NEEDED_FOR, GpuTraceSettings, trace_on_gpu
-    from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
     from gpa_lsp.execution.prediction.trace_files import TraceWriter
 
     with LocalGpu(needed_for=NEEDED_FOR) as gpu, TraceWriter(folder) as writer:
@@ -105,7 +105,7 @@ def _trace_on_gpu(arguments: argparse.Namespace, folder: Path, terminal: Termina
             arguments.source,
             gpu,
             kernel=arguments.kernel,
-            launches=LaunchChoice(path=arguments.launches, number=arguments.launch, is_single=True),
+            launches=choose_launches(arguments, assume_launches(arguments, terminal), is_single=True),
             compute_capability=arguments.arch,
             settings=GpuTraceSettings(
                 blocks=arguments.blocks,

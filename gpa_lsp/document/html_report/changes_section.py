@@ -105,7 +105,7 @@ def build_history_page(kernels: Sequence[KernelPast], zone: tzinfo | None = None
 
 
 def _build_history(kernels: Sequence[KernelPast], zone: tzinfo | None) -> list[Block]:
-    """Those that are slower now, then every kernel with its times, ranges, regressions and commits."""
+    """Regressed kernels, then every kernel with its times, ranges, regressions and commits."""
     if not kernels:
         words = (
             "No measurement is recorded. `gpa-lsp history --record PROFILE` records one; editors record what they load."

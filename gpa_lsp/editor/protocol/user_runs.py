@@ -111,7 +111,7 @@ class UserRuns(ABC):
         self._wanted = replace(request, number=self._number)
         self._stop()
         if request.is_explicit:
-            self.stop_asking()  # a question nobody answered must not stand in the way of the next one
+            self.stop_asking()  # an unanswered question must not block the next one
         self._timer = asyncio.get_running_loop().call_later(delay_s, self._begin)
         return True
 
@@ -132,7 +132,7 @@ class UserRuns(ABC):
             await asyncio.wait({self._work}, timeout=LEAVE_LIMIT_S)
 
     def stop_asking(self) -> None:
-        """A question that nobody answered makes room for another one."""
+        """Withdraw an unanswered question."""
         if self._is_asking and self._work is not None:
             self._work.cancel()
             self._work = None
@@ -166,7 +166,7 @@ class UserRuns(ABC):
                 self._display.warn(f"the run failed: {error}")
 
     def is_current(self, request: Request) -> bool:
-        """Nothing newer was asked for, and nobody has left."""
+        """Whether no newer run was asked for and the session is open."""
         return request.number == self._number and not self._has_left
 
     # What

@@ -109,7 +109,7 @@ def _measure_filling(subject: Subject, loads: npt.NDArray[np.bool_], reuse: floa
 
 
 def _find_tile_latency(subject: Subject) -> float | None:
-    """Cycles until the slowest line of a tile is there: all warps of a block wait for it. That of DRAM where nobody counted what L2 answers."""
+    """Latency of the slowest line of a tile, which all warps of a block wait for, in cycles; DRAM's where L2 hit rates were not collected."""
     if subject.architecture is None or subject.launch is None:
         return None
     hierarchy, traffic = subject.architecture.hierarchy, read_l2_traffic(subject)

@@ -24,7 +24,7 @@ from gpa_lsp.kernel.dataflow.barrier_intervals import WAITING, LateCode, find_la
 from gpa_lsp.kernel.dataflow.value_flow import build_flow
 from gpa_lsp.kernel.scopes import Scope
 
-_REASONS = ("barrier", "membar", "warpgroup_arrive")  # A block of one warp has nobody to wait for at the first
+_REASONS = ("barrier", "membar", "warpgroup_arrive")  # A block of one warp never stalls on the first
 _SPLIT_CAPABILITY = (8, 0)
 """From here on arriving and waiting are separate in hardware (``cuda::barrier``)."""
 _LARGEST_TREE_STEP = 64  # Instructions of a loop that can be a step of a reduction tree
