@@ -15,6 +15,7 @@ from gpa_lsp.execution.programs.examine import ExaminedKernel
 from gpa_lsp.execution.programs.model import (
     AllocationFinding,
     AllocationSite,
+    ArrayUse,
     FindingKind,
     HostPath,
     KernelRuns,
@@ -94,7 +95,7 @@ def _describe_left_out(run: ProgramRun) -> str:
 def _build_kernel(kernel: ExaminedKernel, sites: Sequence[AllocationSite], folder: Path | None) -> Part:
     runs = kernel.runs
     rows = [
-        *_list_runs(runs, folder),
+        *_list_runs(runs, sites, folder),
         *_list_lines(kernel, folder),
         *((label, text, Style.PLAIN) for label, text in list_origins(runs, sites, folder)),
     ]
@@ -109,12 +110,15 @@ def _build_kernel(kernel: ExaminedKernel, sites: Sequence[AllocationSite], folde
     )
 
 
-def _list_runs(runs: KernelRuns, folder: Path | None) -> Iterator[_Row]:
+def _list_runs(runs: KernelRuns, sites: Sequence[AllocationSite], folder: Path | None) -> Iterator[_Row]:
     """Shapes, faults, and launches that did not run to their end."""
     yield "shape", _describe_shapes(runs), Style.PLAIN
     faults = [one for one in runs.faults if one.kind not in ENDINGS]
     for fault in faults[:_MOST_FAULTS]:
-        yield "fault", _describe_fault(fault, folder), Style.WARNING
+        passed = fault.passed and fault.passed.array
+        used = _list_uses(runs, sites) if passed else []
+        place = next((_write_path(site.path, folder) for use, site in used if use.name == passed), "")
+        yield "fault", _describe_fault(fault, place, folder), Style.WARNING
     if len(faults) > _MOST_FAULTS:
         yield "", f"and {format_count_of(len(faults) - _MOST_FAULTS, 'more fault')}", Style.DIM
     if runs.skipped:
@@ -187,9 +191,10 @@ def _describe_shapes(runs: KernelRuns) -> str:
     return "; ".join(parts) + (f"; and {format_count_of(more, 'more shape')}" if more > 0 else "")
 
 
-def _describe_fault(fault: Fault, folder: Path | None) -> Line:
+def _describe_fault(fault: Fault, allocated: str, folder: Path | None) -> Line:
     times = f" ({format_count_of(fault.count, 'time')})" if fault.count > 1 else ""
-    words = f"{fault.kind.value}: {fault.message}{times}"
+    where = f"; allocated at {allocated}" if allocated else ""
+    words = f"{fault.kind.value}: {fault.message}{times}{where}"
     if not fault.chain:
         return ((words, Style.WARNING),)
     own = choose_frame(fault.chain)
@@ -328,9 +333,7 @@ def list_origins(runs: KernelRuns, sites: Sequence[AllocationSite], folder: Path
                 f"{shorten_name(frame.function or '?')} {_write_frame(frame, folder)}" for frame in frames
             )
             yield "host", calls + (f", and {format_count_of(more, 'other path')}" if more else "")
-    used = [
-        (use, site) for site in sites for use in site.uses if use.kernel == runs.mangled_name and _find_place(site.path)
-    ]
+    used = _list_uses(runs, sites)
     for use, site in used[:_MOST_ARRAYS]:
         name = f"`{use.name}` " if use.name else ""
         parts = [f"{name}{_describe_access(use.reads, use.writes)}, allocated at {_write_path(site.path, folder)}"]
@@ -344,6 +347,13 @@ def list_origins(runs: KernelRuns, sites: Sequence[AllocationSite], folder: Path
         yield "array", "; ".join(parts)
     if len(used) > _MOST_ARRAYS:
         yield "", f"and {format_count_of(len(used) - _MOST_ARRAYS, 'more array')}"
+
+
+def _list_uses(runs: KernelRuns, sites: Sequence[AllocationSite]) -> list[tuple[ArrayUse, AllocationSite]]:
+    """What a kernel accesses of allocations whose line is known."""
+    return [
+        (use, site) for site in sites for use in site.uses if use.kernel == runs.mangled_name and _find_place(site.path)
+    ]
 
 
 def _describe_access(reads: bool, writes: bool) -> str:

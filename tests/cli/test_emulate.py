@@ -117,6 +117,37 @@ def test_faults_of_kernels_are_three(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "out_of_bounds.cu:9  " in out and "element 1000 of values, which has 1000 (24 times)" in out
 
 
+_FAR = """
+__global__ void gather(float* a, const int* index, const float* b) { a[threadIdx.x] = b[index[threadIdx.x]]; }
+__global__ void follow(float** rows, int far) { rows[threadIdx.x % 2][threadIdx.x + far] = 1; }
+int main() {
+  float *a, *b, **rows; int *index, host[32] = {0, 1, -1500};
+  cudaMalloc(&index, sizeof host);
+  cudaMalloc(&a, 4096);
+  cudaMalloc(&rows, 16);
+  cudaMalloc(&b, 4096);
+  cudaMemcpy(index, host, sizeof host, cudaMemcpyHostToDevice);
+  gather<<<1, 32>>>(a, index, b);
+  float* both[] = {a, b};
+  cudaMemcpy(rows, both, sizeof both, cudaMemcpyHostToDevice);
+  follow<<<1, 32>>>(rows, 9000);
+  return cudaDeviceSynchronize();
+}
+"""
+
+
+def test_an_index_far_outside_belongs_to_the_array_of_its_pointer(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    require_compiler()
+    (tmp_path / "far.cu").write_text(_FAR)
+    assert emulate(str(tmp_path / "far.cu")) == 3
+    gather, follow = re.findall("fault +(.*)", capfd.readouterr().out)
+    assert "6,000 bytes (1,500 elements) before b, which has 4096 bytes" in gather  # `a` ends nearer to it
+    assert re.search(r"; allocated at \S*far.cu:9$", gather)
+    assert "(the nearest array; which one its pointer leads to is not known)" in follow
+
+
 def test_what_is_outside_of_all_arrays_is_not_written_as_the_name_of_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -107,6 +107,14 @@ def test_generic_reads_of_constants_stand_in_traces_each_time() -> None:
         ("st.global.u32 [%d1+400], %r1;", FaultKind.OUT_OF_BOUNDS, "element 100 of out"),
         ("mov.u64 %d5, k_param_0; st.global.u32 [%d5+-4], %r1;", FaultKind.OUT_OF_BOUNDS, "of out, which has 4"),
         ("st.global.u32 [%d1+1048576], %r1;", FaultKind.OUT_OF_BOUNDS, "element 262144 of out, which has 4"),
+        ("ld.global.u32 %r1, [%d0+1048576];", FaultKind.OUT_OF_BOUNDS, "element 262144 of in, which has 10"),
+        ("ld.global.u32 %r1, [%d1+-1048];", FaultKind.OUT_OF_BOUNDS, "(262 elements) before out, which has 16 bytes"),
+        ("ld.global.u32 %r1, [values+-4096];", FaultKind.OUT_OF_BOUNDS, "4,096 bytes (1,024 elements) before values"),
+        (
+            "selp.b64 %d5, %d0, %d1, %p1; ld.global.u32 %r1, [%d5+100];",
+            FaultKind.OUT_OF_BOUNDS,
+            "element 25 of in, which has 10 (the nearest array; which one its pointer leads to is not known)",
+        ),
         ("mov.u64 %d5, table; st.global.u32 [%d5], %r1;", FaultKind.WRITE_TO_CONSTANT, "table"),
         ("ld.shared.u32 %r1, [4096];", FaultKind.OUT_OF_BOUNDS, "shared memory has 0 bytes"),
         ("atom.global.add.u32 %r1, [%d0+4000], 1;", FaultKind.OUT_OF_BOUNDS, "atomic access"),
@@ -114,7 +122,7 @@ def test_generic_reads_of_constants_stand_in_traces_each_time() -> None:
     ],
 )
 def test_wrong_accesses_are_findings_and_read_zero(access: str, kind: FaultKind, words_of: str) -> None:
-    before = ".const .align 4 .u32 table[4] = {10, 20, 30, 40};"
+    before = ".const .align 4 .u32 table[4] = {10, 20, 30, 40}; .global .align 4 .u32 values[4];"
     body = f"mov.u32 %r1, 7; mov.u32 %r5, %tid.x; setp.lt.u32 %p1, %r5, 3; @!%p1 bra DONE; {access} st.global.u32 [%d1], %r1; DONE:"
     given = np.arange(10, dtype=np.uint32)
     emulation = run_text(body, {"in": given, "out": zeros(4)}, before=before)
@@ -122,7 +130,7 @@ def test_wrong_accesses_are_findings_and_read_zero(access: str, kind: FaultKind,
     assert fault.kind is kind
     assert words_of in fault.message
     assert (fault.count, fault.block, fault.thread) == (3, 0, (0, 0, 0))
-    reads = access.startswith(("ld.global.u32", "ld.global.v2", "ld.shared", "atom", "mov.u64 %d5, -4"))
+    reads = access.startswith(("ld.global.u32", "ld.global.v2", "ld.shared", "atom", "mov.u64 %d5, -4", "selp"))
     assert emulation.arrays["out"][0] == (0 if reads else 7)
     assert emulation.arrays["in"].tolist() == given.tolist()
 

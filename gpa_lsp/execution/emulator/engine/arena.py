@@ -2,7 +2,7 @@
 
 import math
 import mmap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,6 +62,7 @@ class Arena:
         regions: what may be accessed, by address.
         version: counts how often they have changed since the launch began.
         marks: where accesses are noted; None where nobody asks.
+        list_pointers: gives, by number of a static instruction, the pointers that its address may be made of; none where that is not known.
     """
 
     def __init__(self, meter: Meter, faults: FaultLog) -> None:
@@ -75,6 +76,7 @@ class Arena:
         self._excluded: tuple[Region, tuple[tuple[int, int], ...]] | None = None
         self.version = 0
         self.marks: Marks | None = None
+        self.list_pointers: Callable[[int], Iterable[int]] = lambda _: ()
         self._data: npt.NDArray[np.uint8] = np.zeros(0, np.uint8)
         self._bases: npt.NDArray[np.uint64] = np.zeros(0, np.uint64)
         self._lasts: npt.NDArray[np.int64] = np.zeros(0, np.int64)
@@ -224,9 +226,13 @@ class Arena:
         ):
             places = np.flatnonzero(chosen)
             if len(places):
-                address, number = int(addresses[places[0]]), int(region[places[0]])
-                message = self._describe(kind, access, address, number)
-                passed = self._find_passed(address, number) if kind is FaultKind.OUT_OF_BOUNDS else None
+                message, passed = "", None
+                if not self._faults.is_known(kind, access.instruction):
+                    address, number = int(addresses[places[0]]), int(region[places[0]])
+                    pointed = self._find_pointed(access) if kind is FaultKind.OUT_OF_BOUNDS else None
+                    message = self._describe(kind, access, address, number, pointed)
+                    if kind is FaultKind.OUT_OF_BOUNDS:
+                        passed = self._find_passed(address, number, pointed)
                 if kind is FaultKind.MISALIGNED:
                     self._faults.end_on_gpu(DeviceError.MISALIGNED_ADDRESS)
                 elif kind is FaultKind.OUT_OF_BOUNDS and not self._is_mapped(addresses[places], region[places]).all():
@@ -245,13 +251,23 @@ class Arena:
         near = (above >> _MAPPED_BITS == pages) | (above - addresses <= _NEAR_BYTES)
         return ((region >= 0) & (last[region] == pages)) | near
 
-    def _find_passed(self, address: int, number: int) -> PassedEnd:
-        near = self._find_nearest(address, number)
+    def _find_pointed(self, access: Access) -> Region | None:
+        """The region that the pointer of an access leads to; None where it is not known, and where it may be several."""
+        found = {
+            number
+            for pointer in self.list_pointers(access.instruction)
+            for number in [int(np.searchsorted(self._bases, np.uint64(pointer), side="right")) - 1]
+            if number >= 0 and pointer < self.regions[number].base + self.regions[number].size_bytes
+        }
+        return self.regions[found.pop()] if len(found) == 1 else None
+
+    def _find_passed(self, address: int, number: int, pointed: Region | None) -> PassedEnd:
+        near = pointed or self._find_nearest(address, number)
         if near is None or self._find_freed(address, number) is not None:
             return PassedEnd()
         return PassedEnd(array=near.name, offset_bytes=address - near.base, size_bytes=near.size_bytes)
 
-    def _describe(self, kind: FaultKind, access: Access, address: int, number: int) -> str:
+    def _describe(self, kind: FaultKind, access: Access, address: int, number: int, pointed: Region | None) -> str:
         what = f"{ACCESS_WORDS[access.kind]} of {access.bytes} bytes at 0x{address:x}"
         if kind is FaultKind.MISALIGNED:
             return f"{what}: not a multiple of {access.bytes}"
@@ -260,20 +276,13 @@ class Arena:
             name = freed.name and f" of {freed.name}"
             size = f"{format_count(freed.size_bytes)} bytes at 0x{freed.base:x}"
             return f"{what}: in memory that was freed, byte {format_count(address - freed.base)}{name} ({size})"
-        near = self._find_nearest(address, number)
+        near = pointed or self._find_nearest(address, number)
         if near is None:
             return f"{what}: no array is near"
         offset = address - near.base
         if kind is FaultKind.WRITE_TO_CONSTANT:
             return f"{what}: byte {offset} of {near.name}, which is constant"
-        if offset < 0 or offset % near.element_bytes:
-            return (
-                f"{what}: {_describe_offset(offset, near.element_bytes)} {near.name}, which has {near.size_bytes} bytes"
-            )
-        count = near.size_bytes // near.element_bytes
-        if near.element_bytes == 1 and near.argument is None:
-            return f"{what}: byte {format_count(offset)} of {near.name}, which has {format_count(count)} bytes"
-        return f"{what}: element {offset // near.element_bytes} of {near.name}, which has {count}"
+        return f"{what}: {_place_outside(near, offset)}{'' if pointed else _NEAREST}"
 
     def _find_freed(self, address: int, number: int) -> Region | None:
         """The memory at an address that the program freed last; None where there is memory now, or never was any that is known."""
@@ -314,6 +323,21 @@ class Arena:
             if one.argument is not None or beyond <= max(one.size_bytes, _GAP_BYTES // 2):
                 return one
         return next((one for one in below if one.space is Space.GLOBAL), None)
+
+
+# What is said where the nearest array is named, whatever the pointer of the access
+_NEAREST = " (the nearest array; which one its pointer leads to is not known)"
+
+
+def _place_outside(region: Region, offset: int) -> str:
+    """Where an access is whose first byte lies so far from the beginning of a region that it is not all in it."""
+    if offset < 0 or offset % region.element_bytes:
+        before = _describe_offset(offset, region.element_bytes)
+        return f"{before} {region.name}, which has {region.size_bytes} bytes"
+    count = region.size_bytes // region.element_bytes
+    if region.element_bytes == 1 and region.argument is None:
+        return f"byte {format_count(offset)} of {region.name}, which has {format_count(count)} bytes"
+    return f"element {offset // region.element_bytes} of {region.name}, which has {count}"
 
 
 def _describe_offset(offset: int, element_bytes: int) -> str:

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from gpa_lsp.code.ptx.model import PtxFunction, PtxModule, PtxVariable
 from gpa_lsp.code.ptx.static_instructions import StaticInstruction
+from gpa_lsp.code.symbolic_accesses.pointers import find_pointers
 from gpa_lsp.execution.emulator.engine.arena import Arena, Region
 from gpa_lsp.execution.emulator.engine.device_runtime import DeviceRuntime
 from gpa_lsp.execution.emulator.engine.faults import FaultLog
@@ -19,6 +20,7 @@ from gpa_lsp.execution.launches.model import TextureInput
 # Address of the module's first function; the others follow every 16 bytes. They are no memory.
 FUNCTION_BASE = 0x1_0000
 _FUNCTION_STEP = 16
+_POINTER_BYTES = 8
 _MOST_PRINTED = 64 << 10  # Characters that are kept for people to read, where nobody says how many are wanted
 
 
@@ -67,6 +69,7 @@ class Machine:
         self.meter = meter
         self.faults = faults
         self.arena = arena
+        arena.list_pointers = self.list_pointers
         self.tracer = tracer
         self.instructions = instructions
         self.first_statics: dict[str, int] = {}
@@ -102,6 +105,21 @@ class Machine:
         if name in self.texture_references:
             return self.texture_references[name]
         return self._function_addresses.get(name)
+
+    def list_pointers(self, instruction: int) -> list[int]:
+        """Addresses that one of the kernel's accesses may add its index to, by its static number; none where that is not known.
+
+        Kernels that a kernel launches have other parameters: there nothing is known.
+        """
+        known = find_pointers(self.module, self.kernel.name) if self.device_runtime is None else {}
+        found = []
+        for one in known.get(instruction - self.first_statics[self.kernel.name], ()):
+            if isinstance(one, str):
+                found.extend([self.variables[one].base] if one in self.variables else [])
+            elif self.parameters is not None:
+                place = self.arena.bytes_of(self.parameters)[one : one + _POINTER_BYTES]
+                found.append(int.from_bytes(place.tobytes(), "little"))
+        return found
 
     def is_kernel_parameter(self, name: str) -> bool:
         """Whether a name is a parameter of the kernel."""
