@@ -30,14 +30,19 @@ FLAGS = (
 _FUNCTION = re.compile(r"PUBLIC cudaError_t ((?:__)?cuda\w+)\(")
 _CONDITION = re.compile(r"#if CUDART_VERSION (<|>=) (\d+)$")
 _VERSION = re.compile(r"^#define\s+CUDART_VERSION\s+(\d+)", re.MULTILINE)
-_DECLARED = re.compile(r"^(?:__CUDA_DEPRECATED )?CUresult (?:CUDAAPI )?(cu[A-Z]\w+)\(", re.MULTILINE)
+_DECLARED = re.compile(
+    r"^\s*(?:(?:extern|__\w+) )*(?:CUresult|cudaError_t) (?:CUDAAPI |CUDARTAPI )?(cu\w+)\(", re.MULTILINE
+)
 _RENAMED = re.compile(r"^\s*#\s*define\s+(cu[A-Z]\w+)\s+(?:__CUDA_API_PT[DS][SZ]\()?(cu[A-Z]\w+)\)?\s*$", re.MULTILINE)
+_REGISTERED = ("__cudaRegisterHostVar", "__cudaRegisterSurface", "__cudaRegisterTexture")  # By code that nvcc writes
 _UNREFUSED = {"cuGetExportTable"}  # What nobody but NVIDIA's own libraries asks for, whom its absence tells apart
 _REFUSAL = """extern __attribute__((visibility("hidden"))) int refuse_call(const char *name);
 #define REFUSE(name) \\
     __attribute__((visibility("default"), weak, section("refusals"))) int name(void) { return refuse_call(#name); }"""
 _USUAL_S = 4  # of processor time, for each library
 _DRIVER_HEADER = "cuda.h"
+_RUNTIME_HEADER = "cuda_runtime_api.h"
+_INTEROP_HEADER = "cuda_gl_interop.h"
 _OLD_SONAME = 11  # Releases of CUDA 11 share one name
 
 
@@ -61,7 +66,7 @@ class CudaHeaders(Struct, frozen=True, kw_only=True):
 def read_headers(folder: Path) -> CudaHeaders | None:
     """The headers in a folder; None where it has none."""
     try:
-        text = (folder / "cuda_runtime_api.h").read_text(encoding="utf-8", errors="replace")
+        text = (folder / _RUNTIME_HEADER).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
     found = _VERSION.search(text)
@@ -122,16 +127,18 @@ def build_libraries(headers: CudaHeaders, into: Path, *, tell: Tell | None = Non
 
 def _place(headers: CudaHeaders, path: Path, sources: Path, tell: Tell | None) -> Path:
     """One of the two, compiled where it was not before."""
-    arguments = [*FLAGS, f"-I{headers.folder}", *(str(one) for one in sorted(sources.glob("*.c")))]
+    arguments = [*FLAGS, f"-I{headers.folder}", *(str(one) for one in sorted(sources.glob("*.c"))), "refusals.c"]
     if sources == SOURCES:
+        refused = {*_list_declared(headers.folder, _RUNTIME_HEADER, _INTEROP_HEADER), *_REGISTERED}
         versions = f"{headers.soname} {{ global: cuda*; __cuda*; gpa_lsp_runtime; local: *; }};\n"
         files = {"versions.map": versions.encode()}
         arguments += ["-Wl,--version-script=versions.map", *_alias_functions(sources, headers.version)]
     else:
-        declared = _list_declared((headers.folder / _DRIVER_HEADER).read_text(errors="replace"))
+        refused = _list_declared(headers.folder, _DRIVER_HEADER)
         runtime = path.with_name(headers.soname)
-        files = {"refusals.c": write_refusals(declared).encode(), runtime.name: runtime.read_bytes()}
-        arguments += [f"-I{sources}", *files]
+        files = {runtime.name: runtime.read_bytes()}
+        arguments += [f"-I{sources}", runtime.name]
+    files["refusals.c"] = write_refusals(refused).encode()
     return place_compiled(
         headers, path, tuple(arguments), files, needed_for="running programs without a GPU", tell=tell
     )
@@ -189,14 +196,20 @@ def compile_redirection(folder: Path) -> Path:
     return path
 
 
-def _list_declared(header: str) -> set[str]:
-    """The functions of the driver's header.
+def _list_declared(folder: Path, *names: str) -> set[str]:
+    """The functions that headers declare; none of a header that is not there."""
+    found = [path.read_text(errors="replace") for name in names if (path := folder / name).is_file()]
+    return {name for header in found for name in _find_declared(header)} - _UNREFUSED
 
-    >>> _list_declared("#define cuMap cuMap_v2\\nCUresult CUDAAPI cuMap(int x);")
-    {'cuMap_v2'}
+
+def _find_declared(header: str) -> set[str]:
+    """The functions that a header declares, by the names that programs link.
+
+    >>> sorted(_find_declared("#define cuMap cuMap_v2\\nCUresult CUDAAPI cuMap(int x);\\nextern __host__ cudaError_t CUDARTAPI cudaUse("))
+    ['cuMap_v2', 'cudaUse']
     """
     renamed = dict(_RENAMED.findall(header))
-    return {renamed.get(name, name) for name in _DECLARED.findall(header)} - _UNREFUSED
+    return {renamed.get(name, name) for name in _DECLARED.findall(header)}
 
 
 def write_refusals(names: Iterable[str]) -> str:

@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "runtime.h"
 #include "mapped_memory.h"
-#include "notes.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -263,7 +262,7 @@ void send_note(uint32_t kind, const char *name) {
     pthread_mutex_unlock(&runtime_lock);
 }
 
-int refuse(const char *name) {
+int refuse_call(const char *name) {
     send_note(NOTE_UNSUPPORTED, name);
     return (int)keep_error(cudaErrorNotSupported);
 }

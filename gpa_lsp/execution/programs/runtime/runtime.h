@@ -101,6 +101,7 @@ HIDDEN cudaError_t connect_once(void);
 HIDDEN cudaError_t ask(uint32_t request, const struct part *parts, int count, struct reply *reply);
 HIDDEN void free_reply(struct reply *reply);
 HIDDEN void send_note(uint32_t kind, const char *name);
+HIDDEN int refuse_call(const char *name); /* each library has its own: tells gpa_lsp what is not emulated, gives the error that the caller gets */
 HIDDEN cudaError_t keep_error(cudaError_t error);
 HIDDEN void set_fatal_error(cudaError_t error);
 

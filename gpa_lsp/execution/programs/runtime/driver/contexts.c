@@ -29,7 +29,7 @@ CUresult translate(cudaError_t error) {
     }
 }
 
-CUresult refuse_call(const char *name) {
+int refuse_call(const char *name) {
     gpa_lsp_runtime.send_note(NOTE_UNSUPPORTED, name);
     return CUDA_ERROR_NOT_SUPPORTED;
 }

@@ -9,9 +9,6 @@
 /* The number an error of the runtime has here. */
 HIDDEN CUresult translate(cudaError_t error);
 
-/* Tells gpa_lsp that something is not emulated; gives the error that the caller gets. */
-HIDDEN CUresult refuse_call(const char *name);
-
 #define CALL(expression) return translate(expression)
 
 #endif

@@ -5,9 +5,6 @@
 
 #include "../runtime.h"
 
-/* What a function gives that the program asks for and that is not here; gpa_lsp is told. */
-HIDDEN int refuse_call(const char *name);
-
 enum readiness { READY, IS_CAPTURED, HAS_FAILED };
 
 /* Whether a function can be computed: no graph is captured on its stream, and the device has not failed. */
