@@ -453,6 +453,26 @@ def test_a_call_of_the_driver_that_is_not_emulated_is_named(tmp_path: Path) -> N
     assert any("cuGraphDestroy" in note and "not emulated" in note for note in found.notes)
 
 
+_UNUSUAL_GRAPH = """
+#include <cuda_runtime.h>
+#include <stdio.h>
+int main(void) {
+    cudaGraph_t graph;
+    size_t count = 0;
+    cudaGraphCreate(&graph, 0);
+    int edges = cudaGraphGetEdges(graph, NULL, NULL, NULL, &count), printed = cudaGraphDebugDotPrint(graph, "graph.dot", 0);
+    printf("%d %d %d\\n", edges, printed, cudaPeekAtLastError());
+}
+"""
+
+
+def test_a_call_of_the_runtime_that_is_not_emulated_is_named(tmp_path: Path) -> None:
+    found, printed = run(build(write(tmp_path, _UNUSUAL_GRAPH), tmp_path))
+    assert printed == "801 801 801\n"
+    named = [note.partition(" ")[0] for note in found.notes if "is not emulated" in note]
+    assert named == ["cudaGraphGetEdges", "cudaGraphDebugDotPrint"]
+
+
 def test_missing_headers_and_compilers_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     require_compiler()
     monkeypatch.setenv("GPA_LSP_CACHE_DIR", str(tmp_path / "cache"))

@@ -34,6 +34,7 @@ _DECLARED = re.compile(
     r"^\s*(?:(?:extern|__\w+) )*(?:CUresult|cudaError_t) (?:CUDAAPI |CUDARTAPI )?(cu\w+)\(", re.MULTILINE
 )
 _RENAMED = re.compile(r"^\s*#\s*define\s+(cu[A-Z]\w+)\s+(?:__CUDA_API_PT[DS][SZ]\()?(cu[A-Z]\w+)\)?\s*$", re.MULTILINE)
+_PER_THREAD = re.compile(r"^\s*#\s*define\s+cuda\w+\s+__CUDART_API_PT(DS|SZ)\((cuda\w+)\)", re.MULTILINE)
 _REGISTERED = ("__cudaRegisterHostVar", "__cudaRegisterSurface", "__cudaRegisterTexture")  # By code that nvcc writes
 _UNREFUSED = {"cuGetExportTable"}  # What nobody but NVIDIA's own libraries asks for, whom its absence tells apart
 _REFUSAL = """extern __attribute__((visibility("hidden"))) int refuse_call(const char *name);
@@ -209,7 +210,8 @@ def _find_declared(header: str) -> set[str]:
     ['cuMap_v2', 'cudaUse']
     """
     renamed = dict(_RENAMED.findall(header))
-    return {renamed.get(name, name) for name in _DECLARED.findall(header)}
+    per_thread = {f"{name}_pt{kind.lower()}" for kind, name in _PER_THREAD.findall(header)}
+    return {renamed.get(name, name) for name in _DECLARED.findall(header)} | per_thread
 
 
 def write_refusals(names: Iterable[str]) -> str:

@@ -1,6 +1,6 @@
 /* Copies and fills. A device pointer is a pointer, so all of them are loops over rows. */
 #define _GNU_SOURCE
-#include "graphs.h"
+#include "runtime.h"
 
 #include <string.h>
 
@@ -83,6 +83,7 @@ cudaError_t do_work(const struct work *work) {
     case WORK_COPY: return do_copy(work);
     case WORK_FILL: return do_fill(work);
     case WORK_HOST: work->call(work->data); return cudaSuccess;
+    case WORK_GRAPH: return run_graph(work->child);
     case WORK_ALLOCATE:
         return allocate_again((uint64_t)(uintptr_t)work->to.base, work->width) == 0 ? cudaSuccess : cudaErrorMemoryAllocation;
     default: return cudaSuccess;
@@ -103,6 +104,11 @@ cudaError_t fill(void *pointer, size_t pitch, uint32_t value, uint32_t element_b
     struct work work = {.kind = WORK_FILL, .to = {pointer, pitch, 0}, .value = value, .element_bytes = element_bytes,
                         .width = multiply_sizes(width, element_bytes), .height = height, .depth = 1};
     return do_in(stream, &work);
+}
+
+cudaError_t make_copy(struct work *work, void *to, const void *from, size_t size) {
+    *work = (struct work){.kind = WORK_COPY, .to = rows_of(to, size), .from = rows_of(from, size), .width = size, .height = 1, .depth = 1};
+    return cudaSuccess;
 }
 
 /* Between pointers, of which some are said to be the device's. */
@@ -292,7 +298,7 @@ cudaError_t make_symbol_copy(struct work *work, const void *symbol, void *other,
     if (result == cudaSuccess && !is_part(offset, size, bytes))
         result = cudaErrorInvalidValue;
     if (result == cudaSuccess)
-        *work = is_to_symbol ? make_copy(base + offset, other, size) : make_copy(other, base + offset, size);
+        result = is_to_symbol ? make_copy(work, base + offset, other, size) : make_copy(work, other, base + offset, size);
     UNLOCK();
 }
 

@@ -433,13 +433,13 @@ static cudaError_t make_work(struct work *work, struct function *function, dim3 
     return cudaSuccess;
 }
 
-size_t count_parameters(const struct work *work) { return work->function->parameter_count; }
-
-void describe_launch(const struct work *work, struct cudaKernelNodeParams *into, void **arguments) {
+void **describe_launch(const struct work *work, struct cudaKernelNodeParams *into) {
+    void **arguments = calloc(work->function->parameter_count + 1u, sizeof *arguments);
     *into = (struct cudaKernelNodeParams){.func = (void *)work->function->host, .gridDim = work->grid, .blockDim = work->block,
                                           .sharedMemBytes = (unsigned int)work->shared, .kernelParams = arguments};
-    for (uint32_t i = 0; i < work->function->parameter_count; i++)
+    for (uint32_t i = 0; arguments != NULL && i < work->function->parameter_count; i++)
         arguments[i] = work->parameters + work->function->parameters[2 * i];
+    return arguments;
 }
 
 cudaError_t do_launch(const struct work *work) {
@@ -461,13 +461,13 @@ static cudaError_t launch_function(struct function *function, dim3 grid, dim3 bl
     return error;
 }
 
-cudaError_t make_launch(struct work *work, const void *host, dim3 grid, dim3 block, void **arguments, size_t shared) {
-    LOCK();
-    struct function *function = find_function(host);
-    if (result == cudaSuccess && function == NULL)
-        result = cudaErrorInvalidDeviceFunction;
+cudaError_t make_launch(struct work *work, const struct cudaKernelNodeParams *asked) {
+    LOCK_FOR("cudaGraphAddKernelNode");
+    REQUIRE(asked != NULL, cudaErrorInvalidValue);
+    struct function *function = result == cudaSuccess ? find_function(asked->func) : NULL;
+    REQUIRE(function != NULL, cudaErrorInvalidDeviceFunction);
     if (result == cudaSuccess)
-        result = make_work(work, function, grid, block, arguments, NULL, 0, shared, 0);
+        result = make_work(work, function, asked->gridDim, asked->blockDim, asked->kernelParams, NULL, 0, asked->sharedMemBytes, 0);
     UNLOCK();
 }
 

@@ -199,7 +199,16 @@ struct rows {
 };
 
 /* What is done at once, or kept in a graph. */
-enum work_kind { WORK_NOTHING, WORK_LAUNCH, WORK_COPY, WORK_FILL, WORK_HOST, WORK_ALLOCATE, WORK_RELEASE };
+enum work_kind {
+    WORK_LAUNCH = cudaGraphNodeTypeKernel,
+    WORK_COPY = cudaGraphNodeTypeMemcpy,
+    WORK_FILL = cudaGraphNodeTypeMemset,
+    WORK_HOST = cudaGraphNodeTypeHost,
+    WORK_GRAPH = cudaGraphNodeTypeGraph,
+    WORK_NOTHING = cudaGraphNodeTypeEmpty,
+    WORK_ALLOCATE = 10, /* cudaGraphNodeTypeMemAlloc, since CUDA 11.4 */
+    WORK_RELEASE = 11,  /* cudaGraphNodeTypeMemFree */
+};
 struct work {
     enum work_kind kind;
     struct function *function;
@@ -213,13 +222,14 @@ struct work {
     uint32_t value, element_bytes;
     void (*call)(void *);
     void *data;
+    struct CUgraph_st *child; /* its own */
 };
 /* modules.c */
-HIDDEN cudaError_t make_launch(struct work *work, const void *host, dim3 grid, dim3 block, void **arguments, size_t shared);
+HIDDEN cudaError_t make_launch(struct work *work, const struct cudaKernelNodeParams *asked);
 HIDDEN cudaError_t do_launch(const struct work *work);
-HIDDEN size_t count_parameters(const struct work *work);
-HIDDEN void describe_launch(const struct work *work, struct cudaKernelNodeParams *into, void **arguments);
+HIDDEN void **describe_launch(const struct work *work, struct cudaKernelNodeParams *into); /* where the arguments are, to be freed */
 /* copies.c */
+HIDDEN cudaError_t make_copy(struct work *work, void *to, const void *from, size_t size);
 HIDDEN cudaError_t make_box_copy(struct work *work, const struct cudaMemcpy3DParms *parameters);
 HIDDEN cudaError_t make_symbol_copy(struct work *work, const void *symbol, void *other, size_t size, size_t offset,
                                     int is_to_symbol);
@@ -231,6 +241,7 @@ HIDDEN int is_stream(cudaStream_t stream); /* or one of those that are always th
 HIDDEN int is_captured(cudaStream_t stream);
 HIDDEN cudaError_t refuse_capture(void); /* what no stream may do while it is captured: ends the capture */
 HIDDEN void give_capture_up(void);
+HIDDEN cudaError_t run_graph(struct CUgraph_st *graph);
 HIDDEN int is_under_capture(uint32_t number); /* the capture of this number */
 HIDDEN int has_strict_capture(void); /* one is under way that forbids to wait for the device */
 HIDDEN cudaError_t capture(const struct work *work); /* which takes over its parameters */
