@@ -341,6 +341,9 @@ def list_origins(runs: KernelRuns, sites: Sequence[AllocationSite], folder: Path
             places = dict.fromkeys(_write_path(one.path, folder) for one in site.copies if one.is_to_device is is_to)
             if places:
                 parts.append(f"copied {word} at {', '.join(list(places)[:2])}")
+        hosts = dict.fromkeys(_write_path(path, folder) for one in site.copies for path in one.hosts)
+        if hosts:
+            parts.append(f"counterpart on the host allocated at {', '.join(list(hosts)[:2])}")
         others = [shorten_name(demangle(one.kernel)) for one in site.uses if one.kernel != runs.mangled_name]
         if others:
             parts.append(f"also in {', '.join(others[:3])}")

@@ -1,7 +1,7 @@
 """What a program does with its allocations: who accesses them, what copies bring and take, and what of it was for nothing: :class:`AllocationLedger`.
 
-Source: CUDAAdvisor, Figure 9 (an access belongs to an allocation, and that to its call path and its copies); DrGPUM, section 3
-(unused, partly used, early and late allocations, leaks, dead copies), whose findings are told here only where nothing speaks against them.
+Source: CUDAAdvisor, Figure 9 (an access belongs to an allocation, and that to its call path, its copies and its counterpart on the host); DrGPUM,
+section 3 (unused, partly used, early and late allocations, leaks, dead copies), whose findings are told here only where nothing speaks against them.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -45,8 +45,10 @@ class _Copies(Struct):
     copies: int = 0
     size_bytes: int = 0
     useless: int = 0  # brought what nothing read, or took what the host had sent
+    hosts: set[int] = field(default_factory=set)  # paths that allocated the host's side, as far as they are known
 
     def add(self, other: "_Copies") -> None:
+        self.hosts |= other.hosts
         self.copies += other.copies
         self.size_bytes += other.size_bytes
         self.useless += other.useless
@@ -269,7 +271,7 @@ class AllocationLedger:
             if self._is_host(event.target):
                 copies = source.copies.setdefault((event.path, False), _Copies())
                 is_as_sent = not event.is_gapped and bool(((words & (_HOST | Mark.WRITTEN)) == _HOST).all())
-                copies.add(_Copies(1, event.size_bytes, int(is_as_sent)))
+                copies.add(_Copies(1, event.size_bytes, int(is_as_sent), self._find_host(event, event.target)))
             words[(words & Mark.WRITTEN) == 0] |= _COPIED
             source.is_passed_on |= not self._is_host(event.target)
         if target is not None:
@@ -282,6 +284,11 @@ class AllocationLedger:
         """Whether it is memory that the host sees, and not an allocation or variable of the device's own."""
         return not ARENA_BASE <= address < self._host_base
 
+    def _find_host(self, event: MemoryEvent, address: int) -> set[int]:
+        """The path that allocated the host's side of a copy, pinned memory or the program's own; none where it is not known."""
+        pinned = self._find(address)
+        return {event.host_path if pinned is None else pinned.born.path} - {0}
+
     def _find_device(self, address: int, size_bytes: int) -> _Allocation | None:
         found = self._find(address, size_bytes) if size_bytes else None
         return found if found is not None and found.kind in _IS_DEVICE else None
@@ -289,7 +296,8 @@ class AllocationLedger:
     def _overwrite(self, target: _Allocation, event: MemoryEvent, *, is_from_host: bool) -> None:
         first, end = event.target, event.target + event.size_bytes
         if is_from_host:
-            target.copies.setdefault((event.path, True), _Copies()).add(_Copies(1, event.size_bytes))
+            copies = target.copies.setdefault((event.path, True), _Copies())
+            copies.add(_Copies(1, event.size_bytes, hosts=self._find_host(event, event.source)))
         if event.is_gapped:  # what lies between the rows stays
             words = self._words(first, event.size_bytes)
             words |= _COPIED
@@ -372,7 +380,9 @@ class AllocationLedger:
     def list_paths(self) -> set[int]:
         """Numbers of the host's paths that :meth:`tell` speaks of, once the process has ended."""
         found = set(self._sites)
-        found.update(path for site in self._sites.values() for path, _ in site.copies)
+        copies = [pair for site in self._sites.values() for pair in site.copies.items()]
+        found.update(path for (path, _), _ in copies)
+        found = found.union(*(one.hosts for _, one in copies))
         return found.union(*({life.first.path, life.last.path} for life in self._lives))
 
     def finish(self) -> None:
@@ -418,7 +428,11 @@ class AllocationLedger:
                     ),
                     copies=tuple(
                         CopyRuns(
-                            path=paths.get(path, ()), is_to_device=to, copies=one.copies, size_bytes=one.size_bytes
+                            path=paths.get(path, ()),
+                            is_to_device=to,
+                            copies=one.copies,
+                            size_bytes=one.size_bytes,
+                            hosts=tuple(paths[host] for host in sorted(one.hosts) if host in paths),
                         )
                         for (path, to), one in site.copies.items()
                     ),

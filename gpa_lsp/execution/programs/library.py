@@ -16,6 +16,7 @@ from gpa_lsp.foundation.native.c_compiler import SHARED_FLAG, SHARED_HEADERS, Li
 
 DRIVER_NAME = "libcuda.so.1"
 SOURCES = Path(__file__).parent / "runtime"
+_HOST_BLOCKS = SOURCES / "preloaded" / "host_blocks.c"
 _REDIRECTION = Path(__file__).parent / "building" / "redirect.c"
 FLAGS = (
     "-std=gnu11",
@@ -187,13 +188,20 @@ def compile_redirection(folder: Path) -> Path:
         MissingToolError: there is no C compiler.
         ToolError: it failed.
     """
-    path = folder / "redirect.so"
-    library = Library(
-        title="the library that leads builds",
-        needed_for="building programs without a GPU",
-        arguments=(*FLAGS, str(_REDIRECTION), "-ldl"),
-    )
-    path.write_bytes(obtain_library(library))
+    return _place_preloaded(folder, _REDIRECTION, "the library that leads builds", "building programs without a GPU")
+
+
+def compile_host_blocks(folder: Path) -> Path:
+    """The library that is preloaded into a program, so that its own allocations are known; put into a folder. See :func:`compile_redirection`."""
+    return _place_preloaded(folder, _HOST_BLOCKS, "the library that follows malloc", "running programs without a GPU")
+
+
+def _place_preloaded(folder: Path, source: Path, title: str, needed_for: str) -> Path:
+    path = folder / f"{source.stem}.so"
+    # what stands before the allocator runs before a sanitizer's own library does
+    arguments = (*FLAGS, "-fno-sanitize=all", f"-I{SOURCES}", str(source), "-ldl")
+    inputs = tuple(sorted(SOURCES.glob("*.h")))
+    path.write_bytes(obtain_library(Library(title=title, needed_for=needed_for, arguments=arguments, inputs=inputs)))
     return path
 
 

@@ -33,7 +33,7 @@ _EVENT = np.dtype(
         ("from", "<u8"),
         ("size", "<u8"),
         ("is_gapped", "<u4"),
-        ("", "<u4"),
+        ("host_path", "<u4"),
     ]
 )
 _EVENTS = np.dtype([("count", "<u4"), ("", "<u4"), ("listed", _EVENT, (1600,))])
@@ -221,6 +221,7 @@ class MemoryEvent(Struct, frozen=True, kw_only=True):
     source: int  # address of what was copied; of allocations their kind
     size_bytes: int  # from the first to the last byte
     is_gapped: bool  # rows were copied with gaps between them
+    host_path: int = 0  # of a copy: number of the path that allocated the host's side of it; 0 where it is not known
 
 
 class LastWords(Struct, frozen=True, kw_only=True):
@@ -250,9 +251,15 @@ def take_events(place: npt.NDArray[np.uint8]) -> list[MemoryEvent]:
     try:
         return [
             MemoryEvent(
-                kind=EventKind(kind), path=path, target=to, source=source, size_bytes=size, is_gapped=bool(gapped)
+                kind=EventKind(kind),
+                path=path,
+                target=to,
+                source=source,
+                size_bytes=size,
+                is_gapped=bool(gapped),
+                host_path=host_path,
             )
-            for kind, path, to, source, size, gapped, _ in rows
+            for kind, path, to, source, size, gapped, host_path in rows
         ]
     except ValueError as error:
         raise MalformedMessage(str(error)) from None

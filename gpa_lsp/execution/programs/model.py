@@ -115,6 +115,7 @@ class CopyRuns(Struct, frozen=True, kw_only=True):
     is_to_device: bool
     copies: int
     size_bytes: int  # of all
+    hosts: tuple[HostPath, ...] = ()  # that allocated the host's side, as far as they are known
 
 
 class AllocationSite(Struct, frozen=True, kw_only=True):

@@ -25,6 +25,7 @@ from gpa_lsp.execution.programs.library import (
     HostLibrary,
     build_host_library,
     build_libraries,
+    compile_host_blocks,
     find_headers,
     find_host_library,
 )
@@ -119,10 +120,9 @@ def run_program(
         surroundings.tell(sentence)
     recorder = None if records is None else Recorder(settings.record_bytes, settings.recorded_launch)
     with _make_private_folder() as private:
-        libraries = [
-            *build_libraries(headers, private, tell=surroundings.tell),
-            *_build_host_libraries(program, computed, headers, private, surroundings.tell),
-        ]
+        libraries = [*build_libraries(headers, private, tell=surroundings.tell)]
+        libraries += _build_host_libraries(program, computed, headers, private, surroundings.tell)
+        libraries += [compile_host_blocks(private)] if settings.follows_memory else []
         started = time.monotonic()
         server = RuntimeServer(private, _make_opener(settings, product, private, recorder))
         server.start()

@@ -72,7 +72,7 @@ struct event {
     uint32_t kind, path;   /* where the host was; 0 where that is not known */
     uint64_t to, from;     /* addresses; of an allocation its base and its kind, of a copy of rows with gaps between them also those */
     uint64_t size;         /* bytes from the first to the last */
-    uint32_t is_gapped, unused;
+    uint32_t is_gapped, host_path; /* of a copy: where the host allocated its side */
 };
 #define MOST_EVENTS 1600
 struct events {
