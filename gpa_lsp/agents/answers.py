@@ -173,7 +173,7 @@ class Answers:
         return fit(head, _list_lines([build_piece(piece, every, one, self._places)]), start, ask)
 
     def explain_line(self, file: str, line: int, kernel: str | None = None, start: int = 0) -> str:
-        """What a source line waits for, and what waits for it, in every kernel it was compiled into.
+        """What a source line is stalled on, and what it stalls, in every kernel it was compiled into.
 
         Args:
             line: as it was when it was measured, 1-based.
@@ -291,17 +291,17 @@ class Answers:
             taken = blame.waiting_samples + blame.own_samples + blame.unattributed_samples
             yield (
                 f"{found.id} {shorten_name(kernel.name)}: {_share(kernel, taken)} taken here; of these "
-                f"{_share(kernel, blame.waiting_samples)} wait for other instructions, {_share(kernel, blame.own_samples)} are its own, "
-                f"{_share(kernel, blame.unattributed_samples)} unattributed; it makes others wait for {_share(kernel, blame.causing_samples)}"
+                f"{_share(kernel, blame.waiting_samples)} are stalled on other instructions, {_share(kernel, blame.own_samples)} are its own, "
+                f"{_share(kernel, blame.unattributed_samples)} unattributed; it stalls others by {_share(kernel, blame.causing_samples)}"
             )
-            for verb, pairs in (("waits for", index.list_waits(place)), ("holds up", index.list_waiters(place))):
+            for verb, pairs in (("stalled on", index.list_waits(place)), ("stalls", index.list_waiters(place))):
                 for pair in pairs[:_MOST_PAIRS]:
                     if pair.samples >= _LEAST_PAIR_SHARE * kernel.total_samples:
                         yield self._describe_pair(kernel, verb, pair)
         yield f"limiter: {describe_limit(kernel)}"
 
     def _describe_pair(self, kernel: KernelReport, verb: str, pair: LinePair) -> str:
-        row = pair.def_row if verb == "waits for" else pair.use_row
+        row = pair.def_row if verb == "stalled on" else pair.use_row
         place = (
             "code without lines"
             if pair.place is None

@@ -99,15 +99,16 @@ def _locate(
 
 
 def _describe(cause: CauseLine, counterpart: Counterpart, location: Location, *, names_kernel: bool) -> str:
-    """``line 5: y[i] = x[i]; · 60.0 % · 60 samples long_scoreboard through R2``."""
-    place = counterpart.place
+    """``line 5 · 60 % · 60 samples of long_scoreboard through R2 · y[i] = x[i];``: the code last, which a status bar cuts."""
+    place, code = counterpart.place, ""
     if is_sass_uri(location.uri):
         name = "code without lines" if place is None else "a line edited since"
     else:
         assert place is not None  # without a line there is no place in a source
-        name = name_line(cause.shown, place, location.range.start.line + 1)
-    text = f"{name} · {format_percent(_measure(cause, counterpart))} · {describe_counterpart(counterpart)}"
-    return f"{text} in {cause.shown.name}" if names_kernel else text
+        name, _, code = name_line(cause.shown, place, location.range.start.line + 1).partition(": ")
+    said = (name, format_percent(_measure(cause, counterpart)), describe_counterpart(counterpart))
+    kernel = f" in {cause.shown.name}" if names_kernel else ""
+    return " · ".join(filter(None, (*said[:-1], f"{said[-1]}{kernel}", code)))
 
 
 def _measure(cause: CauseLine, counterpart: Counterpart) -> float:

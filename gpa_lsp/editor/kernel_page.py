@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 MOST_LENS_CHARS = 90  # Of a lens: more would run out of the window beside the code's own width
 
 _MOST_HOVER_LINES = 12  # what is taken in at a glance; links open the rest
-_MOST_PAGE_CHARS = 1000
 _MOST_NAME_CELLS = 40
 _LEAST_PARTS = 2
 _MAX_LINES = 20
@@ -170,7 +169,6 @@ def describe_kernel(shown: VisibleKernel) -> str:
     report, places = shown.kernel.report, PlaceNames()
     parts = build_parts(report, places)
     texts: list[str | Line] = [
-        describe_kernel_briefly(shown, _MOST_PAGE_CHARS),
         describe_shown(shown),
         *describe_verdict(shown),
     ]

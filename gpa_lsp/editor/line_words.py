@@ -1,4 +1,4 @@
-"""What the editor says about a line: what was taken on it, what it waits for, what waits for it, and what to do. Labels and sentences are plain
+"""What the editor says about a line: what was taken on it, what it is stalled on, what it stalls, and what to do. Labels and sentences are plain
 text, rows and blocks are for hovers and pages.
 
 Pure functions from measurements to words: no protocol, no positions. What is imported inside them needs numpy, which the answer to initialize must
@@ -243,7 +243,8 @@ def _show_instruction(columns: "InstructionColumns", index: int, total: int) -> 
 
 
 def summarise_cause(cause: CauseLine, name_place: NamePlace) -> str:
-    """A causing line for a diagnostic, a sentence a line: what it costs and who pays, what limits the kernel, what to do."""
+    """A causing line for a diagnostic: what it costs and which lines pay, and in a second sentence what to do. What limits the kernel is said by its
+    lens and the hover, beside which editors show diagnostics."""
     causes = cause.causes
     parts = [f"{format_percent(cause.caused_ratio)} of the samples of {cause.shown.name} are stalls caused here"]
     reason = find_caused_reason(cause)
@@ -252,18 +253,15 @@ def summarise_cause(cause: CauseLine, name_place: NamePlace) -> str:
     victims = list_victims(cause)
     own = sum(pair.samples for pair in causes.waiters if _find_place(pair) == cause.place)
     if victims and own > sum(pair.samples for pair in cause.victims):
-        parts.append(f"waited for mostly on this line itself, and in {_list_names(victims, name_place)}")
+        parts.append(f"it stalls mostly this line itself, and {_list_names(victims, name_place)}")
     elif victims:
-        parts.append(f"waited for in {_list_names(victims, name_place)}")
+        parts.append(f"it stalls {_list_names(victims, name_place)}")
     elif causes.blame.causing_samples > causes.caused_samples / 2:
-        parts.append("waited for on this line itself")
+        parts.append("it stalls this line itself")
     if causes.called_samples >= 0.5:
         called = causes.called_samples / cause.shown.kernel.report.total_samples
         parts.append(f"about {format_percent(called)} more in functions called from here (estimate)")
     lines = ["; ".join(parts)]
-    limiter = cause.shown.kernel.report.limiter
-    if limiter is not None:
-        lines.append(limiter.sentence.removesuffix("."))
     if cause.remedies:
         others = len(cause.remedies) - 1
         more = f", or {others} other{'' if others == 1 else 's'}" if others else ""
@@ -280,7 +278,7 @@ def find_caused_reason(cause: CauseLine) -> str | None:
 
 
 def list_victims(cause: CauseLine) -> list[tuple[str, int]]:
-    """The other lines that wait for this one, as measured, most samples first."""
+    """The other lines that are stalled on this one, as measured, most samples first."""
     return list(dict.fromkeys(place for pair in cause.victims if (place := _find_place(pair)) is not None))
 
 
@@ -295,15 +293,15 @@ def _list_names(places: Sequence[tuple[str, int]], name_place: NamePlace) -> str
 
 
 def describe_stalls(cause: CauseLine, hot: HotLine | None, name_place: NamePlace) -> list[str | Line]:
-    """What a line waits for, or what it causes, whichever is more: rows for its hover, never both.
+    """What a line is stalled on, or what it stalls, whichever is more: rows for its hover, never both.
 
     Args:
         hot: what was taken on the line; None where nothing was.
     """
     is_waiting = hot is not None and hot.share_ratio >= cause.share_ratio
-    sign, pairs = ("← waits for", cause.causes.waits) if is_waiting else ("→ waited for by", cause.victims)
+    sign, pairs = ("← stalled on", cause.causes.waits) if is_waiting else ("→ stalls", cause.victims)
     rows: list[str | Line] = [
-        f"{sign} {describe_pair(name_place(_find_place(pair)), pair, 0)}" for pair in pairs[:_MOST_PARTNERS]
+        f"{sign} {describe_pair(_name_partner(cause, pair, name_place), pair, 0)}" for pair in pairs[:_MOST_PARTNERS]
     ]
     if is_waiting:
         lost = cause.causes.blame.unattributed_samples
@@ -315,18 +313,24 @@ def describe_stalls(cause: CauseLine, hot: HotLine | None, name_place: NamePlace
     return [words, *rows]
 
 
+def _name_partner(cause: CauseLine, pair: "LinePair", name_place: NamePlace) -> str:
+    """The other end of a stall; the line itself where that stalls code that is inlined into it."""
+    place = _find_place(pair)
+    return "this line" if place == cause.place else name_place(place)
+
+
 def build_causes(cause: CauseLine, name_place: NamePlace) -> Iterator[Block]:
-    """What a line waits for and what waits for it, for its page."""
+    """What a line is stalled on and what it stalls, for its page."""
     total, causes, blame = cause.shown.kernel.report.total_samples, cause.causes, cause.causes.blame
     for title, samples, what, pairs in (
-        ("waits for", blame.waiting_samples, "taken here", causes.waits),
-        ("waited for by", blame.causing_samples, "caused by this line", causes.waiters),
+        ("stalled on", blame.waiting_samples, "taken here", causes.waits),
+        ("stalls", blame.causing_samples, "caused by this line", causes.waiters),
     ):
         if pairs:
             words = f" · {format_count(round(samples))} samples {what}"
             yield Paragraph(text=((title, Style.TITLE), (words, Style.PLAIN)))
             # a list wraps in a narrow window where a table would not
-            said = (describe_pair(name_place(_find_place(pair)), pair, total) for pair in pairs[:_MOST_ROWS])
+            said = (describe_pair(_name_partner(cause, pair, name_place), pair, total) for pair in pairs[:_MOST_ROWS])
             yield Items(items=[Item(text=one) for one in said])
     if causes.own_stalls and (causes.waits or causes.waiters):
         own = ", ".join(f"{format_count(round(count))} {reason}" for reason, count in causes.own_stalls.items())

@@ -78,8 +78,8 @@ class Settings(Struct, frozen=True, kw_only=True):
         "definition.enable",
         False,
         FLAG,
-        "Let Go to Definition on a line of a source lead to what the line waits for. Off by default: the language's own server answers there, and "
-        "with two answers editors ask which to take.",
+        "Let Go to Definition on a line of a source lead to what the line is stalled on. Off by default: the language's own server answers there, "
+        "and with two answers editors ask which to take.",
     )
     unverified_lines: UnverifiedChoice = option(
         "unverifiedLines",

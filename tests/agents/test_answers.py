@@ -50,7 +50,7 @@ def test_the_loop_of_an_agent(answers: Answers) -> None:
     assert "caution:" in answers.advise(found[1], "loop_unrolling")
     line = answers.explain_line("original.cu", 22)
     assert re.search(
-        rf"^waits for {SOURCE}:22 .*: 6,480 samples \(76 %\), long_scoreboard, data from global memory$", line, re.M
+        rf"^stalled on {SOURCE}:22 .*: 6,480 samples \(76 %\), long_scoreboard, data from global memory$", line, re.M
     )
     assert "FFMA R0, R7, 0.5, R0" in answers.sass(found[1], "original.cu", 22)
     compared = answers.compare("example.gpa-profile.json", "example.gpa-profile.json")

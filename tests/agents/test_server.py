@@ -42,7 +42,7 @@ async def test_a_conversation(folder: Path) -> None:
             advice = read_text(await session.call_tool("advise", {"kernel": kernel}))
             (file, line) = re.findall(r"^cause: (\S+):(\d+) ", advice, re.M)[0]
             told = read_text(await session.call_tool("explain_line", {"file": file, "line": int(line)}))
-            assert "waits for" in told
+            assert "stalled on" in told
             sass = read_text(await session.call_tool("sass", {"kernel": kernel, "start": 3}))
             assert all(len(text.encode()) <= MOST_BYTES for text in (kernels, advice, told, sass))
             failed = await session.call_tool("advise", {"kernel": "nobody"})

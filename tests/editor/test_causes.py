@@ -67,7 +67,7 @@ def test_who_waits_most_is_named_first_and_estimates_stand_apart() -> None:
     found = make_view(make_profile(kernel, texts={"saxpy.cu": SOURCE}))
     assert found is not None
     message = diagnostics(found)[5].message
-    assert "; waited for mostly on this line itself, and in line 6; " in message
+    assert "; it stalls mostly this line itself, and line 6; " in message
     assert message.startswith("40 % of the samples of saxpy are stalls caused here")
     assert message.endswith("about 20 % more in functions called from here (estimate)")
 
@@ -75,14 +75,14 @@ def test_who_waits_most_is_named_first_and_estimates_stand_apart() -> None:
 def test_the_diagnostic_stands_on_the_causing_line() -> None:
     found = diagnostics(view())[5]
     assert found.message == (
-        "80 % of the samples of saxpy are stalls caused here, mostly long_scoreboard; waited for in line 6.\nMove loads earlier 1.3–1.7×"
+        "80 % of the samples of saxpy are stalls caused here, mostly long_scoreboard; it stalls line 6.\nMove loads earlier 1.3–1.7×"
     )
     assert found.code == "long_scoreboard"
 
 
 def test_the_lines_that_suffer_are_related() -> None:
     (related,) = diagnostics(view())[5].related_information
-    assert related.message == "60 samples wait here (long_scoreboard)"
+    assert related.message == "60 samples are stalled here (long_scoreboard)"
     assert (related.location.uri, related.location.range.start.line) == ("file:///project/saxpy.cu", 5)
 
 
@@ -120,22 +120,22 @@ def test_the_hover_of_the_cause_tells_who_waits_for_it() -> None:
     rows = hover(view(), 5).split("  \n")
     assert rows[1:] == [
         "causes **80 %** of the samples of `saxpy`, mostly long_scoreboard",
-        "→ waited for by line 6: 60 samples · long_scoreboard: data from global memory · R2, 8 cycles later",
+        "→ stalls line 6: 60 samples · long_scoreboard: data from global memory · R2, 8 cycles later",
         "**suggestion** 1.3–1.7× Move loads earlier: load `x[i]` before the loop",
     ]
-    assert "waits for" not in "".join(rows), "one way only"
+    assert "stalled on" not in "".join(rows), "one way only"
     page = describe_line_page(view(), 5) or ""
-    assert "**waited for by** · 60 samples caused by this line\n\n- line 6: 60 %, 60 samples" in page
+    assert "**stalls** · 60 samples caused by this line\n\n- line 6: 60 %, 60 samples" in page
     assert "Needs a register." in page
 
 
-def test_the_hover_of_the_victim_tells_what_it_waits_for() -> None:
+def test_the_hover_of_the_victim_tells_what_it_is_stalled_on() -> None:
     rows = hover(view(), 6).split("  \n")
     assert rows[1:] == [
-        "← waits for line 5: 60 samples · long_scoreboard: data from global memory · R2, 8 cycles later"
+        "← stalled on line 5: 60 samples · long_scoreboard: data from global memory · R2, 8 cycles later"
     ]
     page = describe_line_page(view(), 6) or ""
-    assert "**waits for** · 60 samples taken here\n\n- line 5: " in page
+    assert "**stalled on** · 60 samples taken here\n\n- line 5: " in page
     assert page.index("- line 5") < page.index("hottest instructions"), "causes are what matters"
 
 
@@ -167,7 +167,7 @@ def test_a_line_nobody_samples_can_still_be_the_cause() -> None:
     document = make_view(make_profile(kernel))
     assert document is not None
     assert list(diagnostics(document)) == [4]
-    assert "waited for by" in hover(document, 4)
+    assert "→ stalls" in hover(document, 4)
 
 
 def test_unattributed_samples_are_told() -> None:

@@ -86,6 +86,16 @@ def test_tooltips_say_what_the_shares_are_of() -> None:
     )
 
 
+def test_a_line_has_one_share() -> None:
+    profile = make(
+        "saxpy.cu:4  LDG.E R2, [R4.64]  ; selected=30\nsaxpy.cu:5  FMUL R2, R2, R3  ; long_scoreboard=60",
+        "1 <- 0  long_scoreboard memory_global R2",
+    )
+    found = hints(profile=profile)
+    assert words(found[4]) == "→ line 5 · causes 67 %", "and not that 33 % of the samples were taken there, too"
+    assert "33 % (±10) of the samples of saxpy were taken here" in str(found[4].tooltip)
+
+
 def test_a_line_that_only_causes_has_a_hint_too() -> None:
     profile = make(
         "saxpy.cu:4  LDG.E R2, [R4.64]  ;\nsaxpy.cu:5  FMUL R2, R2, R3  ; long_scoreboard=60",

@@ -62,7 +62,7 @@ def test_other_lines_are_named_by_where_they_are_now() -> None:
 
 def test_a_cause_that_was_edited_away_is_not_given_a_number() -> None:
     text = must(hover(6, SOURCE.replace("2 * x[i]", "3 * x[i]")))
-    assert "← waits for a line edited since: " in text and "line 5" not in text
+    assert "← stalled on a line edited since: " in text and "line 5" not in text
 
 
 def test_an_edited_line_says_so_and_carries_no_number() -> None:

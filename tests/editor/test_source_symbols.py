@@ -53,7 +53,7 @@ def test_a_kernel_is_a_symbol_from_its_definition_to_its_last_line() -> None:
 
 def test_its_loops_with_advice_lie_inside_it() -> None:
     (loop,) = symbols()[0].children
-    assert (loop.name, loop.detail) == ("loop in line 3", "Unroll the loop: 1.40×")
+    assert (loop.name, loop.detail) == ("loop in line 3", "Unroll the loop: 1.36–1.44×")
     assert lines(loop) == (3, 4, 3)
 
 

@@ -206,11 +206,11 @@ def test_the_job_of_a_fix_looks_at_the_lines_of_its_advice() -> None:
 @pytest.mark.parametrize(
     ("verdict", "title"),
     [
-        (PENDING, "Replace #pragma unroll 1 by #pragma unroll 4 (up to 1.40× estimated)"),
-        (UNKNOWN, "Replace #pragma unroll 1 by #pragma unroll 4 (up to 1.40× estimated)"),
+        (PENDING, "Replace #pragma unroll 1 by #pragma unroll 4 (estimated gain: 1.36–1.44×)"),
+        (UNKNOWN, "Replace #pragma unroll 1 by #pragma unroll 4 (estimated gain: 1.36–1.44×)"),
         (
             FixVerdict(state=FixState.CHANGED, words="16 → 24 registers"),
-            "Replace #pragma unroll 1 by #pragma unroll 4: 16 → 24 registers (up to 1.40× estimated)",
+            "Replace #pragma unroll 1 by #pragma unroll 4: 16 → 24 registers (estimated gain: 1.36–1.44×)",
         ),
         (
             FixVerdict(state=FixState.SAME, words="compiles to the same code"),

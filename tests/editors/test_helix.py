@@ -58,4 +58,4 @@ def test_helix_shows_causes_and_shares(terminal: Neovim, workspace: Workspace) -
     terminal.wait_for_text("of the samples of relax are sta")  # the list cuts what is long
     terminal.type("<Esc>")
     terminal.type(f"{workspace.find_line(VICTIM) + 1}ggw k")
-    terminal.wait_for_text("waits for line")
+    terminal.wait_for_text("stalled on line")

@@ -1,4 +1,4 @@
-/** The tree of what a line waits for and who waits for it, opened level by level. */
+/** The tree of what a line is stalled on and what it stalls, opened level by level. */
 
 import {
   type Command,
@@ -44,7 +44,7 @@ interface Origin {
   readonly line: number;
 }
 
-const TITLES: Readonly<Record<Direction, string>> = { incoming: "Waits for", outgoing: "Is waited for by" };
+const TITLES: Readonly<Record<Direction, string>> = { incoming: "Stalled on", outgoing: "Stalls" };
 
 export class ChainTree implements TreeDataProvider<Node>, Disposable {
   readonly #connection: Connection;
@@ -105,7 +105,7 @@ export class ChainTree implements TreeDataProvider<Node>, Disposable {
     this.#roots = headings;
     const name = isSass(uri) ? "SASS" : (uri.path.split("/").pop() ?? "");
     this.#view.description = `${name}:${line + 1}`;
-    this.#view.message = headings.length === 0 ? "This line waits for no other, and none waits for it." : "";
+    this.#view.message = headings.length === 0 ? "This line is stalled on no other, and stalls none." : "";
     this.#changed.fire(undefined);
     return true;
   }

@@ -11,8 +11,8 @@ import type { HotSpot, Jump } from "./protocol";
 type Finder = "gpaLsp.findCauses" | "gpaLsp.findVictims";
 
 const NOTHING: Readonly<Record<Finder, string>> = {
-  "gpaLsp.findCauses": "This line is not known to wait for another one.",
-  "gpaLsp.findVictims": "No line is known to wait for this one.",
+  "gpaLsp.findCauses": "This line is not known to be stalled on another one.",
+  "gpaLsp.findVictims": "No line is known to be stalled on this one.",
 };
 
 const GO = "Go to the Hottest Line";

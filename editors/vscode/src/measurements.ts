@@ -28,9 +28,9 @@ export async function chooseMeasurement(connection: Connection, mangled?: string
       run: ["gpaLsp.chooseMeasurement", one.mangled, one.profile] as const,
       measurement: one,
     })),
-    { label: "later measurements of all kernels are compared with", kind: QuickPickItemKind.Separator },
-    { label: "$(pin) What is shown now", run: ["gpaLsp.pinBaseline"] },
-    { label: "$(history) The measurement before each", run: ["gpaLsp.unpinBaseline"] },
+    { label: "what later measurements of all kernels are compared with", kind: QuickPickItemKind.Separator },
+    { label: "$(pin) Compare With What Is Shown Now", run: ["gpaLsp.pinBaseline"] },
+    { label: "$(history) Compare Each With the One Before", run: ["gpaLsp.unpinBaseline"] },
   ];
   const chosen = await new Promise<Choice["run"]>((resolve) => {
     list.onDidAccept(() => resolve((list.selectedItems[0] ?? list.activeItems[0])?.run));

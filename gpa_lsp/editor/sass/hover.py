@@ -64,7 +64,7 @@ def _list_rows(document: SassDocument, row: int) -> list[Line]:
     report = document.shown.kernel.report
     causes, victims = list_causes(report, row), list_victims(report, row)
     is_waiting = sum(pair.samples for pair in causes) >= sum(pair.samples for pair in victims)
-    head, pairs = ("← waits for", causes) if is_waiting else ("→ waited for by", victims)
+    head, pairs = ("← stalled on", causes) if is_waiting else ("→ stalls", victims)
     said = [
         *(f"{head} {_describe_partner(document, pair)}" for pair in pairs[:_MOST_PARTNERS]),
         _describe_own(report, row, is_mixed=bool(causes or victims)),
@@ -87,7 +87,7 @@ def _build_page(document: SassDocument, row: int) -> Iterator[Block]:
         Paragraph(text=text) for text in (describe_opcode(document, row), _describe_share(document, row)) if text
     )
     yield make_reasons_table(count_row(report.instructions, row), report.total_samples, "of kernel")
-    for title, pairs in (("waits for", causes), ("waited for by", victims)):
+    for title, pairs in (("stalled on", causes), ("stalls", victims)):
         if pairs:
             yield Paragraph(text=((title, Style.TITLE),))
             items = [Item(text=_describe_partner(document, pair)) for pair in pairs]

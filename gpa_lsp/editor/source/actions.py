@@ -95,14 +95,14 @@ def make_fix_action(
 ) -> CodeAction:
     """A fix as an action, with what is known of it; that stands beside its edits, too, as far as the client wants that."""
     from gpa_lsp.document.advice_words import (
-        show_estimate,  # needs numpy, which the answer to initialize must not wait for
+        show_gain_range,  # needs numpy, which the answer to initialize must not wait for
     )
 
     fix, verdict = offered.fix, offered.verdict
     rewrite = fix.rewrite
     title = make_visible(rewrite.title.replace("`", ""))
     is_useless = verdict.state in (FixState.SAME, FixState.FAILED)
-    notes = [] if is_useless else [f"up to {show_estimate(fix.speedup)} estimated"]
+    notes = [] if is_useless else [f"estimated gain: {show_gain_range(fix.speedup)}"]
     notes += ["results may change"] if rewrite.changes_results else []
     words = f": {verdict.words}" if verdict.words else ""
     nothing = "It is being compiled." if verdict is PENDING else "It was not compiled."
@@ -140,7 +140,7 @@ def _list_ways(view: DocumentView, line: int) -> Iterator[CodeAction]:
     place = (view.uri, line - 1)
     causes = view.cause_lines.get(line, ())
     if causes and causes[0].causes.waits:
-        yield _make_way("Go to what this line waits for", "gpaLsp.goToCause", place)
+        yield _make_way("Go to what this line is stalled on", "gpaLsp.goToCause", place)
     shown = causes[0].shown if causes else next((hot.shown for hot in view.hot_lines.get(line, ())), None)
     if shown is None:
         return

@@ -63,7 +63,7 @@ def _mark_cause(view: DocumentView, line: int, cause: CauseLine) -> Diagnostic:
     for pair in cause.victims:
         location = None if pair.place is None else locate_from(view, cause.shown, (pair.place.file, pair.place.line))
         if location is not None:
-            text = f"{format_count(round(pair.samples))} samples wait here ({pair.reason})"
+            text = f"{format_count(round(pair.samples))} samples are stalled here ({pair.reason})"
             related.append(DiagnosticRelatedInformation(location=location, message=text))
         if len(related) == _MAX_RELATED:
             break

@@ -163,15 +163,14 @@ def _find_sides(
 
 
 def _fit(sides: Sequence[_Side], room: int) -> list[InlayHintLabelPart]:
-    """The first thing in any case, its name cut from the left where it must be; others as far as they fit."""
+    """The first thing in any case, its name cut from the left where it must be. A line has one share: others are the arrows alone that say which way
+    they are, as far as they fit; their tooltips have the rest."""
     first, *others = sides
     shown = _list_parts(first, room)
     for side in others:
         left = room - sum(len(part.value) for part in shown) - len(" · ")
-        way = [] if side.link is None else [side.link]  # the arrow alone says which way it is
-        forms = (_list_parts(side, MOST_CHARS), way, [InlayHintLabelPart(value=side.words)])
-        parts = next((parts for parts in forms if parts and sum(len(part.value) for part in parts) <= left), [])
-        shown.extend((InlayHintLabelPart(value=" · "), *parts) if parts else ())
+        if side.link is not None and len(side.link.value) <= left:
+            shown.extend((InlayHintLabelPart(value=" · "), side.link))
     return shown
 
 

@@ -72,7 +72,7 @@ def _list_children(view: DocumentView, anchor: KernelAnchor) -> list[DocumentSym
 
 def _make_child(view: DocumentView, remedy: RemedyAnchor) -> DocumentSymbol:
     from gpa_lsp.document.advice_words import (
-        show_estimate,  # needs numpy, which the answer to initialize must not wait for
+        show_gain_range,  # needs numpy, which the answer to initialize must not wait for
     )
 
     scope = remedy.region.scope
@@ -80,7 +80,7 @@ def _make_child(view: DocumentView, remedy: RemedyAnchor) -> DocumentSymbol:
     last = view.finder.find(file, scope.last_line) if file is not None and scope.last_line else None
     return DocumentSymbol(
         name=f"{scope.kind.value} in line {remedy.line}",
-        detail=f"{remedy.advice.title}: {show_estimate(remedy.region.speedup)}",
+        detail=f"{remedy.advice.title}: {show_gain_range(remedy.region.speedup)}",
         kind=SymbolKind.Event,
         range=Range(
             start=view.positions.find_start(remedy.line), end=view.positions.find_end(max(last or 0, remedy.line))

@@ -72,7 +72,7 @@ def test_an_opcode_is_explained(loop: SassView) -> None:
         " Its result is ready after a fixed number of cycles (wait); a busy pipe delays it (math_pipe_throttle).",
         "**84 % (±8.4)** of `kernel`: 84 of 100 samples, mostly long_scoreboard: waiting for data"
         " from global, local, texture or surface memory, through L1",
-        "← waits for `/*0020*/ LDG`: 80 %, 80 samples · long_scoreboard: data from global memory · R2, 4 cycles later",
+        "← stalled on `/*0020*/ LDG`: 80 %, 80 samples · long_scoreboard: data from global memory · R2, 4 cycles later",
         "warps stayed about 31.5 cycles at it each time · others waited about 2.25 cycles for it",
         "reads R0, R2–R3 · writes R0",
         "waits for SB2: set by `/*0020*/ LDG`",
@@ -92,7 +92,9 @@ def test_a_hover_has_twelve_lines_at_most_and_its_page_the_rest(loop: SassView, 
     line = next(number for number, text in enumerate(loop.document.lines, 1) if "FFMA" in text)
     page = describe_instruction(loop, line)
     assert page is not None and "| long_scoreboard |      80 |         70 |      80 % |" in page
-    assert "**waits for**\n\n- `/*0020*/ LDG`: 80 %, 80 samples · " in page and "- for the scheduler: waits SB2" in page
+    assert (
+        "**stalled on**\n\n- `/*0020*/ LDG`: 80 %, 80 samples · " in page and "- for the scheduler: waits SB2" in page
+    )
 
 
 def test_links_open_the_rest(loop: SassView) -> None:
@@ -107,7 +109,7 @@ def test_links_open_the_rest(loop: SassView) -> None:
 
 def test_stalls_have_their_causes_or_victims(loop: SassView) -> None:
     victims = hover(loop, "L^DG")
-    assert "→ waited for by `/*0030*/ FFMA`: 80 %, 80 samples · " in victims and "← waits" not in victims
+    assert "→ stalls `/*0030*/ FFMA`: 80 %, 80 samples · " in victims and "← stalled" not in victims
     assert "others waited about" in victims and "cycles for it" in victims
     assert victims.endswith("m.h:7 `return x[i]; // größer` in k.cu:5 `sum += at(x, i);`")
 

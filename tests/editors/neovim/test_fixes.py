@@ -25,7 +25,7 @@ def test_a_window_shows_what_changes_and_what_the_compiler_says(source: Neovim, 
     source.wait_for_text("- #pragma unroll 1")
     source.wait_for_text("+ #pragma unroll 8")
     source.wait_for_text("Compiled: 16 → 32 registers, occupancy unchanged, loads in flight 1 → 8")
-    source.wait_for_text("× estimated.")
+    source.wait_for_text("Estimated gain: ")
     assert not source.lua("return vim.bo[vim.fn.bufnr('relax.cu')].modified")
     source.type("<CR>")
     source.wait_for("the pragma", lambda: source.lua("return vim.fn.search('unroll 8', 'nw')") > 0)

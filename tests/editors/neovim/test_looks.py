@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.editors.neovim.conftest import StartNeovim
 from tests.editors.neovim.embedded import Neovim
-from tests.editors.neovim.reading import current_line, open_source, put_cursor
+from tests.editors.neovim.reading import current_line, open_source, put_cursor, wait_for_heat
 from tests.editors.workspace import VICTIM, Workspace
 
 LENS = "return vim.api.nvim_get_hl(0, { name = 'LspCodeLens' }).link"
@@ -24,6 +26,26 @@ def test_a_line_above_a_kernel_is_as_legible_as_a_hint(neovim: Neovim, workspace
     neovim.wait_for_text("← line")
     neovim.wait_for_text("Unroll a loop")
     assert read_colour(neovim, "Unroll a loop") == read_colour(neovim, "← line")
+
+
+@pytest.mark.parametrize("background", ["dark", "light"])
+def test_hints_can_be_read_on_the_hottest_lines(neovim: Neovim, workspace: Workspace, background: str) -> None:
+    neovim.command(f"set background={background}")
+    open_source(neovim, workspace.source)
+    neovim.wait_for_text("87 % samples")
+    wait_for_heat(neovim)
+
+    def measure(text: str) -> float:
+        """The contrast of a text on the screen."""
+        place = neovim.screen.find(text)
+        assert place is not None
+        letters, ground = neovim.screen.foreground_at(*place), neovim.screen.background_at(*place)
+        return float(str(neovim.lua(f"return require('gpa_lsp.colours').measure_contrast({letters}, {ground})")))
+
+    neovim.wait_for("heat behind the hints", lambda: measure("87 % samples") < measure("Unroll a loop"))
+    contrasts = {text: measure(text) for text in ("87 % samples", "← line", "→ line", "Unroll a loop")}
+    assert min(contrasts.values()) >= 4.5, contrasts
+    neovim.command("set background&")
 
 
 def test_a_colour_of_your_own_stays(neovim: Neovim, workspace: Workspace) -> None:

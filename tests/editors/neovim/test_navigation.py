@@ -59,7 +59,7 @@ def test_a_count_or_the_user_chooses_among_causes(source: Neovim, workspace: Wor
 def test_a_line_without_a_cause_says_so(source: Neovim, workspace: Workspace) -> None:
     put_cursor(source, 0)
     source.type("gC")
-    source.wait_for("a message", lambda: "this line is not known to wait for another one" in source.messages())
+    source.wait_for("a message", lambda: "this line is not known to be stalled on another one" in source.messages())
 
 
 def test_hot_lines_go_round(source: Neovim, workspace: Workspace) -> None:
@@ -127,7 +127,7 @@ def test_the_chain_of_a_victim_is_a_list(source: Neovim, workspace: Workspace) -
     source.command("cclose")
     put_cursor(source, workspace.find_line(CAUSE))
     source.command("GpaLsp chain outgoing")
-    source.wait_for_lua("return vim.fn.getqflist({ title = 0 }).title == 'Waiting for this'")
+    source.wait_for_lua("return vim.fn.getqflist({ title = 0 }).title == 'Stalled on this'")
     lines = source.lua("return vim.tbl_map(function(item) return item.lnum - 1 end, vim.fn.getqflist())")
     assert workspace.find_line(VICTIM) in lines
 

@@ -50,7 +50,7 @@ def test_pictures(start_neovim: StartNeovim, workspace: Workspace, folder: Path,
     assert "Unroll a loop" in take("source")
     put_cursor(neovim, workspace.find_line(VICTIM), 8)
     hover(neovim)
-    assert "waits for line" in take("hover")
+    assert "stalled on line" in take("hover")
     close_float(neovim)
     neovim.type("gS")
     neovim.wait_for("SASS", lambda: "FFMA" in current_line(neovim))

@@ -3,6 +3,7 @@
 local M = {}
 
 M.levels = 10
+M.least_contrast = 4.5 -- of small text, by the Web Content Accessibility Guidelines 2.2 (1.4.3)
 
 ---@alias gpa_lsp.Colour integer 0xrrggbb
 
@@ -40,6 +41,45 @@ function M.blend(from, to, share)
     return math.floor(one + (other - one) * share + 0.5)
   end
   return mix(r1, r2) * 0x10000 + mix(g1, g2) * 0x100 + mix(b1, b2)
+end
+
+--- The contrast of two colours as the Web Content Accessibility Guidelines 2.2 define it, 1 to 21.
+---@param one gpa_lsp.Colour
+---@param other gpa_lsp.Colour
+---@return number
+function M.measure_contrast(one, other)
+  local function luminance(colour)
+    local function linear(value)
+      value = value / 255
+      return value <= 0.03928 and value / 12.92 or ((value + 0.055) / 1.055) ^ 2.4
+    end
+    local r, g, b = split(colour)
+    return 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b)
+  end
+  local low, high = luminance(one), luminance(other)
+  if low > high then
+    low, high = high, low
+  end
+  return (high + 0.05) / (low + 0.05)
+end
+
+--- The faintest colour between the ground and the text that is legible on each of some grounds; the text's own where none is.
+---@param ground gpa_lsp.Colour
+---@param text gpa_lsp.Colour
+---@param grounds gpa_lsp.Colour[]
+---@return gpa_lsp.Colour
+local function find_quiet(ground, text, grounds)
+  for share = 60, 99 do
+    local quiet = M.blend(ground, text, share / 100)
+    local is_legible = true
+    for _, one in ipairs(grounds) do
+      is_legible = is_legible and M.measure_contrast(quiet, one) >= M.least_contrast
+    end
+    if is_legible then
+      return quiet
+    end
+  end
+  return text
 end
 
 --- The nearest of the 216 colours and 24 greys that terminals without true colour have.
@@ -96,6 +136,7 @@ end
 ---@param hue gpa_lsp.Colour
 ---@param ground gpa_lsp.Colour
 ---@param strength number
+---@return gpa_lsp.Colour of the hottest line
 local function set_scale(prefix, hue, ground, strength)
   for level = 0, M.levels - 1 do
     local colour = M.blend(ground, hue, strength * (0.12 + 0.88 * level / (M.levels - 1)))
@@ -103,6 +144,7 @@ local function set_scale(prefix, hue, ground, strength)
     local sign = M.blend(ground, hue, 0.35 + 0.65 * level / (M.levels - 1))
     set(prefix .. 'Sign' .. level, { fg = sign, ctermfg = M.find_terminal_colour(sign) })
   end
+  return M.blend(ground, hue, strength)
 end
 
 --- (Re)make the groups from the colour scheme in force.
@@ -110,10 +152,12 @@ function M.apply()
   local heat = require('gpa_lsp.options').get().heat
   local light = vim.o.background == 'light' and 'light' or 'dark'
   local ground = vim.api.nvim_get_hl(0, { name = 'Normal', link = false }).bg or plain[light]
-  set_scale('GpaHeat', read_colour(heat.suffers) or hues.suffers[light], ground, heat.strength)
-  set_scale('GpaCause', read_colour(heat.causes) or hues.causes[light], ground, heat.strength)
+  local hottest = {
+    set_scale('GpaHeat', read_colour(heat.suffers) or hues.suffers[light], ground, heat.strength),
+    set_scale('GpaCause', read_colour(heat.causes) or hues.causes[light], ground, heat.strength),
+  }
   local text = vim.api.nvim_get_hl(0, { name = 'Normal', link = false }).fg or inks[light]
-  local quiet = M.blend(ground, text, 0.6) -- still legible on the hottest line
+  local quiet = find_quiet(ground, text, hottest)
   set('GpaHint', { fg = quiet, ctermfg = M.find_terminal_colour(quiet) })
   set('LspCodeLens', { link = 'GpaHint' }, { link = 'NonText' }) -- as faint as the end of a buffer otherwise, and it says most
   set('GpaStale', { link = 'GpaHint' })

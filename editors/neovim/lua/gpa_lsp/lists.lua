@@ -172,7 +172,7 @@ local function walk(client, direction, items, finish)
   step()
 end
 
---- What the line under the cursor waits for, what that waits for, and so on; or the lines that wait for it.
+--- What the line under the cursor is stalled on, what stalls that, and so on; or the lines that are stalled on it.
 ---@param direction 'incoming'|'outgoing'
 function M.chain(direction)
   local client = rpc.find_client()
@@ -182,11 +182,12 @@ function M.chain(direction)
   local uri, line = rpc.place()
   rpc.execute(client, 'gpaLsp.findChain', { uri, line, direction }, function(items)
     if next(items or {}) == nil then
-      rpc.say(direction == 'incoming' and 'this line is not known to wait for another one' or 'no line is known to wait for this one')
+      rpc.say(direction == 'incoming' and 'this line is not known to be stalled on another one'
+        or 'no line is known to be stalled on this one')
       return
     end
     walk(client, direction, items, function(entries)
-      open(direction == 'incoming' and 'Waits for' or 'Waiting for this', entries, false)
+      open(direction == 'incoming' and 'Stalled on' or 'Stalled on this', entries, false)
     end)
   end)
 end

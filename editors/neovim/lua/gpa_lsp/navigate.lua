@@ -78,16 +78,16 @@ local function jump_along(command, nothing, prompt, wishes)
   end)
 end
 
---- Go to what the line under the cursor waits for.
+--- Go to what the line under the cursor is stalled on.
 ---@param wishes gpa_lsp.JumpWishes
 function M.cause(wishes)
-  jump_along('gpaLsp.findCauses', 'this line is not known to wait for another one', 'Waits for', wishes)
+  jump_along('gpaLsp.findCauses', 'this line is not known to be stalled on another one', 'Stalled on', wishes)
 end
 
---- Go to the lines that wait for the line under the cursor.
+--- Go to the lines that are stalled on the line under the cursor.
 ---@param wishes gpa_lsp.JumpWishes
 function M.victim(wishes)
-  jump_along('gpaLsp.findVictims', 'no line is known to wait for this one', 'Waiting for this', wishes)
+  jump_along('gpaLsp.findVictims', 'no line is known to be stalled on this one', 'Stalled on this', wishes)
 end
 
 --- Go to the SASS of the line under the cursor, or from SASS to its source. Several kernels may have been made of a line: they are offered. Of

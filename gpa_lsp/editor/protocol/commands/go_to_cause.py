@@ -16,7 +16,7 @@ def go_to_cause(session: Session, arguments: Arguments) -> JsonObject | None:
     place = need_place(arguments)
     jumps = find_causes(session, *place)
     if not jumps:
-        session.client.inform("this line is not known to wait for another one")
+        session.client.inform("this line is not known to be stalled on another one")
         return None
     jump = jumps[0]
     is_same_line = (jump.location.uri, jump.location.range.start.line + 1) == place

@@ -103,7 +103,7 @@ const tests: readonly Test[] = [
     const [heading] = await until("the chain", () => api.chain.getChildren(), (all) => all.length > 0);
     const [link] = await api.chain.getChildren(heading);
     const label = api.chain.getTreeItem(link).accessibilityInformation?.label ?? "";
-    assert.match(label, /\bWaits for\b.*%|%.*\bWaits for\b/i);
+    assert.match(label, /\bStalled on\b.*%|%.*\bStalled on\b/i);
     await vscode.commands.executeCommand("workbench.action.closeSidebar");
   }],
   ["the page of a report has a language, a name and headings", async () => {

@@ -30,7 +30,7 @@ const tests: readonly Test[] = [
     const editor = await startOver();
     await putCursor(editor, 0);
     await vscode.commands.executeCommand("gpa.goToCause");
-    await answerNotification("not known to wait", "Go to the Hottest Line");
+    await answerNotification("not known to be stalled", "Go to the Hottest Line");
     await until("the hottest line", activeLine, (line) => line !== undefined && line > 0);
   }],
   ["one message asks what to show, and hides the numbers", async () => {

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { statSync } from "node:fs";
 import * as vscode from "vscode";
-import { screenshot, texts, waitFor } from "../desk";
+import { screenshot, styles, texts, waitFor } from "../desk";
 import { api, drawnBackgrounds, facts, openSass, openSource, putCursor, sassEditor, startOver } from "../editor";
 import { type Test, until } from "../runner";
 
@@ -52,6 +52,7 @@ export const looks: readonly Test[] = [
     const editor = await startOver();
     await putCursor(editor, 0);
     await until("colours", drawnBackgrounds, (all) => all.length > 0);
+    await until("hints that can be read", () => styles(".view-line span[class*=dyn-rule]", "color"), (all) => all.includes("rgb(86, 86, 86)"));
     await screenshot("heat-light");
     await openSass(lines.victim);
     await openSource();
