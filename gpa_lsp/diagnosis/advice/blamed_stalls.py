@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.advice.matches import EliminationRegion
 from gpa_lsp.diagnosis.advice.model import Hotspot
@@ -81,26 +82,38 @@ def build_regions(
     kept = (weights > 0) & (every.all_samples[edges] > 0)
     edges, weights = edges[kept], weights[kept]
     scopes = subject.scopes.innermost[every.def_row[edges]]
-    separable = find_separable(subject)[edges]
     regions = []
     order = np.argsort(scopes, kind="stable")
     starts = np.flatnonzero(mark_firsts(scopes[order]))
     for first, end in pairwise([*starts.tolist(), len(order)]):
         inside = order[first:end]
         chosen, parts = edges[inside], weights[inside]
-        hotspots = _build_hotspots(subject, chosen, parts, separable[inside], write_note=write_note, most=MOST_HOTSPOTS)
         place = subject.scopes.scopes[int(scopes[inside[0]])]
-        regions.append(
-            EliminationRegion(
-                scope=place,
-                samples=float((every.all_samples[chosen] * parts).sum()),
-                latency_samples=sum_latency(subject, chosen, parts),
-                hotspots=hotspots,
-                hint=write_hint(place, hotspots) if write_hint is not None else NOTHING,
-                by_reason=sum_by_reason(subject, chosen, parts),
-            )
-        )
+        region = build_region(subject, place, chosen, parts, write_note=write_note, most=MOST_HOTSPOTS)
+        regions.append(region if write_hint is None else replace(region, hint=write_hint(place, region.hotspots)))
     return tuple(sorted(regions, key=lambda region: (-region.samples, region.scope.row)))
+
+
+def build_region(
+    subject: Subject,
+    scope: Scope,
+    edges: npt.NDArray[np.int64],
+    weights: npt.NDArray[np.float64] | None = None,
+    *,
+    hint: Sentence = NOTHING,
+    write_note: NoteWriter | None = None,
+    most: int | None = None,
+) -> EliminationRegion:
+    """One region of some pairs, wherever their causes are; arguments as of :func:`build_regions` and :func:`build_hotspots`."""
+    parts = np.ones(len(edges)) if weights is None else weights
+    return EliminationRegion(
+        scope=scope,
+        samples=count_samples(subject, edges, parts),
+        latency_samples=sum_latency(subject, edges, parts),
+        hotspots=build_hotspots(subject, edges, parts, write_note=write_note, most=most),
+        hint=hint,
+        by_reason=sum_by_reason(subject, edges, parts),
+    )
 
 
 def sum_by_reason(subject: Subject, edges: npt.NDArray[np.int64], weights: npt.NDArray[np.float64]) -> dict[str, float]:
@@ -127,7 +140,6 @@ def build_counted_regions(
     regions = []
     shown = np.empty(0, dtype=np.int64) if edges is None else edges[subject.edges.all_samples[edges] > 0]
     scope_of_shown = subject.scopes.innermost[subject.edges.def_row[shown]]
-    separable = find_separable(subject)[shown]
     for scope in find_distinct(subject.scopes.innermost[excess > 0]).tolist():
         here = scope_of_shown == scope
         inside = np.where(subject.scopes.innermost == scope, excess, 0)
@@ -138,9 +150,7 @@ def build_counted_regions(
                 scope=subject.scopes.scopes[scope],
                 samples=0.0,
                 latency_samples=None,
-                hotspots=_build_hotspots(
-                    subject, shown[here], np.ones(here.sum()), separable[here], write_note=None, most=MOST_HOTSPOTS
-                ),
+                hotspots=build_hotspots(subject, shown[here], np.ones(here.sum()), most=MOST_HOTSPOTS),
                 hint=join(said),
                 counted=float(inside.sum()),
             )
@@ -177,29 +187,6 @@ def sum_latency(subject: Subject, edges: npt.NDArray[np.int64], weights: npt.NDA
     return None if latency is None else float((latency[edges] * weights).sum())
 
 
-def build_hotspots(
-    subject: Subject,
-    edges: npt.NDArray[np.int64],
-    weights: npt.NDArray[np.float64],
-    *,
-    write_note: NoteWriter | None = None,
-    separable: npt.NDArray[np.bool_] | None = None,
-    most: int | None = None,
-) -> tuple[Hotspot, ...]:
-    """The pairs of one region of another shape than a scope, one hotspot per def and use, most samples first.
-
-    Args:
-        edges: int64[m], indices into ``subject.edges``.
-        weights: float64[m], see :func:`build_regions`.
-        separable: as :func:`find_separable` says, for callers with many regions; None looks it up.
-        most: hotspots wanted; None for all.
-    """
-    if len(edges) == 0:
-        return ()
-    every = find_separable(subject) if separable is None else separable
-    return _build_hotspots(subject, edges, weights, every[edges], write_note=write_note, most=most)
-
-
 @remembered
 def find_separable(subject: Subject) -> npt.NDArray[np.bool_]:
     """bool[e]: the pair's group has one cause only."""
@@ -213,16 +200,24 @@ def find_separable(subject: Subject) -> npt.NDArray[np.bool_]:
     return ~has_several[edges.group]
 
 
-def _build_hotspots(
+def build_hotspots(
     subject: Subject,
     edges: npt.NDArray[np.int64],
     weights: npt.NDArray[np.float64],
-    separable: npt.NDArray[np.bool_],
     *,
-    write_note: NoteWriter | None,
+    write_note: NoteWriter | None = None,
     most: int | None = None,
 ) -> tuple[Hotspot, ...]:
-    """One hotspot per def and use, whatever the reasons, most samples first; ``most`` of them, or all."""
+    """One hotspot per def and use of some pairs, whatever the reasons, most samples first.
+
+    Args:
+        edges: int64[m], indices into ``subject.edges``.
+        weights: float64[m], see :func:`build_regions`.
+        most: hotspots wanted; None for all.
+    """
+    if len(edges) == 0:
+        return ()
+    separable = find_separable(subject)[edges]
     every = subject.edges
     samples = every.all_samples[edges] * weights
     pairs = every.def_row[edges].astype(np.int64) * len(subject.rows) + every.use_row[edges]

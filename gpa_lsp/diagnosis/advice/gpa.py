@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.code.binary.opcodes import MemorySpace
 from gpa_lsp.diagnosis.advice.advise import NO_SPLIT, ask
-from gpa_lsp.diagnosis.advice.blamed_stalls import build_hotspots, find_separable, mark_reasons
+from gpa_lsp.diagnosis.advice.blamed_stalls import build_hotspots, mark_reasons
 from gpa_lsp.diagnosis.advice.dependency_stalls import sum_active
 from gpa_lsp.diagnosis.advice.estimators import (
     MOST_HIDING,
@@ -197,9 +197,7 @@ def _build_region(subject: Subject, row: _Row, places: _Scopes, scope: int) -> H
         samples=float(subject.edges.all_samples[edges].sum()),
         latency_samples=0.0 if latency is None else float(latency[edges].sum()),
         active_samples=float(subject.scopes.active_samples[scope]),
-        hotspots=build_hotspots(
-            subject, edges, np.ones(len(edges)), separable=find_separable(subject), most=MOST_REGIONS
-        ),
+        hotspots=build_hotspots(subject, edges, np.ones(len(edges)), most=MOST_REGIONS),
     )
     hotspots = []
     for spot in region.hotspots:

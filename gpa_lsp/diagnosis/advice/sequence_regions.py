@@ -9,14 +9,13 @@ from gpa_lsp.diagnosis.advice.blamed_stalls import (
     MOST_HOTSPOTS,
     NoteWriter,
     build_hotspots,
-    find_separable,
+    build_region,
     sum_by_reason,
 )
 from gpa_lsp.diagnosis.advice.matches import EliminationRegion
 from gpa_lsp.diagnosis.advice.naming import find_own_frame
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import BlameCategory
-from gpa_lsp.foundation.figures import sum_known
 from gpa_lsp.foundation.prose import NOTHING, Sentence, say
 from gpa_lsp.foundation.records import ColumnRecord, remembered
 from gpa_lsp.kernel.calls import estimate_called_samples
@@ -80,7 +79,6 @@ def build_sequence_regions(
         key = (sequence.operation.title, scope.function, scope.file, scope.line, number)
         groups.setdefault(key, []).append(sequence)
     regions = []
-    separable = find_separable(subject)
     for members in groups.values():
         region = _build_region(subject, members, called, calls_of)
         if region[0] > 0:
@@ -95,7 +93,6 @@ def build_sequence_regions(
                         edges,
                         weights,
                         write_note=_note_routine(members),
-                        separable=separable,
                         most=MOST_HOTSPOTS,
                     ),
                     hint=write_hint(members),
@@ -110,26 +107,17 @@ def build_row_region(
     scope: Scope,
     rows: Sequence[int],
     edges: npt.NDArray[np.int64],
-    separable: npt.NDArray[np.bool_],
 ) -> EliminationRegion | None:
     """The region of what is blamed on some rows, without a hint; None when that is nothing.
 
     Args:
         edges: int64[m], indices of the blamed pairs that may count.
-        separable: bool[e], as :func:`~gpa_lsp.diagnosis.advice.blamed_stalls.find_separable` says.
     """
     causes = subject.rows.mark(rows)
     chosen = edges[causes[subject.edges.def_row[edges]] & (subject.edges.all_samples[edges] > 0)]
     if len(chosen) == 0:
         return None
-    hotspots = build_hotspots(subject, chosen, np.ones(len(chosen)), separable=separable)
-    return EliminationRegion(
-        scope=scope,
-        samples=sum(hotspot.samples for hotspot in hotspots),
-        latency_samples=sum_known(hotspot.latency_samples for hotspot in hotspots),
-        hotspots=hotspots,
-        by_reason=sum_by_reason(subject, chosen, np.ones(len(chosen))),
-    )
+    return build_region(subject, scope, chosen)
 
 
 def mark_sequences(subject: Subject, sequences: Iterable[ArithmeticSequence]) -> npt.NDArray[np.float64]:

@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.code.sources.trees import find_language
-from gpa_lsp.diagnosis.advice.blamed_stalls import build_hotspots
+from gpa_lsp.diagnosis.advice.blamed_stalls import build_region
 from gpa_lsp.diagnosis.advice.code_size import (
     InstructionCaches,
     count_called_bytes,
@@ -12,12 +12,11 @@ from gpa_lsp.diagnosis.advice.code_size import (
     find_fetch_edges,
     find_instruction_caches,
 )
-from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion
+from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.model import Category
 from gpa_lsp.diagnosis.advice.naming import describe_scope
 from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.analyses.subject import Subject
-from gpa_lsp.foundation.figures import sum_known
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, capitalize, count, say, size
 from gpa_lsp.kernel.dataflow.unrolling import find_unrolling
 from gpa_lsp.kernel.scopes import Scope
@@ -53,7 +52,7 @@ def match(subject: Subject) -> Found:
             left.difference_update(inside)
             scope = subject.scopes.scopes[loop]
             hint = _advise(scope, describe_scope(subject, scope), code_bytes, copies, caches)
-            regions.append(_build_region(subject, np.array(inside, dtype=np.int64), scope, hint))
+            regions.append(build_region(subject, scope, np.array(inside, dtype=np.int64), hint=hint))
     if not regions:
         return _explain(largest, caches)
     regions.sort(key=lambda region: (-region.samples, region.scope.row))
@@ -83,17 +82,6 @@ def _group_by_loop(subject: Subject, edges: npt.NDArray[np.int64]) -> dict[int, 
             if subject.scopes.is_loop[scope]:
                 found.setdefault(scope, []).append(edge)
     return found
-
-
-def _build_region(subject: Subject, edges: npt.NDArray[np.int64], scope: Scope, hint: Sentence) -> EliminationRegion:
-    hotspots = build_hotspots(subject, edges, np.ones(len(edges)))
-    return EliminationRegion(
-        scope=scope,
-        samples=sum(hotspot.samples for hotspot in hotspots),
-        latency_samples=sum_known(hotspot.latency_samples for hotspot in hotspots),
-        hotspots=hotspots,
-        hint=hint,
-    )
 
 
 def _advise(scope: Scope, loop: Sentence, code_bytes: int, copies: int, caches: InstructionCaches) -> Sentence:

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Flow
-from gpa_lsp.diagnosis.advice.blamed_stalls import build_hotspots, sum_by_reason, sum_latency
+from gpa_lsp.diagnosis.advice.blamed_stalls import build_region
 from gpa_lsp.diagnosis.advice.code_size import find_fetch_edges
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion
 from gpa_lsp.diagnosis.advice.model import Category, SilenceStage
@@ -178,15 +178,8 @@ def _list_neighbours(subject: Subject, site: int) -> npt.NDArray[np.int64]:
 
 
 def _build_region(subject: Subject, site: _Site) -> EliminationRegion:
-    weights = np.ones(len(site.edges))
-    return EliminationRegion(
-        scope=subject.scopes.scopes[site.routine.scope],
-        samples=float(subject.edges.all_samples[site.edges].sum()),
-        latency_samples=sum_latency(subject, site.edges, weights),
-        hotspots=build_hotspots(subject, site.edges, weights),
-        hint=_write_hint(subject, site.routine),
-        by_reason=sum_by_reason(subject, site.edges, weights),
-    )
+    scope = subject.scopes.scopes[site.routine.scope]
+    return build_region(subject, scope, site.edges, hint=_write_hint(subject, site.routine))
 
 
 def _write_hint(subject: Subject, routine: CalledRoutine) -> Sentence:

@@ -7,7 +7,7 @@ import numpy.typing as npt
 from msgspec import Struct, field
 
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES
-from gpa_lsp.diagnosis.advice.blamed_stalls import build_hotspots
+from gpa_lsp.diagnosis.advice.blamed_stalls import build_region
 from gpa_lsp.diagnosis.advice.code_size import (
     InstructionCaches,
     count_executed_bytes,
@@ -19,7 +19,6 @@ from gpa_lsp.diagnosis.advice.model import Category
 from gpa_lsp.diagnosis.advice.naming import name_line
 from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.analyses.subject import Subject
-from gpa_lsp.foundation.figures import sum_known
 from gpa_lsp.foundation.locations import Frame
 from gpa_lsp.foundation.prose import Code, Place, Sentence, count, percent, say, size
 from gpa_lsp.kernel.scopes import Scope, ScopeKind
@@ -110,7 +109,6 @@ def _is_worth_splitting(subject: Subject, body: _Body) -> bool:
 
 
 def _build_region(subject: Subject, body: _Body, edges: npt.NDArray[np.int64]) -> EliminationRegion:
-    hotspots = build_hotspots(subject, edges, np.ones(len(edges)))
     lines = [
         frame.line for row in body.rows if (frame := _find_innermost(subject, row)) and frame.file == body.frame.file
     ]
@@ -122,13 +120,7 @@ def _build_region(subject: Subject, body: _Body, edges: npt.NDArray[np.int64]) -
         line=min(lines),
         last_line=max(lines),
     )
-    return EliminationRegion(
-        scope=scope,
-        samples=sum(hotspot.samples for hotspot in hotspots),
-        latency_samples=sum_known(hotspot.latency_samples for hotspot in hotspots),
-        hotspots=hotspots,
-        hint=_advise(subject, body, scope),
-    )
+    return build_region(subject, scope, edges, hint=_advise(subject, body, scope))
 
 
 def _advise(subject: Subject, body: _Body, scope: Scope) -> Sentence:

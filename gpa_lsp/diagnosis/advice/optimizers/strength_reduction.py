@@ -16,7 +16,6 @@ from gpa_lsp.diagnosis.advice.arithmetic_hints import (
     describe_widened,
     find_double_row,
 )
-from gpa_lsp.diagnosis.advice.blamed_stalls import find_separable
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion
 from gpa_lsp.diagnosis.advice.model import Category
 from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
@@ -135,7 +134,7 @@ def _find_slow_rows(subject: Subject, found: ArithmeticSequences) -> dict[int, S
 
 def _build_widened_regions(subject: Subject, chains: Sequence[tuple[int, ...]]) -> list[EliminationRegion]:
     """One region per line: all that is blamed on its chains."""
-    edges, separable = np.flatnonzero(find_removable(subject)), find_separable(subject)
+    edges = np.flatnonzero(find_removable(subject))
     groups: dict[tuple[object, ...], list[tuple[int, ...]]] = {}
     for chain in chains:
         groups.setdefault(_key(find_line_scope(subject, find_double_row(subject, chain))), []).append(chain)
@@ -143,7 +142,7 @@ def _build_widened_regions(subject: Subject, chains: Sequence[tuple[int, ...]]) 
     for members in groups.values():
         rows = sorted(row for chain in members for row in chain)
         scope = find_line_scope(subject, find_double_row(subject, members[0]))
-        region = build_row_region(subject, scope, rows, edges, separable)
+        region = build_row_region(subject, scope, rows, edges)
         if region is not None:
             hint = join([describe_widened(subject, rows, len(members)), choose_widened_remedy(subject, rows)])
             regions.append(replace(region, hint=hint))
@@ -152,14 +151,14 @@ def _build_widened_regions(subject: Subject, chains: Sequence[tuple[int, ...]]) 
 
 def _build_slow_regions(subject: Subject, slow: dict[int, Slowness]) -> list[EliminationRegion]:
     """One region per line and kind; FP64 by loop or function, because a type is chosen for all of it."""
-    edges, separable = np.flatnonzero(np.isin(subject.edges.category, _STALLS)), find_separable(subject)
+    edges = np.flatnonzero(np.isin(subject.edges.category, _STALLS))
     groups: dict[tuple[object, ...], list[int]] = {}
     for row, slowness in slow.items():
         groups.setdefault((slowness.kind, *_key(_find_slow_scope(subject, row, slowness))), []).append(row)
     regions = []
     for rows in groups.values():
         scope = _find_slow_scope(subject, rows[0], slow[rows[0]])
-        region = build_row_region(subject, scope, rows, edges, separable)
+        region = build_row_region(subject, scope, rows, edges)
         if region is None:
             continue
         causes = [hotspot.def_row for hotspot in region.hotspots]
