@@ -12,6 +12,7 @@ import pytest
 
 from gpa_lsp.cli.main import main
 from gpa_lsp.code.binary.tool_location import find_tool
+from gpa_lsp.execution.compiler.nvrtc_processes import identify_nvrtc
 from tests.patience import LIMIT_S
 from tests.programs.built import SOURCES, build, require_compiler
 
@@ -100,6 +101,104 @@ def test_the_guard_of_the_last_warp_is_not_told_to_diverge(tmp_path: Path, capfd
     (tmp_path / "guarded.cu").write_text(_GUARDED)
     assert emulate(str(tmp_path / "guarded.cu")) == 0
     assert re.findall(r"diverge +\S+:(\d+)", capfd.readouterr().out) == ["5"]
+
+
+_NESTED = """
+#include <cstdio>
+__global__ void fill(int* out) { out[threadIdx.x] = threadIdx.x + 1; }
+__global__ void launch(int* out) { fill<<<1, 32>>>(out); }
+int main() {
+  int *out, last;
+  cudaMalloc(&out, 128);
+  launch<<<1, 1>>>(out);
+  cudaMemcpy(&last, out + 31, 4, cudaMemcpyDeviceToHost);
+  printf("%d\\n", last);
+}
+"""
+_LAMBDAS = """
+#include <cstdio>
+constexpr int square(int value) { return value * value; }
+template <typename Function> __global__ void apply(int* out, Function function) { *out = function(4); }
+int main() {
+  int *out, value = 2;
+  cudaMallocManaged(&out, 4);
+  apply<<<1, 1>>>(out, [=] __device__(int other) { return value * square(other); });
+  cudaDeviceSynchronize();
+  printf("%d\\n", *out);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "printed"),
+    [
+        (_NESTED, " -rdc=true", "32\n"),
+        (_LAMBDAS, " --extended-lambda --expt-relaxed-constexpr", "32\n"),
+    ],
+)
+def test_a_source_gets_the_options_that_the_compiler_asks_for(
+    text: str, options: str, printed: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    require_compiler()
+    source = tmp_path / "asking.cu"
+    source.write_text(text)
+    assert emulate("--no-lines", str(source)) == 0
+    told = capfd.readouterr()
+    assert told.err.endswith(f"gpa-lsp: building {source} with nvcc{options}\n") and told.out.startswith(printed)
+    assert "error" not in told.err
+
+
+_DRIVER = """
+#include <cuda.h>
+#include <nvrtc.h>
+#include <cstdio>
+#include <vector>
+int main() {
+  const char* text = "extern \\"C\\" __global__ void fill(int* out) { out[threadIdx.x] = 7; }";
+  const char* options[] = {"--gpu-architecture=compute_80"};
+  nvrtcProgram program;
+  nvrtcCreateProgram(&program, text, "fill.cu", 0, nullptr, nullptr);
+  if (nvrtcCompileProgram(program, 1, options)) return 1;
+  size_t size;
+  nvrtcGetPTXSize(program, &size);
+  std::vector<char> code(size);
+  nvrtcGetPTX(program, code.data());
+  CUdevice device; CUcontext context; CUmodule module; CUfunction function; CUdeviceptr out;
+  cuInit(0);
+  cuDeviceGet(&device, 0);
+  cuDevicePrimaryCtxRetain(&context, device);
+  cuCtxSetCurrent(context);
+  if (cuModuleLoadData(&module, code.data()) || cuModuleGetFunction(&function, module, "fill")) return 2;
+  cuMemAlloc(&out, 128);
+  void* arguments[] = {&out};
+  cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, nullptr, arguments, nullptr);
+  int last;
+  cuMemcpyDtoH(&last, out + 124, 4);
+  printf("%d\\n", last);
+}
+"""
+
+
+def test_a_source_of_the_driver_compiles_its_kernels_when_it_runs(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    require_compiler()
+    if identify_nvrtc() is None:
+        pytest.skip("there is no NVRTC")
+    source = tmp_path / "driver.cu"
+    source.write_text(_DRIVER)
+    assert emulate("--no-lines", str(source)) == 0
+    out = capfd.readouterr().out
+    assert out.startswith("7\n") and "fill   1 launch" in out
+
+
+def test_a_library_that_cannot_be_emulated_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    require_compiler()
+    source = tmp_path / "sparse.cu"
+    source.write_text("#include <cusparse_absent.h>\nint main() {}")
+    assert emulate(str(source)) == 2
+    told = capfd.readouterr().err
+    assert "cuSPARSE consists of kernels in machine code, which are not emulated" in told and "make -B" not in told
 
 
 def test_a_source_that_is_no_program_is_said_to_be_one_of_several(

@@ -55,6 +55,17 @@ _PLAIN = re.compile(
 )  # words that are safe with nvcc, which hands command lines to a shell without quoting them
 _INCLUDED = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([\w./]{1,200})[>"]', re.MULTILINE)
 _OPEN_MP = "omp.h"
+# What the compiler asks for in its messages, and the option that it is given then
+_ASKED_FOR = (
+    (re.compile(rb"requires separate compilation mode"), "-rdc=true"),
+    (re.compile(rb"--extended-lambda nvcc flag"), "--extended-lambda"),
+    (re.compile(rb"flag '--expt-relaxed-constexpr'"), "--expt-relaxed-constexpr"),
+)
+_DRIVER = ("cuda.h", "cuda")  # header and library of CUDA's driver
+_NVRTC = ("nvrtc.h", "nvrtc")
+# Headers of libraries that consist of machine code alone, and what these are called
+_NOT_EMULATED = re.compile(rb"(cusparse|cusolver|cudnn|nccl|cutensor|nvjpeg|npp|nvml)[\w.]*: No such file")
+_NAMES = {"cusparse": "cuSPARSE", "cusolver": "cuSOLVER", "cutensor": "cuTENSOR", "cudnn": "cuDNN", "nvjpeg": "nvJPEG"}
 _SINCE_C17 = 13000  # The headers of this release of CUDA, and of later ones, are refused by compilers of an older C++
 
 
@@ -124,14 +135,34 @@ def build_source(
     if not _PLAIN.fullmatch(str(source)) or not _PLAIN.fullmatch(str(program)):
         remedy = "rename it, or build it yourself: gpa-lsp emulate --build COMMAND -- ./app"
         raise InputError("has a name that nvcc cannot be given", path=source, remedy=remedy)
-    words = [TOOL, "-w", "-o", str(program), *_list_options(source), str(source)]
-    said = f"building {source} with {TOOL}"
-    try:
-        _build(words, said, machine=machine, folder=Path.cwd(), limit_s=limit_s, take=take, tell=tell)
-    except ToolError as error:
-        remedy = 'where it is one of several sources, build all of them: gpa-lsp emulate --build "make -B" -- ./app'
-        raise ToolError(TOOL, f"{source} could not be built; {remedy}") from error
-    return program
+    options = _list_options(source)
+    while True:
+        printed = bytearray()
+        words = [TOOL, "-w", "-o", str(program), *options, str(source)]
+        said = " ".join([f"building {source} with {TOOL}", *(one for _, one in _ASKED_FOR if one in options)])
+        try:
+            _build(words, said, machine=machine, folder=Path.cwd(), limit_s=limit_s, take=printed.extend, tell=tell)
+        except ToolError as error:
+            asked = [one for pattern, one in _ASKED_FOR if one not in options and pattern.search(printed)]
+            if not asked:
+                take(bytes(printed))
+                raise ToolError(TOOL, f"{source} could not be built; {_find_remedy(printed)}") from error
+            options += asked
+        else:
+            take(bytes(printed))
+            return program
+
+
+def _find_remedy(printed: bytes | bytearray) -> str:
+    """What to do about messages of a compiler."""
+    library = _NOT_EMULATED.search(printed)
+    if library is not None:
+        name = library[1].decode()
+        return (
+            f"{_NAMES.get(name, name.upper())} consists of kernels in machine code, which are not emulated: "
+            "only cuBLAS, cuFFT, cuRAND, and what is compiled from source, as Thrust and CUB are, can be used"
+        )
+    return 'where it is one of several sources, build all of them: gpa-lsp emulate --build "make -B" -- ./app'
 
 
 def _list_options(source: Path) -> list[str]:
@@ -146,6 +177,10 @@ def _list_options(source: Path) -> list[str]:
     included = set(_INCLUDED.findall(source.read_text(encoding="utf-8", errors="replace")))
     options += [f"-l{one.stem}" for one in HOST_LIBRARIES if one.header in included]
     options += ["-Xcompiler", "-fopenmp"] if _OPEN_MP in included else []
+    options += [f"-l{library}" for header, library in (_DRIVER, _NVRTC) if header in included]
+    runtime_compiler = _find_runtime_compiler() if _NVRTC[0] in included else None
+    if runtime_compiler is not None:
+        options += ["-Xlinker", "-rpath", "-Xlinker", str(runtime_compiler.parent)]
     return [one for one in options if _PLAIN.fullmatch(one)]
 
 
@@ -207,6 +242,9 @@ def _place_libraries(nvcc: Path, headers: CudaHeaders | None, folder: Path, tell
         stem = library.name.partition(".so")[0]
         (folder / f"{stem}.so").symlink_to(library.name)
         _keep_for_cmake(library, f"{stem}.so")
+    runtime_compiler = _find_runtime_compiler()
+    if runtime_compiler is not None:
+        (folder / f"lib{_NVRTC[1]}.so").symlink_to(runtime_compiler)
     for name in _EMPTY_LIBRARIES:
         (folder / f"lib{name}.so").write_text("INPUT(-lc)\n")
     return folder
@@ -225,6 +263,12 @@ def _find_device_runtime(*toolkits: Path) -> Path | None:
     places = ("lib64", "lib", "targets/x86_64-linux/lib")
     found = (toolkit / place / "libcudadevrt.a" for toolkit in toolkits for place in places)
     return next((path for path in found if path.exists()), None)
+
+
+def _find_runtime_compiler() -> Path | None:
+    """NVRTC beside headers that were installed without a toolkit, which has no name there that linkers look for."""
+    found = (one for folder in find_cuda_headers() for one in sorted((folder.parent / "lib").glob("libnvrtc.so.*")))
+    return next(found, None)
 
 
 def _find_headers(nvcc: Path) -> CudaHeaders | None:

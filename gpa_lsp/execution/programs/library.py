@@ -37,7 +37,6 @@ _DECLARED = re.compile(
 _RENAMED = re.compile(r"^\s*#\s*define\s+(cu[A-Z]\w+)\s+(?:__CUDA_API_PT[DS][SZ]\()?(cu[A-Z]\w+)\)?\s*$", re.MULTILINE)
 _PER_THREAD = re.compile(r"^\s*#\s*define\s+cuda\w+\s+__CUDART_API_PT(DS|SZ)\((cuda\w+)\)", re.MULTILINE)
 _REGISTERED = ("__cudaRegisterHostVar", "__cudaRegisterSurface", "__cudaRegisterTexture")  # By code that nvcc writes
-_UNREFUSED = {"cuGetExportTable"}  # What nobody but NVIDIA's own libraries asks for, whom its absence tells apart
 _REFUSAL = """extern __attribute__((visibility("hidden"))) int refuse_call(const char *name);
 #define REFUSE(name) \\
     __attribute__((visibility("default"), weak, section("refusals"))) int name(void) { return refuse_call(#name); }"""
@@ -208,7 +207,7 @@ def _place_preloaded(folder: Path, source: Path, title: str, needed_for: str) ->
 def _list_declared(folder: Path, *names: str) -> set[str]:
     """The functions that headers declare; none of a header that is not there."""
     found = [path.read_text(errors="replace") for name in names if (path := folder / name).is_file()]
-    return {name for header in found for name in _find_declared(header)} - _UNREFUSED
+    return {name for header in found for name in _find_declared(header)}
 
 
 def _find_declared(header: str) -> set[str]:
