@@ -170,3 +170,21 @@ def test_lanes_that_have_exited_are_not_waited_for() -> None:
     emulation = run_text(body, {"in": zeros(1), "out": zeros(32)})
     assert emulation.faults == ()
     assert emulation.arrays["out"].tolist()[:20] == [lane ^ 1 for lane in range(20)]
+
+
+_LEFT_EARLY = f"""{GLOBAL_THREAD} mov.u32 %r10, %r52;
+HEAD: setp.gt.u32 %p1, %r10, 99; @%p1 bra END; add.u32 %r10, %r10, 64; {{}}bar.sync 0; {{}}bra HEAD; END: {{}}"""
+
+
+@pytest.mark.parametrize(
+    ("around", "after", "end", "is_fault"),
+    [
+        ("", "", "ret;", False),  # leaving the loop is leaving the kernel
+        ("", "", "st.global.u32 [%d32], %r10; ret;", True),  # what all of the block comes to behind the loop
+        ("setp.lt.u32 %p2, %r52, 16; @%p2 bra REST; ", "REST: ", "ret;", True),  # some go round it, in the loop
+    ],
+)
+def test_threads_that_left_a_loop_for_the_end_have_exited(around: str, after: str, end: str, is_fault: bool) -> None:
+    emulation = run_text(_LEFT_EARLY.format(around, after, end), {"in": zeros(1), "out": zeros(64)}, block=64)
+    assert [fault.kind for fault in emulation.faults] == [FaultKind.DIVERGENT_BARRIER] * is_fault
+    assert all("have exited and never reach the barrier" in fault.message for fault in emulation.faults)

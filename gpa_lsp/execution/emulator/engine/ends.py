@@ -1,7 +1,7 @@
 """Binding of instructions that end a segment: branches, returns, traps, barriers, calls."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -300,20 +300,39 @@ def _make_bypass_test(binder: Binder, blocks: PtxBlocks) -> Callable[[], bool]:
 
     @cache
     def is_bypassed() -> bool:
-        after = _find_reached(blocks, list(blocks.successors[block]), None)
-        around = _find_reached(blocks, [0], block) if block else set()
-        return any(instructions[blocks.first[other]].opcode not in ("ret", "exit") for other in after & around)
+        after = _find_reached(blocks.successors, blocks.successors[block], set())
+        around = _find_reached(blocks.successors, [0], {block}) if block else set()
+        aside = _find_ways_past(blocks, block)
+        return any(instructions[blocks.first[other]].opcode not in ("ret", "exit") for other in after & around & aside)
 
     return is_bypassed
 
 
-def _find_reached(blocks: PtxBlocks, starts: list[int], left_out: int | None) -> set[int]:
-    """Blocks that can be reached from some without going through one."""
-    reached = {start for start in starts if start != left_out}
+def _find_ways_past(blocks: PtxBlocks, block: int) -> set[int]:
+    """Blocks on ways past one, behind the branches that decide whether it is executed and up to where they decide again.
+
+    Threads that leave a loop with a barrier for the end of the kernel have exited like any others; those that go round it in the loop have not.
+    """
+    before: list[list[int]] = [[] for _ in blocks.successors]
+    for number, others in enumerate(blocks.successors):
+        for other in others:
+            before[other].append(number)
+    leaving = _find_reached(before, [number for number, others in enumerate(blocks.successors) if not others], {block})
+    past: set[int] = set()
+    for number, others in enumerate(blocks.successors):
+        missing = [other for other in others if other in leaving]
+        if missing and len(missing) < len(others):
+            past |= _find_reached(blocks.successors, missing, {block, number})
+    return past
+
+
+def _find_reached(following: Sequence[Sequence[int]], starts: Iterable[int], left_out: set[int]) -> set[int]:
+    """Blocks that can be reached from some without going through others."""
+    reached = set(starts) - left_out
     waiting = list(reached)
     while waiting:
-        for other in blocks.successors[waiting.pop()]:
-            if other not in reached and other != left_out:
+        for other in following[waiting.pop()]:
+            if other not in reached and other not in left_out:
                 reached.add(other)
                 waiting.append(other)
     return reached
