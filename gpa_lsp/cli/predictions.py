@@ -1,6 +1,8 @@
 """What the commands that emulate have in common: arguments, predicting with a progress bar, and what stops them."""
 
 import argparse
+import json
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +11,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, judge_problems
 from gpa_lsp.cli.options import add_source_arguments, declare, parse_blocks, parse_number
+from gpa_lsp.cli.outputs import write_file
 from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.execution.prediction.input_kinds import SUFFIXES, InputKind, find_kind
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
     from gpa_lsp.execution.prediction.model import PredictionSettings, SourcePrediction
     from gpa_lsp.execution.prediction.simulation import Simulation, SimulationSettings
+    from gpa_lsp.kernel.line_waits import LineWait
 
 _FITTING_SECONDS = 8.0  # Processor time for choosing the unknown sizes of one kernel
 _SOURCE_HELP = (
@@ -201,6 +205,28 @@ def simulate(
         settings=settings,
         progress=progress,
     )
+
+
+def list_line_waits(
+    arguments: argparse.Namespace, settings: "SimulationSettings", terminal: Terminal, assumed: str | None = None
+) -> "dict[str, tuple[LineWait, ...]]":
+    """Linkage names → the lines that kernels are stalled on, of a report as it was measured, else simulated; *assumed* as for :func:`predict`."""
+    from gpa_lsp.execution.simulator.profile_document import make_document
+    from gpa_lsp.foundation.processes.watched_command import TEMPORARY
+    from gpa_lsp.report.kernel_lines import list_waits
+    from gpa_lsp.report.pipeline import analyse
+
+    with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
+        profile = arguments.source
+        if find_kind(profile) is not InputKind.REPORT:
+            with ProgressBar(terminal) as progress:
+                simulation = simulate(arguments, settings, progress, assumed)
+            for problem in simulation.problems:
+                terminal.complain(f"{problem.severity.value}: {problem}")
+            profile = Path(name) / "stalls.gpa-profile.json"
+            write_file(json.dumps(make_document(simulation.launches, simulation.problems)), profile)
+        sampled = analyse([profile], kernel_filter=arguments.kernel, answers=False).kernels
+    return {one.mangled_name: list_waits(one) for one in sampled if one.total_samples}
 
 
 def choose_launches(arguments: argparse.Namespace, assumed: str | None, *, is_single: bool = False) -> "LaunchChoice":

@@ -1,12 +1,13 @@
 """``gpa-lsp check SOURCE.cu``: what the code of sources says without a profile."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, judge_problems, name_places
 from gpa_lsp.cli.outputs import write_answer
+from gpa_lsp.cli.predictions import assume_launches, list_line_waits
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.execution.prediction.input_kinds import SUFFIXES
 from gpa_lsp.foundation.errors import GpaError, InputError, ProblemSeverity
@@ -14,6 +15,7 @@ from gpa_lsp.foundation.errors import GpaError, InputError, ProblemSeverity
 if TYPE_CHECKING:
     from gpa_lsp.diagnosis.advice.static_model import StaticFinding
     from gpa_lsp.execution.prediction.static_source import SourceStatics
+    from gpa_lsp.kernel.line_waits import LineWait
 
 
 def are_sources(paths: Sequence[Path]) -> bool:
@@ -46,7 +48,8 @@ def check_sources(arguments: argparse.Namespace, terminal: Terminal) -> int:
             has_failed = True
     found = [finding for source in sources for kernel in source.kernels for finding in kernel.findings]
     findings = sorted(found, key=lambda one: (one.file or "", one.line or 0, -one.weight))
-    _print(sources, findings, arguments, terminal)
+    waits = _simulate(sources, arguments, terminal) if arguments.stalls else None
+    _print(sources, findings, waits, arguments, terminal)
     if arguments.kernel is not None and not has_failed and not any(source.kernels for source in sources):
         raise InputError(
             f"no kernel of the sources is named {arguments.kernel!r}", remedy="leave out --kernel to see all"
@@ -59,9 +62,34 @@ def check_sources(arguments: argparse.Namespace, terminal: Terminal) -> int:
     return code or (EXIT_FOUND if is_failing else 0)
 
 
+def _simulate(
+    sources: "Sequence[SourceStatics]", arguments: argparse.Namespace, terminal: Terminal
+) -> "dict[str, tuple[LineWait, ...]]":
+    """What kernels with findings are stalled on, by their launches; what cannot be simulated is told."""
+    from gpa_lsp.execution.prediction.simulation import DEFAULT_SIMULATION
+
+    found: dict[str, tuple[LineWait, ...]] = {}
+    for source in sources:
+        if not any(kernel.findings for kernel in source.kernels):
+            continue
+        one = argparse.Namespace(
+            source=source.path,
+            kernel=arguments.kernel,
+            arch=arguments.arch or source.unit.compute_capability,
+            launches=None,
+            sizes="",
+        )
+        try:
+            found |= list_line_waits(one, DEFAULT_SIMULATION, terminal, assume_launches(one, terminal))
+        except GpaError as error:
+            terminal.complain(f"stalls unknown: {error}")
+    return found
+
+
 def _print(
     sources: "Sequence[SourceStatics]",
     findings: "Sequence[StaticFinding]",
+    waits: "Mapping[str, Sequence[LineWait]] | None",
     arguments: argparse.Namespace,
     terminal: Terminal,
 ) -> None:
@@ -71,9 +99,9 @@ def _print(
     write_answer(
         arguments,
         terminal,
-        text=lambda: build_static(sources, findings, places),
-        json=lambda: make_static_json(sources),
-        notices=lambda: list_static_notices(sources, findings),
+        text=lambda: build_static(sources, findings, places, waits),
+        json=lambda: make_static_json(sources, waits),
+        notices=lambda: list_static_notices(sources, findings, waits),
         places=places,
         is_listing=True,
     )

@@ -13,9 +13,11 @@ from gpa_lsp.document.notices import Notice, Related, Rule, build_notices, list_
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.foundation.locations import Frame, write_place
 from gpa_lsp.foundation.numbers import format_count, format_count_of, format_limit, format_percent, format_share
-from gpa_lsp.foundation.prose import Sentence, join, say
+from gpa_lsp.foundation.prose import NOTHING, Sentence, join, say
+from gpa_lsp.kernel.line_waits import LineWait, find_wait
 from gpa_lsp.kernel.names import demangle, shorten_name
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
+from gpa_lsp.report.kernel_lines import list_waits
 from gpa_lsp.report.model import CodeFinding, KernelReport, Report
 from gpa_lsp.report.source_paths import parse_compiled_path
 
@@ -50,8 +52,14 @@ def list_notices(report: Report, findings: Sequence[Finding]) -> list[Notice]:
     return [
         *list_problems(report.problems),
         *map(_make_notice, findings),
-        *(_make_code_notice(kernel, finding) for kernel, finding in list_code_findings(report)),
+        *(notice for kernel in report.kernels for notice in _list_code_notices(kernel)),
     ]
+
+
+def _list_code_notices(kernel: KernelReport) -> list[Notice]:
+    found = kernel.code_findings or ()
+    waits = list_waits(kernel) if found and kernel.total_samples else ()
+    return [_make_code_notice(kernel, one, waits) for one in found]
 
 
 def identify(scheme: str, kernel: KernelReport, function: str, file: str, rule: str) -> tuple[str, ...]:
@@ -83,10 +91,10 @@ def _make_notice(finding: Finding) -> Notice:
     )
 
 
-def _make_code_notice(kernel: KernelReport, finding: CodeFinding) -> Notice:
+def _make_code_notice(kernel: KernelReport, finding: CodeFinding, waits: Sequence[LineWait]) -> Notice:
     rule = make_code_rule(finding.check)
     return Notice(
-        text=describe_code_finding(finding),
+        text=describe_code_finding(finding, waits),
         title=f"GPU code: {finding.check} (static)",
         rule=rule,
         kernel=kernel,
@@ -217,15 +225,23 @@ def describe_finding(finding: Finding) -> str:
     return "; ".join(parts)
 
 
-def describe_by_code(message: Sentence, remedy: Sentence, check: str, certainty: str) -> Sentence:
-    """What the code alone says of a line, marked as not measured."""
+def describe_by_code(
+    message: Sentence, remedy: Sentence, check: str, certainty: str, wait: LineWait | None = None
+) -> Sentence:
+    """What the code alone says of a line, marked as not measured, and whether the kernel is stalled on it, where that is known."""
     likely = "" if certainty == "certain" else f", {certainty}"
-    return join((message, remedy, say("[static {check}{likely}]", check=check, likely=likely)))
+    stalled = NOTHING if wait is None else say("{stalled}", stalled=wait.describe())
+    return join((message, remedy, stalled, say("[static {check}{likely}]", check=check, likely=likely)))
 
 
-def describe_code_finding(finding: CodeFinding) -> Sentence:
-    """The same of a finding of a report."""
-    return describe_by_code(finding.message, finding.remedy, finding.check, finding.certainty)
+def describe_code_finding(finding: CodeFinding, waits: Sequence[LineWait] = ()) -> Sentence:
+    """The same of a finding of a report.
+
+    Args:
+        waits: of the finding's kernel; empty where they are not told.
+    """
+    wait = None if finding.file is None else find_wait(waits, finding.file, finding.line or 0)
+    return describe_by_code(finding.message, finding.remedy, finding.check, finding.certainty, wait)
 
 
 def _head(finding: Finding) -> str:

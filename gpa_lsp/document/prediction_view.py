@@ -29,7 +29,7 @@ from gpa_lsp.foundation.numbers import (
 )
 from gpa_lsp.foundation.ownership import find_frame_in
 from gpa_lsp.foundation.prose import NOTHING
-from gpa_lsp.kernel.line_waits import HIDDEN_RATIO
+from gpa_lsp.kernel.line_waits import HIDDEN_RATIO, find_wait
 from gpa_lsp.kernel.names import demangle, shorten_name
 from gpa_lsp.report.line_map import split_lines
 
@@ -245,12 +245,10 @@ def _build_waits(kernel: KernelPrediction, folder: Path | None) -> list[Part]:
         costs.setdefault((access.file, access.line), []).append(access.words)
     for branch in (one for one in kernel.branches if not one.is_nested and one.divergent):
         costs.setdefault((branch.file, branch.line), []).append(branch.words)
-    known = {(one.file, one.line): one for one in kernel.waits or ()}
-    if not costs or not kernel.waits:
+    known = (find_wait(kernel.waits or (), *place) for place in costs)
+    waits = sorted((one for one in known if one is not None), key=lambda one: -one.ratio)
+    if not waits:
         return []
-    nothing = replace(kernel.waits[-1], ratio=0.0)
-    waits = [known.get(place) or replace(nothing, file=place[0], line=place[1]) for place in costs]
-    waits.sort(key=lambda one: -one.ratio)
     table = tabulate(
         waits,
         [

@@ -1,7 +1,7 @@
 """VIEW: what the code of sources says without a profile: notices on its lines, a page for each kernel, and JSON."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from gpa_lsp.foundation.locations import Frame, write_place
 from gpa_lsp.foundation.numbers import UNKNOWN, format_bytes, format_count, format_count_of, format_percent
 from gpa_lsp.foundation.ownership import find_frame_in
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, join
+from gpa_lsp.kernel.line_waits import LineWait, find_wait
 from gpa_lsp.kernel.names import demangle, shorten_name
 
 _SCHEMA = "gpa-lsp static 1"
@@ -37,8 +38,16 @@ _MOST_INSTRUCTIONS = 4
 _MOST_REQUESTS = 200
 
 
+# Linkage name → lines that the kernel is stalled on, of those that were simulated
+Waits = Mapping[str, Sequence[LineWait]]
+_COMMAND = "--stalls simulates whether a kernel is stalled on its lines"
+
+
 def build_static(
-    sources: Sequence[SourceStatics], findings: Sequence[StaticFinding], places: PlaceNames
+    sources: Sequence[SourceStatics],
+    findings: Sequence[StaticFinding],
+    places: PlaceNames,
+    waits: Waits | None = None,
 ) -> list[Paragraph]:
     """What the compilers and we ran into, then a line of resources per kernel, then findings, then how many there are.
 
@@ -46,27 +55,38 @@ def build_static(
         sources: what was looked at.
         findings: of them, in the order to be shown.
         places: how sources are shown.
+        waits: of kernels that were simulated; None where that was not asked for.
     """
     kernels = [
         (source, one) for source in sources for one in sorted(source.kernels, key=partial(_find_line, source=source))
     ]
     counted = f"{format_count_of(len(findings), 'static finding')} in {format_count_of(len(kernels), 'kernel')}"
+    launched = {one.statics.mangled_name for _, one in kernels if one.statics.block is not None}
+    is_open = waits is None and any(one.kernel in launched and one.file is not None for one in findings)
     return [
-        *build_notices(_list_remarks(sources), places),
+        *build_notices(list_static_notices(sources, (), waits), places),
         *(_tell_resources(kernel, source, places) for source, kernel in kernels),
-        *build_notices(list(map(_make_notice, findings)), places),
-        Paragraph(text=((f"{counted}; nothing was measured", Style.DIM),)),
+        *build_notices([_make_notice(one, waits) for one in findings], places),
+        Paragraph(text=((f"{counted}; nothing was measured{f'; {_COMMAND}' if is_open else ''}", Style.DIM),)),
     ]
 
 
-def list_static_notices(sources: Sequence[SourceStatics], findings: Sequence[StaticFinding]) -> list[Notice]:
-    """The compilers' messages, what else hindered, and the findings in the order given."""
-    return [*_list_remarks(sources), *map(_make_notice, findings)]
+def list_static_notices(
+    sources: Sequence[SourceStatics], findings: Sequence[StaticFinding], waits: Waits | None = None
+) -> list[Notice]:
+    """The compilers' messages, what else hindered, and the findings in the order given; *waits* as for :func:`build_static`."""
+    return [*_list_remarks(sources), *(_make_notice(one, waits) for one in findings)]
 
 
-def describe_static(finding: StaticFinding) -> Sentence:
-    """A finding as one sentence or two, marked as not measured."""
-    return describe_by_code(finding.message, finding.remedy, finding.check, finding.certainty.value)
+def _find_wait(finding: StaticFinding, waits: Waits | None) -> LineWait | None:
+    known = () if waits is None else waits.get(finding.kernel, ())
+    return None if finding.file is None else find_wait(known, finding.file, finding.line or 0)
+
+
+def describe_static(finding: StaticFinding, waits: Waits | None = None) -> Sentence:
+    """A finding as one sentence or two, marked as not measured; *waits* as for :func:`build_static`."""
+    wait = _find_wait(finding, waits)
+    return describe_by_code(finding.message, finding.remedy, finding.check, finding.certainty.value, wait)
 
 
 def _list_remarks(sources: Sequence[SourceStatics]) -> list[Notice]:
@@ -90,10 +110,11 @@ def _make_message(message: CompilerMessage, source: SourceStatics) -> Notice:
     )
 
 
-def _make_notice(finding: StaticFinding) -> Notice:
+def _make_notice(finding: StaticFinding, waits: Waits | None) -> Notice:
+    wait = _find_wait(finding, waits)
     file = Path(finding.file or "").name
     return Notice(
-        text=describe_static(finding),
+        text=describe_static(finding, waits),
         title=f"GPU code: {finding.check} (static)",
         rule=make_code_rule(finding.check),
         function=finding.kernel,
@@ -104,6 +125,7 @@ def _make_notice(finding: StaticFinding) -> Notice:
             "static": True,
             "certainty": finding.certainty.value,
             "loopDepth": finding.loop_depth,
+            **({} if wait is None else {"stalledRatio": wait.ratio}),
             "instructions": [f"{one.pc_offset:#x} {one.text}" for one in finding.instructions],
         },
     )
@@ -221,12 +243,12 @@ def _describe_request(facts: WarpFacts, access: SymbolicAccess) -> tuple[Sentenc
     return describe_access(facts, access, begins=""), describe_pattern(facts, access), cost
 
 
-def make_static_json(sources: Sequence[SourceStatics]) -> dict[str, Any]:
-    """Everything that is known of the sources, numbers as they are; nothing in it was measured."""
-    return {"schema": _SCHEMA, "sources": [_make_source(source) for source in sources]}
+def make_static_json(sources: Sequence[SourceStatics], waits: Waits | None = None) -> dict[str, Any]:
+    """Everything that is known of the sources, numbers as they are; nothing in it was measured. *waits* as for :func:`build_static`."""
+    return {"schema": _SCHEMA, "sources": [_make_source(source, waits) for source in sources]}
 
 
-def _make_source(source: SourceStatics) -> dict[str, Any]:
+def _make_source(source: SourceStatics, waits: Waits | None) -> dict[str, Any]:
     unit = source.unit
     return {
         "path": str(source.path),
@@ -235,11 +257,11 @@ def _make_source(source: SourceStatics) -> dict[str, Any]:
         "messages": [pick(one, "severity text path=file line column number") for one in unit.messages],
         "notes": list(unit.notes),
         "problems": [str(problem) for problem in source.problems],
-        "kernels": [_make_kernel(kernel) for kernel in source.kernels],
+        "kernels": [_make_kernel(kernel, waits) for kernel in source.kernels],
     }
 
 
-def _make_kernel(kernel: KernelFindings) -> dict[str, Any]:
+def _make_kernel(kernel: KernelFindings, waits: Waits | None) -> dict[str, Any]:
     statics, place = kernel.statics, kernel.place
     return {
         "mangled_name": statics.mangled_name,
@@ -252,7 +274,7 @@ def _make_kernel(kernel: KernelFindings) -> dict[str, Any]:
             {"threads": threads, **pick(one, "blocks_per_sm warps_per_sm ratio=occupancy_ratio")}
             for threads, one in statics.by_block
         ],
-        "findings": [_make_finding(finding) for finding in kernel.findings],
+        "findings": [_make_finding(finding, waits) for finding in kernel.findings],
         "requests": []
         if kernel.warps is None
         else [_make_request(one, kernel.warps) for one in kernel.warps.found.accesses],
@@ -289,12 +311,14 @@ def _make_occupancy(statics: KernelStatics) -> dict[str, Any] | None:
     }
 
 
-def _make_finding(finding: StaticFinding) -> dict[str, Any]:
+def _make_finding(finding: StaticFinding, waits: Waits | None) -> dict[str, Any]:
+    wait = _find_wait(finding, waits)
     return {
         **pick(finding, "check file line"),
         "inlined_through": [pick(frame, "file line function") for frame in finding.chain or ()],
         "message": finding.message,
         "remedy": finding.remedy or None,
         **pick(finding, "certainty loop_depth weight"),
+        "stalled": None if wait is None else pick(wait, "ratio is_simulated"),
         "instructions": [pick(one, "function pc_offset text") for one in finding.instructions],
     }

@@ -1,6 +1,9 @@
 """Whether a kernel is stalled on a line: :class:`LineWait`."""
 
+from collections.abc import Sequence
+
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gpa_lsp.foundation.numbers import format_percent
 
@@ -29,3 +32,9 @@ class LineWait(Struct, frozen=True, kw_only=True, order=True):
         """One sentence."""
         how = "simulated" if self.is_simulated else "measured"
         return f"{'Hidden: ' if self.is_hidden else ''}{format_percent(self.ratio)} of the samples are stalled on this line ({how})."
+
+
+def find_wait(waits: Sequence[LineWait], file: str, line: int) -> LineWait | None:
+    """How much of a kernel is stalled on a line, of all that is known of the kernel; None where nothing is."""
+    known = (one for one in waits if (one.file, one.line) == (file, line))
+    return next(known, replace(waits[-1], ratio=0.0, file=file, line=line) if waits else None)

@@ -1,6 +1,7 @@
 """``gpa-lsp check SOURCE.cu`` in every format."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -125,3 +126,46 @@ def test_no_flag_is_proposed_that_does_not_change_an_intrinsic(
     source.write_text(f"__global__ void f(float* x)\n{{\n    x[threadIdx.x] = {expression};\n}}\n")
     _, out, _ = run(capsys, "scale.cu")
     assert remedy in out
+
+
+_HIDDEN = """\
+__global__ void transpose(float* out, const float* in, int n) {
+  int x = blockIdx.x * 32 + threadIdx.x, y = blockIdx.y * 32 + threadIdx.y;
+  out[x * n + y] = in[y * n + x];
+}
+__global__ void iterate(float* out, const float* in) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  float s = in[i];
+  for (int k = 0; k < 1000; k++) s = sqrtf(s) * 1.5f + s;
+  out[i * 8] = s;
+}
+int main() {
+  float *a, *b;
+  cudaMalloc(&a, 4 << 18); cudaMalloc(&b, 4 << 18);
+  transpose<<<dim3(16, 16), dim3(32, 32)>>>(a, b, 512);
+  iterate<<<64, 256>>>(a, b);
+}
+"""
+
+
+def test_a_line_that_other_work_hides_is_told_apart(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Both kernels have stores of 32 sectors per request: the one is stalled on them, the other next to never."""
+    source.write_text(_HIDDEN)
+    _, out, _ = run(capsys, "scale.cu", "--arch", "sm_80")
+    assert out.endswith("; --stalls simulates whether a kernel is stalled on its lines\n") and "simulated)" not in out
+    code, out, err = run(capsys, "scale.cu", "--arch", "sm_80", "--stalls")
+    assert code == 0 and "error" not in err
+    told = {line.split(":")[1]: line for line in out.splitlines() if "uncoalesced-accesses" in line}
+    assert re.search(r" [3-9]\d % of the samples are stalled on this line \(simulated\)\. \[static", told["3"])
+    assert re.search(r" Hidden: \S+ % of the samples are stalled on this line \(simulated\)\. \[static", told["9"])
+    _, out, _ = run(capsys, "scale.cu", "--arch", "sm_80", "--stalls", "--format", "json", "--kernel", "iterate")
+    (kernel,) = json.loads(out)["sources"][0]["kernels"]
+    (finding,) = (one for one in kernel["findings"] if one["check"] == "uncoalesced-accesses")
+    assert finding["stalled"]["is_simulated"] and finding["stalled"]["ratio"] < 0.01
+
+
+def test_stalls_that_nothing_tells_cost_only_themselves(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source.with_suffix(".launch.toml").write_text("[[launch]]\nkernel = 3\n")
+    code, out, err = run(capsys, "scale.cu", "--arch", "sm_80", "--stalls")
+    assert code == 0 and "[static double-constants]" in out and "simulated)" not in out
+    assert "stalls unknown: " in err and "scale.launch.toml" in err

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import shutil
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -116,6 +117,7 @@ def test_every_output_says_it(path: Path) -> None:
     checked = run("check", str(path)).splitlines()
     (line,) = [one for one in checked if "[static" in one]
     assert line.split(": info: ")[0].endswith(f"original.cu:{LINE}") and MESSAGE in line
+    assert re.search(r" of the samples are stalled on this line \(measured\)\. \[static", line)
     assert any(one.endswith("; 1 static finding") for one in checked)
     (notice,) = [one for one in run("check", str(path), "--format", "github").splitlines() if "(static)" in one]
     assert f"line={LINE}," in notice

@@ -30,6 +30,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         --min-share PERCENT                   least share of a kernel's samples that makes a finding (default: %(default)s)
         --fail-on {none,finding,problem}...   exit with 1 on a finding, or on a problem that costs part of the answer (default: none); repeatable
         --arch SM                             (default: the newest of a source's compile command, else sm_80)
+        --stalls                              of sources: also tell whether kernels are stalled on the lines of findings, by simulating their launches
         """,
         min_share="5",
     )

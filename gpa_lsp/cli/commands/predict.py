@@ -1,8 +1,6 @@
 """``gpa-lsp predict``: what kernels do to memory and where their warps diverge, emulated; no GPU, no profile."""
 
 import argparse
-import json
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,16 +11,15 @@ from msgspec.structs import replace
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, judge_problems
 from gpa_lsp.cli.options import add_format_argument, add_limit_argument, add_output_argument, declare
-from gpa_lsp.cli.outputs import write_answer, write_file
+from gpa_lsp.cli.outputs import write_answer
 from gpa_lsp.cli.predictions import (
     add_prediction_arguments,
     assume_launches,
     complain_of,
+    list_line_waits,
     make_settings,
     predict,
-    simulate,
 )
-from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.execution.prediction.input_kinds import InputKind, find_kind
 from gpa_lsp.foundation.errors import InputError
@@ -85,25 +82,9 @@ def _weigh(
 ) -> "SourcePrediction":
     """Add the stalls that each line causes; a kernel without samples is named."""
     from gpa_lsp.execution.prediction.simulation import SimulationSettings
-    from gpa_lsp.execution.simulator.profile_document import make_document
-    from gpa_lsp.foundation.processes.watched_command import TEMPORARY
-    from gpa_lsp.report.kernel_lines import list_waits
-    from gpa_lsp.report.pipeline import analyse
 
-    with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
-        profile = arguments.source
-        if find_kind(profile) is not InputKind.REPORT:
-            settings = SimulationSettings(
-                machine=arguments.machine, seconds=arguments.seconds, memory_bytes=arguments.memory
-            )
-            with ProgressBar(terminal) as progress:
-                simulation = simulate(arguments, settings, progress, assumed)
-            for problem in simulation.problems:
-                terminal.complain(f"{problem.severity.value}: {problem}")
-            profile = Path(name) / "stalls.gpa-profile.json"
-            write_file(json.dumps(make_document(simulation.launches, simulation.problems)), profile)
-        sampled = analyse([profile], kernel_filter=arguments.kernel, answers=False).kernels
-    waits = {one.mangled_name: list_waits(one) for one in sampled if one.total_samples}
+    settings = SimulationSettings(machine=arguments.machine, seconds=arguments.seconds, memory_bytes=arguments.memory)
+    waits = list_line_waits(arguments, settings, terminal, assumed)
     unknown = {one.short_name for one in prediction.kernels if one.mangled_name not in waits}
     for name in sorted(unknown):
         terminal.complain(f"stalls unknown: there are no samples of {name}")
