@@ -357,6 +357,11 @@ def describe_gain(advice: Advice) -> str:
     return "" if advice.optimizer in UNPRICED else show_gain_range(advice.speedup)
 
 
+def describe_priced(advice: Advice) -> Sentence:
+    """What a suggestion gains, and what to do, as on the screen of `advise`."""
+    return join((describe_gain(advice), describe_suggestion(advice)))
+
+
 def label_suggestion(advice: Advice) -> str:
     """A suggestion in a few words: ``Unroll a loop 1.1–1.3×``, or ``Unroll a loop (gain likely)``."""
     if advice.speedup.doubt:

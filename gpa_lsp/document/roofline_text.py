@@ -18,6 +18,7 @@ from gpa_lsp.foundation.numbers import (
 )
 from gpa_lsp.foundation.prose import Code, Sentence, factor, join, percent, say
 from gpa_lsp.gpu.device.model import ClockBasis, Clocks, Machine, MemoryLevel
+from gpa_lsp.report.model import KernelReport
 
 _MOST_BARS = 5
 
@@ -40,6 +41,19 @@ def describe_roofline(roofline: KernelRoofline) -> tuple[Sentence, Sentence]:
     if line is None:
         return _say_nothing((), roofline.machine)
     return describe_line(line, roofline.machine)
+
+
+def describe_nearest_roof(report: KernelReport) -> str:
+    """How close a kernel is to its nearest ceiling; empty where no more could be said than what is missing."""
+    roofline = None if report.analyses is None else report.analyses.roofline
+    line = None if roofline is None else choose_roofline(roofline)
+    if line is not None and line.binding is None:
+        return ""
+    if line is None and (report.advice is None or not report.advice.units):
+        return ""
+    if roofline is not None:
+        return describe_roofline(roofline)[0]
+    return "" if report.advice is None else describe_roofs(report.advice)
 
 
 def describe_line(line: Roofline, machine: Machine) -> tuple[Sentence, Sentence]:

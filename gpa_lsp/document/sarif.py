@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 from gpa_lsp import __version__
-from gpa_lsp.document.markdown_text import escape_markdown
+from gpa_lsp.document.markdown import escape_markdown
 from gpa_lsp.document.notices import Notice, Rule
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.foundation.errors import ProblemSeverity

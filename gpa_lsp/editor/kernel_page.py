@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.document.blocks import Block, Paragraph, Part
 from gpa_lsp.document.layout import Line, Style
-from gpa_lsp.document.markdown import write_line, write_markdown
-from gpa_lsp.document.markdown_text import write_links
+from gpa_lsp.document.markdown import write_line, write_links, write_markdown
 from gpa_lsp.editor.history import build_past, describe_change_briefly
 from gpa_lsp.editor.measurements import describe_shown
 from gpa_lsp.editor.snapshot import VisibleKernel
-from gpa_lsp.foundation.prose import join
 from gpa_lsp.foundation.visible_text import shorten
 
 if TYPE_CHECKING:
@@ -68,26 +66,12 @@ def describe_kernel_briefly(shown: VisibleKernel, room: int = MOST_LENS_CHARS, c
 
 def describe_limit_of(shown: VisibleKernel) -> Line:
     """What limits a kernel; empty where that is not known."""
-    from gpa_lsp.document.advice_words import describe_limit
-
-    report = shown.kernel.report
-    return () if report.limiter is None else head("limit", describe_limit(report))
+    return head("limit", shown.kernel.brief.verdict)
 
 
 def describe_first_of(shown: VisibleKernel) -> Line:
     """What to do first; empty where nothing is suggested, or the limit is not known."""
-    from gpa_lsp.document.advice_words import find_first_suggestion
-
-    report = shown.kernel.report
-    first = None if report.limiter is None else find_first_suggestion(report)
-    return () if first is None else head("first", summarise_advice(first))
-
-
-def summarise_advice(advice: "Advice") -> str:
-    """What it gains, and what to do, as on the screen of `advise`."""
-    from gpa_lsp.document.advice_words import describe_gain, describe_suggestion
-
-    return join((describe_gain(advice), describe_suggestion(advice)))
+    return head("first", shown.kernel.brief.first)
 
 
 def describe_verdict(shown: VisibleKernel) -> list[Line]:
@@ -99,32 +83,6 @@ def describe_verdict(shown: VisibleKernel) -> list[Line]:
     return [row for row in (limit, describe_first_of(shown), *(head("in", one) for one in contexts)) if row]
 
 
-def describe_roof_briefly(shown: VisibleKernel) -> Line:
-    """How close a kernel is to its nearest roof; empty where that is not known."""
-    from gpa_lsp.document.roofline_text import describe_roofline, describe_roofs
-
-    if not _knows_roofs(shown):
-        return ()
-    roofline, advice = _find_roofline(shown), shown.kernel.report.advice
-    if roofline is not None:
-        return head("ceiling", describe_roofline(roofline)[0])
-    return () if advice is None else head("ceiling", describe_roofs(advice))
-
-
-def _find_roofline(shown: VisibleKernel) -> "KernelRoofline | None":
-    analyses = shown.kernel.report.analyses
-    return None if analyses is None else analyses.roofline
-
-
-def _knows_roofs(shown: VisibleKernel) -> bool:
-    """Whether more could be said of roofs than what is missing."""
-    from gpa_lsp.document.roofline_text import choose_roofline
-
-    roofline, advice = _find_roofline(shown), shown.kernel.report.advice
-    line = None if roofline is None else choose_roofline(roofline)
-    return line.binding is not None if line is not None else bool(advice is not None and advice.units)
-
-
 def build_roofs(shown: VisibleKernel, *, needs_any: bool = False) -> list[Block]:
     """How close a kernel is to its roofs; nothing for one that was not measured, or not judged.
 
@@ -133,8 +91,9 @@ def build_roofs(shown: VisibleKernel, *, needs_any: bool = False) -> list[Block]
     """
     from gpa_lsp.document.roofline_text import describe_roofs
 
-    report, roofline = shown.kernel.report, _find_roofline(shown)
-    if not report.launches or (needs_any and not _knows_roofs(shown)):
+    report = shown.kernel.report
+    roofline = None if report.analyses is None else report.analyses.roofline
+    if not report.launches or (needs_any and not shown.kernel.brief.ceiling):
         return []
     if roofline is not None:
         return build_roofline(roofline)

@@ -13,7 +13,7 @@ from gpa_lsp.document.blocks import Block, Item, Items, Paragraph, Table
 from gpa_lsp.document.layout import Align, Column, Line, Span, Style, left
 from gpa_lsp.editor.history import describe_line_change
 from gpa_lsp.editor.identity_cache import IdentityCache
-from gpa_lsp.editor.kernel_page import head, summarise_advice
+from gpa_lsp.editor.kernel_page import head
 from gpa_lsp.editor.lines.index import CauseLine, HotLine, RemedyAnchor
 from gpa_lsp.editor.lines.places import name_file
 from gpa_lsp.foundation.figures import sum_known
@@ -172,23 +172,13 @@ def _count_samples(line: HotLine) -> str:
 
 def describe_doubts(line: HotLine | CauseLine) -> str:
     """How far the numbers can be trusted on this line; empty when there is nothing to say."""
-    from gpa_lsp.document.advice_words import NO_SASS
-    from gpa_lsp.document.sampling_words import describe_dropped, describe_simulation
-
-    report = line.shown.kernel.report
-    simulated = describe_simulation(report)
-    doubts = [simulated] if simulated else []
+    brief = line.shown.kernel.brief
     if line.is_edited:
-        doubts.append(f"{'simulated' if simulated else 'measured'} before your edits; this line is as it was")
-    elif line.file.describe_doubt():
-        doubts.append(f"unverified: the file {line.file.describe_doubt()}, so lines may have moved")
-    if report.samples_truncated:
-        doubts.append("the sampling buffer was full, so only the first part of the run was sampled")
-    if report.sampling.dropped_samples:
-        doubts.append(describe_dropped(report))
-    if report.lacks_sass:
-        doubts.append(f"{NO_SASS}, so causes and most advice are missing")
-    return "; ".join(doubts)
+        here = f"{'simulated' if brief.simulated else 'measured'} before your edits; this line is as it was"
+    else:
+        doubt = line.file.describe_doubt()
+        here = f"unverified: the file {doubt}, so lines may have moved" if doubt else ""
+    return "; ".join(filter(None, (brief.simulated, here, brief.doubts)))
 
 
 def make_reasons_table(counts: "ReasonCounts", total: int, whole: str) -> Table:
@@ -369,8 +359,10 @@ def _describe_link(pair: "BlamedPair") -> str:
 
 def summarise_remedy(remedies: "Sequence[Advice]") -> Line:
     """The best remedy in a row, and how many others there are."""
+    from gpa_lsp.document.advice_words import describe_priced
+
     others = f"; {format_count_of(len(remedies) - 1, 'other')}" if len(remedies) > 1 else ""
-    return head("suggestion", join((summarise_advice(remedies[0]), others), ""))
+    return head("suggestion", join((describe_priced(remedies[0]), others), ""))
 
 
 def label_remedy(anchor: RemedyAnchor, value: str = "") -> str:

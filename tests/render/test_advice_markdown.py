@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.document.advice_view import build_advice
-from gpa_lsp.document.markdown import write_markdown
-from gpa_lsp.document.markdown_text import escape_markdown, quote_code, write_sentence
+from gpa_lsp.document.markdown import escape_markdown, quote_code, write_markdown, write_sentence
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.foundation.visible_text import make_one_line
 from gpa_lsp.report.model import Report

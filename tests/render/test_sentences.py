@@ -5,7 +5,7 @@ import re
 import pytest
 
 from gpa_lsp.document.html_report.page import render_html_report
-from gpa_lsp.document.markdown_text import write_cell, write_sentence
+from gpa_lsp.document.markdown import write_cell, write_sentence
 from gpa_lsp.document.page import explain_term, render_prose
 from gpa_lsp.foundation.glossary import TERMS
 from gpa_lsp.foundation.prose import Code, Place, Sentence, percent, say

@@ -88,7 +88,8 @@ class CauseLine(KernelLine, frozen=True, kw_only=True):
     def remedies(self) -> "tuple[Advice, ...]":
         """The advice that names this line, best first."""
         kernel = self.shown.kernel
-        return tuple(kernel.advice[number] for number in kernel.remedies.get(self.place, ()))
+        known = kernel.report.advice
+        return () if known is None else tuple(known.advice[one] for one in kernel.remedies.get(self.place, ()))
 
 
 class ValueLine(KernelLine, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.lines.places import Place, name_file
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.foundation.visible_text import shorten
+from gpa_lsp.report.measured_files import MeasuredFile
 
 _LONGEST_TEXT = 60
 
@@ -30,12 +31,13 @@ def name_place(view: DocumentView, shown: VisibleKernel, place: Place | None) ->
     """
     if place is None:
         return "code without lines"
-    location = locate_from(view, shown, place)
-    if location is not None:
-        return name_location(view, place, location)
     file = shown.profile.files.get(place[0])
     if file is not None and file.local_path == view.local_path:
-        return "a line edited since"
+        line = _find_here(view, file, place)
+        return "a line edited since" if line is None else f"line {line}"
+    location = view.places.locate(shown, place)
+    if location is not None:
+        return name_location(view, place, location)
     where = f"{name_file(place[0])}:{place[1]}"
     return where if file is None else f"{where} as measured"
 
@@ -63,10 +65,14 @@ def locate_from(view: DocumentView, shown: VisibleKernel, place: Place) -> Locat
     file = shown.profile.files.get(place[0])
     if file is None or file.local_path != view.local_path:
         return view.places.locate(shown, place)
+    line = _find_here(view, file, place)
+    return None if line is None else Location(uri=view.uri, range=view.positions.find_text(line))
+
+
+def _find_here(view: DocumentView, file: MeasuredFile, place: Place) -> int | None:
+    """The line of the document, 1-based, that a place in its file is on now; None where it was edited away."""
     line = view.finder.find(file, place[1])
-    if line is None or not 1 <= line <= len(view.positions.lines):
-        return None
-    return Location(uri=view.uri, range=view.positions.find_text(line))
+    return line if line is not None and 1 <= line <= len(view.positions.lines) else None
 
 
 def read_text(shown: VisibleKernel, place: Place) -> str:

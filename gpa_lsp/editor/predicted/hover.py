@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.document.blocks import Block, Gauge, Item, Items, Paragraph, make_line, tabulate
 from gpa_lsp.document.layout import Line, Style, left, right
-from gpa_lsp.document.markdown_text import mark_code
+from gpa_lsp.document.markdown import mark_code
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.kernel_page import head
 from gpa_lsp.editor.lines.metric_values import measure_values

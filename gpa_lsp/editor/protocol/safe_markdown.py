@@ -16,7 +16,7 @@ from typing import Any
 import attrs
 from lsprotocol import types
 
-from gpa_lsp.document.markdown_text import ADDRESS, LINKS
+from gpa_lsp.document.markdown import ADDRESS, LINKS
 from gpa_lsp.foundation.visible_text import make_lines_visible, make_visible
 
 _LONGEST_CHARS = 200_000  # Of a page. Nobody reads on, and a name can have a million characters.

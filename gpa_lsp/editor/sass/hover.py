@@ -12,8 +12,7 @@ from lsprotocol.types import Hover, MarkupContent, MarkupKind, Position
 from gpa_lsp.code.binary.opcodes import describe_special_register
 from gpa_lsp.document.blocks import Block, Item, Items, Paragraph, make_line
 from gpa_lsp.document.layout import Line, Style
-from gpa_lsp.document.markdown import write_markdown
-from gpa_lsp.document.markdown_text import mark_code
+from gpa_lsp.document.markdown import mark_code, write_markdown
 from gpa_lsp.editor.kernel_page import link_hover, write_hover
 from gpa_lsp.editor.line_words import describe_pair, make_reasons_table
 from gpa_lsp.editor.lines.names import read_text

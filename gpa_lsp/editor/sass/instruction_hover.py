@@ -6,7 +6,7 @@ from gpa_lsp.code.binary.model import ResourceKind, name_resource
 from gpa_lsp.code.binary.opcodes import describe_words
 from gpa_lsp.document.control_words import describe_control_of
 from gpa_lsp.document.layout import Line, Style
-from gpa_lsp.document.markdown_text import mark_code
+from gpa_lsp.document.markdown import mark_code
 from gpa_lsp.editor.sass.hints import name_instruction
 from gpa_lsp.editor.sass.library import SassDocument
 from gpa_lsp.editor.sass.operand_spans import find_mnemonic

@@ -136,9 +136,7 @@ def _make_hint(view: DocumentView, line: int, *, is_leading: bool) -> InlayHint 
 
 def _describe_source(file: MeasuredFile, shown: VisibleKernel) -> tuple[str, list[str]]:
     """What marks a hint whose numbers were not measured, or on another text for all anyone knows; and clauses that say so."""
-    from gpa_lsp.document.sampling_words import describe_simulation  # it needs numpy
-
-    doubt, simulated = file.describe_doubt(), describe_simulation(shown.kernel.report)
+    doubt, simulated = file.describe_doubt(), shown.kernel.brief.simulated
     clauses = [*([simulated] if simulated else []), *([f"unverified: {doubt}"] if doubt else [])]
     return SIMULATED_MARK * bool(simulated) + UNVERIFIED_MARK * bool(doubt), clauses
 

@@ -14,7 +14,6 @@ from gpa_lsp.editor.kernel_page import (
     build_roofs,
     describe_first_of,
     describe_limit_of,
-    describe_roof_briefly,
     describe_verdict,
     head,
     link_hover,
@@ -81,7 +80,10 @@ def _list_rows(
     if cause is not None:
         rows += describe_stalls(cause, lines[0] if lines else None, partial(name_place, view, shown))
     remedies = () if cause is None else cause.remedies
-    rows += [summarise_remedy(remedies) if remedies else describe_first_of(shown), describe_roof_briefly(shown)]
+    rows += [
+        summarise_remedy(remedies) if remedies else describe_first_of(shown),
+        head("ceiling", shown.kernel.brief.ceiling),
+    ]
     if lines:
         rows.append(describe_line_change(shown.kernel.history, lines[0].place))
     times = list_times(view.timed, line) if view.timed else ()
