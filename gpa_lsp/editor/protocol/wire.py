@@ -1,6 +1,7 @@
-"""pygls, mended: what it leaves unanswered is answered, edits are ours to apply, and a client that does not read does not stop the server.
+"""pygls with fixes: every request gets one response, edits are ours to apply, and a client that does not read does not stop the server.
 
-The only module that speaks pygls.
+The only module that speaks pygls. Each method that overrides one of pygls' begins with what pygls 2 does; ``tests/lsp/test_pygls.py`` shows that it
+still does so, and fails where it does not any more: then the override goes.
 """
 
 import io
@@ -17,7 +18,7 @@ from concurrent.futures import Future
 from typing import Any, BinaryIO
 
 from lsprotocol import types
-from pygls.exceptions import JsonRpcException, JsonRpcInternalError, JsonRpcInvalidParams, PyglsError
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams, PyglsError
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, default_converter, lsp_method
 from pygls.protocol.json_rpc import JsonRPCResponseMessage
@@ -33,7 +34,9 @@ MOST_WAITING_BYTES = 64 << 20
 
 
 def make_converter() -> Any:
-    """pygls' converter, for which a position behind the largest line there can be means the end, as editors use it; a negative one means nothing."""
+    """pygls' converter takes ``true`` and 2.5 for numbers of a line, and refuses 5.0. For this one a position behind the largest line there can be
+    means the end, as editors use it; a negative one means nothing.
+    """
     converter = default_converter()  # type: ignore[no-untyped-call]
     converter.register_structure_hook(types.Position, lambda data, _: _read_position(data))
     return converter
@@ -52,9 +55,8 @@ MOST_BODY_BYTES = 16 << 20
 
 
 class Protocol(LanguageServerProtocol):
-    """pygls' protocol, which leaves many a request unanswered, and its own requests waiting for ever on a malformed answer.
-
-    Every request gets one response, whatever is in it; what comes before ``initialize`` or after ``shutdown`` is refused, as the protocol has it.
+    """pygls' protocol. Every request gets one response, whatever is in it; what comes before ``initialize`` or after ``shutdown`` is refused, as the
+    Language Server Protocol has it.
     """
 
     # Changes what the server says it can do, before it is said
@@ -70,11 +72,15 @@ class Protocol(LanguageServerProtocol):
         self._has_started = False
 
     def structure_message(self, data: dict[str, Any]) -> Any:
-        """pygls asks for every object in a message; only whole messages are read, by :meth:`handle_message`."""
+        """pygls reads every object within a message as a message, and drops what it cannot read unanswered. Only whole messages are read here, by
+        :meth:`handle_message`.
+        """
         return data
 
     def handle_message(self, message: Any) -> None:
-        """Read and handle a message, given as JSON."""
+        """pygls handles requests before ``initialize``, and answers none after ``shutdown`` and none that is no message of JSON-RPC 2.0.
+        This one takes a message as JSON, and answers each request.
+        """
         if not isinstance(message, dict) or message.get("jsonrpc") != self.VERSION:
             self._refuse(message, types.ErrorCodes.InvalidRequest, "this is no message of JSON-RPC 2.0")
         elif "method" not in message:
@@ -127,15 +133,7 @@ class Protocol(LanguageServerProtocol):
             if message["method"] == types.TEXT_DOCUMENT_DID_CHANGE and self.lose is not None:
                 self.lose(_find_uri(message))
             return
-        if isinstance(structured, types.ExecuteCommandRequest) and structured.params.command not in self.fm.commands:
-            self._refuse(message, types.ErrorCodes.InvalidParams, "there is no such command")
-            return
-        try:
-            super().handle_message(structured)
-        except Exception as error:
-            logger.exception("%s failed", message["method"])
-            if "id" in message:
-                self._send_response(message["id"], error=JsonRpcInternalError(str(error)).to_response_error())
+        super().handle_message(structured)
 
     def _take_response(self, message: dict[str, Any]) -> None:
         """The client's answer to a question of ours; one that comes too late, or to none, is passed over."""
@@ -155,7 +153,7 @@ class Protocol(LanguageServerProtocol):
     def send_request(
         self, method: str, params: Any = None, callback: Callable[[Any], None] | None = None, msg_id: Any = None
     ) -> Future[Any]:
-        """Ask the client; a question nobody waits for any more is forgotten."""
+        """pygls keeps what it asked until an answer comes, also when nothing waits for that any more. Here it is forgotten."""
         message_id = str(uuid.uuid4()) if msg_id is None else msg_id
         self._asked.add(message_id)
         future = super().send_request(method, params, callback, message_id)
@@ -168,7 +166,7 @@ class Protocol(LanguageServerProtocol):
         self._result_types.pop(message_id, None)
 
     def _execute_handler(self, msg_id: Any, handler: Any, callback: Any, args: Any = None, kwargs: Any = None) -> None:
-        """Run a handler. pygls keeps a future of each for good, but for those that answer a request."""
+        """pygls keeps the future of each handler of a notification for good. Here it goes when it is done."""
         super()._execute_handler(msg_id, handler, callback, args, kwargs)
         future = self._request_futures.get(msg_id)
 
@@ -180,18 +178,18 @@ class Protocol(LanguageServerProtocol):
             future.add_done_callback(forget)
 
     def _handle_cancel_notification(self, msg_id: int | str) -> None:
-        """The client takes back a request of its own; ours are not for it to take back."""
+        """pygls lets a client cancel what the server asked. Here it cancels its own requests alone."""
         if _is_id(msg_id) and msg_id in self._request_futures and msg_id not in self._asked:
             super()._handle_cancel_notification(msg_id)
 
     def _send_response(self, msg_id: Any, result: Any = None, error: types.ResponseError | None = None) -> None:
-        """Answer a request; what went wrong inside stands in the log and is nothing to the client."""
+        """pygls sends tracebacks to the client. Here they stand in the log alone."""
         if error is not None:
             error.data = None
         super()._send_response(msg_id, result, error)
 
     def _send_data(self, data: Any) -> None:
-        """Send a message; a result that cannot be written is answered with an error, and NaN is no JSON."""
+        """pygls sends nothing in place of a result that it cannot write, and NaN, which is no JSON. Here the request is answered with an error."""
         if self.writer is None:
             return
         try:
@@ -212,7 +210,7 @@ class Protocol(LanguageServerProtocol):
 
     @lsp_method(types.INITIALIZE)
     def lsp_initialize(self, params: types.InitializeParams) -> Generator[Any, Any, types.InitializeResult]:
-        """The first request."""
+        """pygls takes any root, fails where it is no path, and offers what it derives from the features alone."""
         if params.root_uri is not None and read_path(params.root_uri) is None:
             params.root_uri = None
         if params.root_path is not None and read_path(f"file://{params.root_path}") is None:
@@ -225,22 +223,22 @@ class Protocol(LanguageServerProtocol):
 
     @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
     def lsp_text_document__did_open(self, params: types.DidOpenTextDocumentParams) -> Generator[Any, Any, None]:
-        """The texts of documents are kept by us."""
+        """pygls keeps the text of each document, by its own counting of columns. Texts are kept by ``document_sync`` alone."""
         yield from self._pass_on(types.TEXT_DOCUMENT_DID_OPEN, params)
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
     def lsp_text_document__did_change(self, params: types.DidChangeTextDocumentParams) -> Generator[Any, Any, None]:
-        """The texts of documents are kept by us."""
+        """pygls fails at a change of a document that was not opened, before the feature is told."""
         yield from self._pass_on(types.TEXT_DOCUMENT_DID_CHANGE, params)
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
     def lsp_text_document__did_close(self, params: types.DidCloseTextDocumentParams) -> Generator[Any, Any, None]:
-        """The texts of documents are kept by us."""
+        """pygls forgets the text that it kept; there is none."""
         yield from self._pass_on(types.TEXT_DOCUMENT_DID_CLOSE, params)
 
     @lsp_method(types.SHUTDOWN)
     def lsp_shutdown(self, *args: Any) -> Generator[Any, Any, None]:
-        """The last request. pygls' own drops requests from a table while it walks through it, and fails when two are pending."""
+        """pygls walks through the table of requests while those that it cancels leave it, and fails when two are pending."""
         yield from self._pass_on(types.SHUTDOWN, args[0] if args else None)
         for message_id, future in list(self._request_futures.items()):
             if message_id != self.msg_id and not future.done():
@@ -288,7 +286,8 @@ def _find_uri(message: dict[str, Any]) -> str:
 
 
 class IncomingPipe:
-    """The way from the client, as pygls reads it: finds its way back to the headers after a message of another length than it said.
+    """The way from the client. pygls reads headers in one spelling, and loses its way for good after a message of another length than it said; this
+    finds back to the headers.
 
     Args:
         stream: the client's messages.
@@ -318,12 +317,12 @@ class IncomingPipe:
 
 
 class PyglsServer(LanguageServer):
-    """Errors go to the log: the features' own are told to the user, and the client's own mistakes are not the user's."""
+    """pygls' server, whose errors go to the log: the features' own are told to the user, and the client's own mistakes are not the user's."""
 
     incoming: IncomingPipe | None = None  # Where messages come from
 
     def report_server_error(self, error: Exception, source: type[PyglsError] | type[JsonRpcException]) -> None:
-        """Log it, and answer a request that was no JSON."""
+        """pygls shows errors to the user, and leaves a request that is no JSON unanswered. Here they are logged, and it is answered."""
         logger.error("%s: %s", source.__name__, error)
         if source is JsonRpcException and self.incoming is not None:
             reason = {"code": types.ErrorCodes.ParseError.value, "message": f"this is no JSON: {str(error)[:200]}"}
