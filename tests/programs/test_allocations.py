@@ -280,6 +280,105 @@ def test_what_is_never_freed_is_told_where_others_are_freed_or_it_grows(
     assert [one for one in list_findings(memory).values() if one.startswith("never freed")] == said
 
 
+_KERNELS = """
+#include <cstdlib>
+#include <vector>
+__global__ void scale(float *a, float by) { a[blockIdx.x * blockDim.x + threadIdx.x] *= by; }
+__global__ void copy(float *out, const float *in) { int i = blockIdx.x * blockDim.x + threadIdx.x; out[i] = in[i]; }
+__global__ void odd(float *a) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i % 2) a[i] += 1; }
+__global__ void inner(float *out, const float *in, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i > 0 && i < n - 1) out[i] = in[i - 1] + in[i + 1];
+}
+__global__ void rows(float *a, size_t pitch) { ((float *)((char *)a + blockIdx.x * pitch))[threadIdx.x] += 1; }
+const int N = 1 << 19, BYTES = 4 * N;
+std::vector<float> host(N, 1.0f), other(N);
+void up(float *to, std::vector<float> &from) { cudaMemcpy(to, from.data(), BYTES, cudaMemcpyHostToDevice); }
+void down(std::vector<float> &to, float *from) { cudaMemcpy(to.data(), from, BYTES, cudaMemcpyDeviceToHost); }
+float *make() { float *made; cudaMalloc(&made, BYTES); return made; }
+"""
+_UNUSED = """
+int main() {
+    float *a = make(), *sent, *cleared;
+    cudaMalloc(&sent, BYTES); // sent
+    cudaMalloc(&cleared, BYTES); // cleared
+    up(a, host); up(sent, host); cudaMemset(cleared, 0, BYTES);
+    scale<<<N / 256, 256>>>(a, 2);
+    scale<<<N / 256, 256>>>(a, 2);
+    down(host, a);
+    cudaFree(sent); cudaFree(cleared); cudaFree(a);
+}
+"""
+_GROWING = """
+void step() {
+    float *made;
+    cudaMalloc(&made, BYTES); // made
+    up(made, host); scale<<<N / 256, 256>>>(made, 3); down(other, made);
+}
+int main() {
+    float *a = make();
+    for (int i = 0; i < 3; i++) { step(); up(a, host); scale<<<N / 256, 256>>>(a, 2); down(host, a); }
+    cudaFree(a);
+}
+"""
+_SENT_TWICE = """
+int main() {
+    float *a, *b = make();
+    cudaMalloc(&a, BYTES); // a
+    up(a, host); up(a, other);
+    copy<<<N / 256, 256>>>(b, a);
+    down(other, b); down(host, a);
+    cudaFree(a); cudaFree(b);
+}
+"""
+_CLEAN = """
+int main() {
+    float *a = make(), *b = make();
+    up(a, host); up(b, host);
+    inner<<<N / 256, 256>>>(b, a, N); // the ends of b are read back as they were sent
+    for (int i = 0; i < 4; i++) { copy<<<N / 256, 256>>>(a, b); odd<<<N / 256, 256>>>(a); float *t = a; a = b; b = t; }
+    down(other, b);
+    cudaFree(a); cudaFree(b);
+    float *pinned, *made, *padded; size_t pitch; cudaStream_t streams[2];
+    cudaMallocHost(&pinned, BYTES); cudaStreamCreate(&streams[0]); cudaStreamCreate(&streams[1]);
+    made = make();
+    for (int k = 0; k < 4; k++) {
+        const int quarter = N / 4; cudaStream_t stream = streams[k % 2]; float *part = made + k * quarter;
+        cudaMemcpyAsync(part, pinned + k * quarter, BYTES / 4, cudaMemcpyHostToDevice, stream);
+        scale<<<quarter / 256, 256, 0, stream>>>(part, 2);
+        cudaMemcpyAsync(pinned + k * quarter, part, BYTES / 4, cudaMemcpyDeviceToHost, stream);
+    }
+    cudaDeviceSynchronize(); cudaFree(made);
+    cudaMallocPitch(&padded, &pitch, 400, 64);
+    cudaMemcpy2D(padded, pitch, pinned, 400, 400, 64, cudaMemcpyHostToDevice);
+    rows<<<64, 100>>>(padded, pitch);
+    cudaMemcpy2D(pinned, 400, padded, pitch, 400, 64, cudaMemcpyDeviceToHost);
+    cudaFree(padded); cudaFreeHost(pinned);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "truth"),
+    [
+        (_UNUSED, {("sent", FindingKind.UNUSED), ("cleared", FindingKind.UNUSED)}),
+        (_GROWING, {("made", FindingKind.NEVER_FREED)}),
+        (_SENT_TWICE, {("a", FindingKind.NEVER_READ), ("a", FindingKind.UNCHANGED)}),
+        (_CLEAN, set()),
+    ],
+    ids=["unused, and freed at the end", "never freed in a loop", "sent twice", "clean"],
+)
+def test_programs_that_waste_memory_on_purpose_are_told_so(
+    text: str, truth: set[tuple[str, FindingKind]], tmp_path: Path
+) -> None:
+    """Each finding once, by the name at the end of its line; what one finding says is not said again by another."""
+    lines = (_KERNELS + text).splitlines()
+    memory = run(build(write(tmp_path, _KERNELS + text), tmp_path, *DEBUGGED))[0].memory
+    assert not memory.unjudged
+    found = {(lines[(line or 1) - 1].rpartition("// ")[2], kind) for line, kind in list_findings(memory)}
+    assert found == truth
+
+
 def test_the_stub_of_a_template_is_no_frame_of_the_user(tmp_path: Path) -> None:
     found = run(build(write(tmp_path, LEFT), tmp_path, *DEBUGGED))[0]
     (kernel,) = found.kernels

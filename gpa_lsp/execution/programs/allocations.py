@@ -404,11 +404,7 @@ class AllocationLedger:
         frees = any(life.is_freed for life in self._lives)  # a program that frees nothing leaves it to its end
         sites = []
         for number, site in self._sites.items():
-            findings = [*_judge_site(site, paths), *_judge_lives(late.get(number, ()), paths)] if is_judged else []
-            if is_judged and all(one.is_freed for one in findings) and (site.left > 1 or (site.left and frees)):
-                findings.append(
-                    AllocationFinding(kind=FindingKind.NEVER_FREED, count=site.left, size_bytes=site.left_bytes)
-                )
+            findings = list(_judge_all(site, late.get(number, ()), paths, frees=frees)) if is_judged else []
             sites.append(
                 AllocationSite(
                     path=paths.get(number, ()),
@@ -446,6 +442,23 @@ def _remember(words: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     """What launches have ever done to words, and nothing of what stands in them."""
     done = words & np.uint8(Mark.READ | Mark.WRITTEN)
     return ((done << np.uint8(_EVER_SHIFT)) | (words & np.uint8(_EVER_READ | _EVER_WRITTEN))).astype(np.uint8)
+
+
+def _judge_all(
+    site: _Site, lives: Iterable[tuple[_Life, bool, bool]], paths: Mapping[int, HostPath], *, frees: bool
+) -> Iterable[AllocationFinding]:
+    """Everything about a place. What is unused is to go, whenever it is freed; what grows from run to run is not freed late, but never."""
+    found = [*_judge_site(site, paths)]
+    if all(one.kind is not FindingKind.UNUSED for one in found):
+        found += [one for one in _judge_lives(lives, paths) if site.left <= 1 or not _lasts(one)]
+    yield from found
+    if not any(map(_lasts, found)) and (site.left > 1 or (site.left and frees)):
+        yield AllocationFinding(kind=FindingKind.NEVER_FREED, count=site.left, size_bytes=site.left_bytes)
+
+
+def _lasts(finding: AllocationFinding) -> bool:
+    """Whether it says how long memory lies there that is never freed."""
+    return finding.kind is FindingKind.LATE and not finding.is_freed
 
 
 def _judge_site(site: _Site, paths: Mapping[int, HostPath]) -> Iterable[AllocationFinding]:
