@@ -55,7 +55,7 @@ def build_hostile(source: Path, folder: Path, *others: str) -> Path:
     include = [f"-I{path}" for path in (headers.folder, *others)]
     for one in library.HOST_LIBRARIES if source.stem == "libraries" else ():
         libraries.append(library.build_host_library(one, headers, folder / f"lib{one.stem}.so.13"))
-        include.append(f"-I{one.headers}")
+        include += [f"-I{path}" for path in library.place_host_headers(one, folder / "include")]
     program = folder / source.stem
     subprocess.run(["cc", "-w", *include, str(source), "-o", str(program), *map(str, libraries)], check=True)
     return program

@@ -1,4 +1,4 @@
-"""The functions of cuBLAS: what their parameters are, and the C that a program calls and that asks us."""
+"""The functions of cuBLAS: what their parameters are, their declarations, and the C that a program calls and that asks us."""
 
 import inspect
 import re
@@ -60,8 +60,8 @@ class Element(Struct, frozen=True, kw_only=True):
 ELEMENTS = {
     "S": Element(c_type="float", c_real="float", index="s", norm="S", dtype="f4", real="f4", wide="f8"),
     "D": Element(c_type="double", c_real="double", index="d", norm="D", dtype="f8", real="f8", wide="f8"),
-    "C": Element(c_type="float complex", c_real="float", index="c", norm="Sc", dtype="c8", real="f4", wide="c16"),
-    "Z": Element(c_type="double complex", c_real="double", index="z", norm="Dz", dtype="c16", real="f8", wide="c16"),
+    "C": Element(c_type="cuComplex", c_real="float", index="c", norm="Sc", dtype="c8", real="f4", wide="c16"),
+    "Z": Element(c_type="cuDoubleComplex", c_real="double", index="z", norm="Dz", dtype="c16", real="f8", wide="c16"),
     "H": Element(c_type="void", c_real="void", index="", norm="", dtype="f2", real="f2", wide="f8"),
     "": Element(c_type="void", c_real="float", index="", norm="", dtype="V1", real="f4", wide="f8"),
 }
@@ -161,6 +161,22 @@ def enter_routine(
     return enter
 
 
+def write_declarations(routines: Iterable[Routine]) -> str:
+    """What headers declare: the functions with a handle, the names that sources have for these, and the functions without."""
+    listed = list(routines)
+    versions = [one.name.removesuffix(_WITH_HANDLE) for one in listed if one.name.endswith(_WITH_HANDLE)]
+    return "\n".join(
+        (
+            *(f"cublasStatus_t {one.name}(cublasHandle_t handle, {_declare(one)});" for one in listed),
+            "#ifdef CUBLAS_V2_H_",
+            *(f"#define {name} {name}{_WITH_HANDLE}" for name in versions),
+            "#endif\n#ifdef CUBLAS_H_",
+            *(f"{_read_legacy(one)[0]};" for one in listed if one.name.endswith(_WITH_HANDLE)),
+            "#endif\n",
+        )
+    )
+
+
 def write_functions(routines: Iterable[Routine]) -> str:
     """C of the functions with a handle."""
     return "\n".join(
@@ -177,6 +193,15 @@ def write_legacy_functions(routines: Iterable[Routine]) -> str:
 
 
 def _write_legacy(one: Routine) -> str:
+    head, passed, result = _read_legacy(one)
+    body = f"keep({one.name}(handle, {', '.join(passed)}));"
+    if result != "void":
+        body = f"{result} found = 0;\n    {body}\n    return found;"
+    return f"PUBLIC {head} {{\n    {body}\n}}"
+
+
+def _read_legacy(one: Routine) -> tuple[str, list[str], str]:
+    """The head of a function without a handle, what it passes to the one that has one, and the type of its result."""
     shown, passed, result = [], [], "void"
     is_in_place = one.compute.__name__ == "trmm"  # where BLAS has one matrix, cuBLAS has two
     for name, kind in one.parameters.items():
@@ -194,10 +219,7 @@ def _write_legacy(one: Routine) -> str:
             passed.append(f"{kind.reads_letter}({name})" if kind.reads_letter else name)
     if is_in_place:
         shown = [word.removeprefix("const ") if word.endswith("*b") else word for word in shown]
-    body = f"keep({one.name}(handle, {', '.join(passed)}));"
-    if result != "void":
-        body = f"{result} found = 0;\n    {body}\n    return found;"
-    return f"PUBLIC {result} {one.name.removesuffix(_WITH_HANDLE)}({', '.join(shown)}) {{\n    {body}\n}}"
+    return f"{result} {one.name.removesuffix(_WITH_HANDLE)}({', '.join(shown)})", passed, result
 
 
 def _declare(one: Routine) -> str:

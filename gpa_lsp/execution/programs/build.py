@@ -23,6 +23,7 @@ from gpa_lsp.execution.programs.library import (
     build_host_library,
     build_libraries,
     compile_redirection,
+    place_host_headers,
     read_headers,
 )
 from gpa_lsp.foundation.errors import InputError, MissingToolError, ToolError
@@ -304,7 +305,9 @@ def _make_environment(nvcc: Path, private: Path, product: Product, tell: Tell | 
         f"-cudart shared -lineinfo -Xcompiler -g -Wno-deprecated-declarations -gencode arch=compute_{wanted},code=compute_{wanted} "
         f"-include {shlex.quote(str(_SOURCES / 'removed_names.h'))} -I{shlex.quote(str(ABSENT_HEADERS))}"
     )
-    absent = [one.headers for one in (HOST_LIBRARIES if headers is None else _list_absent(headers))]
+    written = wrapper / "include"
+    lacking = HOST_LIBRARIES if headers is None else _list_absent(headers)
+    absent = [folder for one in lacking for folder in place_host_headers(one, written)]
     for folder in absent:
         flags += f" -I{shlex.quote(str(folder))}"
     if library is not None:

@@ -9,9 +9,10 @@ from msgspec import Struct
 
 from gpa_lsp.execution.compiler.absent_headers import FOLDER as ABSENT_HEADERS
 from gpa_lsp.execution.compiler.included_files import find_cuda_headers
-from gpa_lsp.execution.programs.blas_interface import write_functions, write_legacy_functions
+from gpa_lsp.execution.programs.blas_interface import write_declarations, write_functions, write_legacy_functions
 from gpa_lsp.execution.programs.host_blas import ROUTINES
 from gpa_lsp.foundation.errors import GpaError, InputError
+from gpa_lsp.foundation.files import atomic_write
 from gpa_lsp.foundation.native.c_compiler import SHARED_FLAG, SHARED_HEADERS, Library, Tell, obtain_library
 
 DRIVER_NAME = "libcuda.so.1"
@@ -258,6 +259,7 @@ def _find_functions(source: str, version: int) -> list[str]:
 
 
 _SOURCES = SOURCES / "libraries"
+_BLAS_DECLARATIONS = "cublas_declarations.h"
 
 
 class HostLibrary(Struct, frozen=True, kw_only=True):
@@ -295,6 +297,25 @@ def find_host_library(soname: str) -> HostLibrary | None:
     return next((one for one in HOST_LIBRARIES if stem == f"lib{one.stem}"), None)
 
 
+def place_host_headers(library: HostLibrary, into: Path) -> tuple[Path, ...]:
+    """The folders with what stands in place of a library's headers; *into* gets what is written of them.
+
+    Raises:
+        GpaError: they cannot be written.
+    """
+    if library.stem != "cublas":
+        return (library.headers,)
+    path, content = into / _BLAS_DECLARATIONS, write_declarations(ROUTINES.values())
+    try:
+        into.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not path.is_file() or path.read_text() != content:  # builds look when it was written
+            with atomic_write(path) as stream:
+                stream.write(content)
+    except OSError as error:
+        raise GpaError(f"{path} cannot be written: {error.strerror or error}") from error
+    return library.headers, into
+
+
 def build_host_library(
     library: HostLibrary,
     headers: CudaHeaders,
@@ -317,6 +338,7 @@ def build_host_library(
     sources = map(str, sorted(_SOURCES.glob(f"{library.stem}*.c")))
     arguments = (*FLAGS, *folders, *sources, *files, "-lm")
     if library.stem == "cublas":
+        files[_BLAS_DECLARATIONS] = write_declarations(ROUTINES.values()).encode()
         files["cublas_functions.h"] = write_functions(ROUTINES.values()).encode()
         files["cublas_legacy_functions.h"] = write_legacy_functions(ROUTINES.values()).encode()
     return place_compiled(headers, path, arguments, files, needed_for=f"{library.name} on the CPU", tell=tell)

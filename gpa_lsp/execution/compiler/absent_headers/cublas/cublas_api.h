@@ -47,48 +47,19 @@ typedef enum { CUBLAS_ATOMICS_NOT_ALLOWED = 0, CUBLAS_ATOMICS_ALLOWED = 1 } cubl
 typedef enum {
     CUBLAS_GEMM_DFALT = -1,
     CUBLAS_GEMM_DEFAULT = -1,
-    CUBLAS_GEMM_ALGO0 = 0,
-    CUBLAS_GEMM_ALGO1 = 1,
-    CUBLAS_GEMM_ALGO2 = 2,
-    CUBLAS_GEMM_ALGO3 = 3,
-    CUBLAS_GEMM_ALGO4 = 4,
-    CUBLAS_GEMM_ALGO5 = 5,
-    CUBLAS_GEMM_ALGO6 = 6,
-    CUBLAS_GEMM_ALGO7 = 7,
-    CUBLAS_GEMM_ALGO8 = 8,
-    CUBLAS_GEMM_ALGO9 = 9,
-    CUBLAS_GEMM_ALGO10 = 10,
-    CUBLAS_GEMM_ALGO11 = 11,
-    CUBLAS_GEMM_ALGO12 = 12,
-    CUBLAS_GEMM_ALGO13 = 13,
-    CUBLAS_GEMM_ALGO14 = 14,
-    CUBLAS_GEMM_ALGO15 = 15,
-    CUBLAS_GEMM_ALGO16 = 16,
-    CUBLAS_GEMM_ALGO17 = 17,
-    CUBLAS_GEMM_ALGO18 = 18,
-    CUBLAS_GEMM_ALGO19 = 19,
-    CUBLAS_GEMM_ALGO20 = 20,
-    CUBLAS_GEMM_ALGO21 = 21,
-    CUBLAS_GEMM_ALGO22 = 22,
-    CUBLAS_GEMM_ALGO23 = 23,
+    CUBLAS_GEMM_ALGO0 = 0, CUBLAS_GEMM_ALGO1, CUBLAS_GEMM_ALGO2, CUBLAS_GEMM_ALGO3, CUBLAS_GEMM_ALGO4,
+    CUBLAS_GEMM_ALGO5, CUBLAS_GEMM_ALGO6, CUBLAS_GEMM_ALGO7, CUBLAS_GEMM_ALGO8, CUBLAS_GEMM_ALGO9,
+    CUBLAS_GEMM_ALGO10, CUBLAS_GEMM_ALGO11, CUBLAS_GEMM_ALGO12, CUBLAS_GEMM_ALGO13, CUBLAS_GEMM_ALGO14,
+    CUBLAS_GEMM_ALGO15, CUBLAS_GEMM_ALGO16, CUBLAS_GEMM_ALGO17, CUBLAS_GEMM_ALGO18, CUBLAS_GEMM_ALGO19,
+    CUBLAS_GEMM_ALGO20, CUBLAS_GEMM_ALGO21, CUBLAS_GEMM_ALGO22, CUBLAS_GEMM_ALGO23,
     CUBLAS_GEMM_DEFAULT_TENSOR_OP = 99,
     CUBLAS_GEMM_DFALT_TENSOR_OP = 99,
-    CUBLAS_GEMM_ALGO0_TENSOR_OP = 100,
-    CUBLAS_GEMM_ALGO1_TENSOR_OP = 101,
-    CUBLAS_GEMM_ALGO2_TENSOR_OP = 102,
-    CUBLAS_GEMM_ALGO3_TENSOR_OP = 103,
-    CUBLAS_GEMM_ALGO4_TENSOR_OP = 104,
-    CUBLAS_GEMM_ALGO5_TENSOR_OP = 105,
-    CUBLAS_GEMM_ALGO6_TENSOR_OP = 106,
-    CUBLAS_GEMM_ALGO7_TENSOR_OP = 107,
-    CUBLAS_GEMM_ALGO8_TENSOR_OP = 108,
-    CUBLAS_GEMM_ALGO9_TENSOR_OP = 109,
-    CUBLAS_GEMM_ALGO10_TENSOR_OP = 110,
-    CUBLAS_GEMM_ALGO11_TENSOR_OP = 111,
-    CUBLAS_GEMM_ALGO12_TENSOR_OP = 112,
-    CUBLAS_GEMM_ALGO13_TENSOR_OP = 113,
-    CUBLAS_GEMM_ALGO14_TENSOR_OP = 114,
-    CUBLAS_GEMM_ALGO15_TENSOR_OP = 115
+    CUBLAS_GEMM_ALGO0_TENSOR_OP = 100, CUBLAS_GEMM_ALGO1_TENSOR_OP, CUBLAS_GEMM_ALGO2_TENSOR_OP,
+    CUBLAS_GEMM_ALGO3_TENSOR_OP, CUBLAS_GEMM_ALGO4_TENSOR_OP, CUBLAS_GEMM_ALGO5_TENSOR_OP,
+    CUBLAS_GEMM_ALGO6_TENSOR_OP, CUBLAS_GEMM_ALGO7_TENSOR_OP, CUBLAS_GEMM_ALGO8_TENSOR_OP,
+    CUBLAS_GEMM_ALGO9_TENSOR_OP, CUBLAS_GEMM_ALGO10_TENSOR_OP, CUBLAS_GEMM_ALGO11_TENSOR_OP,
+    CUBLAS_GEMM_ALGO12_TENSOR_OP, CUBLAS_GEMM_ALGO13_TENSOR_OP, CUBLAS_GEMM_ALGO14_TENSOR_OP,
+    CUBLAS_GEMM_ALGO15_TENSOR_OP
 } cublasGemmAlgo_t;
 typedef enum {
     CUBLAS_DEFAULT_MATH = 0,
@@ -143,98 +114,8 @@ cublasStatus_t cublasSetMatrixAsync(int rows, int columns, int bytes, const void
 cublasStatus_t cublasGetMatrixAsync(int rows, int columns, int bytes, const void *from, int from_rows, void *to,
                                     int to_rows, cudaStream_t stream);
 
-/* The same for each type: P is the letter in the name, T the type of elements, R the real one; Q is the letters where the result is real. */
-#define GPA_LSP_CUBLAS_EACH(P, Q, T, R)                                                                                \
-    cublasStatus_t cublasI##Q##amax_v2(cublasHandle_t, int n, const T *x, int incx, int *result);                      \
-    cublasStatus_t cublasI##Q##amin_v2(cublasHandle_t, int n, const T *x, int incx, int *result);                      \
-    cublasStatus_t cublas##P##copy_v2(cublasHandle_t, int n, const T *x, int incx, T *y, int incy);                    \
-    cublasStatus_t cublas##P##swap_v2(cublasHandle_t, int n, T *x, int incx, T *y, int incy);                          \
-    cublasStatus_t cublas##P##scal_v2(cublasHandle_t, int n, const T *alpha, T *x, int incx);                          \
-    cublasStatus_t cublas##P##axpy_v2(cublasHandle_t, int n, const T *alpha, const T *x, int incx, T *y, int incy);    \
-    cublasStatus_t cublas##P##gemv_v2(cublasHandle_t, cublasOperation_t, int m, int n, const T *alpha, const T *a,     \
-                                      int lda, const T *x, int incx, const T *beta, T *y, int incy);                   \
-    cublasStatus_t cublas##P##symv_v2(cublasHandle_t, cublasFillMode_t, int n, const T *alpha, const T *a, int lda,    \
-                                      const T *x, int incx, const T *beta, T *y, int incy);                            \
-    cublasStatus_t cublas##P##trmv_v2(cublasHandle_t, cublasFillMode_t, cublasOperation_t, cublasDiagType_t, int n,    \
-                                      const T *a, int lda, T *x, int incx);                                            \
-    cublasStatus_t cublas##P##trsv_v2(cublasHandle_t, cublasFillMode_t, cublasOperation_t, cublasDiagType_t, int n,    \
-                                      const T *a, int lda, T *x, int incx);                                            \
-    cublasStatus_t cublas##P##gemm_v2(cublasHandle_t, cublasOperation_t, cublasOperation_t, int m, int n, int k,       \
-                                      const T *alpha, const T *a, int lda, const T *b, int ldb, const T *beta, T *c,   \
-                                      int ldc);                                                                        \
-    cublasStatus_t cublas##P##gemmBatched(cublasHandle_t, cublasOperation_t, cublasOperation_t, int m, int n, int k,   \
-                                          const T *alpha, const T *const a[], int lda, const T *const b[], int ldb,    \
-                                          const T *beta, T *const c[], int ldc, int count);                            \
-    cublasStatus_t cublas##P##gemmStridedBatched(cublasHandle_t, cublasOperation_t, cublasOperation_t, int m, int n,   \
-                                                 int k, const T *alpha, const T *a, int lda, long long a_step,         \
-                                                 const T *b, int ldb, long long b_step, const T *beta, T *c, int ldc,  \
-                                                 long long c_step, int count);                                         \
-    cublasStatus_t cublas##P##symm_v2(cublasHandle_t, cublasSideMode_t, cublasFillMode_t, int m, int n,                \
-                                      const T *alpha, const T *a, int lda, const T *b, int ldb, const T *beta, T *c,   \
-                                      int ldc);                                                                        \
-    cublasStatus_t cublas##P##syrk_v2(cublasHandle_t, cublasFillMode_t, cublasOperation_t, int n, int k,               \
-                                      const T *alpha, const T *a, int lda, const T *beta, T *c, int ldc);              \
-    cublasStatus_t cublas##P##trmm_v2(cublasHandle_t, cublasSideMode_t, cublasFillMode_t, cublasOperation_t,           \
-                                      cublasDiagType_t, int m, int n, const T *alpha, const T *a, int lda,             \
-                                      const T *b, int ldb, T *c, int ldc);                                             \
-    cublasStatus_t cublas##P##trsm_v2(cublasHandle_t, cublasSideMode_t, cublasFillMode_t, cublasOperation_t,           \
-                                      cublasDiagType_t, int m, int n, const T *alpha, const T *a, int lda, T *b,       \
-                                      int ldb);                                                                        \
-    cublasStatus_t cublas##P##geam(cublasHandle_t, cublasOperation_t, cublasOperation_t, int m, int n, const T *alpha, \
-                                   const T *a, int lda, const T *beta, const T *b, int ldb, T *c, int ldc);            \
-    cublasStatus_t cublas##P##dgmm(cublasHandle_t, cublasSideMode_t, int m, int n, const T *a, int lda, const T *x,    \
-                                   int incx, T *c, int ldc);
-GPA_LSP_CUBLAS_EACH(S, s, float, float)
-GPA_LSP_CUBLAS_EACH(D, d, double, double)
-GPA_LSP_CUBLAS_EACH(C, c, cuComplex, float)
-GPA_LSP_CUBLAS_EACH(Z, z, cuDoubleComplex, double)
-
-#define GPA_LSP_CUBLAS_NORMS(name, T, R)                                                                               \
-    cublasStatus_t cublas##name##nrm2_v2(cublasHandle_t, int n, const T *x, int incx, R *result);                      \
-    cublasStatus_t cublas##name##asum_v2(cublasHandle_t, int n, const T *x, int incx, R *result);
-GPA_LSP_CUBLAS_NORMS(S, float, float)
-GPA_LSP_CUBLAS_NORMS(D, double, double)
-GPA_LSP_CUBLAS_NORMS(Sc, cuComplex, float)
-GPA_LSP_CUBLAS_NORMS(Dz, cuDoubleComplex, double)
-
-/* The two forms of complex numbers, with and without the conjugate, have a letter more. */
-#define GPA_LSP_CUBLAS_PRODUCTS(P, letter, T)                                                                          \
-    cublasStatus_t cublas##P##dot##letter##_v2(cublasHandle_t, int n, const T *x, int incx, const T *y, int incy,      \
-                                               T *result);                                                             \
-    cublasStatus_t cublas##P##ger##letter##_v2(cublasHandle_t, int m, int n, const T *alpha, const T *x, int incx,     \
-                                               const T *y, int incy, T *a, int lda);
-GPA_LSP_CUBLAS_PRODUCTS(S, , float)
-GPA_LSP_CUBLAS_PRODUCTS(D, , double)
-GPA_LSP_CUBLAS_PRODUCTS(C, u, cuComplex)
-GPA_LSP_CUBLAS_PRODUCTS(C, c, cuComplex)
-GPA_LSP_CUBLAS_PRODUCTS(Z, u, cuDoubleComplex)
-GPA_LSP_CUBLAS_PRODUCTS(Z, c, cuDoubleComplex)
-
-cublasStatus_t cublasCsscal_v2(cublasHandle_t, int n, const float *alpha, cuComplex *x, int incx);
-cublasStatus_t cublasZdscal_v2(cublasHandle_t, int n, const double *alpha, cuDoubleComplex *x, int incx);
-cublasStatus_t cublasSrot_v2(cublasHandle_t, int n, float *x, int incx, float *y, int incy, const float *c, const float *s);
-cublasStatus_t cublasDrot_v2(cublasHandle_t, int n, double *x, int incx, double *y, int incy, const double *c,
-                             const double *s);
-cublasStatus_t cublasGemmEx(cublasHandle_t, cublasOperation_t, cublasOperation_t, int m, int n, int k,
-                            const void *alpha, const void *a, cudaDataType a_type, int lda, const void *b,
-                            cudaDataType b_type, int ldb, const void *beta, void *c, cudaDataType c_type, int ldc,
-                            cublasComputeType_t, cublasGemmAlgo_t);
-cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t, cublasOperation_t, cublasOperation_t, int m, int n, int k,
-                                          const void *alpha, const void *a, cudaDataType a_type, int lda,
-                                          long long a_step, const void *b, cudaDataType b_type, int ldb,
-                                          long long b_step, const void *beta, void *c, cudaDataType c_type, int ldc,
-                                          long long c_step, int count, cublasComputeType_t, cublasGemmAlgo_t);
-cublasStatus_t cublasSgemmEx(cublasHandle_t, cublasOperation_t, cublasOperation_t, int m, int n, int k,
-                             const float *alpha, const void *a, cudaDataType a_type, int lda, const void *b,
-                             cudaDataType b_type, int ldb, const float *beta, void *c, cudaDataType c_type, int ldc);
+#include "cublas_declarations.h" /* written by blas_interface.py: the functions that compute */
 #ifdef __cplusplus
-cublasStatus_t cublasHgemm(cublasHandle_t, cublasOperation_t, cublasOperation_t, int m, int n, int k,
-                           const __half *alpha, const __half *a, int lda, const __half *b, int ldb, const __half *beta,
-                           __half *c, int ldc);
-cublasStatus_t cublasHgemmStridedBatched(cublasHandle_t, cublasOperation_t, cublasOperation_t, int m, int n, int k,
-                                         const __half *alpha, const __half *a, int lda, long long a_step,
-                                         const __half *b, int ldb, long long b_step, const __half *beta, __half *c,
-                                         int ldc, long long c_step, int count);
 }
 
 /* As it was before CUDA 11. */
