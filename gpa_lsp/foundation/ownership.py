@@ -137,7 +137,7 @@ def is_library_file(file: str) -> bool:
 def name_stand_in(file: str) -> str:
     """The header that a file of ours stands in place of; empty where it is none of these files.
 
-    >>> name_stand_in("/x/gpa_lsp/execution/compiler/absent_headers/device/curand_kernel.h"), name_stand_in("/usr/include/curand_kernel.h")
+    >>> name_stand_in("/x/gpa_lsp/execution/compiler/absent_headers/random/curand_kernel.h"), name_stand_in("/usr/include/curand_kernel.h")
     ('curand_kernel.h', '')
     """
     found = _STAND_INS.search(file.replace("\\", "/"))

@@ -64,15 +64,16 @@ def test_random_numbers_that_are_not_those_of_curand_are_told(tmp_path: Path) ->
     if any((folder / "curand_kernel.h").is_file() for folder in find_cuda_headers()):
         pytest.skip("cuRAND is installed")
     text = (
-        "#include <curand_kernel.h>\n__global__ void k(curandState *s, float *p) { curand_init(1, threadIdx.x, 0, s + threadIdx.x);"
+        "#include <curand_kernel.h>\n__global__ void k(STATE *s, float *p) { curand_init(1, threadIdx.x, 0, s + threadIdx.x);"
         " p[threadIdx.x] = curand_uniform(s + threadIdx.x); }\nint main() {}\n"
     )
-    unit = compile_text(tmp_path, text)
-    assert not unit.has_failed and unit.ptx is not None
-    assert "random numbers are not those of cuRAND: curand_kernel.h is not installed" in unit.notes
+    told = "random numbers of MRG32k3a are not those of cuRAND: curand_kernel.h is not installed"
+    for state, is_told in (("curandStateMRG32k3a", True), ("curandState", False)):
+        unit = compile_text(tmp_path, text.replace("STATE", state))
+        assert not unit.has_failed and unit.ptx is not None and (told in unit.notes) == is_told
 
 
-@pytest.mark.parametrize("name", ["../absent_headers/cutil.h", "device/curand_kernel.h", "__init__.py", "nobody.h", ""])
+@pytest.mark.parametrize("name", ["../absent_headers/cutil.h", "random/curand_kernel.h", "__init__.py", "nobody.h", ""])
 def test_no_other_file_stands_in_place_of_a_header(name: str) -> None:
     assert read_absent_header(name) is None
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from gpa_lsp.execution.compiler.absent_headers import read_absent_header
+from gpa_lsp.execution.compiler.absent_headers import RANDOM, read_absent_header
 from gpa_lsp.execution.compiler.device_headers import LIBRARY_HEADERS, list_library_names, read_device_headers
 from gpa_lsp.execution.compiler.host_code import HostCode, blank_out, find_host_code, find_removable
 from gpa_lsp.execution.compiler.included_files import find_cuda_headers
@@ -47,7 +47,7 @@ _UNKNOWN_CONSTANT = re.compile(r'identifier "([A-Z][A-Z0-9_]*)" is undefined')
 _COMMENT = re.compile(r"//|/\*")
 _USUAL_NUMBER = "16"
 _MOST_ROUNDS = 8
-_RANDOM = "curand_kernel.h"
+_OTHER_NUMBERS = re.compile(rb"MRG32k3a|curand_poisson")
 _REFERENCES = "gpa_lsp_removed_textures.h"
 _FETCHES = "gpa_lsp_texture_fetches.h"
 _TOO_LARGE = "the source is too large to separate host code from device code; all of it was compiled as device code"
@@ -328,8 +328,8 @@ def _write_notes(host: HostCode, asked: Instantiations, attempt: _Attempt | None
         notes.append(f"missing headers were treated as empty: {', '.join(empty[:5])}")
     if replaced:
         notes.append(f"{', '.join(replaced[:5])} could not be found: headers of gpa_lsp were read instead")
-    if _RANDOM in replaced:
-        notes.append(f"random numbers are not those of cuRAND: {_RANDOM} is not installed")
+    if RANDOM in replaced and (found := _OTHER_NUMBERS.search(host.content)) is not None:
+        notes.append(f"random numbers of {found[0].decode()} are not those of cuRAND: {RANDOM} is not installed")
     if attempt is not None and attempt.removed_lines:
         lines = ", ".join(map(str, sorted(attempt.removed_lines)[:8]))
         notes.append(f"host-only code was left out on lines {lines}")

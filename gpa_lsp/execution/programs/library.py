@@ -8,6 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from gpa_lsp.execution.compiler.absent_headers import FOLDER as ABSENT_HEADERS
+from gpa_lsp.execution.compiler.absent_headers import JUMPS, write_jumps
 from gpa_lsp.execution.compiler.included_files import find_cuda_headers
 from gpa_lsp.execution.programs.blas_interface import write_declarations, write_functions, write_legacy_functions
 from gpa_lsp.execution.programs.host_blas import ROUTINES
@@ -303,9 +304,12 @@ def place_host_headers(library: HostLibrary, into: Path) -> tuple[Path, ...]:
     Raises:
         GpaError: they cannot be written.
     """
-    if library.stem != "cublas":
+    if library.stem == "cublas":
+        path, content = into / _BLAS_DECLARATIONS, write_declarations(ROUTINES.values())
+    elif library.stem == "curand":
+        path, content = into / JUMPS, write_jumps()
+    else:
         return (library.headers,)
-    path, content = into / _BLAS_DECLARATIONS, write_declarations(ROUTINES.values())
     try:
         into.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not path.is_file() or path.read_text() != content:  # builds look when it was written
