@@ -1,13 +1,17 @@
 """What hovers say beyond the stall table: roofs, pictures, names of lines as they are now, edited lines."""
 
 import re
+import sys
+from types import FrameType
 
 from msgspec.structs import replace
 
+from gpa_lsp import api
 from gpa_lsp.diagnosis.advice.model import UnitUse
 from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.protocol.safe_markdown import defuse
 from gpa_lsp.editor.source.hover import describe_hover
+from tests.conftest import ROOT
 from tests.editor.sessions import Session
 from tests.editor.views import SOURCE, make_profile
 from tests.report_builder import build_kernel
@@ -83,3 +87,36 @@ def test_a_hover_has_twelve_lines_at_most_and_links_open_the_rest() -> None:
         ("history", "gpaLsp.showHistory"),
     ]
     assert "](command:" not in must(hover(5))
+
+
+MOST_MODULES = (
+    22  # of the package, that one hover enters: it words its line, and takes ready what is said of the kernel
+)
+
+
+def test_a_hover_enters_few_modules() -> None:
+    kernel = api.load(ROOT / "fixtures" / "example.gpa-profile.json").kernels[0]
+    compiled = kernel.instructions.chains[0][0].file
+    text = (ROOT / "fixtures" / "kernels" / "short_def_use" / "original.cu").read_text(encoding="utf-8")
+    profile = make_profile(kernel, texts={compiled: text})
+    (file,) = profile.files.values()
+    profile = replace(profile, files={compiled: replace(file, local_path=compiled)})
+    view = Session(profile, {compiled: text}, abilities=Abilities(links=True)).view(f"file://{compiled}")
+    assert view is not None
+    lines = {line: describe_hover(view, line) for line in (6, 9, 22)}
+    entered: set[str] = set()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and str(frame.f_globals["__name__"]).startswith("gpa_lsp"):
+            entered.add(frame.f_globals["__name__"])
+
+    for line, text_before in lines.items():
+        entered.clear()
+        before = sys.getprofile()
+        sys.setprofile(note)
+        try:
+            found = describe_hover(view, line)
+        finally:
+            sys.setprofile(before)
+        assert found == text_before is not None
+        assert len(entered) <= MOST_MODULES, sorted(entered)
