@@ -71,8 +71,8 @@ class Label(Struct, frozen=True, kw_only=True):
 
     name: str  # in snake case, the module's name
     title: str  # a few words for people
-    category: Category  # what has to be changed
     group: str  # name of the alternatives that share samples with it
+    category: Category = Category.CODE  # what has to be changed
 
 
 class Calibration(Struct, frozen=True, kw_only=True):

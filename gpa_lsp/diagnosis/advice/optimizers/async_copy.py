@@ -9,7 +9,7 @@ from gpa_lsp.code.sources.trees import find_language
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_hotspots
 from gpa_lsp.diagnosis.advice.dependency_stalls import find_loops, sum_active
 from gpa_lsp.diagnosis.advice.matches import HidingMatch, HidingRegion
-from gpa_lsp.diagnosis.advice.model import Category, Hotspot, SilenceStage
+from gpa_lsp.diagnosis.advice.model import Hotspot, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import (
     describe_line,
     describe_place,
@@ -226,7 +226,6 @@ def _list_caveats(subject: Subject, *, has_staged: bool) -> tuple[Sentence, ...]
 OPTIMIZER = Optimizer(
     name="async_copy",
     title="Copy tiles asynchronously",
-    category=Category.CODE,
     group="latency",
     needs_split=True,
     find=match,

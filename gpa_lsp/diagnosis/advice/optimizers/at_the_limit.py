@@ -1,7 +1,7 @@
 """Kernels that are about as fast as the GPU lets them be."""
 
 from gpa_lsp.diagnosis.advice.matches import Remark
-from gpa_lsp.diagnosis.advice.model import AT_THE_LIMIT, Category
+from gpa_lsp.diagnosis.advice.model import AT_THE_LIMIT
 from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import Confidence, LimiterKind
@@ -38,7 +38,6 @@ def match(subject: Subject) -> Found:
 OPTIMIZER = Optimizer(
     name=AT_THE_LIMIT,
     title="At the limit",
-    category=Category.CODE,
     group="limit",
     needs_samples=False,
     needs_code=False,

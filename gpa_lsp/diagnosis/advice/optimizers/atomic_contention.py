@@ -11,7 +11,7 @@ from gpa_lsp.code.binary.model import ResourceKind
 from gpa_lsp.code.binary.opcodes import Opcode
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_regions, count_samples, describe_causes, find_edges
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
-from gpa_lsp.diagnosis.advice.model import Category, Hotspot
+from gpa_lsp.diagnosis.advice.model import Hotspot
 from gpa_lsp.diagnosis.advice.naming import locate
 from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.advice.work_left import count_work_left
@@ -328,7 +328,6 @@ class _Finding:
 OPTIMIZER = Optimizer(
     name="atomic_contention",
     title="Reduce atomic contention",
-    category=Category.CODE,
     group="atomics",
     find=match,
 )

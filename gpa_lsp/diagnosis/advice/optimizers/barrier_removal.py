@@ -12,7 +12,7 @@ from gpa_lsp.code.binary.model import Flow
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Opcode, Synchronisation
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_regions, describe_causes, find_edges
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
-from gpa_lsp.diagnosis.advice.model import Category, Hotspot
+from gpa_lsp.diagnosis.advice.model import Hotspot
 from gpa_lsp.diagnosis.advice.naming import locate
 from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.advice.residency import describe_block
@@ -259,7 +259,6 @@ _CAVEATS = {
 OPTIMIZER = Optimizer(
     name="barrier_removal",
     title="Remove block barriers",
-    category=Category.CODE,
     group="synchronisation",
     find=match,
 )

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from gpa_lsp.code.binary.opcodes import Access
 from gpa_lsp.diagnosis.advice.blamed_stalls import MOST_HOTSPOTS, find_edges
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion
-from gpa_lsp.diagnosis.advice.model import Category, Hotspot, SilenceStage
+from gpa_lsp.diagnosis.advice.model import Hotspot, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import find_own_frame, locate
 from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer
 from gpa_lsp.diagnosis.advice.work_left import count_work_left
@@ -224,7 +224,6 @@ def _describe_average(subject: Subject) -> Sentence:
 OPTIMIZER = Optimizer(
     name="branch_divergence",
     title="Reduce branch divergence",
-    category=Category.CODE,
     group="divergence",
     needs_counters=("thread_executions_true",),
     find=match,

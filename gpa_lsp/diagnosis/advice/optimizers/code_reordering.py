@@ -13,7 +13,7 @@ from gpa_lsp.code.binary.opcodes import Access
 from gpa_lsp.diagnosis.advice.blamed_stalls import MOST_SENTENCES, build_hotspots
 from gpa_lsp.diagnosis.advice.dependency_stalls import find_dependency_edges
 from gpa_lsp.diagnosis.advice.matches import HidingMatch, HidingRegion
-from gpa_lsp.diagnosis.advice.model import Category, Hotspot, SilenceStage
+from gpa_lsp.diagnosis.advice.model import Hotspot, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_line, describe_place, describe_scope, locate
 from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer
 from gpa_lsp.diagnosis.advice.pricing import WAITING
@@ -326,7 +326,6 @@ def _describe_obstacles(obstacles: Counter[Hold | None]) -> Sentence:
 OPTIMIZER = Optimizer(
     name="code_reordering",
     title="Issue loads earlier",
-    category=Category.CODE,
     group="latency",
     needs_split=True,
     find=match,

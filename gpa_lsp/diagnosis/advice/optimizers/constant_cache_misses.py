@@ -11,7 +11,7 @@ from gpa_lsp.code.binary.opcodes import MemorySpace
 from gpa_lsp.code.binary.uses import parse_operand
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_regions, count_samples, describe_causes, find_edges
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
-from gpa_lsp.diagnosis.advice.model import Category, Hotspot
+from gpa_lsp.diagnosis.advice.model import Hotspot
 from gpa_lsp.diagnosis.advice.naming import describe_place, describe_scope
 from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.analyses.subject import Subject
@@ -178,7 +178,6 @@ def _count_waves(subject: Subject) -> float:
 OPTIMIZER = Optimizer(
     name="constant_cache_misses",
     title="Avoid constant cache misses",
-    category=Category.CODE,
     group="constants",
     find=match,
 )

@@ -1,7 +1,6 @@
 """Integers and moved values that would take fewer bytes packed."""
 
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
-from gpa_lsp.diagnosis.advice.model import Category
 from gpa_lsp.diagnosis.advice.naming import describe_place
 from gpa_lsp.diagnosis.advice.narrower_data import (
     SHARED_ARRAYS,
@@ -57,7 +56,6 @@ def match(subject: Subject) -> Found:
 OPTIMIZER = Optimizer(
     name="data_compression",
     title="Compress the data",
-    category=Category.CODE,
     group="data width",
     needs_samples=False,
     is_outside=True,  # Other kernels and the host read and write the same arrays

@@ -13,7 +13,6 @@ from gpa_lsp.diagnosis.advice.code_size import (
     find_instruction_caches,
 )
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
-from gpa_lsp.diagnosis.advice.model import Category
 from gpa_lsp.diagnosis.advice.naming import describe_scope
 from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.analyses.subject import Subject
@@ -110,7 +109,6 @@ def _describe_caches(caches: InstructionCaches) -> Sentence:
 OPTIMIZER = Optimizer(
     name="excessive_unrolling",
     title="Unroll less",
-    category=Category.CODE,
     group="instruction supply",
     find=match,
 )

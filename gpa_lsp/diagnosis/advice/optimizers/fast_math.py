@@ -6,7 +6,6 @@ import numpy as np
 
 from gpa_lsp.diagnosis.advice.arithmetic_hints import choose_operation_remedy, describe_operations
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
-from gpa_lsp.diagnosis.advice.model import Category
 from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.advice.sequence_regions import build_sequence_regions, mark_sequences
 from gpa_lsp.diagnosis.advice.work_left import count_work_left
@@ -90,7 +89,6 @@ def _list_caveats(sequences: Sequence[ArithmeticSequence]) -> tuple[Sentence, ..
 OPTIMIZER = Optimizer(
     name="fast_math",
     title="Use faster division and math functions",
-    category=Category.CODE,
     group="arithmetic",
     find=match,
 )

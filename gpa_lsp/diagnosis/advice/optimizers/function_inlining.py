@@ -9,7 +9,7 @@ from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Flow
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_region
 from gpa_lsp.diagnosis.advice.code_size import find_fetch_edges
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion
-from gpa_lsp.diagnosis.advice.model import Category, SilenceStage
+from gpa_lsp.diagnosis.advice.model import SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_line, name_code, name_line
 from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer
 from gpa_lsp.diagnosis.advice.work_left import count_work_left
@@ -224,7 +224,6 @@ def _list_caveats(sites: Sequence[_Site]) -> tuple[Sentence, ...]:
 OPTIMIZER = Optimizer(
     name="function_inlining",
     title="Inline a function",
-    category=Category.CODE,
     group="calls",
     find=match,
 )

@@ -15,7 +15,6 @@ from gpa_lsp.diagnosis.advice.code_size import (
     find_instruction_caches,
 )
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion
-from gpa_lsp.diagnosis.advice.model import Category
 from gpa_lsp.diagnosis.advice.naming import name_line
 from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.analyses.subject import Subject
@@ -165,7 +164,6 @@ def _describe_size(code_bytes: int, caches: InstructionCaches) -> Sentence:
 OPTIMIZER = Optimizer(
     name="function_split",
     title="Move rare code out of inlined functions",
-    category=Category.CODE,
     group="instruction supply",
     find=match,
 )

@@ -15,7 +15,7 @@ from gpa_lsp.diagnosis.advice.blamed_stalls import (
     find_worst,
 )
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
-from gpa_lsp.diagnosis.advice.model import Category, Hotspot, SilenceStage
+from gpa_lsp.diagnosis.advice.model import Hotspot, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_place
 from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer
 from gpa_lsp.diagnosis.advice.pricing import WAITING
@@ -246,7 +246,6 @@ def _quote_vendor(subject: Subject) -> tuple[Sentence, ...]:
 OPTIMIZER = Optimizer(
     name="global_coalescing",
     title="Coalesce global accesses",
-    category=Category.CODE,
     group="memory traffic",
     needs_samples=False,
     needs_counters=("global_sectors", "global_sectors_ideal"),

@@ -19,7 +19,7 @@ from gpa_lsp.diagnosis.advice.dependency_stalls import (
     sum_active,
 )
 from gpa_lsp.diagnosis.advice.matches import HidingMatch, HidingRegion
-from gpa_lsp.diagnosis.advice.model import Category, Hotspot, SilenceStage
+from gpa_lsp.diagnosis.advice.model import Hotspot, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_place, describe_scope, name_line
 from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer
 from gpa_lsp.diagnosis.analyses.subject import Subject
@@ -356,7 +356,6 @@ def _list_reasons(plans: Sequence[UnrollPlan]) -> tuple[Sentence, ...]:
 OPTIMIZER = Optimizer(
     name="loop_unrolling",
     title="Unroll a loop",
-    category=Category.CODE,
     group="latency",
     is_compiled=True,
     needs_split=True,

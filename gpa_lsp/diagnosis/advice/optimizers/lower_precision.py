@@ -1,7 +1,6 @@
 """Floating-point data that would move half the bytes in a narrower type."""
 
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
-from gpa_lsp.diagnosis.advice.model import Category
 from gpa_lsp.diagnosis.advice.naming import describe_place
 from gpa_lsp.diagnosis.advice.narrower_data import (
     SHARED_ARRAYS,
@@ -60,7 +59,6 @@ def match(subject: Subject) -> Found:
 OPTIMIZER = Optimizer(
     name="lower_precision",
     title="Store data with lower precision",
-    category=Category.CODE,
     group="data width",
     needs_samples=False,
     is_outside=True,  # Other kernels and the host read and write the same arrays

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from gpa_lsp.code.binary.opcodes import Access
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_regions, count_samples, describe_causes, find_edges
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
-from gpa_lsp.diagnosis.advice.model import Category, Hotspot
+from gpa_lsp.diagnosis.advice.model import Hotspot
 from gpa_lsp.diagnosis.advice.naming import WIDE_TYPES, describe_place, name_code
 from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.advice.work_left import count_work_left
@@ -225,7 +225,6 @@ class _Findings:
 OPTIMIZER = Optimizer(
     name="memory_transaction_reduction",
     title="Reduce memory transactions",
-    category=Category.CODE,
     group="memory traffic",
     find=match,
 )

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_regions, count_samples, describe_causes, find_edges
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
-from gpa_lsp.diagnosis.advice.model import Category, Hotspot
+from gpa_lsp.diagnosis.advice.model import Hotspot
 from gpa_lsp.diagnosis.advice.naming import describe_place
 from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.advice.work_left import count_work_left
@@ -89,7 +89,6 @@ def _explain(one: RepeatedStores) -> Sentence:
 OPTIMIZER = Optimizer(
     name="register_accumulation",
     title="Accumulate in a register",
-    category=Category.CODE,
     group="memory traffic",
     find=match,
 )

@@ -15,7 +15,7 @@ from gpa_lsp.diagnosis.advice.blamed_stalls import (
     find_worst,
 )
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
-from gpa_lsp.diagnosis.advice.model import Category, Hotspot
+from gpa_lsp.diagnosis.advice.model import Hotspot
 from gpa_lsp.diagnosis.advice.naming import describe_place
 from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.advice.work_left import count_work_left
@@ -136,7 +136,6 @@ def _write_remedy(ways: float) -> Sentence:
 OPTIMIZER = Optimizer(
     name="shared_bank_conflicts",
     title="Avoid shared-memory bank conflicts",
-    category=Category.CODE,
     group="shared memory",
     needs_samples=False,
     needs_counters=("shared_wavefronts", "shared_wavefronts_ideal"),

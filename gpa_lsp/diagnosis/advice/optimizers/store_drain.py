@@ -7,7 +7,7 @@ import numpy as np
 from gpa_lsp.code.binary.opcodes import Access
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_regions, describe_causes, find_edges
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
-from gpa_lsp.diagnosis.advice.model import Category, Hotspot, SilenceStage
+from gpa_lsp.diagnosis.advice.model import Hotspot, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_place
 from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer
 from gpa_lsp.diagnosis.analyses.subject import Subject
@@ -82,7 +82,6 @@ def _name_stores(subject: Subject, hotspots: Sequence[Hotspot]) -> Sentence:
 OPTIMIZER = Optimizer(
     name="store_drain",
     title="Overlap stores with further work",
-    category=Category.CODE,
     group="stores",
     needs_metrics=(_WAVES,),
     find=match,

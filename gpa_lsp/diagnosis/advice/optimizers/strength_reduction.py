@@ -17,7 +17,6 @@ from gpa_lsp.diagnosis.advice.arithmetic_hints import (
     find_double_row,
 )
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion
-from gpa_lsp.diagnosis.advice.model import Category
 from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.advice.sequence_regions import (
     build_row_region,
@@ -193,7 +192,6 @@ def _list_caveats(has_widened: bool, kinds: set[SlowKind]) -> tuple[Sentence, ..
 OPTIMIZER = Optimizer(
     name="strength_reduction",
     title="Use cheaper arithmetic",
-    category=Category.CODE,
     group="slow arithmetic",
     find=match,
 )

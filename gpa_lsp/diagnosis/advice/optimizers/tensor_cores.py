@@ -9,7 +9,7 @@ from gpa_lsp.code.binary.opcodes import Access, MemorySpace
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
 from gpa_lsp.diagnosis.advice.loop_work import LoopWork, count_results, list_loop_work, mark_multiply_adds
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
-from gpa_lsp.diagnosis.advice.model import Category, SilenceStage
+from gpa_lsp.diagnosis.advice.model import SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_scope
 from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer
 from gpa_lsp.diagnosis.advice.pricing import WAITING
@@ -135,7 +135,6 @@ def _weigh_rows(subject: Subject, inside: npt.NDArray[np.bool_], *, is_half: boo
 OPTIMIZER = Optimizer(
     name="tensor_cores",
     title="Use tensor cores",
-    category=Category.CODE,
     group="arithmetic",
     needs_samples=False,
     find=match,

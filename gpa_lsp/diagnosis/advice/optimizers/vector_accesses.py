@@ -6,7 +6,6 @@ import numpy.typing as npt
 from gpa_lsp.code.binary.opcodes import Access
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
-from gpa_lsp.diagnosis.advice.model import Category
 from gpa_lsp.diagnosis.advice.naming import describe_place
 from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.advice.pricing import WAITING
@@ -107,7 +106,6 @@ def _measure_share(subject: Subject, edges: npt.NDArray[np.int64], narrow: npt.N
 OPTIMIZER = Optimizer(
     name="vector_accesses",
     title="Load wider",
-    category=Category.CODE,
     group="latency",
     needs_samples=False,
     needs_counters=("global_sectors", "global_sectors_ideal"),

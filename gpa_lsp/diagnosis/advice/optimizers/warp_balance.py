@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Synchronisation
 from gpa_lsp.diagnosis.advice.blamed_stalls import MOST_SENTENCES, build_regions, describe_causes, find_edges
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion
-from gpa_lsp.diagnosis.advice.model import Category, Hotspot
+from gpa_lsp.diagnosis.advice.model import Hotspot
 from gpa_lsp.diagnosis.advice.naming import describe_scope, locate, name_code
 from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.advice.work_left import count_work_left
@@ -286,7 +286,6 @@ class _Words:
 OPTIMIZER = Optimizer(
     name="warp_balance",
     title="Balance warps at barriers",
-    category=Category.CODE,
     group="synchronisation",
     find=match,
 )
