@@ -1,13 +1,21 @@
-"""What the innermost loops of a kernel execute: multiply-adds and the accesses that feed them."""
+"""What the innermost loops of a kernel execute: multiply-adds and the accesses that feed them, and how tiles of shared memory would."""
 
 import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace
+from gpa_lsp.diagnosis.analyses.decomposition.load_waits import measure_sample_scale
+from gpa_lsp.diagnosis.analyses.decomposition.memory_view import estimate_unloaded_latency, read_l2_traffic
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.distinct import find_distinct
 from gpa_lsp.foundation.records import ColumnRecord, remembered
-from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, WARP_THREADS, count_access_bytes, mark_accesses
+from gpa_lsp.kernel.dataflow.accesses import (
+    GLOBAL_SPACES,
+    SECTOR_BYTES,
+    WARP_THREADS,
+    count_access_bytes,
+    mark_accesses,
+)
 from gpa_lsp.kernel.model import KernelRows
 from gpa_lsp.kernel.scopes import Scope
 
@@ -16,7 +24,10 @@ _MULTIPLY_ADDS = frozenset({"FFMA", "FFMA32I", "FFMA2", "HFMA2", "DFMA"})
 # A pair of them is a multiply-add that was not fused, as in debug builds
 _PRODUCTS, _SUMS = frozenset({"FMUL", "DMUL"}), frozenset({"FADD", "DADD"})
 
-_WORD_BYTES = 4
+_WORD_BYTES, _LINE_BYTES = 4, 128
+
+# Bytes from L1 to registers over bytes from L2 to L1: in published reports a naive matrix product has 8, a convolution 50
+LEAST_REUSE = 4.0
 
 _LEAST_SHARE = 0.05  # Of the kernel's multiply-adds; loops with less are not what the kernel is about
 
@@ -84,6 +95,51 @@ def count_results(subject: Subject) -> float | None:
     launches = max(1, sum(launch.failure is None for launch in subject.kernel.launches))
     stored = int((np.maximum(rows.executions, 0) * widths)[stores].sum()) * WARP_THREADS / _WORD_BYTES / launches
     return stored or None
+
+
+def measure_filling(subject: Subject, rounds: float) -> float:
+    """The part of the warps' time that is added by waiting some times for a tile."""
+    scale = measure_sample_scale(subject)
+    latency = _find_tile_latency(subject)
+    if scale is None or latency is None or not subject.total_samples:
+        return 0.0
+    return rounds * latency / (scale * subject.total_samples)
+
+
+def _find_tile_latency(subject: Subject) -> float | None:
+    """Latency of the slowest line of a tile, which all warps of a block wait for, in cycles; DRAM's where L2 hit rates were not collected."""
+    if subject.architecture is None or subject.launch is None:
+        return None
+    hierarchy, traffic = subject.architecture.hierarchy, read_l2_traffic(subject)
+    if traffic is None:
+        return hierarchy.dram_tlb_warm_cycles.value
+    lines = max(1.0, subject.launch.threads_per_block * _WORD_BYTES / _LINE_BYTES)
+    found = estimate_unloaded_latency(hierarchy, 0.0, traffic, lines)
+    return hierarchy.dram_tlb_warm_cycles.value if found is None else found.cycles
+
+
+def measure_reuse(subject: Subject) -> float | None:
+    """Bytes from L1 to registers over bytes from L2 to L1; None where one is unknown."""
+    sectors = subject.rows.counter("global_sectors")
+    loads = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD,))
+    launches = [launch for launch in subject.kernel.launches if launch.failure is None]
+    filled = [launch.read_number("l1tex__m_xbar2l1tex_read_bytes.sum") for launch in launches]
+    known = [one for one in filled if one] or _derive_fills(subject)
+    if sectors is None or not known or len(known) < len(filled):
+        return None
+    return float(np.maximum(sectors[loads], 0).sum()) * SECTOR_BYTES / sum(known)
+
+
+def _derive_fills(subject: Subject) -> list[float]:
+    """The same where it was not counted: what L1 asked L2 for, without what stores write through; empty where that was not counted either."""
+    launches = [launch for launch in subject.kernel.launches if launch.failure is None]
+    asked = [launch.read_number("lts__t_sectors_srcunit_tex.sum") for launch in launches]
+    sectors = subject.rows.counter("global_sectors")
+    if sectors is None or None in asked:
+        return []
+    stores = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.STORE,))
+    stored = float(np.maximum(sectors[stores], 0).sum()) / max(1, len(launches))
+    return [max(1.0, one - stored) * SECTOR_BYTES for one in asked if one is not None]
 
 
 def mark_multiply_adds(rows: KernelRows) -> npt.NDArray[np.bool_]:

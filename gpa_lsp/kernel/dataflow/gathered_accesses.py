@@ -39,11 +39,8 @@ def mark_gathered(kernel: KernelRows) -> npt.NDArray[np.bool_]:
 
 
 def _is_gathered(flow: FunctionFlow, row: int, loops: list[int], loads: list[bool]) -> bool:
-    address = next((one for one in flow.operands(row) if one.startswith(("[", "desc["))), None)
-    if address is None:
-        return False
     window = flow.rows_before(row)
-    waiting = [(row, register) for register in parse_operand(address).expand(2)]
+    waiting = [(row, register) for register in _read_address(flow, row)]
     seen = set(waiting)
     for _ in range(_MOST_STEPS):
         if not waiting:
@@ -61,14 +58,41 @@ def _is_gathered(flow: FunctionFlow, row: int, loops: list[int], loads: list[boo
     return False
 
 
+def _read_address(flow: FunctionFlow, row: int, registers: int = 2) -> tuple[int, ...]:
+    """Resource numbers of the address of an access, as wide as so many registers; empty without one."""
+    address = next((one for one in flow.operands(row) if one.startswith(("[", "desc["))), None)
+    return () if address is None else tuple(parse_operand(address).expand(registers))
+
+
+def depends_on_thread(kernel: KernelRows, row: int) -> bool:
+    """Whether the address of an access is made of the number of the thread or of its block; False where it is not followed that far."""
+    flow = build_flow(kernel, int(kernel.function_index[row]))
+    if flow is None:
+        return False
+    waiting = [(row - flow.first_row, one) for one in _read_address(flow, row - flow.first_row)]
+    seen = set(waiting)
+    for _ in range(_MOST_STEPS):
+        if not waiting:
+            return False
+        reader, register = waiting.pop()
+        made = flow.find_def(reader, register, flow.rows_before(reader))
+        if made is None:
+            continue
+        if any(one.startswith(("SR_TID", "SR_CTAID")) for one in flow.operands(made)):
+            return True
+        more = {(made, one) for one in flow.reads(made)} - seen
+        seen |= more
+        waiting += sorted(more)
+    return False
+
+
 def count_addresses(kernel: KernelRows, row: int) -> int | None:
     """How many addresses an access can have in a block, by the masks, narrow loads and shifts that make its address; None where none does."""
     flow = build_flow(kernel, int(kernel.function_index[row]))
     if flow is None:
         return None
     own = row - flow.first_row
-    address = next((one for one in flow.operands(own) if one.startswith(("[", "desc["))), "")
-    waiting = {(own, one) for one in parse_operand(address).expand(1) if one >> 8 == ResourceKind.REGISTER}
+    waiting = {(own, one) for one in _read_address(flow, own, 1) if one >> 8 == ResourceKind.REGISTER}
     bounds: dict[int, int] = {}  # of what the address is made with
     for _ in range(_MOST_STEPS):
         if not waiting:

@@ -1,4 +1,4 @@
-"""Products whose multiply-adds each load their operands from shared memory."""
+"""Products whose multiply-adds each load their operands, from shared memory or from global memory."""
 
 import math
 
@@ -10,25 +10,30 @@ from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Synchronisation
 from gpa_lsp.code.binary.uses import parse_operand
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
 from gpa_lsp.diagnosis.advice.loop_work import (
+    LEAST_REUSE,
     LoopWork,
     count_results,
     list_loop_work,
     mark_multiply_adds,
     mark_products,
+    measure_filling,
+    measure_reuse,
 )
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
-from gpa_lsp.diagnosis.advice.model import Category, SilenceStage
+from gpa_lsp.diagnosis.advice.model import SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_scope
 from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer
 from gpa_lsp.diagnosis.advice.pricing import WAITING
 from gpa_lsp.diagnosis.advice.residency import GOOD_BLOCK_THREADS, describe_block
 from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
+from gpa_lsp.diagnosis.analyses.limiter.model import LimiterKind
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, number, say, size
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.gpu.arch.occupancy import BlockShape, find_occupancy
-from gpa_lsp.kernel.dataflow.accesses import mark_accesses
+from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, mark_accesses
+from gpa_lsp.kernel.dataflow.gathered_accesses import depends_on_thread
 from gpa_lsp.kernel.dataflow.value_flow import build_flow
 
 # Shared-memory wavefronts per multiply-add from which on operands are not reused enough: a tile of 8 × 8 results takes 1/8 + 1/8
@@ -90,14 +95,14 @@ def match(subject: Subject) -> Found:
     Matched: the loop with most multiply-adds, where shared memory takes more than a quarter of a wavefront for each, and L1, shared memory or
     the queue before them limits the kernel; unless its threads have such tiles already, so that wavefronts are many for another reason. The
     multiply-adds stay; loads, and the loop's own instructions, go. The tile is the largest whose registers and shared memory leave two warps to
-    each scheduler, and that leaves a block to each SM.
+    each scheduler, and that leaves a block to each SM. A product from global memory takes tiles of shared memory first; both are priced together.
     """
     works = list_loop_work(subject)
     if not works:
         return say("no loop does floating-point multiply-adds")
     work = works[0]
-    if not _is_product(subject, work):
-        return say("no loop multiplies values of shared memory with each other and adds them up")
+    if not _is_product(subject, work, (MemorySpace.SHARED,)):
+        return _match_global(subject, work)
     per_result = work.shared_wavefronts / work.multiply_adds
     if per_result <= MOST_WAVEFRONTS:
         return say("shared memory takes {each} wavefronts per multiply-add", each=number(per_result))
@@ -116,6 +121,50 @@ def match(subject: Subject) -> Found:
             SilenceStage.GATED, say("larger tiles leave fewer blocks than SMs, or too few warps to an SM")
         )
     return _describe(subject, work, per_result, tile)
+
+
+def _match_global(subject: Subject, work: LoopWork) -> Found:
+    """A product whose operands come from global memory each time: threads read both elsewhere, and yet L1 answers each byte several times."""
+    loads = subject.rows.mark(work.rows) & mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD,))
+    is_outer = loads.any() and all(depends_on_thread(subject.rows, row) for row in np.flatnonzero(loads).tolist())
+    if not is_outer or not _is_product(subject, work, GLOBAL_SPACES) or (measure_reuse(subject) or 0.0) < LEAST_REUSE:
+        return say("no loop multiplies reused values of two arrays with each other and adds them up")
+    if find_limiter(subject).kind is LimiterKind.BUILD:
+        return NotApplicable(SilenceStage.GATED, say("{debug} keeps results in memory", debug=Code(text="-G")))
+    edges = find_edges(subject, loads, (*_QUEUE_REASONS, "lg_throttle", WAITING))
+    stalled = float(subject.edges.all_samples[edges].sum()) / max(subject.total_samples, 1)
+    if find_limiter(subject).unit not in _SHARED_UNITS and stalled < _QUEUE_SHARE:
+        why = find_limiter(subject).sentence
+        return NotApplicable(SilenceStage.GATED, say("global loads do not limit the kernel: {why}", why=why))
+    tile = _choose_tile(subject, 1.0)
+    if tile is None:
+        return NotApplicable(SilenceStage.GATED, say("tiles leave fewer blocks than SMs, or too few warps to an SM"))
+    staged = (tile.rows + tile.columns) / (tile.threads * tile.results)  # loads of global memory per multiply-add
+    left = min(1.0, staged * work.multiply_adds / max(1, work.global_loads))
+    rounds = work.multiply_adds / (_DEPTH * tile.results)
+    block, architecture = describe_block(subject), subject.kernel.architecture
+    if block is not None and architecture is not None and tile.warps_per_sm:
+        rounds *= find_occupancy(architecture, block).warps_per_sm / tile.warps_per_sm
+    return EliminationMatch(
+        work=count_work_left(
+            subject,
+            executions=np.where(loads, 1 - left, 0.0),
+            added={
+                "lsu": work.multiply_adds * (tile.loads_per_result + staged),
+                "shared": work.multiply_adds * (tile.passes_per_result + staged),
+            },
+        ),
+        added=measure_filling(subject, rounds),
+        regions=build_regions(subject, edges, np.ones(len(edges)))
+        or build_counted_regions(subject, np.where(loads, np.maximum(subject.rows.executions, 0), 0)),
+        hint=say(
+            "Tile in shared memory, and let each thread compute {edge} results of a column in {where}, so that it loads a value for all of them.",
+            edge=number(tile.edge),
+            where=describe_scope(subject, work.scope),
+        ),
+        caveats=(_describe_tile(tile),),
+        reasons=(say("global loads per multiply-add: {each}", each=number(work.global_loads / work.multiply_adds)),),
+    )
 
 
 def _describe(subject: Subject, work: LoopWork, per_result: float, tile: _Tile) -> EliminationMatch:
@@ -172,9 +221,9 @@ def _count_waits_left(subject: Subject, work: LoopWork, tile: _Tile) -> float:
     return min(1.0, work.multiply_adds / tiles / (_DEPTH * tile.results) * now / tile.warps_per_sm)
 
 
-def _is_product(subject: Subject, work: LoopWork) -> bool:
-    """Whether most multiply-adds of a loop have two factors from shared memory, or square the sum or difference of two, and add to a sum."""
-    is_product, loads = mark_products(subject.rows), mark_accesses(subject.rows, (MemorySpace.SHARED,), (Access.LOAD,))
+def _is_product(subject: Subject, work: LoopWork, spaces: tuple[MemorySpace, ...]) -> bool:
+    """Whether most multiply-adds of a loop have two factors from some memory, or square the sum or difference of two, and add to a sum."""
+    is_product, loads = mark_products(subject.rows), mark_accesses(subject.rows, spaces, (Access.LOAD,))
     rows = work.rows[is_product[work.rows]][:_MOST_LOOKED_AT].tolist()
     stores = work.rows[mark_accesses(subject.rows, (MemorySpace.SHARED,), (Access.STORE,))[work.rows]].tolist()
     if any(_count_makers(subject, row, is_product) for row in stores):
@@ -269,7 +318,6 @@ def _describe_tile(tile: _Tile) -> Sentence:
 OPTIMIZER = Optimizer(
     name="register_tiling",
     title="Tile in registers",
-    category=Category.CODE,
     group="data reuse",
     needs_samples=False,
     find=match,

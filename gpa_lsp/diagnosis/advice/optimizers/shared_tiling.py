@@ -6,17 +6,21 @@ import numpy.typing as npt
 from gpa_lsp.code.binary.opcodes import Access
 from gpa_lsp.code.sources.line_parts import find_thread_axes
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
-from gpa_lsp.diagnosis.advice.loop_work import LoopWork, list_loop_work, mark_multiply_adds
+from gpa_lsp.diagnosis.advice.loop_work import (
+    LEAST_REUSE,
+    LoopWork,
+    list_loop_work,
+    mark_multiply_adds,
+    measure_filling,
+    measure_reuse,
+)
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
-from gpa_lsp.diagnosis.advice.model import Category, SilenceStage
+from gpa_lsp.diagnosis.advice.model import SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_place, describe_scope, find_own_frame, read_parts
 from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer
 from gpa_lsp.diagnosis.advice.pricing import WAITING
 from gpa_lsp.diagnosis.advice.work_left import count_work_left, remove_feeders
-from gpa_lsp.diagnosis.analyses.decomposition.load_waits import measure_sample_scale
 from gpa_lsp.diagnosis.analyses.decomposition.memory_view import (
-    estimate_unloaded_latency,
-    read_l2_traffic,
     view_memory,
 )
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
@@ -24,7 +28,6 @@ from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, join, number, say, size
 from gpa_lsp.kernel.dataflow.accesses import (
     GLOBAL_SPACES,
-    SECTOR_BYTES,
     WARP_THREADS,
     WIDEST_ACCESS_BYTES,
     count_access_bytes,
@@ -32,9 +35,6 @@ from gpa_lsp.kernel.dataflow.accesses import (
     find_uniform_loads,
     mark_accesses,
 )
-
-# Bytes from L1 to registers over bytes from L2 to L1: in published reports a naive matrix product has 8, a convolution 50
-LEAST_REUSE = 4.0
 
 LEAST_LOADS = 0.5  # Global loads per multiply-add, from which on a loop lives on them
 
@@ -44,8 +44,6 @@ _MOST_NAMED = 2  # Expressions of a line that are spoken of
 
 # Sectors over the least: of rows of eight elements that begin anywhere, two in place of one; above, lanes are apart
 _SLIDING = (1.05, 2.0)
-
-_ELEMENT_BYTES, _LINE_BYTES = 4, 128
 
 _TILE_EDGES = (16, 32)  # Elements along a tile that blocks of usual shapes load in one or a few steps
 
@@ -59,7 +57,7 @@ def match(subject: Subject) -> Found:
     works = [work for work in list_loop_work(subject) if work.global_loads >= LEAST_LOADS * work.multiply_adds]
     if not works:
         return say("no loop loads global memory for every second multiply-add")
-    reuse = _measure_reuse(subject)
+    reuse = measure_reuse(subject)
     if reuse is None:
         return NotApplicable(SilenceStage.NO_METRICS, say("the traffic between L2 and L1 was not collected"))
     if reuse < LEAST_REUSE:
@@ -80,7 +78,7 @@ def match(subject: Subject) -> Found:
     return EliminationMatch(
         work=_count_work_left(subject, loads, shared),
         least=_count_work_left(subject, loads, shared, constants=True),
-        added=_measure_filling(subject, loads, shared),
+        added=measure_filling(subject, _count_rounds(subject, loads, shared)),
         regions=regions,
         hint=_write_hint(subject, works[0], loads),
         caveats=(
@@ -93,31 +91,14 @@ def match(subject: Subject) -> Found:
     )
 
 
-def _measure_filling(subject: Subject, loads: npt.NDArray[np.bool_], reuse: float) -> float:
-    """The part of the warps' time that is added by waiting for tiles: a latency for each round of loads, of both operands together."""
-    scale = measure_sample_scale(subject)
-    latency = _find_tile_latency(subject)
-    if scale is None or latency is None or not subject.total_samples or subject.launch is None:
-        return 0.0
+def _count_rounds(subject: Subject, loads: npt.NDArray[np.bool_], reuse: float) -> float:
+    """How often warps wait for a tile: for each round of loads, of both operands together."""
     executed = np.maximum(subject.rows.executions, 0)
     uniform = find_uniform_loads(subject.rows)
     operands = max(1, sum(bool(one.any()) for one in (loads & uniform, loads & ~uniform)))
     launches = max(1, sum(launch.failure is None for launch in subject.kernel.launches))
-    warps = subject.launch.blocks * subject.launch.warps_per_block * launches
-    rounds = max(float(warps), float(executed[loads].sum()) / reuse / operands)
-    return rounds * latency / (scale * subject.total_samples)
-
-
-def _find_tile_latency(subject: Subject) -> float | None:
-    """Latency of the slowest line of a tile, which all warps of a block wait for, in cycles; DRAM's where L2 hit rates were not collected."""
-    if subject.architecture is None or subject.launch is None:
-        return None
-    hierarchy, traffic = subject.architecture.hierarchy, read_l2_traffic(subject)
-    if traffic is None:
-        return hierarchy.dram_tlb_warm_cycles.value
-    lines = max(1.0, subject.launch.threads_per_block * _ELEMENT_BYTES / _LINE_BYTES)
-    found = estimate_unloaded_latency(hierarchy, 0.0, traffic, lines)
-    return hierarchy.dram_tlb_warm_cycles.value if found is None else found.cycles
+    warps = 0 if subject.launch is None else subject.launch.blocks * subject.launch.warps_per_block * launches
+    return max(float(warps), float(executed[loads].sum()) / reuse / operands)
 
 
 def _weigh(subject: Subject, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
@@ -179,30 +160,6 @@ def _count_conflicts(subject: Subject) -> float:
     width = WARP_THREADS if subject.launch is None else min(WARP_THREADS, subject.launch.threads[0])
     lanes = np.arange(WARP_THREADS)
     return float(np.bincount((lanes % width + lanes // width * (width + 1)) % WARP_THREADS).max())
-
-
-def _measure_reuse(subject: Subject) -> float | None:
-    """Bytes from L1 to registers over bytes from L2 to L1; None where one is unknown."""
-    sectors = subject.rows.counter("global_sectors")
-    loads = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD,))
-    launches = [launch for launch in subject.kernel.launches if launch.failure is None]
-    filled = [launch.read_number("l1tex__m_xbar2l1tex_read_bytes.sum") for launch in launches]
-    known = [one for one in filled if one] or _derive_fills(subject)
-    if sectors is None or not known or len(known) < len(filled):
-        return None
-    return float(np.maximum(sectors[loads], 0).sum()) * SECTOR_BYTES / sum(known)
-
-
-def _derive_fills(subject: Subject) -> list[float]:
-    """The same where it was not counted: what L1 asked L2 for, without what stores write through; empty where that was not counted either."""
-    launches = [launch for launch in subject.kernel.launches if launch.failure is None]
-    asked = [launch.read_number("lts__t_sectors_srcunit_tex.sum") for launch in launches]
-    sectors = subject.rows.counter("global_sectors")
-    if sectors is None or None in asked:
-        return []
-    stores = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.STORE,))
-    stored = float(np.maximum(sectors[stores], 0).sum()) / max(1, len(launches))
-    return [max(1.0, one - stored) * SECTOR_BYTES for one in asked if one is not None]
 
 
 def _mark_loads(subject: Subject, work: LoopWork) -> npt.NDArray[np.bool_]:
@@ -274,7 +231,6 @@ def _describe_tile(subject: Subject, rows: npt.NDArray[np.int64]) -> Sentence:
 OPTIMIZER = Optimizer(
     name="shared_tiling",
     title="Tile in shared memory",
-    category=Category.CODE,
     group="data reuse",
     needs_samples=False,
     needs_counters=("global_sectors",),
