@@ -1,9 +1,13 @@
-"""What the innermost loops of a kernel execute: multiply-adds and the accesses that feed them, and how tiles of shared memory would."""
+"""What the innermost loops of a kernel execute: multiply-adds, the accesses that feed them, as they are and in tiles, reductions by steps."""
+
+from collections.abc import Sequence
+from itertools import groupby, pairwise
+from operator import itemgetter
 
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.code.binary.opcodes import Access, MemorySpace
+from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Synchronisation
 from gpa_lsp.diagnosis.analyses.decomposition.load_waits import measure_sample_scale
 from gpa_lsp.diagnosis.analyses.decomposition.memory_view import estimate_unloaded_latency, read_l2_traffic
 from gpa_lsp.diagnosis.analyses.subject import Subject
@@ -14,8 +18,10 @@ from gpa_lsp.kernel.dataflow.accesses import (
     SECTOR_BYTES,
     WARP_THREADS,
     count_access_bytes,
+    count_innermost_turns,
     mark_accesses,
 )
+from gpa_lsp.kernel.dataflow.value_flow import build_flow
 from gpa_lsp.kernel.model import KernelRows
 from gpa_lsp.kernel.scopes import Scope
 
@@ -30,6 +36,15 @@ _WORD_BYTES, _LINE_BYTES = 4, 128
 LEAST_REUSE = 4.0
 
 _LEAST_SHARE = 0.05  # Of the kernel's multiply-adds; loops with less are not what the kernel is about
+
+
+_LARGEST_TREE_STEP = 64  # Instructions of a loop that can be a step of a reduction tree
+_FEWEST_STEPS = 3  # Of a reduction: with fewer there is little to save
+
+# What a reduction does with two values
+_COMBINES = frozenset(
+    {"FADD", "DADD", "HADD2", "IADD", "IADD3", "VIADD", "FMUL", "DMUL", "FMNMX", "DMNMX", "IMNMX", "VIMNMX", "HMNMX2", "LOP3"}
+)  # fmt: skip
 
 
 class LoopWork(ColumnRecord, frozen=True, kw_only=True):
@@ -140,6 +155,52 @@ def _derive_fills(subject: Subject) -> list[float]:
     stores = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.STORE,))
     stored = float(np.maximum(sectors[stores], 0).sum()) / max(1, len(launches))
     return [max(1.0, one - stored) * SECTOR_BYTES for one in asked if one is not None]
+
+
+@remembered
+def find_trees(subject: Subject) -> tuple[npt.NDArray[np.int64], ...]:
+    """Rows of the reductions by steps through shared memory that barriers end: loops of few instructions, and unrolled steps, one by one."""
+    barriers = np.flatnonzero(
+        subject.rows.mark_by_opcode(lambda one: one.synchronises is Synchronisation.BLOCK)
+    ).tolist()
+    rows = subject.rows
+    loads, stores = (mark_accesses(rows, (MemorySpace.SHARED,), (kind,)) for kind in (Access.LOAD, Access.STORE))
+    executed = np.maximum(rows.executions, 0)
+    by_scope: dict[int, list[int]] = {}
+    for row in barriers:
+        by_scope.setdefault(int(subject.scopes.innermost[row]), []).append(row)
+    found = []
+    for scope, ends in by_scope.items():
+        is_loop = subject.scopes.loop_of(ends[0]) == scope
+        parts = [subject.scopes.rows_of(scope)] if is_loop else [np.arange(*one) + 1 for one in pairwise(ends)]
+        is_nested = is_loop and any(subject.scopes.loop_of(row) != scope for row in parts[0].tolist())
+        if is_nested or not executed[ends].any():
+            continue
+        is_step = [
+            len(one) <= _LARGEST_TREE_STEP and _is_reduction(subject, one[stores[one]].tolist(), loads) for one in parts
+        ]
+        turns = count_innermost_turns(subject.rows, ends[0]) * len(ends) if is_loop else 1.0
+        for is_tree, run in groupby(zip(is_step, parts, strict=True), key=itemgetter(0)):
+            steps = [one for _, one in run]
+            if is_tree and turns * len(steps) >= _FEWEST_STEPS - (not is_loop):
+                found.append(np.concatenate(steps))
+    return tuple(found)
+
+
+def _is_reduction(subject: Subject, stores: Sequence[int], loads: npt.NDArray[np.bool_]) -> bool:
+    """Whether what is stored to shared memory is what was loaded from it, combined with one other value."""
+    return bool(stores) and all(_is_combined(subject, row, loads) for row in stores)
+
+
+def _is_combined(subject: Subject, store: int, loads: npt.NDArray[np.bool_]) -> bool:
+    flow = build_flow(subject.rows, int(subject.rows.function_index[store]))
+    if flow is None:
+        return False
+    return any(
+        flow.mnemonic(one).split(".")[0] in _COMBINES
+        and any(loads[flow.first_row + other] for other in flow.find_defs(one))
+        for one in flow.find_defs(store - flow.first_row)
+    )
 
 
 def mark_multiply_adds(rows: KernelRows) -> npt.NDArray[np.bool_]:

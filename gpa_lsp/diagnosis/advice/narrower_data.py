@@ -9,11 +9,12 @@ from msgspec import Struct
 from gpa_lsp.code.binary.opcodes import Access, Opcode, Pipe, describe_mnemonic
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, find_edges
 from gpa_lsp.diagnosis.advice.matches import EliminationRegion
+from gpa_lsp.diagnosis.advice.naming import describe_place
 from gpa_lsp.diagnosis.advice.work_left import Marks, Parts
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import LimiterKind
 from gpa_lsp.diagnosis.analyses.subject import Subject
-from gpa_lsp.foundation.prose import Sentence, say
+from gpa_lsp.foundation.prose import Sentence, list_of, say
 from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, count_access_bytes, mark_accesses
 from gpa_lsp.kernel.dataflow.value_flow import FunctionFlow, build_flow
 
@@ -23,6 +24,7 @@ SHARED_ARRAYS = say("Other code that reads or writes these arrays has to change,
 _REASONS = ("long_scoreboard", "lg_throttle", "drain")
 _TRAFFIC = ("dram", "l2")  # Units that have less to do with fewer bytes; L1 takes a line of a warp whole
 _MOST_FOLLOWED = 200  # Instructions behind a load in which its reader is looked for
+_MOST_NAMED = 2  # Places of data
 _MOST_COPIES = 4  # Moves between a load and what computes with its value
 
 
@@ -172,10 +174,10 @@ def _classify(mnemonic: str, *, makes: bool = False) -> Value:
     return Value.INTEGER if name[:1] in ("I", "L", "V", "S", "P") and opcode.pipe is not Pipe.CONTROL else Value.UNKNOWN
 
 
-def name_places(subject: Subject, rows: Sequence[int]) -> tuple[int, ...]:
-    """The rows that move most, most first, one of each line."""
+def name_places(subject: Subject, rows: Sequence[int]) -> Sentence:
+    """The rows that move most, one of each line."""
     executed = np.maximum(subject.rows.executions, 0)
     by_line: dict[object, int] = {}
     for row in sorted(rows, key=lambda one: (-int(executed[one]), one)):
         by_line.setdefault(subject.rows.place(row), row)
-    return tuple(by_line.values())
+    return list_of(describe_place(subject, row) for row in [*by_line.values()][:_MOST_NAMED])

@@ -186,7 +186,8 @@ def price_hiding(subject: Subject, label: Label, match: HidingMatch) -> Advice |
         waiting = (waits / latency if hidden >= match.overlap * waits else 1.0) if latency else 0.0
         shares = {WAITING: gone * waiting / total, _OTHERS: gone * (1 - waiting) / total}
         left = time.leave(warp_time=time.leave_latency(shares, match.work), work=match.work)
-        published = _hide(total, active)
+        found = min(max(active, 0.0), max(total - 1, 0))
+        published = estimate_hiding(total, found, found)
         return _spread(subject, label, time, left, published=published, work=match.work, samples=latency)
 
     def price_alone(region: MatchedRegion) -> Speedup:
@@ -398,11 +399,6 @@ def _explain_sampling(subject: Subject, time: LaunchTime) -> tuple[Sentence, ...
         dropped = count(subject.dropped_samples, "dropped sample")
         clauses.append(say("{dropped} could be of any instruction", dropped=dropped))
     return tuple(clauses)
-
-
-def _hide(total: int, hidden: float) -> float:
-    found = min(max(hidden, 0.0), max(total - 1, 0))
-    return estimate_hiding(total, found, found)
 
 
 def _hide_nested(subject: Subject, regions: Sequence[HidingRegion]) -> float:

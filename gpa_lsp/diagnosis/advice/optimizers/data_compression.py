@@ -1,7 +1,6 @@
 """Integers and moved values that would take fewer bytes packed."""
 
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
-from gpa_lsp.diagnosis.advice.naming import describe_place
 from gpa_lsp.diagnosis.advice.narrower_data import (
     SHARED_ARRAYS,
     Value,
@@ -11,9 +10,7 @@ from gpa_lsp.diagnosis.advice.narrower_data import (
 )
 from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.analyses.subject import Subject
-from gpa_lsp.foundation.prose import count, list_of, say
-
-_MOST_NAMED = 2
+from gpa_lsp.foundation.prose import count, say
 
 
 def match(subject: Subject) -> Found:
@@ -31,14 +28,13 @@ def match(subject: Subject) -> Found:
     data = find_narrower_data(subject, (Value.INTEGER, Value.UNKNOWN), 4)
     if data is None:
         return say("all global accesses of four bytes and more move floating-point values")
-    named = [describe_place(subject, row) for row in name_places(subject, data.rows)[:_MOST_NAMED]]
     return EliminationMatch(
         regions=data.regions,
         work=data.left,
         hint=say(
             "Pack the data of {places} into narrower integers (16 or 8 bits, or differences to a base per block), and unpack it in registers: "
             "each halving leaves half the bytes.",
-            places=list_of(named),
+            places=name_places(subject, data.rows),
         ),
         caveats=(
             say("The values must fit; their range is not known here."),

@@ -1,7 +1,6 @@
 """Floating-point data that would move half the bytes in a narrower type."""
 
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
-from gpa_lsp.diagnosis.advice.naming import describe_place
 from gpa_lsp.diagnosis.advice.narrower_data import (
     SHARED_ARRAYS,
     Value,
@@ -11,9 +10,8 @@ from gpa_lsp.diagnosis.advice.narrower_data import (
 )
 from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.analyses.subject import Subject
-from gpa_lsp.foundation.prose import count, list_of, say
+from gpa_lsp.foundation.prose import count, say
 
-_MOST_NAMED = 2
 _NARROWER = {Value.DOUBLE: "float", Value.SINGLE: "__half or __nv_bfloat16"}
 _BITS = {
     Value.DOUBLE: "FP32 keeps 24 significant bits, FP64 53",
@@ -38,14 +36,13 @@ def match(subject: Subject) -> Found:
             break
     else:
         return say("no global access moves FP64 or FP32 values that arithmetic reads or made")
-    named = [describe_place(subject, row) for row in name_places(subject, data.rows)[:_MOST_NAMED]]
     return EliminationMatch(
         regions=data.regions,
         work=data.left,
         hint=say(
             "Store the {type} data of {places} as {narrower}, and convert it in registers: half the bytes.",
             type=value.value,
-            places=list_of(named),
+            places=name_places(subject, data.rows),
             narrower=_NARROWER[value],
         ),
         caveats=(

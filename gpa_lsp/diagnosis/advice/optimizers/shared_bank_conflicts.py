@@ -14,6 +14,7 @@ from gpa_lsp.diagnosis.advice.blamed_stalls import (
     find_edges,
     find_worst,
 )
+from gpa_lsp.diagnosis.advice.loop_work import find_trees
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.model import Hotspot
 from gpa_lsp.diagnosis.advice.naming import describe_place
@@ -63,6 +64,7 @@ def match(subject: Subject) -> Found:
             ratio=ratio,
         )
     ways = np.where(ideal > 0, passes / np.maximum(ideal, 1), 1.0)
+    worst = find_worst(subject, edges, weights, excess * passes)
 
     def write_note(def_row: int, _use_row: int) -> Sentence:
         return say("{ways} where 1 would suffice", ways=number(float(ways[def_row]), "wavefront"))
@@ -76,7 +78,7 @@ def match(subject: Subject) -> Found:
         else build_counted_regions(
             subject, excess * passes, lambda row: _write_sentence(subject, row, float(ways[row]))
         ),
-        hint=_write_remedy(float(ways[find_worst(subject, edges, weights, excess * passes)])),
+        hint=_write_remedy(float(ways[worst]), is_step=any(worst in steps for steps in find_trees(subject))),
         work=count_work_left(subject, wavefronts=excess),
         caveats=(
             say("Padding takes shared memory and can lower occupancy; swizzling does not."),
@@ -119,8 +121,12 @@ def _find_pitch(ways: float) -> int | None:
     return min(2**power, _BANKS) if is_power and power >= 1 else None
 
 
-def _write_remedy(ways: float) -> Sentence:
-    """What to do about the worst access, by its wavefronts over the fewest."""
+def _write_remedy(ways: float, *, is_step: bool) -> Sentence:
+    """What to do about the worst access, by its wavefronts over the fewest, and whether it is a step of a reduction."""
+    if is_step:
+        return say(
+            "Begin the reduction with the largest distance and halve it, so that lanes access neighbouring banks."
+        )
     if _find_pitch(ways) == _BANKS:
         return say(
             "Pad each row of the array by one word ({padded}), so that a column spans 32 banks, or swizzle: store column c of row r at {swizzled}.",

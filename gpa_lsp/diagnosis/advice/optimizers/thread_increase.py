@@ -1,6 +1,7 @@
 """Too few resident warps because of what a block asks for."""
 
 from collections.abc import Sequence
+from operator import itemgetter
 
 from msgspec import Struct
 
@@ -34,13 +35,6 @@ RESIDENT_SHARE = 0.8
 # From this share of samples of ready warps that were not picked, schedulers have enough warps. Ours; the profiling guide only says that a high share
 # allows fewer warps.
 NOT_SELECTED_SHARE = 0.2
-
-
-class Bound(Struct, frozen=True, kw_only=True):
-    """A speedup that cannot be exceeded."""
-
-    speedup: float  # less than 1 counts as 1
-    reason: Sentence  # what sets it, one clause
 
 
 class _Room(Struct, frozen=True, kw_only=True):
@@ -139,13 +133,13 @@ def _find_obstacle(subject: Subject, room: _Room) -> Sentence | NotApplicable | 
 
 
 def _describe(subject: Subject, room: _Room, chosen: OccupancyStep, others: Sequence[OccupancyStep]) -> ParallelMatch:
-    bound = min(_list_bounds(subject, room), key=lambda one: one.speedup)
+    bound, bound_reason = min(_list_bounds(subject, room), key=itemgetter(0))
     return ParallelMatch(
         warps_per_scheduler=room.warps,
         new_warps_per_scheduler=room.scale(chosen.occupancy.warps_per_sm),
         issue_ratio=measure_issue_ratio(subject),
-        bound=bound.speedup,
-        bound_reason=bound.reason,
+        bound=bound,
+        bound_reason=bound_reason,
         hint=_write_hint(room, chosen, others),
         caveats=_list_caveats(chosen),
         reasons=(say("warps are assumed to be independent"),),
@@ -174,20 +168,20 @@ def _write_hint(room: _Room, chosen: OccupancyStep, others: Sequence[OccupancySt
     )
 
 
-def _list_bounds(subject: Subject, room: _Room) -> list[Bound]:
-    """What more warps can gain at most."""
+def _list_bounds(subject: Subject, room: _Room) -> list[tuple[float, Sentence]]:
+    """What more warps can gain at most, and what sets it."""
     most = room.occupancy.max_warps_per_sm
     all_resident = estimate_parallel(
         issue_ratio=measure_issue_ratio(subject), warps=room.warps, new_warps=room.scale(most), scales_warps=False
     )
     warps = count(min(most, room.offered_warps), "warp")
-    bounds = [Bound(speedup=all_resident, reason=say("an SM holds at most {warps} of this grid", warps=warps))]
+    bounds = [(all_resident, say("an SM holds at most {warps} of this grid", warps=warps))]
     issue_rate, most_issued = bound_issue_rate(subject)
     if issue_rate > 0:
         least = "" if issue_rate == most_issued else "at least "
         rate = percent(issue_rate)
         reason = say("the schedulers already issue in {least}{rate} of their cycles", least=least, rate=rate)
-        bounds.append(Bound(speedup=1 / issue_rate, reason=reason))
+        bounds.append((1 / issue_rate, reason))
     return bounds
 
 

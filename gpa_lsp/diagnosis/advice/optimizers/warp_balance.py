@@ -1,41 +1,35 @@
 """Warps that wait for each other at barriers, and for their memory accesses at fences."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby, pairwise
-from operator import itemgetter
 
 import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Synchronisation
+from gpa_lsp.code.binary.opcodes import Access, Synchronisation
 from gpa_lsp.diagnosis.advice.blamed_stalls import MOST_SENTENCES, build_regions, describe_causes, find_edges
+from gpa_lsp.diagnosis.advice.loop_work import find_trees
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion
 from gpa_lsp.diagnosis.advice.model import Hotspot
-from gpa_lsp.diagnosis.advice.naming import describe_scope, locate, name_code
+from gpa_lsp.diagnosis.advice.naming import locate, name_code
 from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.distinct import find_distinct
 from gpa_lsp.foundation.figures import sum_known
-from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, join, list_of, percent, say
-from gpa_lsp.kernel.dataflow.accesses import count_innermost_turns, mark_accesses, read_modifiers
+from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, capitalize, count, join, list_of, percent, say
+from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, mark_accesses, read_modifiers
 from gpa_lsp.kernel.dataflow.barrier_intervals import WAITING, LateCode, find_late_code
-from gpa_lsp.kernel.dataflow.value_flow import build_flow
 from gpa_lsp.kernel.scopes import Scope
 
 _REASONS = ("barrier", "membar", "warpgroup_arrive")  # A block of one warp never stalls on the first
-_SPLIT_CAPABILITY = (8, 0)
-"""From here on arriving and waiting are separate in hardware (``cuda::barrier``)."""
-_LARGEST_TREE_STEP = 64  # Instructions of a loop that can be a step of a reduction tree
-_FEWEST_STEPS = 3  # Of a reduction: with fewer there is little to save
+_SPLIT_CAPABILITY = (8, 0)  # From here on arriving and waiting are separate in hardware (``cuda::barrier``)
 _ELEMENTS = 2  # That a thread adds up before the tree: the first step that people take
 _LEAST_LEFT = 0.01
 
-# What a reduction does with two values
-_COMBINES = frozenset(
-    {"FADD", "DADD", "HADD2", "IADD", "IADD3", "VIADD", "FMUL", "DMUL", "FMNMX", "DMNMX", "IMNMX", "VIMNMX", "HMNMX2", "LOP3"}
-)  # fmt: skip
+_CONFLICTS = 1.25  # Times the least passes of the steps' accesses
+_ROUNDED = frozenset({"FADD", "DADD", "HADD2"})
+
 _FENCE_SCOPES = {
     "SYS": say(
         "the whole system: {gpu} suffices unless the host or another GPU reads the data, {block} within a block",
@@ -68,7 +62,7 @@ def match(subject: Subject) -> Found:
     rows = find_distinct(subject.edges.def_row[edges]).tolist()
     barriers = [row for row in rows if subject.rows.opcode(row).synchronises is Synchronisation.BLOCK]
     late = find_late_causes(subject, barriers)
-    trees = find_trees(subject, barriers)
+    trees = find_trees(subject)
     words = _Words(subject, late, trees)
     gone = np.zeros(len(subject.rows))
     for steps in trees:
@@ -90,6 +84,7 @@ def match(subject: Subject) -> Found:
         work=count_work_left(subject, executions=gone) if trees else {},
         hint=words.write_remedy(plain[0].hotspots[0].def_row),
         caveats=(
+            *([say("Another order of additions rounds differently.")] if _is_rounded(subject, gone) else []),
             say("All barrier stalls are taken as avoidable; a barrier that protects shared data must stay."),
             say("Warps that do different amounts of the same work do not show in these counters."),
         ),
@@ -97,48 +92,6 @@ def match(subject: Subject) -> Found:
             say("stalls at barriers and fences, as published"),
             *_list_explained(subject, late),
         ),
-    )
-
-
-def find_trees(subject: Subject, barriers: Iterable[int]) -> tuple[npt.NDArray[np.int64], ...]:
-    """Rows of the reductions by steps through shared memory that some barriers end: loops of few instructions, and unrolled steps, one by one."""
-    rows = subject.rows
-    loads, stores = (mark_accesses(rows, (MemorySpace.SHARED,), (kind,)) for kind in (Access.LOAD, Access.STORE))
-    executed = np.maximum(rows.executions, 0)
-    by_scope: dict[int, list[int]] = {}
-    for row in sorted(barriers):
-        by_scope.setdefault(int(subject.scopes.innermost[row]), []).append(row)
-    found = []
-    for scope, ends in by_scope.items():
-        is_loop = subject.scopes.loop_of(ends[0]) == scope
-        parts = [subject.scopes.rows_of(scope)] if is_loop else [np.arange(*one) + 1 for one in pairwise(ends)]
-        is_nested = is_loop and any(subject.scopes.loop_of(row) != scope for row in parts[0].tolist())
-        if is_nested or not executed[ends].any():
-            continue
-        is_step = [
-            len(one) <= _LARGEST_TREE_STEP and _is_reduction(subject, one[stores[one]].tolist(), loads) for one in parts
-        ]
-        turns = count_innermost_turns(subject.rows, ends[0]) * len(ends) if is_loop else 1.0
-        for is_tree, run in groupby(zip(is_step, parts, strict=True), key=itemgetter(0)):
-            steps = [one for _, one in run]
-            if is_tree and turns * len(steps) >= _FEWEST_STEPS - (not is_loop):
-                found.append(np.concatenate(steps))
-    return tuple(found)
-
-
-def _is_reduction(subject: Subject, stores: Sequence[int], loads: npt.NDArray[np.bool_]) -> bool:
-    """Whether what is stored to shared memory is what was loaded from it, combined with one other value."""
-    return bool(stores) and all(_is_combined(subject, row, loads) for row in stores)
-
-
-def _is_combined(subject: Subject, store: int, loads: npt.NDArray[np.bool_]) -> bool:
-    flow = build_flow(subject.rows, int(subject.rows.function_index[store]))
-    if flow is None:
-        return False
-    return any(
-        flow.mnemonic(one).split(".")[0] in _COMBINES
-        and any(loads[flow.first_row + other] for other in flow.find_defs(one))
-        for one in flow.find_defs(store - flow.first_row)
     )
 
 
@@ -214,11 +167,32 @@ def _list_explained(subject: Subject, late: Mapping[int, LateCode]) -> tuple[Sen
     return (say("late warps: {parts}", parts=join(parts, "; ")),)
 
 
+def _describe_steps(subject: Subject, steps: npt.NDArray[np.int64]) -> Sentence:
+    """What a reduction by steps has to gain, in the order in which people take it."""
+    rows = subject.rows
+    passes, ideal = (rows.counter(name) for name in ("shared_wavefronts", "shared_wavefronts_ideal"))
+    clauses = []
+    if any(rows.mnemonic(row).startswith("F2I") for row in steps.tolist()):
+        clauses.append(say("let neighbouring threads do each step (without {remainder})", remainder=Code(text="%")))
+    elif passes is not None and ideal is not None and passes[steps].sum() > _CONFLICTS * ideal[steps].sum():
+        clauses.append(say("halve the distance from the largest down (no bank conflicts)"))
+    executed = np.maximum(rows.executions, 0)
+    loads = int(executed[mark_accesses(rows, GLOBAL_SPACES, (Access.LOAD,))].sum())
+    more = say("more") if executed[0] and loads >= _ELEMENTS * executed[0] else say("several")
+    clauses.append(say("add up {more} elements per thread while loading", more=more))
+    clauses.append(say("reduce within each warp by shuffles ({shuffle})", shuffle=Code(text="__shfl_down_sync")))
+    return say("{clauses}.", clauses=capitalize(list_of(clauses)))
+
+
+def _is_rounded(subject: Subject, gone: npt.NDArray[np.float64]) -> bool:
+    return any(subject.rows.mnemonic(row).split(".")[0] in _ROUNDED for row in np.flatnonzero(gone).tolist())
+
+
 class _Words:
     """What is said about barriers."""
 
     def __init__(self, subject: Subject, late: Mapping[int, LateCode], trees: Sequence[npt.NDArray[np.int64]]) -> None:
-        self._subject, self._late = subject, late
+        self._subject, self._late, self._trees = subject, late, trees
         self._steps = frozenset(row for steps in trees for row in steps.tolist())
 
     def write_hint(self, scope: Scope, hotspots: Sequence[Hotspot]) -> Sentence:
@@ -242,11 +216,7 @@ class _Words:
                 busy=locate(subject, code.row),
             )
         if row in self._steps:
-            return say(
-                "The barrier {where} ends a step of shared-memory exchange in {scope}: within a warp, shuffles need no barrier.",
-                where=where,
-                scope=describe_scope(subject, scope),
-            )
+            return say("The barrier {where} ends a step of a reduction.", where=where)
         return say("All warps execute the code before the barrier {where}; the slowest one decides.", where=where)
 
     def write_remedy(self, row: int) -> Sentence:
@@ -260,12 +230,7 @@ class _Words:
         if row in self._late:
             return say("Spread the work that few warps do before the barrier over all of them{split}.", split=split)
         if row in self._steps:
-            return say(
-                "Add up several elements per thread before the tree, then reduce within each warp by shuffles ({shuffle}, {reduce}), store one value "
-                "per warp, and separate the two steps by one barrier.",
-                shuffle=Code(text="__shfl_down_sync"),
-                reduce=Code(text="__reduce_add_sync"),
-            )
+            return _describe_steps(subject, next(steps for steps in self._trees if row in steps))
         return say(
             "Use fewer barriers (shuffles within warps, two buffers instead of one), or smaller blocks, so that fewer warps meet at one{split}.",
             split=split,
