@@ -55,6 +55,16 @@ def test_global_index_and_guard() -> None:
     assert find_launch_shape(found, BLOCK, GRID).updates == (70, 11, 2)
 
 
+def test_lanes_that_come_at_different_times_ask_for_their_sectors_again() -> None:
+    def addresses(thread: Triple, at: Triple) -> list[int]:
+        return [8 * place(thread, at)[0]]
+
+    trace = probe(WrittenAccess(addresses=addresses, kind=AccessKind.STORE, is_apart=True))
+    found = recover_expressions(trace)
+    assert [str(one.why) for one in found.sampled] == ["threads of a warp make it at different times"]
+    assert find_miscounts(found, trace) == ()
+
+
 def test_interior_guard_has_two_sides() -> None:
     def addresses(thread: Triple, at: Triple) -> list[int]:
         x, y, _ = place(thread, at)

@@ -39,6 +39,7 @@ class WrittenAccess:
     space: Space = Space.GLOBAL
     text: str = "ld"
     cache_operator: str = ""
+    is_apart: bool = False  # even lanes come before odd ones, each time
 
 
 def write_trace(
@@ -113,4 +114,8 @@ def _list_executions(access: WrittenAccess, at: Triple, warp: int, block: Triple
         thread = (number % block[0], number // block[0] % block[1], number // (block[0] * block[1]))
         found[lane] = list(access.addresses(thread, at))
     for execution in range(max(map(len, found.values()), default=0)):
-        yield {lane: offsets[execution] for lane, offsets in found.items() if len(offsets) > execution}
+        together = {lane: offsets[execution] for lane, offsets in found.items() if len(offsets) > execution}
+        for parity in (0, 1) if access.is_apart else ():
+            yield {lane: offset for lane, offset in together.items() if lane % 2 == parity}
+        if not access.is_apart:
+            yield together

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind, StaticInstruction, bypasses_l1
-from gpa_lsp.code.symbolic_accesses.requests import SECTOR_BYTES
+from gpa_lsp.code.symbolic_accesses.requests import SECTOR_BYTES, WARP_LANES
 from gpa_lsp.execution.accesses.lane_addresses import Marks
 from gpa_lsp.execution.accesses.piece_rows import PieceRows
 from gpa_lsp.execution.accesses.references import order_rows
@@ -225,6 +225,7 @@ class _Pattern(ColumnRecord, frozen=True, kw_only=True):
     activity: Activity  # which threads execute them
     trips: float  # executions per thread, mean
     has_equal_trips: bool  # every thread executes them equally often
+    is_together: bool  # the lanes of a warp execute them together, but for as many requests as volumes may be off
     solved: "dict[bytes, _Solution]"  # what gives their addresses, by the distances of these from the first one
 
 
@@ -270,6 +271,8 @@ def _recover(context: _Context, instruction: StaticInstruction, rows: npt.NDArra
     constant, steps, trips = solved
     if not pattern.has_equal_trips:
         return _sample(context, instruction, lanes, array, say("trip counts of its loops differ between threads"))
+    if not pattern.is_together:
+        return _sample(context, instruction, lanes, array, say("threads of a warp make it at different times"))
     if context.continuation is not None:
         longer = context.continuation.lengthen(instruction.index, trips, pattern.trips)
         further = steps[_WHO + len(trips) - 1] * (longer[-1] - trips[-1])
@@ -372,8 +375,20 @@ def _build_pattern(context: _Context, rows: npt.NDArray[np.intp]) -> _Pattern:
         activity=find_region(lanes, context.trace),
         trips=float(counts.mean()),
         has_equal_trips=int(counts.min()) == int(counts.max()),
+        is_together=len(rows)
+        <= (1 + TOLERANCE_RATIO) * _count_least_requests(lanes, prod(context.trace.block_threads)),
         solved={},
     )
+
+
+def _count_least_requests(lanes: RowLanes, block: int) -> int:
+    """Requests of the same executions by warps whose lanes stay together; *block* threads are in a block."""
+    threads = np.flatnonzero(lanes.executions)
+    slot, thread = np.divmod(threads, block)
+    warps = slot * block + thread // WARP_LANES  # one number each
+    order = np.lexsort((lanes.executions[threads], warps))
+    is_last = np.append(warps[order][1:] != warps[order][:-1], True)
+    return int(lanes.executions[threads][order][is_last].sum())
 
 
 def _find_array(trace: Trace, low: int, high: int) -> int | None:
