@@ -341,6 +341,34 @@ def test_what_the_host_copies_to_variables_is_a_guess(tmp_path: Path) -> None:
     assert any("it depends on what is a guess in the launch (offsets, parts)" in one.message for one in kernel.problems)
 
 
+SHARED_STATE = """\
+struct Step { __device__ virtual int take(int value) { return value + 1; } };
+__device__ Step* step;
+__device__ int turns;
+__global__ void create() { step = new Step; }
+__global__ void take(int* out) { out[threadIdx.x] = step->take(threadIdx.x); }
+__global__ void count() { if (atomicAdd(&turns, 1) < 0) *(volatile int*)nullptr = 0; }
+int main()
+{
+    int* out; cudaMalloc(&out, 128);
+    create<<<1, 1>>>(); take<<<1, 32>>>(out); count<<<1, 32>>>();
+}
+"""
+
+
+def test_what_another_kernel_leaves_in_a_variable_is_a_guess(tmp_path: Path) -> None:
+    """A call through a table that nobody has filled is no fault of the kernel that makes it."""
+    path = tmp_path / "step.cu"
+    path.write_text(SHARED_STATE)
+    text = write_templates(path, launches_text="", settings=NVRTC)
+    assert 'guesses = ["step"]' in text and "turns" not in text
+    choice = LaunchChoice(path=tmp_path / "step.launch.toml", text=text)
+    kernels = predict_code(path, launches=choice, settings=SETTINGS, compile_settings=NVRTC).kernels
+    assert len(kernels) == 3 and all(kernel.faults == () for kernel in kernels)
+    said = [one.message for kernel in kernels for one in kernel.problems]
+    assert any("it depends on what is a guess in the launch (step)" in one for one in said)
+
+
 SURFACE = """\
 __global__ void draw(cudaSurfaceObject_t target)
 {

@@ -16,6 +16,7 @@ from gpa_lsp.code.ptx.model import (
     Symbol,
     TextureAddress,
     Vector,
+    list_reads,
 )
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.launches.launch import LaunchDescription, ScalarArgument, StructArgument, TextureArgument
@@ -370,8 +371,7 @@ class GuessDependence:
 
     def _is_touched(self, one: PtxInstruction, slots: "set[int] | None" = None) -> bool:
         known = self._slots if slots is None else slots
-        guard = () if one.guard is None else (one.guard.slot,)
-        return any(slot in known for slot in (*_list_all_slots(one.sources), *guard))
+        return not known.isdisjoint(list_reads(one))
 
     def _find_regions(self) -> "Iterable[tuple[int, int]]":
         """Instructions that a jump on a guess skips or repeats: (first, behind the last)."""

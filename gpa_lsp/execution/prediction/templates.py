@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,7 @@ from gpa_lsp.execution.compiler.model import DEFAULT_SETTINGS, CompilerFlags, Co
 from gpa_lsp.execution.compiler.source_text import read_source
 from gpa_lsp.execution.emulator.model import Fault
 from gpa_lsp.execution.launches.launch import LaunchDescription
+from gpa_lsp.execution.launches.pointer_uses import find_read_parameters
 from gpa_lsp.execution.launches.read_launches import find_launch_file, read_launches
 from gpa_lsp.execution.launches.template import ToldSizes, write_source_template, write_template
 from gpa_lsp.execution.launches.told_sizes import check_told_sizes, describe_sizes, list_guessed_sizes, read_told_sizes
@@ -181,11 +183,14 @@ def describe_guesses(text: str) -> str:
 
 
 def _list_filled(module: PtxModule, texts: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """Variables that the host gives what they hold: constants without initial values, and those that are copied to."""
+    """Variables that the host gives what they hold: constants without initial values, and those that are copied to; and those that several
+    functions of the module name, one of which may be what fills them.
+    """
     copied = {found[1] for _, text in texts for found in _COPIED.finditer(text)}
+    named = Counter(itertools.chain.from_iterable(map(find_read_parameters, module.functions.values())))
     for name, variable in module.variables.items():
         is_bare = variable.initial is None and not variable.initial_symbols and not variable.is_texture
-        if is_bare and (variable.space is Space.CONST or find_bare_name(name) in copied):
+        if is_bare and (variable.space is Space.CONST or find_bare_name(name) in copied or named[name] > 1):
             yield name
 
 
