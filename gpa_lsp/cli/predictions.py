@@ -16,6 +16,7 @@ from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.execution.prediction.input_kinds import SUFFIXES, InputKind, find_kind
 from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.foundation.numbers import format_count_of
 
 if TYPE_CHECKING:
     from gpa_lsp.execution.emulator.model import TraceSink
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from gpa_lsp.execution.prediction.simulation import Simulation, SimulationSettings
     from gpa_lsp.kernel.line_waits import LineWait
 
+_MOST_MESSAGES = 20  # Of the compiler
+_INSTANTIATED = "during instantiation of"  # How a note about a library's templates begins
 _FITTING_SECONDS = 8.0  # Processor time for choosing the unknown sizes of one kernel
 _SOURCE_HELP = (
     "a CUDA C++ source, or a program, library, object, fat binary or cubin with PTX in it, or a file of PTX, "
@@ -257,9 +260,12 @@ def check_is_source(path: Path) -> None:
 def complain_of(prediction: "SourcePrediction", terminal: Terminal) -> int:
     """Print the compiler's messages and the problems on standard error; the exit code."""
     unit = prediction.statics.unit
-    for message in unit.messages:
+    told = [one for one in unit.messages if one.path == prediction.path or not one.text.startswith(_INSTANTIATED)]
+    for message in told[:_MOST_MESSAGES]:
         place = "" if message.path is None else f"{message.path}:" + (f"{message.line}:" if message.line else "")
         terminal.complain(f"{place} {message.severity.value}: {message.text}".strip())
+    if len(told) > _MOST_MESSAGES:
+        terminal.complain(f"and {format_count_of(len(told) - _MOST_MESSAGES, 'more message')} of the compiler")
     for note in unit.notes:
         terminal.complain(f"note: {note}")
     for problem in prediction.problems:

@@ -31,7 +31,7 @@ _NAMES = re.compile(
     r"(?:.*/include/(?:crt/)?)?(?:sm_\d\d_\w+|device_(?:functions|double_functions|atomic_functions|types)"
     r"|(?:math|vector|texture|surface)\w*_functions|texture_fetch_functions|math_constants"
     r"|cuda_(?:fp\d+|bf16|pipeline|awbarrier|device_runtime|texture)\w*|mma|cooperative_groups\w*"
-    r"|curand\w*|crt_\w+|__clang_cuda_\w+|libdevice\w*)\.(?:hpp|h|cuh|bc)"
+    r"|curand\w*|crt_\w+|__clang_cuda_\w+|libdevice\w*)\.(?:hpp|h|cuh|bc)|(?:.*/)?__nv_nvrtc_builtin_header\.h"
     r"|(?:boot|essentials|float|int|promotion|range|number|operators|bool|pointer|tuple|ntuple|abstractarray|array|subarray|multidimensional"
     r"|indices|iterators|reinterpretarray|broadcast|checked|intfuncs|floatfuncs|fastmath|rounding|refvalue|some|reduce|gcutils|cartesian"
     r"|llvmcall|base|Base|Core|sysimg|special/\w+)\.jl"
@@ -127,6 +127,8 @@ def is_library_file(file: str) -> bool:
 
     >>> [is_library_file(one) for one in ("/usr/local/cuda/include/sm_32_intrinsics.hpp", "C:\\\\work\\\\k.cu", "int.jl", "/home/me/k/int.jl")]
     [True, False, True, False]
+    >>> is_library_file("/tmp/__nv_nvrtc_builtin_header.h")
+    True
     """
     path = file.replace("\\", "/")
     return (

@@ -201,6 +201,23 @@ def test_a_library_that_cannot_be_emulated_is_named(tmp_path: Path, capfd: pytes
     assert "cuSPARSE consists of kernels in machine code, which are not emulated" in told and "make -B" not in told
 
 
+_CLUSTER = """
+__global__ void __cluster_dims__(2) meet() {}
+int main() { meet<<<2, 32>>>(); }
+"""
+
+
+def test_a_source_whose_blocks_form_clusters_is_said_to_be_one(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    require_compiler()
+    source = tmp_path / "cluster.cu"
+    source.write_text(_CLUSTER)
+    assert emulate("--machine", "A100 PCIe 40GB", str(source)) == 2
+    told = capfd.readouterr().err
+    assert "its blocks form clusters, which are not emulated" in told and "make -B" not in told
+
+
 def test_a_source_that_is_no_program_is_said_to_be_one_of_several(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -156,3 +156,13 @@ def test_a_measured_grid_of_nothing_is_refused(
     printed = capsys.readouterr()
     expected = "gpa-lsp: error: k.gpa-profile.json: it has no launch with a known grid and block; record it again"
     assert (printed.out, printed.err.splitlines()) == ("", [expected])
+
+
+def test_of_many_messages_of_the_compiler_the_first_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "wrong.cu"
+    source.write_text("".join(f"__global__ void k{n}(int* a) {{ a[0] = b{n}; }}\n" for n in range(30)))
+    assert main(["predict", str(source)]) == 2
+    told = capsys.readouterr().err
+    assert told.count("is undefined") == 20 and "and 10 more messages of the compiler" in told

@@ -72,7 +72,7 @@ def test_arrays_beyond_the_limit_are_not_recorded_and_it_is_said(tmp_path: Path)
     program = build(SOURCES / "symbols.cu", tmp_path)
     found, _ = run(program, records=tmp_path / "records", record_bytes=1000)
     assert found.kernels[0].recorded is None
-    assert found.kernels[0].unrecorded == "its arrays have 8 KiB; up to 1,000 B are kept"
+    assert found.kernels[0].unrecorded == "its arrays have 8 KiB; up to 1,000 B are kept: run a smaller problem"
 
 
 def test_what_kernels_print_stands_where_they_printed_it(tmp_path: Path) -> None:

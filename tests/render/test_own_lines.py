@@ -43,6 +43,7 @@ def show_cause(kernel: KernelReport) -> str:
         "/home/me/cccl/cub/cub/block/block_reduce.cuh",
         "/home/me/deps/cooperative_groups/details/helpers.h",
         "sm_32_intrinsics.hpp",
+        "/tmp/__nv_nvrtc_builtin_header.h",
     ],
 )
 def test_headers_and_runtimes_stand_behind_the_line_that_uses_them(file: str) -> None:

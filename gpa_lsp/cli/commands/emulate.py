@@ -136,7 +136,7 @@ def _emulate(
         _tell_records(run, terminal)
     if described is not None:
         _tell_described(described, terminal)
-    sooner = "raise --seconds, or emulate fewer launches with --each-kernel"
+    sooner = "give the program less to do, raise --seconds, or emulate fewer launches with --each-kernel"
     status = find_exit_code(run.end, terminal, sooner=sooner, crash=run.crash)
     if status or run.has_faults or run.cut_short or run.refused or (described is not None and described.left_out):
         return status or EXIT_INCOMPLETE

@@ -66,6 +66,7 @@ _DRIVER = ("cuda.h", "cuda")  # header and library of CUDA's driver
 _NVRTC = ("nvrtc.h", "nvrtc")
 # Headers of libraries that consist of machine code alone, and what these are called
 _NOT_EMULATED = re.compile(rb"(cusparse|cusolver|cudnn|nccl|cutensor|nvjpeg|npp|nvml)[\w.]*: No such file")
+_CLUSTERS = re.compile(rb"__cluster_dims__ is not supported|has no member \"this_cluster\"")
 _NAMES = {"cusparse": "cuSPARSE", "cusolver": "cuSOLVER", "cutensor": "cuTENSOR", "cudnn": "cuDNN", "nvjpeg": "nvJPEG"}
 _SINCE_C17 = 13000  # The headers of this release of CUDA, and of later ones, are refused by compilers of an older C++
 
@@ -163,6 +164,8 @@ def _find_remedy(printed: bytes | bytearray) -> str:
             f"{_NAMES.get(name, name.upper())} consists of kernels in machine code, which are not emulated: "
             "only cuBLAS, cuFFT, cuRAND, and what is compiled from source, as Thrust and CUB are, can be used"
         )
+    if _CLUSTERS.search(printed):
+        return "its blocks form clusters, which are not emulated"
     return 'where it is one of several sources, build all of them: gpa-lsp emulate --build "make -B" -- ./app'
 
 

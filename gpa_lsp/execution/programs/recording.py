@@ -255,7 +255,9 @@ class Recorder:
         held = reached.size_bytes
         if held > self._limit_bytes:
             limit = format_bytes(self._limit_bytes)
-            self._refused.setdefault(id(tally), f"its arrays have {format_bytes(held)}; up to {limit} are kept")
+            self._refused.setdefault(
+                id(tally), f"its arrays have {format_bytes(held)}; up to {limit} are kept: run a smaller problem"
+            )
             return None
         return _Snapshot(
             request=request,
