@@ -13,6 +13,8 @@ from gpa_lsp.foundation.figures import Share, Spread
 UNKNOWN = "–"  # Shown for a number nobody knows
 
 _SI_PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_THOUSAND = 1000  # From here on no digit before the point is rounded away
+_ROUNDED_UP = 0.9995  # of a unit: what is written as one of it
 _DURATIONS_NS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"))
 _BINARY_PREFIXES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
@@ -111,6 +113,8 @@ def _write_digits(value: float) -> str:
     """Three significant digits, zeros at the end among them."""
     if value == 0:
         return "0"
+    if abs(value) < _THOUSAND:
+        value = float(f"{value:.3g}")  # 0.9997 has as many digits before its point as 1
     decimals = max(0, min(12, 2 - math.floor(math.log10(abs(value)))))
     return f"{value:,.{decimals}f}"
 
@@ -270,13 +274,13 @@ def format_points(ratio: float) -> str:
 def format_duration_ns(duration_ns: float | None) -> str:
     """A time in the unit that suits it.
 
-    >>> format_duration_ns(6_190_912), format_duration_ns(812.0), format_duration_ns(None)
-    ('6.19 ms', '812 ns', '–')
+    >>> format_duration_ns(6_190_912), format_duration_ns(812.0), format_duration_ns(999.8), format_duration_ns(None)
+    ('6.19 ms', '812 ns', '1.00 µs', '–')
     """
     if duration_ns is None or not math.isfinite(duration_ns):
         return UNKNOWN
     for size_ns, unit in _DURATIONS_NS:
-        if abs(duration_ns) >= size_ns:
+        if abs(duration_ns) >= _ROUNDED_UP * size_ns:
             return f"{_write_digits(duration_ns / size_ns)} {unit}"
     return f"{_write_digits(duration_ns)} ns"
 
