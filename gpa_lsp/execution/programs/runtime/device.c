@@ -170,35 +170,53 @@ PUBLIC cudaError_t cudaGetDeviceProperties_v2(struct cudaDeviceProp *into, int n
     return cudaGetDeviceProperties(into, number);
 }
 
-/* Attributes that are members of the properties as well; 0 for what a GPU may lack, and for all that it has not. */
+/* Attributes that are members of the properties as well: 0 for those that are not, and for all that a GPU may lack. */
 static int find_property(enum cudaDeviceAttr attribute) {
     struct cudaDeviceProp found;
     describe_device(&found);
     switch (attribute) {
-    case cudaDevAttrMaxTexture1DWidth: return found.maxTexture1D;
-    case cudaDevAttrMaxTexture2DWidth: return found.maxTexture2D[0];
-    case cudaDevAttrMaxTexture2DHeight: return found.maxTexture2D[1];
-    case cudaDevAttrMaxTexture3DWidth: return found.maxTexture3D[0];
-    case cudaDevAttrMaxTexture3DHeight: return found.maxTexture3D[1];
-    case cudaDevAttrMaxTexture3DDepth: return found.maxTexture3D[2];
-    case cudaDevAttrMaxTexture2DLayeredWidth: return found.maxTexture2DLayered[0];
-    case cudaDevAttrMaxTexture2DLayeredHeight: return found.maxTexture2DLayered[1];
-    case cudaDevAttrMaxTexture2DLayeredLayers: return found.maxTexture2DLayered[2];
-    case cudaDevAttrMaxTexture2DLinearWidth: return found.maxTexture2DLinear[0];
-    case cudaDevAttrMaxTexture2DLinearHeight: return found.maxTexture2DLinear[1];
-    case cudaDevAttrMaxTexture2DLinearPitch: return found.maxTexture2DLinear[2];
-    case cudaDevAttrMaxTexture1DLinearWidth: return 1 << 28;
-    case cudaDevAttrMaxTextureCubemapWidth: return found.maxTextureCubemap;
-    case cudaDevAttrMaxSurface1DWidth: return found.maxSurface1D;
-    case cudaDevAttrMaxSurface2DWidth: return found.maxSurface2D[0];
-    case cudaDevAttrMaxSurface2DHeight: return found.maxSurface2D[1];
-    case cudaDevAttrComputePreemptionSupported: return found.computePreemptionSupported;
-    case cudaDevAttrCanUseHostPointerForRegisteredMem: return found.canUseHostPointerForRegisteredMem;
-    case cudaDevAttrSingleToDoublePrecisionPerfRatio: return 2;
+#define PROPERTY(name, member) case cudaDevAttr##name: return (int)found.member;
+    PROPERTY(MaxThreadsPerBlock, maxThreadsPerBlock) PROPERTY(MaxBlockDimX, maxThreadsDim[0])
+    PROPERTY(MaxBlockDimY, maxThreadsDim[1]) PROPERTY(MaxBlockDimZ, maxThreadsDim[2])
+    PROPERTY(MaxGridDimX, maxGridSize[0]) PROPERTY(MaxGridDimY, maxGridSize[1]) PROPERTY(MaxGridDimZ, maxGridSize[2])
+    PROPERTY(MaxSharedMemoryPerBlock, sharedMemPerBlock) PROPERTY(MaxSharedMemoryPerBlockOptin, sharedMemPerBlockOptin)
+    PROPERTY(MaxSharedMemoryPerMultiprocessor, sharedMemPerMultiprocessor)
+    PROPERTY(ReservedSharedMemoryPerBlock, reservedSharedMemPerBlock) PROPERTY(TotalConstantMemory, totalConstMem)
+    PROPERTY(WarpSize, warpSize) PROPERTY(MaxPitch, memPitch) PROPERTY(MaxRegistersPerBlock, regsPerBlock)
+    PROPERTY(MaxRegistersPerMultiprocessor, regsPerMultiprocessor) PROPERTY(GlobalMemoryBusWidth, memoryBusWidth)
+    PROPERTY(L2CacheSize, l2CacheSize) PROPERTY(MultiProcessorCount, multiProcessorCount)
+    PROPERTY(MaxThreadsPerMultiProcessor, maxThreadsPerMultiProcessor)
+    PROPERTY(MaxBlocksPerMultiprocessor, maxBlocksPerMultiProcessor) PROPERTY(ComputeCapabilityMajor, major)
+    PROPERTY(ComputeCapabilityMinor, minor) PROPERTY(TextureAlignment, textureAlignment)
+    PROPERTY(TexturePitchAlignment, texturePitchAlignment) PROPERTY(SurfaceAlignment, surfaceAlignment)
+    PROPERTY(AsyncEngineCount, asyncEngineCount) PROPERTY(CanMapHostMemory, canMapHostMemory)
+    PROPERTY(ConcurrentKernels, concurrentKernels) PROPERTY(UnifiedAddressing, unifiedAddressing)
+    PROPERTY(ManagedMemory, managedMemory) PROPERTY(ConcurrentManagedAccess, concurrentManagedAccess)
+    PROPERTY(CooperativeLaunch, cooperativeLaunch) PROPERTY(GlobalL1CacheSupported, globalL1CacheSupported)
+    PROPERTY(LocalL1CacheSupported, localL1CacheSupported)
+    PROPERTY(StreamPrioritiesSupported, streamPrioritiesSupported) PROPERTY(MaxTexture1DWidth, maxTexture1D)
+    PROPERTY(MaxTexture2DWidth, maxTexture2D[0]) PROPERTY(MaxTexture2DHeight, maxTexture2D[1])
+    PROPERTY(MaxTexture3DWidth, maxTexture3D[0]) PROPERTY(MaxTexture3DHeight, maxTexture3D[1])
+    PROPERTY(MaxTexture3DDepth, maxTexture3D[2]) PROPERTY(MaxTexture2DLayeredWidth, maxTexture2DLayered[0])
+    PROPERTY(MaxTexture2DLayeredHeight, maxTexture2DLayered[1])
+    PROPERTY(MaxTexture2DLayeredLayers, maxTexture2DLayered[2]) PROPERTY(MaxTexture2DLinearWidth, maxTexture2DLinear[0])
+    PROPERTY(MaxTexture2DLinearHeight, maxTexture2DLinear[1]) PROPERTY(MaxTexture2DLinearPitch, maxTexture2DLinear[2])
+    PROPERTY(MaxTextureCubemapWidth, maxTextureCubemap) PROPERTY(MaxSurface1DWidth, maxSurface1D)
+    PROPERTY(MaxSurface2DWidth, maxSurface2D[0]) PROPERTY(MaxSurface2DHeight, maxSurface2D[1])
+    PROPERTY(ComputePreemptionSupported, computePreemptionSupported)
+    PROPERTY(CanUseHostPointerForRegisteredMem, canUseHostPointerForRegisteredMem)
 #if CUDART_VERSION >= 11000
-    case cudaDevAttrMaxPersistingL2CacheSize: return found.persistingL2CacheMaxSize;
-    case cudaDevAttrMaxAccessPolicyWindowSize: return found.accessPolicyMaxWindowSize;
+    PROPERTY(MaxPersistingL2CacheSize, persistingL2CacheMaxSize) PROPERTY(MaxAccessPolicyWindowSize, accessPolicyMaxWindowSize)
 #endif
+    case cudaDevAttrClockRate: return device.clock_khz; /* no members since CUDA 13, as the next one */
+    case cudaDevAttrMemoryClockRate: return device.memory_clock_khz;
+    case cudaDevAttrMaxTexture1DLinearWidth: return 1 << 28;
+    case cudaDevAttrSingleToDoublePrecisionPerfRatio: return 2;
+#if CUDART_VERSION >= 11020
+    case cudaDevAttrMemoryPoolsSupported:
+#endif
+    case cudaDevAttrGpuOverlap:
+    case cudaDevAttrHostRegisterSupported: return 1;
     default: return 0;
     }
 }
@@ -207,55 +225,8 @@ PUBLIC cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attrib
     LOCK();
     REQUIRE(value != NULL, cudaErrorInvalidValue);
     REQUIRE(number == 0, cudaErrorInvalidDevice);
-    int ignored, *answer = value;
-    value = answer == NULL ? &ignored : answer;
-    *value = 0;
-    switch (result == cudaSuccess ? attribute : cudaDevAttrMax) {
-    case cudaDevAttrMaxThreadsPerBlock: *value = 1024; break;
-    case cudaDevAttrMaxBlockDimX: *value = 1024; break;
-    case cudaDevAttrMaxBlockDimY: *value = 1024; break;
-    case cudaDevAttrMaxBlockDimZ: *value = 64; break;
-    case cudaDevAttrMaxGridDimX: *value = 0x7fffffff; break;
-    case cudaDevAttrMaxGridDimY: *value = 65535; break;
-    case cudaDevAttrMaxGridDimZ: *value = 65535; break;
-    case cudaDevAttrMaxSharedMemoryPerBlock: *value = device.shared_per_block; break;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = device.shared_per_block_optin; break;
-    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: *value = device.shared_per_sm; break;
-    case cudaDevAttrReservedSharedMemoryPerBlock: *value = device.major >= 8 ? 1024 : 0; break;
-    case cudaDevAttrTotalConstantMemory: *value = 65536; break;
-    case cudaDevAttrWarpSize: *value = 32; break;
-    case cudaDevAttrMaxPitch: *value = 0x7fffffff; break;
-    case cudaDevAttrMaxRegistersPerBlock: *value = device.registers_per_sm; break;
-    case cudaDevAttrMaxRegistersPerMultiprocessor: *value = device.registers_per_sm; break;
-    case cudaDevAttrClockRate: *value = device.clock_khz; break;
-    case cudaDevAttrMemoryClockRate: *value = device.memory_clock_khz; break;
-    case cudaDevAttrGlobalMemoryBusWidth: *value = device.bus_bits; break;
-    case cudaDevAttrL2CacheSize: *value = device.l2_bytes; break;
-    case cudaDevAttrMultiProcessorCount: *value = device.sm_count; break;
-    case cudaDevAttrMaxThreadsPerMultiProcessor: *value = device.threads_per_sm; break;
-    case cudaDevAttrMaxBlocksPerMultiprocessor: *value = device.blocks_per_sm; break;
-    case cudaDevAttrComputeCapabilityMajor: *value = device.major; break;
-    case cudaDevAttrComputeCapabilityMinor: *value = device.minor; break;
-    case cudaDevAttrTextureAlignment: *value = 512; break;
-    case cudaDevAttrTexturePitchAlignment: *value = 32; break;
-    case cudaDevAttrSurfaceAlignment: *value = 512; break;
-    case cudaDevAttrAsyncEngineCount: *value = 1; break;
-    case cudaDevAttrGpuOverlap:
-    case cudaDevAttrCanMapHostMemory:
-    case cudaDevAttrConcurrentKernels:
-    case cudaDevAttrUnifiedAddressing:
-    case cudaDevAttrManagedMemory:
-    case cudaDevAttrConcurrentManagedAccess:
-    case cudaDevAttrCooperativeLaunch:
-    case cudaDevAttrGlobalL1CacheSupported:
-    case cudaDevAttrLocalL1CacheSupported:
-    case cudaDevAttrStreamPrioritiesSupported:
-#if CUDART_VERSION >= 11020
-    case cudaDevAttrMemoryPoolsSupported:
-#endif
-    case cudaDevAttrHostRegisterSupported: *value = 1; break;
-    default: *value = result == cudaSuccess ? find_property(attribute) : 0; break;
-    }
+    if (value != NULL)
+        *value = result == cudaSuccess ? find_property(attribute) : 0;
     UNLOCK();
 }
 
