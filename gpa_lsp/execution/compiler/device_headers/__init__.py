@@ -42,6 +42,8 @@ _DECLARED = re.compile(
     r"^#define (\w+)|^(?:typedef .*?|using ::|class |struct |__host__ .*?)(\w+)(?:;| \{|\()", re.MULTILINE
 )
 
+_CONSTANT = re.compile(r"^#define (\w+) .*[^\\\n]$", re.MULTILINE)
+
 
 @cache
 def list_library_names() -> frozenset[str]:
@@ -53,10 +55,11 @@ def list_library_names() -> frozenset[str]:
 
 @cache
 def read_device_headers() -> tuple[tuple[str, str], ...]:
-    """(name in the ``#include``, text) of every header."""
+    """(name in the ``#include``, text) of every header; constants are defined where they are not yet."""
     found = [(name, "") for name in HOST_HEADERS]
     for file, names in _CONTENTS.items():
         path = Path(__file__).with_name(f"{file}.cuh")
-        text = f'#line 1 "{path.as_posix()}"\n{path.read_text(encoding="utf-8")}'
+        text = _CONSTANT.sub(r"#ifndef \1\n\g<0>\n#endif", path.read_text(encoding="utf-8"))
+        text = f'#line 1 "{path.as_posix()}"\n{text}'
         found += [(name, text) for name in names]
     return tuple(found)
