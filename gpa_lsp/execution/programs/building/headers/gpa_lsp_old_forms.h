@@ -17,30 +17,4 @@ static inline cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cuda
                                                    size_t count) {
     return cudaGraphAddDependencies(graph, from, to, nullptr, count);
 }
-static inline cudaError_t cudaGraphRemoveDependencies(cudaGraph_t graph, const cudaGraphNode_t *from,
-                                                      const cudaGraphNode_t *to, size_t count) {
-    return cudaGraphRemoveDependencies(graph, from, to, nullptr, count);
-}
-static inline cudaError_t cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t *from, cudaGraphNode_t *to, size_t *count) {
-    return cudaGraphGetEdges(graph, from, to, nullptr, count);
-}
-static inline cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t *into, size_t *count) {
-    return cudaGraphNodeGetDependencies(node, into, nullptr, count);
-}
-static inline cudaError_t cudaGraphNodeGetDependentNodes(cudaGraphNode_t node, cudaGraphNode_t *into, size_t *count) {
-    return cudaGraphNodeGetDependentNodes(node, into, nullptr, count);
-}
-static inline cudaError_t cudaGraphAddNode(cudaGraphNode_t *into, cudaGraph_t graph, const cudaGraphNode_t *before,
-                                           size_t count, cudaGraphNodeParams *parameters) {
-    return cudaGraphAddNode(into, graph, before, nullptr, count, parameters);
-}
-static inline cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus *status,
-                                                   unsigned long long *number, cudaGraph_t *graph,
-                                                   const cudaGraphNode_t **before, size_t *count) {
-    return cudaStreamGetCaptureInfo(stream, status, number, graph, before, nullptr, count);
-}
-static inline cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t *before, size_t count,
-                                                              unsigned int flags) {
-    return cudaStreamUpdateCaptureDependencies(stream, before, nullptr, count, flags);
-}
 #endif
