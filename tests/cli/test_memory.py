@@ -53,7 +53,7 @@ def test_a_launch_is_one_screen(project: Path, capsys: pytest.CaptureFixture[str
     ]
     assert code == 0 and len(lines) <= 45 < len(details.splitlines())
     assert any(line.startswith("  ! Shared loads at line ") and "bank conflict" in line for line in lines)
-    assert lines[-1] == "  left out: 8 other analyses; everything: --details, --format json, --format html"
+    assert lines[-1] == "  left out: 9 other analyses; everything: --details, --format json, --format html"
     shown = {line for line in lines[:-1] if "emulated: all blocks" not in line}  # which says how long it took
     assert shown - {"What to change", ""} <= set(details.splitlines())
 

@@ -122,6 +122,7 @@ def test_each_model_that_fails_costs_its_own_answer(tmp_path: Path, monkeypatch:
     for module, name, what, lost in (
         (launch_volumes, "recover_expressions", "predicting data volumes", {"volumes"}),
         (launch_volumes, "answer_volumes", "predicting data volumes", {"volumes"}),
+        (launch_volumes, "answer_operations", "counting arithmetic operations", {"emulated_operations"}),
         (analyse.BankAccumulator, "add", "analysing the trace", traced - {"traced_paper"}),
         (analyse.BankAccumulator, "finish", "analysing the trace", traced - {"traced_paper"}),
         (PaperCollector, "add", "counting as CUDAAdvisor does", {"traced_paper"}),

@@ -24,6 +24,7 @@ from gpa_lsp.execution.prediction.fault_answer import (
     part_guessed,
 )
 from gpa_lsp.execution.prediction.model import Execution, KernelPrediction, PredictionSettings
+from gpa_lsp.execution.prediction.operation_answer import answer_operations
 from gpa_lsp.execution.prediction.static_source import choose_product, choose_volume_device
 from gpa_lsp.execution.prediction.trace_answers import TraceAnswerer, TraceAnswers, count_flops
 from gpa_lsp.execution.traces.model import AnalysisSettings, TraceContext, build_trace_context
@@ -217,6 +218,9 @@ def predict_launch(
     function = next((one for one in subject.module.entries if one.name == subject.kernel), None)
     faults, notes = part_guessed(subject.launch, merge_faults(run.faults, probe.faults), function)
     problems.extend(notes)
+    operations: tuple[Answer, ...] = ()
+    with spare_others("counting arithmetic operations", problems):
+        operations = (answer_operations(run),)
     unchecked = explain_unchecked_races(run.instructions, checks_races=settings.checks_races)
     return KernelPrediction(
         mangled_name=subject.kernel,
@@ -236,6 +240,7 @@ def predict_launch(
         answers=(
             answer_faults(faults, unchecked_races=unchecked, is_beyond_guesses=bool(notes)),
             *volumes.answers,
+            *operations,
             *shown.answers,
         ),
         problems=tuple(problems),
