@@ -20,11 +20,11 @@ def simulate_fixture(source: Path, machine: str) -> Simulation:
     """A fixture's kernel on a GPU."""
     with TemporaryDirectory() as folder:
         launches = Path(folder) / "fixture.launch.toml"
-        launches.write_text(_describe_launch(source), encoding="utf-8")
+        launches.write_text(describe_launch(source), encoding="utf-8")
         return simulate_code(source, launches=LaunchChoice(path=launches), settings=SimulationSettings(machine=machine))
 
 
-def _describe_launch(source: Path) -> str:
+def describe_launch(source: Path) -> str:
     """A fixture's recipe as a description of its launch."""
     recipe = tomli.loads((source.parent / "recipe.toml").read_text(encoding="utf-8"))
     own = recipe[source.stem]

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable
 
-import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.analyses.answers import Answer
 from gpa_lsp.execution.accesses.piece_rows import PieceRows
-from gpa_lsp.execution.emulator.model import Emulation, TraceSink
+from gpa_lsp.execution.emulator.model import TraceSink
 from gpa_lsp.execution.emulator.trace import Trace
 from gpa_lsp.execution.traces.analyse import TraceAnalyser
 from gpa_lsp.execution.traces.ask import answer_questions
@@ -105,42 +104,3 @@ class TraceAnswerer:
         with spare_others("measuring the launch", problems, kernel=analyses.kernel):
             return replace(found, measures=list_measures(analyses))
         return found
-
-
-_DOUBLE, _SINGLE = ".f64", ".f32"
-_ONE = ("add", "sub", "mul", "div", "rcp", "sqrt", "rsqrt", "sin", "cos", "ex2", "lg2", "tanh", "min", "max")
-_TWO = ("fma", "mad")
-
-
-class FloatingWork(Struct, frozen=True, kw_only=True):
-    """What a thread computes on average, in operations; a multiply-add counts two."""
-
-    single: float  # in single precision
-    double: float  # in double precision
-
-    @property
-    def total(self) -> float:
-        """Sum of both."""
-        return self.single + self.double
-
-    @property
-    def is_double(self) -> bool:
-        """Double precision holds it up: its peak is half of single's at best."""
-        return 2 * self.double > self.single
-
-
-def count_flops(emulation: Emulation) -> FloatingWork:
-    """Operations per thread of the executed blocks.
-
-    Divisions, roots and functions count one, however many instructions they become; halves and matrix instructions do not count here.
-    """
-    sums = {_SINGLE: 0.0, _DOUBLE: 0.0}
-    for instruction, lanes in zip(emulation.instructions, emulation.counts.lane_executions, strict=True):
-        opcode = instruction.text.split(None, 1)[0] if instruction.text else ""
-        first, _, suffixes = opcode.partition(".")
-        weight = 2 if first in _TWO else 1 if first in _ONE else 0
-        kind = next((one for one in sums if f".{suffixes}".endswith(one)), None)
-        if weight and kind is not None:
-            sums[kind] += weight * float(lanes)
-    threads = max(1, int(np.prod(emulation.block_threads)) * len(emulation.executed_blocks))
-    return FloatingWork(single=sums[_SINGLE] / threads, double=sums[_DOUBLE] / threads)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Finding, Missing, Table, Weight, list_columns
 from gpa_lsp.execution.volumes.expressions import KernelAccesses
 from gpa_lsp.execution.volumes.model import (
+    ISSUE_LIMITERS,
     Bound,
     LayerReuse,
     Limiter,
@@ -218,7 +219,7 @@ def _build_bound_table(prediction: VolumePrediction) -> Table:
 
 def _name_unit(bound: Bound) -> str:
     named = {Limiter.FLOPS: "operations", Limiter.BLOCKS: "blocks", Limiter.L1: "cycles of an SM's L1"}
-    return named.get(bound.limiter, "bytes")
+    return named.get(bound.limiter, "cycles of an SM" if bound.limiter in ISSUE_LIMITERS else "bytes")
 
 
 def _build_reuse_table(prediction: VolumePrediction) -> tuple[Table, ...]:

@@ -140,6 +140,17 @@ class SampledAccess(Struct, frozen=True, kw_only=True):
     written: FirstTouched | None = None  # what of this it writes first; None for loads
 
 
+class IssuedWork(Struct, frozen=True, kw_only=True):
+    """Warp instructions of machine code for a thread: a whole warp counts 1/32 for each of its threads."""
+
+    instructions: float = 0.0  # all, each of which takes a slot of a scheduler
+    additions: float = 0.0  # of integers
+    logic: float = 0.0  # shifts, comparisons, selections and the like
+    singles: float = 0.0  # operations in single precision
+    products: float = 0.0  # of integers
+    special: float = 0.0  # special functions, conversions from and to floats, bit counts
+
+
 class KernelAccesses(Struct, frozen=True, kw_only=True):
     """What a kernel does to global memory."""
 
@@ -150,6 +161,7 @@ class KernelAccesses(Struct, frozen=True, kw_only=True):
     # floating-point operations of one thread, a multiply-add counts two; None when unknown
     flops_per_thread: float | None = None
     flops_are_double: bool = True  # they are in double precision
+    issued: IssuedWork | None = None  # what a thread executes, memory included; None when unknown
     shared_cycles_per_warp: float = 0.0  # of L1's data pipe for one warp's accesses of shared memory, all executions
     notes: tuple[Sentence, ...] = ()  # what a reader must know of how these were found, one sentence each
     is_whole: bool = False  # every block was traced to its end, so that what was counted stands for no other
@@ -216,7 +228,7 @@ def fold_accesses(kernel: KernelAccesses, fold: Triple) -> KernelAccesses:
             )
             folded.setdefault(moved)
     flops = None if kernel.flops_per_thread is None else kernel.flops_per_thread * prod(fold)
-    return replace(kernel, accesses=tuple(folded), flops_per_thread=flops)
+    return replace(kernel, accesses=tuple(folded), flops_per_thread=flops, issued=None)
 
 
 def _require_foldable(kernel: KernelAccesses, fold: Triple) -> None:

@@ -28,6 +28,7 @@ from gpa_lsp.execution.volumes.expressions import (
     AccessedArray,
     AccessExpression,
     BlockBox,
+    IssuedWork,
     KernelAccesses,
     LaunchShape,
     LoopTerm,
@@ -139,6 +140,7 @@ def recover_expressions(
     *,
     flops_per_thread: float | None = None,
     flops_are_double: bool = True,
+    issued: IssuedWork | None = None,
     piece: PieceRows | None = None,
     continuation: Continuation | None = None,
 ) -> KernelAccesses:
@@ -180,6 +182,7 @@ def recover_expressions(
         sampled=shared,
         flops_per_thread=flops_per_thread,
         flops_are_double=flops_are_double,
+        issued=issued,
         shared_cycles_per_warp=count_shared_cycles(trace, None if continuation is None else continuation.ratios),
         notes=tuple(_list_notes(trace, continuation)),
         is_whole=continuation is None and trace.is_complete and len(trace.traced_blocks) == prod(trace.grid),

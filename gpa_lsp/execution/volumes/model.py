@@ -23,10 +23,18 @@ class Limiter(StrEnum):
     """What can hold a kernel up; the values are words for people."""
 
     FLOPS = "floating-point operations"
+    ISSUE = "issuing instructions"
+    ALU = "the ALU pipe"
+    FMA = "the FMA pipe"
+    XU = "special functions"
     BLOCKS = "starting blocks"
     L1 = "L1"
     L2 = "L2"
     DRAM = "DRAM"
+
+
+# Schedulers and pipes of the SM, which no form of combining them with memory was fitted for
+ISSUE_LIMITERS = (Limiter.ISSUE, Limiter.ALU, Limiter.FMA, Limiter.XU)
 
 
 class SharedLoads(Struct, frozen=True, kw_only=True):
@@ -151,7 +159,7 @@ class Bound(Struct, frozen=True, kw_only=True):
 
     limiter: Limiter  # which
     updates_per_s: float  # at most
-    load: float  # what an update asks of it: flops, cycles of an SM's L1 for a warp's worth of updates, or bytes
+    load: float  # what an update asks of it: flops, cycles of an SM or of its L1, or bytes
 
 
 class Rule(StrEnum):

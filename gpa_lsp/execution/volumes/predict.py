@@ -10,6 +10,7 @@ from gpa_lsp.code.symbolic_accesses.requests import WARP_LANES
 from gpa_lsp.execution.volumes.counting import Subject, count_all
 from gpa_lsp.execution.volumes.devices import SM_BYTES_PER_CYCLE, VolumeDevice
 from gpa_lsp.execution.volumes.expressions import (
+    IssuedWork,
     KernelAccesses,
     LaunchShape,
     build_paper_wave,
@@ -17,6 +18,7 @@ from gpa_lsp.execution.volumes.expressions import (
     count_paper_blocks_per_sm,
 )
 from gpa_lsp.execution.volumes.model import (
+    ISSUE_LIMITERS,
     Bound,
     Counts,
     LayerReuse,
@@ -294,6 +296,7 @@ def derive_bounds(
 
     Source: Ernst et al. (2022), section 2: four limiters, of which the lowest holds. A fifth is how fast blocks can be started: with 32 to 128
     threads in each, a V100 was measured to start as many in a second, whatever their number of threads.
+    What the SM's schedulers and pipes take is ours as well (:func:`count_issue_cycles`).
     """
     folded = launch.updates_per_thread
     flops = (kernel.flops_per_thread or 0.0) / folded
@@ -301,6 +304,8 @@ def derive_bounds(
     cycles = counts.l1_cycles_per_warp / folded / WARP_LANES / counts.busy_ratio
     blocks = 1 / (launch.threads_per_block * counts.working_ratio * folded)
     sms = device.sm_count if is_filled else min(device.sm_count, prod(launch.grid))
+    has_results = bool(kernel.accesses or kernel.sampled)
+    issue = {} if is_filled or kernel.issued is None or not has_results else count_issue_cycles(kernel.issued, device)
     part = sms / device.sm_count
     l2_bytes = volumes.l2_load + volumes.l2_store
     l2_rate = device.l2_bytes_per_s
@@ -309,6 +314,7 @@ def derive_bounds(
         l2_rate = min(l2_rate, sms * SM_BYTES_PER_CYCLE * device.sm_hz / busier)
     found = (
         (Limiter.FLOPS, flops, part * (peak or 0.0)),
+        *((one, cycles_of / folded, sms * device.sm_hz) for one, cycles_of in issue.items()),
         (Limiter.BLOCKS, blocks, device.block_starts_per_s or 0.0),
         (Limiter.L1, cycles, sms * device.sm_hz),
         (Limiter.L2, l2_bytes, l2_rate),
@@ -322,12 +328,30 @@ def derive_bounds(
     return tuple(sorted(bounds, key=lambda bound: bound.updates_per_s))
 
 
+def count_issue_cycles(issued: IssuedWork, device: VolumeDevice) -> dict[Limiter, float]:
+    """Cycles for which a thread's instructions hold the schedulers of an SM, or a pipe of all its sub-partitions, at the rates of the architecture.
+
+    Integers are multiplied in the FMA pipe, in a part of it where single precision is faster.
+    """
+    rates = find_architecture(device.compute_capability).throughput
+    single, product = rates.fp32_instructions_per_cycle.value, rates.imad_instructions_per_cycle.value
+    held = {
+        Limiter.ISSUE: issued.instructions,
+        Limiter.ALU: issued.additions / rates.int32_add_instructions_per_cycle.value
+        + issued.logic / rates.int32_logic_instructions_per_cycle.value,
+        Limiter.FMA: max(issued.products / product, (issued.products + issued.singles) / single),
+        Limiter.XU: issued.special / rates.mufu_instructions_per_cycle.value,
+    }
+    return {limiter: cycles / _SUB_PARTITIONS for limiter, cycles in held.items()}
+
+
 def combine_bounds(bounds: tuple[Bound, ...], fits: Fits) -> float:
     """Updates per second under all limiters together; 0 without any.
 
     Times of the units that data and numbers go through, one after the other, add as ``(Σ tᵢᵖ)^(1/p)``: with p infinite the slowest hides the
     others wholly, which is the published model. What starts blocks works ahead of all of them, so that it either hides them or is hidden: on a
-    V100, shapes that are limited by it take its time within 1 %, whether L1 is busy for a third of that time or for two thirds.
+    V100, shapes that are limited by it take its time within 1 %, whether L1 is busy for a third of that time or for two thirds. Schedulers and pipes
+    are taken to do the same, as nothing was fitted for them.
     """
     if not bounds:
         return 0.0
@@ -335,9 +359,12 @@ def combine_bounds(bounds: tuple[Bound, ...], fits: Fits) -> float:
     power = fits.overlap_exponent
     if power is None:
         return slowest
-    total: float = sum((slowest / one.updates_per_s) ** power for one in bounds if one.limiter is not Limiter.BLOCKS)
+    total: float = sum((slowest / one.updates_per_s) ** power for one in bounds if one.limiter not in _APART)
     return float(slowest / max(1.0, total ** (1 / power)))
 
+
+_APART = (Limiter.BLOCKS, *ISSUE_LIMITERS)
+_SUB_PARTITIONS = 4  # Of an SM
 
 MOST_THREADS = 1024
 MOST_REGISTERS = 255

@@ -19,9 +19,9 @@ from gpa_lsp.execution.emulator.emulate import emulate
 from gpa_lsp.execution.emulator.model import Budget, Fault, FaultKind, Sampling, SamplingKind, TraceSettings
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.launches.read_launches import read_launches
+from gpa_lsp.execution.prediction.executed_work import count_flops, count_issued
 from gpa_lsp.execution.prediction.exploration.model import Configuration, RankedConfiguration
 from gpa_lsp.execution.prediction.fault_answer import ENDINGS, name_place
-from gpa_lsp.execution.prediction.trace_answers import count_flops
 from gpa_lsp.execution.volumes.devices import VolumeDevice
 from gpa_lsp.execution.volumes.expressions import (
     NO_TRIPLE,
@@ -173,7 +173,9 @@ def probe_launch(module: PtxModule, launch: LaunchDescription, budget: Budget = 
         raise InputError(f"not all of the probed blocks ran to their end: {why}")
     work = count_flops(run)
     return Probe(
-        accesses=recover_expressions(run.trace, flops_per_thread=work.total, flops_are_double=work.is_double),
+        accesses=recover_expressions(
+            run.trace, flops_per_thread=work.total, flops_are_double=work.is_double, issued=count_issued(run)
+        ),
         faults=tuple(fault for fault in run.faults if fault.kind not in ENDINGS),
     )
 
