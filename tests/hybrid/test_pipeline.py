@@ -5,8 +5,8 @@ import random
 import pytest
 
 from gpa_lsp.code.ptx.model import Address
+from gpa_lsp.execution.hybrid.contention import Use, number_uses, simulate_round
 from gpa_lsp.execution.hybrid.operations import Arithmetic, Operation, Part, Resource, hoist_loads
-from gpa_lsp.execution.hybrid.pipeline import Use, simulate_round
 
 ADD = Use(Resource.ARITHMETIC, 0.0, 2.0, 0.0)
 LOAD = Use(Resource.GLOBAL, 10.0, 4.0, 10.0)
@@ -16,40 +16,40 @@ BARRIER = Use(Resource.BARRIER, 0.0, 0.0, 0.0)
 
 
 def test_a_warp_alone_takes_the_sum_of_its_latencies() -> None:
-    assert simulate_round([[ADD, LOAD, ADD]], 1) == 2 + 24 + 2
+    assert simulate_round(number_uses([[ADD, LOAD, ADD]]), 1) == 2 + 24 + 2
 
 
 def test_warps_take_turns_at_what_they_share() -> None:
-    assert simulate_round([[ADD] * 5] * 4, 4) == 4 * 5 * 2
+    assert simulate_round(number_uses([[ADD] * 5] * 4), 4) == 4 * 5 * 2
 
 
 def test_what_warps_do_not_share_overlaps() -> None:
-    assert simulate_round([[ADD] * 10, [LOAD]], 2) == 24
+    assert simulate_round(number_uses([[ADD] * 10, [LOAD]]), 2) == 24
 
 
 def test_only_the_delay_is_held() -> None:
-    assert simulate_round([[LOAD]] * 3, 3) == 10 + 3 * 4 + 10
+    assert simulate_round(number_uses([[LOAD]] * 3), 3) == 10 + 3 * 4 + 10
 
 
 def test_a_barrier_waits_for_the_block_alone() -> None:
     slow, fast = [ADD] * 10 + [BARRIER, ADD], [BARRIER, SHARED]
-    assert simulate_round([slow, fast], 2) == 20 + 8
-    assert simulate_round([slow, fast], 1) == 22
+    assert simulate_round(number_uses([slow, fast]), 2) == 20 + 8
+    assert simulate_round(number_uses([slow, fast]), 1) == 22
 
 
 def test_warps_that_have_ended_are_not_waited_for() -> None:
-    assert simulate_round([[ADD], [BARRIER, ADD], []], 3) == 4
+    assert simulate_round(number_uses([[ADD], [BARRIER, ADD], []]), 3) == 4
 
 
 def test_nobody_does_anything() -> None:
-    assert simulate_round([[], []], 2) == 0
+    assert simulate_round(number_uses([[], []]), 2) == 0
 
 
 def test_the_trace_of_figure_2() -> None:
     """Two blocks of four warps; with so much arithmetic the barrier costs nothing."""
     busy = Use(Resource.ARITHMETIC, 0.0, 6.0, 0.0)
     trace = [busy, CONSTANT, busy, SHARED, BARRIER, busy, LOAD]
-    cycles = simulate_round([trace] * 8, 4)
+    cycles = simulate_round(number_uses([trace] * 8), 4)
     arithmetic = 8 * 3 * 6
     assert arithmetic + 24 <= cycles <= arithmetic + 24 + 8 + 12
 
@@ -64,7 +64,7 @@ def test_no_round_is_shorter_than_its_longest_warp_or_its_busiest_resource(seed:
     for _ in range(warps):
         parts = [maker.choices((ADD, LOAD, SHARED, CONSTANT), k=maker.randint(0, 6)) for _ in range(barriers + 1)]
         uses.append([one for number, part in enumerate(parts) for one in ([BARRIER] if number else []) + part])
-    cycles = simulate_round(uses, own)
+    cycles = simulate_round(number_uses(uses), own)
     alone = [sum(one.before_cycles + one.locked_cycles + one.after_cycles for one in trace) for trace in uses]
     held = [sum(one.locked_cycles for trace in uses for one in trace if one.resource is kind) for kind in Resource]
     assert max((*alone, *held)) <= cycles <= sum(alone)
@@ -76,16 +76,18 @@ def test_a_warp_that_waits_for_operands_goes_on_past_a_load() -> None:
     needs = Use(Resource.ARITHMETIC, 0.0, 2.0, 0.0, (1,), (3,))
     hands_on = Use(Resource.REGISTER, 0.0, 0.0, 0.0, (1,), (4,))
     later = Use(Resource.ARITHMETIC, 0.0, 2.0, 0.0, (4,), (5,))
-    assert simulate_round([[load, other, other, needs]], 1, by_operands=True) == 20 + 2
-    assert simulate_round([[load, other, other, needs]], 1) == 20 + 3 * 2
-    assert simulate_round([[load, other, hands_on, later]], 1, by_operands=True) == 20 + 2
-    assert simulate_round([[load, other]], 1, by_operands=True) == 20, "its own end waits for what it loads"
+    assert simulate_round(number_uses([[load, other, other, needs]]), 1, by_operands=True) == 20 + 2
+    assert simulate_round(number_uses([[load, other, other, needs]]), 1) == 20 + 3 * 2
+    assert simulate_round(number_uses([[load, other, hands_on, later]]), 1, by_operands=True) == 20 + 2
+    assert simulate_round(number_uses([[load, other]]), 1, by_operands=True) == 20, (
+        "its own end waits for what it loads"
+    )
 
 
 def test_a_block_begins_where_one_has_ended() -> None:
     long, short = [ADD] * 10, [LOAD]
-    assert simulate_round([short, short], 1, blocks=4) < 2 * simulate_round([short, short], 1)
-    assert simulate_round([long], 1, blocks=3) == 3 * simulate_round([long], 1)
+    assert simulate_round(number_uses([short, short]), 1, blocks=4) < 2 * simulate_round(number_uses([short, short]), 1)
+    assert simulate_round(number_uses([long]), 1, blocks=3) == 3 * simulate_round(number_uses([long]), 1)
 
 
 @pytest.mark.parametrize("seed", range(50))

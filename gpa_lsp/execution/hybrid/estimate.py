@@ -13,7 +13,6 @@ simulator's launch figures were fitted on some of the same launches.
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain
 from math import ceil, prod
 
 import numpy as np
@@ -32,6 +31,7 @@ from gpa_lsp.execution.accesses.request_kinds import find_equal_rows
 from gpa_lsp.execution.emulator.emulate import emulate
 from gpa_lsp.execution.emulator.model import Budget, FaultKind, Sampling, SamplingKind, TraceSettings
 from gpa_lsp.execution.emulator.trace import Accesses, Entries, Trace
+from gpa_lsp.execution.hybrid.contention import RoundUses, simulate_round
 from gpa_lsp.execution.hybrid.lane_values import Integers, Value
 from gpa_lsp.execution.hybrid.operations import (
     EVERY_TERM,
@@ -46,7 +46,7 @@ from gpa_lsp.execution.hybrid.operations import (
     list_operations,
     list_parts,
 )
-from gpa_lsp.execution.hybrid.pipeline import L2Sharing, Use, count_misses, find_hit_ratio, list_uses, simulate_round
+from gpa_lsp.execution.hybrid.pipeline import L2Sharing, count_misses, find_hit_ratio, list_uses
 from gpa_lsp.execution.hybrid.walk import (
     ACCESSED,
     Access,
@@ -295,9 +295,9 @@ def _list_members(
 
 
 _MOST_ROUNDS = 3  # That are simulated, where more follow each other
-_MOST_VISITS = 200_000
+_MOST_VISITS = 500_000
 _MOST_TRANSACTIONS = 5_000_000
-_MOST_OPERATIONS = 10_000_000
+_MOST_OPERATIONS = 40_000_000
 
 
 class PaperEstimate(Struct, frozen=True, kw_only=True):
@@ -420,11 +420,11 @@ def _count_all_rounds(
     return cycles + (cycles - round_cycles) * (per_sm - count) / max(1, count - active)
 
 
-def _find_busiest(uses: Sequence[Sequence[Use]], round_cycles: float) -> tuple[Resource, float]:
+def _find_busiest(uses: RoundUses, round_cycles: float) -> tuple[Resource, float]:
     """The resource that is held longest, and its share of a round."""
     held = Counter[Resource]()
-    for one in chain.from_iterable(uses):
-        held[one.resource] += one.locked_cycles  # type: ignore[assignment]
+    for one, count in zip(uses.table, np.bincount(uses.numbers, minlength=len(uses.table)).tolist(), strict=True):
+        held[one.resource] += one.locked_cycles * count
     busiest = max(held, key=held.__getitem__, default=Resource.ARITHMETIC)
     return busiest, held[busiest] / max(1.0, round_cycles)
 

@@ -1,20 +1,17 @@
-"""The traces of a round of blocks on one SM: which transactions hit, and how long the round takes.
+"""The traces of a round of blocks on one SM: which transactions hit, and what its operations cost.
 
 Both caches replace what was used longest ago (Section III-B3). The paper gives no order in which the warps of a round reach memory; here they take
 turns, basic block by basic block of the trace.
-
-A warp that comes to an operation locks what it needs, or waits until that is free (Section IV-B, Figure 2); who came first is first, which the paper
-leaves open. Time goes on by the least that any warp has named, which is the next event of a queue: the same order, without asking every warp at
-every step.
 """
 
 from collections.abc import Sequence
-from heapq import heappop, heappush
 
 import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 
 from gpa_lsp.execution.accesses.references import find_hits
+from gpa_lsp.execution.hybrid.contention import RoundUses, Use
 from gpa_lsp.execution.hybrid.lane_values import Integers, Marks
 from gpa_lsp.execution.hybrid.operations import Arithmetic, Costs, Operation, Resource, Term, hoist_loads
 from gpa_lsp.execution.hybrid.walk import Access, KernelTrace
@@ -123,17 +120,6 @@ def find_hit_ratio(outcomes: Sequence[Sequence[AccessOutcome | None]]) -> float 
     return hits / (hits + misses) if hits + misses else None
 
 
-class Use(Struct, frozen=True):
-    """What an instruction of a warp takes."""
-
-    resource: Resource  # to be locked; a barrier is none, nor are registers
-    before_cycles: float  # before it needs the resource (the paper's pre-waiting latency)
-    locked_cycles: float  # for which it holds it (the delay)
-    after_cycles: float  # until its result is there (the post-waiting latency)
-    reads: tuple[int, ...] = ()  # registers that it waits for, where warps wait for operands
-    writes: tuple[int, ...] = ()  # registers of its result
-
-
 class _Pricer:
     """Prices each kind of use once."""
 
@@ -178,27 +164,31 @@ class _Pricer:
 
 def list_uses(
     trace: KernelTrace, outcomes: Sequence[Sequence[AccessOutcome | None]], costs: Costs, warps: int
-) -> list[list[Use]]:
+) -> RoundUses:
     """The operations of each of the first so many warps, priced; where warps wait for operands, also what hands registers on."""
     pricer = _Pricer(costs, warps)
     by_operands = Term.OPERANDS in costs.terms
     bodies = [hoist_loads(one) for one in trace.bodies] if by_operands else trace.bodies
-    found: list[list[Use]] = [[] for _ in range(warps)]
+    known: dict[Use, int] = {}
+    rows: list[npt.NDArray[np.int32]] = []
     for step, own in zip(trace.steps, outcomes, strict=True):
-        active = [one for one in step.warps.nonzero()[0].tolist() if one < warps]
+        is_active = step.warps[:warps]
         outcomes_of = {one.instruction: outcome for (one, _), outcome in zip(step.operations, own, strict=True)}
         for part in bodies[step.node]:
             operation, registers = part.operation, (part.reads, part.writes)
             outcome = None if operation is None else outcomes_of[operation.instruction]
+            row = np.full(warps, -1, dtype=np.int32)
             if outcome is not None and operation is not None:
-                counts = (outcome.near, outcome.hits, outcome.misses, outcome.passes)
-                known: dict[tuple[int, ...], Use] = {}
-                for warp, key in zip(active, zip(*(one[active].tolist() for one in counts), strict=True), strict=True):
-                    if any(key):
-                        use = known.get(key)
-                        if use is None:
-                            use = known[key] = Use(*pricer.price_access(operation.resource, *key), *registers)
-                        found[warp].append(use)
+                counts = np.stack([outcome.near, outcome.hits, outcome.misses, outcome.passes], axis=1)
+                keys, places = np.unique(counts[is_active], axis=0, return_inverse=True)
+                priced = [
+                    known.setdefault(Use(*pricer.price_access(operation.resource, *key), *registers), len(known))
+                    if any(key)
+                    else -1
+                    for key in keys.tolist()
+                ]
+                row[is_active] = np.array(priced, dtype=np.int32)[places.reshape(-1)]
+                rows.append(row)
                 continue
             kind = part.pruned if operation is None else operation.arithmetic
             resource = Resource.REGISTER if operation is None else operation.resource
@@ -207,115 +197,14 @@ def list_uses(
                     continue
                 resource = Resource.REGISTER if kind is None else Resource.ARITHMETIC
             use = Use(resource, *pricer.price(kind, 1.0 if operation is None else operation.amount), *registers)
-            for warp in active:
-                found[warp].append(use)
-    return found
+            row[is_active] = known.setdefault(use, len(known))
+            rows.append(row)
+    return _join_rows(tuple(known), rows, warps)
 
 
-def simulate_round(
-    uses: Sequence[Sequence[Use]], warps_per_block: int, *, by_operands: bool = False, blocks: int | None = None
-) -> float:
-    """Cycles until the last warp has ended.
-
-    Args:
-        by_operands: a warp waits for the registers that it reads; else for the end of the operation before.
-        blocks: to be executed one after the other in the places of those given, doing the same; None for those alone.
-
-    >>> add = Use(Resource.ARITHMETIC, 0.0, 2.0, 0.0)
-    >>> load = Use(Resource.GLOBAL, 10.0, 4.0, 10.0)
-    >>> simulate_round([[add, load], [add, load]], 2)
-    30.0
-    """
-    return _Round(uses, warps_per_block, by_operands, blocks or len(uses) // warps_per_block).run()
-
-
-class _Round:
-    def __init__(self, uses: Sequence[Sequence[Use]], warps_per_block: int, by_operands: bool, blocks: int) -> None:
-        self._uses = uses
-        self._warps_per_block = warps_per_block
-        self._by_operands = by_operands
-        self._blocks = blocks
-        self._free: dict[Resource, float] = {}
-        self._place = [0] * len(uses)
-        self._ready: list[dict[int, float]] = [{} for _ in uses]
-        self._end = [0.0] * len(uses)
-        self._queue: list[tuple[float, int, int]] = []
-        self._waiting: dict[int, list[int]] = {}
-        self._left: dict[int, int] = {}
-
-    def run(self) -> float:
-        """Cycles of all."""
-        now = 0.0
-        for block in range(len(self._uses) // self._warps_per_block):
-            self._begin(block, now)
-        while self._queue:
-            now, warp, phase = heappop(self._queue)
-            block = warp // self._warps_per_block
-            if self._place[warp] == len(self._uses[warp]):
-                self._left[block] -= 1
-                if self._left[block]:
-                    self._open_barrier(block, now)
-                else:
-                    self._begin(block, now)
-                continue
-            use = self._uses[warp][self._place[warp]]
-            if use.resource is Resource.BARRIER:
-                self._place[warp] += 1
-                self._waiting.setdefault(block, []).append(warp)
-                self._open_barrier(block, now)
-            elif not phase and use.before_cycles:
-                heappush(self._queue, (now + use.before_cycles, warp, 1))
-            else:
-                begin = max(now, self._free.get(use.resource, 0.0))
-                self._free[use.resource] = begin + use.locked_cycles
-                done = begin + use.locked_cycles + use.after_cycles
-                self._place[warp] += 1
-                if self._by_operands:
-                    self._finish(warp, use, done)
-                    done = begin
-                self._go_on(warp, done)
-        return now
-
-    def _begin(self, block: int, now: float) -> None:
-        """Put the next block where one was, if there is one."""
-        if not self._blocks:
-            return
-        self._blocks -= 1
-        warps = range(block * self._warps_per_block, (block + 1) * self._warps_per_block)
-        self._left[block] = sum(bool(self._uses[one]) for one in warps)
-        for warp in warps:
-            self._place[warp] = 0
-            if self._uses[warp]:
-                self._go_on(warp, now)
-
-    def _finish(self, warp: int, use: Use, done: float) -> None:
-        ready = self._ready[warp]
-        for register in use.writes:
-            ready[register] = done
-        self._end[warp] = max(self._end[warp], done)
-
-    def _go_on(self, warp: int, now: float) -> None:
-        """Queue the next operation of a warp for when its operands are there."""
-        if self._by_operands:
-            uses, ready, place = self._uses[warp], self._ready[warp], self._place[warp]
-            while place < len(uses):
-                use = uses[place]
-                latest = max((ready.get(one, 0.0) for one in use.reads), default=0.0)
-                if use.resource is not Resource.REGISTER:
-                    now = max(now, latest)
-                    break
-                for register in use.writes:
-                    ready[register] = latest
-                place += 1
-            else:
-                now = max(now, self._end[warp])
-            self._place[warp] = place
-        heappush(self._queue, (now, warp, 0))
-
-    def _open_barrier(self, block: int, now: float) -> None:
-        """Warps that have ended are not waited for."""
-        own = self._waiting.get(block, [])
-        if own and len(own) == self._left[block]:
-            self._waiting[block] = []
-            for one in own:
-                self._go_on(one, now)
+def _join_rows(table: tuple[Use, ...], rows: Sequence[npt.NDArray[np.int32]], warps: int) -> RoundUses:
+    """Uses one warp after the other, from those of all warps one after the other; -1 for none."""
+    numbers = np.array(rows, dtype=np.int32).reshape(-1, warps).T
+    is_used = numbers >= 0
+    starts = np.concatenate(([0], np.cumsum(is_used.sum(axis=1)))).astype(np.int64)
+    return RoundUses(table=table, numbers=np.ascontiguousarray(numbers[is_used]), starts=starts)

@@ -1,0 +1,263 @@
+"""Warps of a round that contend for what an SM has: :func:`simulate_round`.
+
+A warp that comes to an operation locks what it needs, or waits until that is free (Section IV-B, Figure 2); who came
+first is first, which the paper leaves open. Time goes on by the least that any warp has named, which is the next event
+of a queue: the same order, without asking every warp at every step.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+from gpa_lsp.execution.hybrid.operations import Resource
+from gpa_lsp.foundation.machine_code.loops import compiled, part
+from gpa_lsp.foundation.records import ColumnRecord
+
+
+class Use(Struct, frozen=True):
+    """What an instruction of a warp takes."""
+
+    resource: Resource  # to be locked; a barrier is none, nor are registers
+    before_cycles: float  # before it needs the resource (the paper's pre-waiting latency)
+    locked_cycles: float  # for which it holds it (the delay)
+    after_cycles: float  # until its result is there (the post-waiting latency)
+    reads: tuple[int, ...] = ()  # registers that it waits for, where warps wait for operands
+    writes: tuple[int, ...] = ()  # registers of its result
+
+
+class RoundUses(ColumnRecord, frozen=True, kw_only=True):
+    """The uses of each warp of a round, n in all."""
+
+    table: tuple[Use, ...]  # each kind of use once
+    numbers: npt.NDArray[np.int32]  # int32[n], place in the table, one warp after the other
+    starts: npt.NDArray[np.int64]  # int64[warps + 1], where those of a warp begin
+
+    @property
+    def warps(self) -> int:
+        """Warps of the round."""
+        return len(self.starts) - 1
+
+
+def number_uses(uses: Sequence[Sequence[Use]]) -> RoundUses:
+    """The uses of warps as numbers."""
+    known: dict[Use, int] = {}
+    numbers = [known.setdefault(one, len(known)) for one in chain.from_iterable(uses)]
+    starts = np.cumsum([0, *map(len, uses)], dtype=np.int64)
+    return RoundUses(table=tuple(known), numbers=np.array(numbers, np.int32), starts=starts)
+
+
+_RESOURCES = tuple(Resource)
+_BARRIER, _REGISTER = _RESOURCES.index(Resource.BARRIER), _RESOURCES.index(Resource.REGISTER)
+_TIMES = ("before", "locked", "after")
+_LISTS = ("first_read", "last_read", "first_write", "last_write")
+_USE = np.dtype(
+    [("resource", np.int64), *((name, np.float64) for name in _TIMES), *((name, np.int64) for name in _LISTS)]
+)
+_WARP = np.dtype([("place", np.int64), ("last", np.int64), ("end", np.float64)])
+_EVENT = np.dtype([("time", np.float64), ("warp", np.int64), ("phase", np.int64)])
+_BLOCK = np.dtype([("left", np.int64), ("waiting", np.int64)])
+_STATE = np.dtype([("now", np.float64), ("events", np.int64), ("blocks", np.int64)])
+_Array = npt.NDArray[Any]
+_Row = Any  # of a structured array
+
+
+class _Round(NamedTuple):
+    table: _Array  # _USE[kinds of use]
+    registers: _Array  # int64[all reads and writes of the table]
+    numbers: _Array  # as in RoundUses
+    starts: _Array  # the same
+    by_operands: int
+    own: int  # warps of a block
+    state: _Row  # _STATE
+    free: _Array  # float64[resources], from when on each is free
+    warps: _Array  # _WARP[warps]
+    ready: _Array  # float64[warps, registers], when what was written is there
+    queue: _Array  # _EVENT[warps], a heap by time, warp and phase
+    blocks: _Array  # _BLOCK[blocks at once]
+    waiting: _Array  # int64[blocks, warps of a block], those at a barrier
+
+
+def simulate_round(
+    uses: RoundUses, warps_per_block: int, *, by_operands: bool = False, blocks: int | None = None
+) -> float:
+    """Cycles until the last warp has ended.
+
+    Args:
+        by_operands: a warp waits for the registers that it reads; else for the end of the operation before.
+        blocks: to be executed one after the other in the places of those given, doing the same; None for those alone.
+
+    >>> add = Use(Resource.ARITHMETIC, 0.0, 2.0, 0.0)
+    >>> load = Use(Resource.GLOBAL, 10.0, 4.0, 10.0)
+    >>> simulate_round(number_uses([[add, load], [add, load]]), 2)
+    30.0
+    """
+    places = uses.warps // warps_per_block
+    table, registers = _tabulate(uses.table)
+    one = _Round(
+        table=table,
+        registers=registers,
+        numbers=uses.numbers,
+        starts=uses.starts,
+        by_operands=int(by_operands),
+        own=warps_per_block,
+        state=np.zeros(1, _STATE)[0],
+        free=np.zeros(len(_RESOURCES)),
+        warps=np.zeros(uses.warps, _WARP),
+        ready=np.zeros((uses.warps, int(registers.max(initial=0)) + 1)),
+        queue=np.zeros(uses.warps, _EVENT),
+        blocks=np.zeros(places, _BLOCK),
+        waiting=np.zeros((places, warps_per_block), np.int64),
+    )
+    one.state["blocks"] = blocks or places
+    _run(one)
+    return float(one.state["now"])
+
+
+def _tabulate(uses: Iterable[Use]) -> tuple[_Array, _Array]:
+    """Kinds of use, and the registers that they read and write, numbered from 0."""
+    registers: list[int] = []
+    rows = []
+    for one in uses:
+        first = len(registers)
+        registers += one.reads
+        middle = len(registers)
+        registers += one.writes
+        times = one.before_cycles, one.locked_cycles, one.after_cycles
+        rows.append((_RESOURCES.index(one.resource), *times, first, middle, middle, len(registers)))
+    numbers = np.unique(np.array(registers, np.int64), return_inverse=True)[1]
+    return np.array(rows, _USE), numbers.astype(np.int64)
+
+
+@compiled
+def _run(one: _Round) -> None:
+    state = one.state
+    for block in range(len(one.blocks)):
+        _begin(one, block, 0.0)
+    while state.events > 0:
+        event = one.queue[0]
+        now, number, phase = event.time, event.warp, event.phase
+        _pop(one)
+        state.now = now
+        warp, block = one.warps[number], number // one.own
+        if warp.place == warp.last:
+            one.blocks[block].left -= 1
+            if one.blocks[block].left > 0:
+                _open_barrier(one, block, now)
+            else:
+                _begin(one, block, now)
+            continue
+        use = one.table[one.numbers[warp.place]]
+        if use.resource == _BARRIER:
+            warp.place += 1
+            one.waiting[block, one.blocks[block].waiting] = number
+            one.blocks[block].waiting += 1
+            _open_barrier(one, block, now)
+        elif phase == 0 and use.before > 0.0:
+            _push(one, now + use.before, number, 1)
+        else:
+            begin = max(now, one.free[use.resource])
+            one.free[use.resource] = begin + use.locked
+            done = begin + use.locked + use.after
+            warp.place += 1
+            if one.by_operands:
+                for index in range(use.first_write, use.last_write):
+                    one.ready[number, one.registers[index]] = done
+                warp.end = max(warp.end, done)
+                done = begin
+            _go_on(one, number, done)
+
+
+@part
+def _begin(one: _Round, block: int, now: float) -> None:
+    """Put the next block where one was, if there is one."""
+    if one.state.blocks > 0:
+        one.state.blocks -= 1
+        first = block * one.own
+        one.blocks[block].left = 0
+        for number in range(first, first + one.own):
+            one.warps[number].place, one.warps[number].last = one.starts[number], one.starts[number + 1]
+            one.blocks[block].left += one.starts[number + 1] > one.starts[number]
+        for number in range(first, first + one.own):
+            if one.warps[number].last > one.warps[number].place:
+                _go_on(one, number, now)
+
+
+@part
+def _go_on(one: _Round, number: int, now: float) -> None:
+    """Queue the next operation of a warp for when its operands are there."""
+    warp, time = one.warps[number], now
+    if one.by_operands:
+        is_found = False
+        while warp.place < warp.last and not is_found:
+            use, latest = one.table[one.numbers[warp.place]], 0.0
+            for index in range(use.first_read, use.last_read):
+                latest = max(latest, one.ready[number, one.registers[index]])
+            if use.resource == _REGISTER:
+                for index in range(use.first_write, use.last_write):
+                    one.ready[number, one.registers[index]] = latest
+                warp.place += 1
+            else:
+                time, is_found = max(time, latest), True
+        if not is_found:
+            time = max(time, warp.end)
+    _push(one, time, number, 0)
+
+
+@part
+def _open_barrier(one: _Round, block: int, now: float) -> None:
+    """Warps that have ended are not waited for."""
+    held = one.blocks[block]
+    if held.waiting > 0 and held.waiting == held.left:
+        count = held.waiting
+        held.waiting = 0
+        for index in range(count):
+            _go_on(one, one.waiting[block, index], now)
+
+
+@part
+def _is_before(one: _Round, first: int, second: int) -> bool:
+    """Whether an event of the queue comes before another."""
+    left, right = one.queue[first], one.queue[second]
+    if left.time != right.time:
+        return left.time < right.time
+    return left.warp < right.warp
+
+
+@part
+def _swap(one: _Round, first: int, second: int) -> None:
+    left, right = one.queue[first], one.queue[second]
+    time, warp, phase = left.time, left.warp, left.phase
+    left.time, left.warp, left.phase = right.time, right.warp, right.phase
+    right.time, right.warp, right.phase = time, warp, phase
+
+
+@part
+def _push(one: _Round, time: float, warp: int, phase: int) -> None:
+    """Add an event; a warp has one at most."""
+    place = one.state.events
+    one.state.events += 1
+    added = one.queue[place]
+    added.time, added.warp, added.phase = time, warp, phase
+    while place > 0 and _is_before(one, place, (place - 1) // 2):
+        _swap(one, place, (place - 1) // 2)
+        place = (place - 1) // 2
+
+
+@part
+def _pop(one: _Round) -> None:
+    """Take the first event away."""
+    one.state.events -= 1
+    count, place = one.state.events, 0
+    _swap(one, 0, count)
+    while 2 * place + 1 < count:
+        child = 2 * place + 1
+        if child + 1 < count and _is_before(one, child + 1, child):
+            child += 1
+        if not _is_before(one, child, place):
+            break
+        _swap(one, place, child)
+        place = child
