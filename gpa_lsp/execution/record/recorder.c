@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "mapped_memory.h"
+#include "images.h"
 #include "textures.h"
 #include "variable_names.h"
 
@@ -32,9 +32,8 @@ typedef struct { /* CUlaunchConfig */
     unsigned int attribute_count;
 } launch_config;
 
-enum { SUCCESS = 0, NO_FUNCTION = 500, MOST_PARAMETERS = 4096, MOST_ARRAYS = 1024, MOST_PARAMETER_BYTES = 32764, PAGE = 4096 };
+enum { SUCCESS = 0, NO_FUNCTION = 500, MOST_PARAMETERS = 4096, MOST_ARRAYS = 1024, MOST_PARAMETER_BYTES = 32764 };
 enum { PER_THREAD_STREAM = 2, INPUT_PTX = 1, RELAXED_CAPTURE = 2, MOST_ASKED = 1 << 20, NEAR_BITS = 40, MOST_TEXTURES = 128 };
-static const uint32_t FAT_BINARY = 0xBA55ED50, FAT_WRAPPER = 0x466243B1;
 
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static char folder[4096], image_folder[4096];
@@ -190,56 +189,22 @@ static void write_image(const char *name, const void *data, size_t size) {
 
 /* ---- images ---- */
 
-/* Bytes of what was loaded; 0 where it is not all in memory. */
-static size_t measure_image(const unsigned char **image) {
-    const unsigned char *data = *image;
+/* What was loaded, without the wrapper of a fat binary. */
+static const unsigned char *unwrap(const void *image) {
+    const unsigned char *inner = image;
     uint32_t magic = 0;
-    size_t size = 0;
-    if (can_read(data, 16))
-        memcpy(&magic, data, 4);
-    if (magic == FAT_WRAPPER) {
-        memcpy(image, data + 8, sizeof *image);
-        data = *image;
-        magic = 0;
-        if (can_read(data, 16))
-            memcpy(&magic, data, 4);
-    }
-    if (magic == FAT_BINARY) {
-        uint16_t head;
-        uint64_t rest;
-        memcpy(&head, data + 6, 2);
-        memcpy(&rest, data + 8, 8);
-        size = add_sizes(head, rest);
-    } else if (magic != 0 && memcmp(data, "\177ELF", 4) == 0) { /* the tables of a cubin come last */
-        uint64_t programs, sections;
-        uint16_t program_size, program_count, section_size, section_count;
-        if (!can_read(data, 64))
-            return 0;
-        memcpy(&programs, data + 32, 8);
-        memcpy(&sections, data + 40, 8);
-        memcpy(&program_size, data + 54, 2);
-        memcpy(&program_count, data + 56, 2);
-        memcpy(&section_size, data + 58, 2);
-        memcpy(&section_count, data + 60, 2);
-        size_t first = add_sizes(programs, (size_t)program_size * program_count);
-        size_t second = add_sizes(sections, (size_t)section_size * section_count);
-        size = first > second ? first : second;
-    } else {
-        for (size_t seen = 0; size == seen || data[size - 1] != 0; size++) { /* a page at a time */
-            if (size == seen)
-                seen += PAGE - (uintptr_t)(data + size) % PAGE;
-            if (!can_read(data + size, 1))
-                return 0;
-        }
-    }
-    return can_read(data, size) ? size : 0;
+    if (can_read(image, 16))
+        memcpy(&magic, image, sizeof magic);
+    if (magic == FATBIN_WRAPPER_MAGIC)
+        memcpy(&inner, (const char *)image + 8, sizeof inner);
+    return inner;
 }
 
 static void take_image(handle key, const void *given) {
     if (given == NULL || key == NULL)
         return;
-    const unsigned char *image = given;
-    size_t size = measure_image(&image);
+    const unsigned char *image = unwrap(given);
+    size_t size = measure_image(image);
     if (size == 0)
         return;
     uint64_t id = hash(image, size);
@@ -295,8 +260,8 @@ static void take_part(handle state, int type, const void *data, size_t size) {
 
 /* Given an image, the parts it was linked of are written down; without one, they are forgotten. */
 static void take_linked(handle state, const void *given) {
-    const unsigned char *image = given;
-    size_t size = image == NULL ? 0 : measure_image(&image);
+    const unsigned char *image = given == NULL ? NULL : unwrap(given);
+    size_t size = image == NULL ? 0 : measure_image(image);
     uint64_t id = image == NULL ? 0 : hash(image, size);
     int number = 0;
     pthread_mutex_lock(&lock);

@@ -24,7 +24,7 @@ from gpa_lsp.foundation.processes.search_paths import find_program
 from gpa_lsp.foundation.processes.watched_command import TEMPORARY, RunLimits, TimeLimits, run_command
 
 # what all C sources of ours may include
-SHARED_HEADERS = tuple(Path(__file__).parent / "sources" / name for name in ("sizes.h", "mapped_memory.h"))
+SHARED_HEADERS = tuple(Path(__file__).parent / "sources" / name for name in ("sizes.h", "mapped_memory.h", "images.h"))
 SHARED_FLAG = f"-I{SHARED_HEADERS[0].parent}"
 _COMPILERS = ("cc", "gcc", "clang")
 _LIMIT_S = 120.0  # of processor time; the CUDA runtime takes some seconds, and machines are slow

@@ -1,29 +1,19 @@
 /* Code the program was built with: its fat binaries, functions and variables, and launches of them. */
 #define _GNU_SOURCE
+#include "images.h"
 #include "runtime.h"
 
-#include <elf.h>
 #include <stdio.h>
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define FATBIN_WRAPPER_MAGIC 0x466243b1u
-#define FATBIN_MAGIC 0xba55ed50u
 #define WRAPPER_LINKED 2 /* version of the wrapper of a program that was linked from relocatable device code */
 #define MOST_CONFIGURATIONS 64
-#define PAGE 4096u
 
 struct wrapper {
     uint32_t magic, version;
     const void *binary, *prelinked;
-};
-
-/* Source: cuda-binary-utilities shows the parts; the header is 16 bytes, its last 8 the size of what follows. */
-struct fatbin {
-    uint32_t magic;
-    uint16_t version, header_bytes;
-    uint64_t bytes;
 };
 
 struct module {
@@ -76,8 +66,6 @@ static cudaError_t send_image(struct module *module, const void *image, size_t s
     return error;
 }
 
-static size_t measure_fatbin(const struct fatbin *fatbin) { return add_sizes(fatbin->header_bytes, fatbin->bytes); }
-
 /* Of a program that was linked from relocatable device code, the parts it was linked from, one behind the other. */
 static cudaError_t send_parts(struct module *module, const struct fatbin *const *parts) {
     size_t size = 0;
@@ -108,38 +96,6 @@ static cudaError_t send_module(struct module *module) {
     return module->id != 0 ? cudaSuccess : send_wrapped(module, module->wrapper);
 }
 
-/* Its end is nowhere told: it is that of the last thing in it. */
-static size_t measure_elf(const unsigned char *image) {
-    const Elf64_Ehdr *head = (const Elf64_Ehdr *)image;
-    size_t end = add_sizes(head->e_shoff, (size_t)head->e_shnum * head->e_shentsize);
-    size_t segments = add_sizes(head->e_phoff, (size_t)head->e_phnum * head->e_phentsize);
-    const Elf64_Shdr *sections = (const Elf64_Shdr *)step_on(image, head->e_shoff);
-    for (unsigned i = 0; i < head->e_shnum && is_mapped(&sections[i], sizeof *sections); i++) {
-        size_t section = add_sizes(sections[i].sh_offset, sections[i].sh_size);
-        if (sections[i].sh_type != SHT_NOBITS && section > end)
-            end = section;
-    }
-    return segments > end ? segments : end;
-}
-
-/* Bytes of text that ends with a zero; none where memory ends before. */
-static size_t measure_text(const char *text) {
-    size_t size = 0;
-    for (size_t seen = 0;; size++) {
-        if (size == seen) { /* a page at a time */
-            seen += PAGE - (uintptr_t)(text + size) % PAGE;
-            if (!is_mapped(text + size, 1))
-                return 0;
-        }
-        if (text[size] == 0)
-            return size;
-    }
-}
-
-static cudaError_t send_mapped(struct module *module, const void *image, size_t size) {
-    return size != 0 && is_mapped(image, size) ? send_image(module, image, size, 0) : cudaErrorInvalidKernelImage;
-}
-
 /* An image as the driver takes it: a fat binary with or without its wrapper, machine code, or the text of PTX. */
 static cudaError_t load_image(const void *image, struct module **into) {
     LOCK();
@@ -148,16 +104,13 @@ static cudaError_t load_image(const void *image, struct module **into) {
     REQUIRE(module != NULL, cudaErrorMemoryAllocation);
     if (result == cudaSuccess) {
         uint32_t magic = 0;
-        if (is_mapped(image, sizeof(Elf64_Ehdr)))
+        if (is_mapped(image, sizeof(struct wrapper)))
             memcpy(&magic, image, sizeof magic);
+        size_t size = magic == FATBIN_WRAPPER_MAGIC ? 0 : measure_image(image);
         if (magic == FATBIN_WRAPPER_MAGIC)
             result = send_wrapped(module, image);
-        else if (magic == FATBIN_MAGIC)
-            result = send_mapped(module, image, measure_fatbin(image));
-        else if (magic != 0 && memcmp(image, ELFMAG, SELFMAG) == 0)
-            result = send_mapped(module, image, measure_elf(image));
         else
-            result = send_mapped(module, image, measure_text(image));
+            result = size == 0 ? cudaErrorInvalidKernelImage : send_image(module, image, size, 0);
     }
     if (result == cudaSuccess)
         *into = module;
