@@ -217,6 +217,21 @@ def test_kernels_that_launch_kernels_are_compiled_apart(tmp_path: Path) -> None:
     assert "kernels launch kernels: device code was compiled with -rdc=true" in unit.notes
 
 
+def test_kernels_that_launch_kernels_call_the_runtime_of_the_device(tmp_path: Path) -> None:
+    if not any((folder / "cuda_device_runtime_api.h").is_file() for folder in find_cuda_headers()):
+        pytest.skip("the toolkit's headers are not installed")
+    nested = """__global__ void outer(int *p)
+{
+    cudaStream_t stream;
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    k<<<1, 32, 0, stream>>>(p);
+    cudaStreamDestroy(stream);
+}
+"""
+    unit = compile_text(tmp_path, KERNEL + nested)
+    assert not unit.has_failed and "__cudaCDP2StreamCreateWithFlags" in (unit.ptx or "")
+
+
 def test_host_functions_with_names_that_speak_of_the_device_are_left_out(tmp_path: Path) -> None:
     unit = compile_text(
         tmp_path, KERNEL + 'extern "C" float *SUM_CUDA(int n)\n{ cudaThreadSynchronize(); return 0; }\n'

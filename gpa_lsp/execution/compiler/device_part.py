@@ -39,7 +39,11 @@ from gpa_lsp.execution.compiler.source_text import find_text_line
 from gpa_lsp.foundation.errors import ProblemSeverity, UnsupportedInputError
 
 HOST_LEFT_OUT = "host code was left out"
-_NESTED = re.compile(r"requires separate compilation mode|^device-side kernel launch could not be processed")
+_NESTED = re.compile(
+    r"requires separate compilation mode|^device-side kernel launch could not be processed"
+    r'|identifier "cuda(?:Stream|Event|Memcpy|Memset|GetLastError|PeekAtLastError|DeviceSynchronize)\w*" is undefined'
+)
+_DEVICE_RUNTIME = "cuda_device_runtime_api.h"  # nvcc reads it before every source
 _RELOCATABLE = "-rdc=true"
 _NVCC = b"__NVCC__"  # What nvcc defines and NVRTC does not: sources ask it whether they may have device code
 _UNKNOWN_NAME = re.compile(r'identifier "(\w+)" is undefined|namespace "std" has no member "(\w+)"')
@@ -167,6 +171,8 @@ def _compile(job: CompileJob, attempt: _Attempt) -> CompiledUnit:
         flags = replace(flags, macros=(_NVCC.decode(), *flags.macros))
     if _Language.NESTED in attempt.language:
         flags = replace(flags, language=(*flags.language, _RELOCATABLE))
+        if any((folder / _DEVICE_RUNTIME).is_file() for folder in find_cuda_headers()):
+            flags = replace(flags, forced_includes=(Path(_DEVICE_RUNTIME), *flags.forced_includes))
     job = replace(job, flags=flags)
     if attempt.source.host.has_host:
         headers += replace_host_libraries((job.content, *job.included.headers.values()))
