@@ -9,7 +9,7 @@ import math
 import statistics
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,6 +33,9 @@ FEWEST_FAMILIES = 5
 
 _STEEPEST = 4.0
 
+MOST_GAIN = 1.05
+"""Of an edit of a kernel that is called "at the limit"."""
+
 
 class Found(NamedTuple):
     """One edit whose remedy was advised.
@@ -51,14 +54,21 @@ class Found(NamedTuple):
         return max(-_STEEPEST, min(_STEEPEST, (math.log(self.achieved) + offset) / math.log(self.model)))
 
 
-def collect(profiles: Path, machines: Sequence[str], wanted: str) -> list[Found]:
-    """The edits of all families, each printed."""
+def collect(profiles: Path, machines: Sequence[str], wanted: str, limited: dict[str, tuple[float, str]]) -> list[Found]:
+    """The edits of all families, each printed.
+
+    Args:
+        limited: kernels that are called "at the limit" → the most that an edit of them gains, and its name; filled.
+    """
     found = []
     for family, size, machine in list_cases(read_families(wanted), machines):
         for one in simulate_edits(family, size, machine, profiles):
             if isinstance(one, str):
                 print(f"not simulated: {one}", flush=True)
                 continue
+            if one.is_at_the_limit:
+                kernel = one.name.replace(f"→{one.end} ", " ")
+                limited[kernel] = max(limited.get(kernel, (0.0, "")), (one.achieved, one.name))
             places = [
                 (place, advice) for place, advice in enumerate(one.list_advice(), 1) if advice.optimizer in one.remedies
             ]
@@ -183,6 +193,16 @@ def print_left_out(found: Sequence[Found]) -> None:
         )
 
 
+def print_limited(limited: Mapping[str, tuple[float, str]]) -> None:
+    """What edits of kernels gain that are called "at the limit"."""
+    wrong = sorted(one for one in limited.values() if one[0] > MOST_GAIN)
+    print(
+        f"\nat the limit: {len(limited)} kernels, of which {len(wrong)} gain more than {MOST_GAIN - 1:.0%} by an edit"
+    )
+    for achieved, name in wrong:
+        print(f"{name:70} {achieved:6.2f}×")
+
+
 def write(found: Sequence[Found]) -> None:
     """Write the table of the package."""
     lines = ["# Written by `python -m tests.bench.calibrating --write`; see `Calibration` in pricing.py."]
@@ -204,9 +224,11 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        found = collect(options.profiles or Path(folder), options.machine or MACHINES, options.family)
+        limited: dict[str, tuple[float, str]] = {}
+        found = collect(options.profiles or Path(folder), options.machine or MACHINES, options.family, limited)
     if len({one.family for one in found}) > 1:
         print_left_out(found)
+    print_limited(limited)
     if options.write:
         write(found)
 

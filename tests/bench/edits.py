@@ -16,7 +16,7 @@ from pathlib import Path
 import tomli
 
 from gpa_lsp import api
-from gpa_lsp.diagnosis.advice.model import DEBUG_BUILD, Advice, Standing
+from gpa_lsp.diagnosis.advice.model import AT_THE_LIMIT, DEBUG_BUILD, Advice, Standing
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
 from gpa_lsp.execution.prediction.simulation import Simulation, SimulationSettings, simulate_code
 from gpa_lsp.execution.simulator.profile_document import make_document
@@ -88,6 +88,13 @@ class Edit:
         """Family, versions, size and GPU."""
         sizes = ",".join(f"{key}={value}" for key, value in self.size.items())
         return f"{self.family} {_name_version(self.start)}→{self.end} {sizes} {self.machine}"
+
+    @property
+    def is_at_the_limit(self) -> bool:
+        """Whether the version before is said to be as fast as the GPU lets it be."""
+        return self.before.advice is not None and any(
+            one.optimizer == AT_THE_LIMIT for one in self.before.advice.advice
+        )
 
     def list_advice(self) -> tuple[Advice, ...]:
         """What is worth suggesting, in the kernel or outside of it, best first."""
