@@ -227,7 +227,7 @@ def _build_region(
     facts = [describe_region(advice, region)]
     if len(advice.regions) > 1:
         facts.append(f"alone {show_gain(region.speedup)}")
-    if region.hotspots:
+    if region.hotspots and region.matched_samples:
         count = len(region.hotspots)
         hold = f"the {format_count(count)} hottest pairs hold" if count > 1 else "the hottest pair holds"
         facts.append(f"{hold} {format_percent(region.density)}")

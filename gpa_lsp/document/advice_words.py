@@ -94,6 +94,7 @@ _STAGES: Mapping[SilenceStage, str] = {
     SilenceStage.GATED: "pattern found, but the change is ruled out",
     SilenceStage.TOO_SMALL: "too little to gain",
     SilenceStage.NO_PLACE: "no place in the code to point at",
+    SilenceStage.NOT_YOURS: "the code is a library's",
     SilenceStage.FAILED: "failed",
 }
 
@@ -215,7 +216,7 @@ def find_first_suggestion(kernel: KernelReport) -> Advice | None:
     return None if kernel.advice is None else next(iter(kernel.advice.worthy), find_best_advice(kernel))
 
 
-BY_COUNTERS = "by counters"  # In place of shares and samples, where a kernel was not sampled
+BY_COUNTERS = "by counters"  # In place of shares and samples, where none were matched
 
 # Beside everything that was made without it: what looks at instructions is missing there
 NO_SASS = "its SASS was not read"
@@ -246,7 +247,7 @@ def describe_matched(advice: Advice) -> str:
 
 def describe_region(advice: Advice, region: Region) -> str:
     """How much of the kernel a place of a piece of advice is: ``12 %, 340 samples``, or that it was found by counters."""
-    if advice.by_counters:
+    if advice.by_counters or not region.matched_samples:
         return BY_COUNTERS
     return f"{format_share(region.share)}, {format_count_of(round(region.matched_samples), 'sample')}"
 

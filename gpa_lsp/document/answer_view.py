@@ -296,10 +296,13 @@ def _pair(answer: Answer, kernel: KernelReport) -> Answer:
 
 
 def list_suggestions(kernel: KernelReport) -> tuple[tuple[str, str], ...]:
-    """A row for each suggestion of Starlight's Table 1: gain and line of the optimizer for it, or its reason; none without the analysis."""
+    """A row for each suggestion of Starlight's Table 1: gain and line of the optimizer for it, or its reason.
+
+    None without the analysis, and none for a kernel whose code is a library's.
+    """
     tables = (table for answer in list_answers(kernel) for table in answer.tables)
     table = next((table for table in tables if table.title == SUGGESTIONS_TITLE), None)
-    if table is None:
+    if table is None or kernel.library:
         return ()
     names = [column.name for column in table.columns]
     title, ours = names.index("suggestion"), names.index(OUR_ADVICE)

@@ -24,7 +24,7 @@ from gpa_lsp.document.places import show_path
 from gpa_lsp.document.time_course_words import format_moment
 from gpa_lsp.foundation.json_records import pick
 from gpa_lsp.foundation.locations import write_place
-from gpa_lsp.foundation.numbers import UNKNOWN, format_change, format_count, format_duration_ns, format_speedup
+from gpa_lsp.foundation.numbers import UNKNOWN, format_change, format_count, format_duration_ns
 from gpa_lsp.kernel.names import shorten_distinctly, shorten_name
 from gpa_lsp.report.changes import PartChange, Verdict, order_changes
 from gpa_lsp.report.history.model import Measurement, Run, RunChange
@@ -64,7 +64,7 @@ def _tabulate_runs(rows: Sequence[RunRow], folder: Path | None, zone: tzinfo | N
             (left("since baseline"), lambda row: show_baseline(row[0])),
             (right("samples", drop_order=1), lambda row: format_count(row[1].total_samples)),
             (right("id"), lambda row: (f"@{row[0].run.run_id}", Style.DIM)),
-            (flexible("best advice", drop_order=1), lambda row: _describe_advice(row[1])),
+            (flexible("best advice", drop_order=1), lambda row: next((one.title for one in row[1].advice), "")),
             (
                 flexible("profile", keeps_end=True, drop_order=1),
                 lambda row: (show_path(row[1].profile or "", folder), Style.DIM),
@@ -95,13 +95,6 @@ def _describe_time(found: RunTime | None) -> Span:
         return f"no change{doubt}", Style.DIM
     style = Style.DIM if doubt else Style.TITLE if verdict is Verdict.FASTER else Style.WARNING
     return f"{format_change(time.after / time.before - 1)}{doubt}", style
-
-
-def _describe_advice(measurement: Measurement) -> str:
-    if not measurement.advice:
-        return ""
-    best = measurement.advice[0]
-    return f"{format_speedup(best.speedup)} {best.title}"
 
 
 def make_history_document(overview: Overview, database: Path) -> dict[str, Any]:

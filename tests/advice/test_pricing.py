@@ -109,8 +109,19 @@ def test_the_range_is_what_errors_of_such_estimates_were(monkeypatch: pytest.Mon
 
 
 def test_few_samples_are_no_number():
-    assert priced(eliminate(nest(), line(1, 9.0))).speedup.doubt == "only 9 samples match"
+    assert priced(eliminate(nest(), line(1, 9.0))).speedup.doubt == "its basis is only 9 samples"
     assert not priced(eliminate(nest(), line(1, 100.0))).speedup.doubt
+
+
+@pytest.mark.parametrize(
+    ("matched", "estimate", "doubt"),
+    [(0.0, 2.0, "priced by the work that goes, not by samples"), (1.0, 1.0, "its basis is only 1 sample")],
+)
+def test_work_that_goes_counts_with_no_sample_but_not_with_next_to_none(matched: float, estimate: float, doubt: str):
+    """Half of DRAM's work can go although no sample is sure to; one sample of a thousand shows that next to nothing goes."""
+    region = replace(line(1, matched), counted=5.0)
+    speedup = priced(eliminate(nest(90.0), region, work={"dram": 0.5})).speedup
+    assert (speedup.estimate, speedup.doubt) == (pytest.approx(estimate, rel=0.3), doubt)
 
 
 def test_the_memory_keeps_its_work():

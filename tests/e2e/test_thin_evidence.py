@@ -62,7 +62,7 @@ def test_a_match_of_a_few_samples_has_no_number(tmp_path: Path) -> None:
     few = [one for one in kernel.advice.advice if 0 < one.matched_samples < 10]
     assert few
     for one in few:
-        assert one.speedup.doubt == f"only {round(one.matched_samples)} samples match"
+        assert one.speedup.doubt.startswith("its basis is only")
         assert describe_gain(one) == "likely"
 
 

@@ -79,7 +79,7 @@ def find_obstacle(optimizer: Optimizer, subject: Subject) -> Silence | None:
     """Why an optimizer need not be asked: the code is a library's, or what it needs of samples, launch, counters and metrics is unknown."""
     if (library := subject.kernel.library) and optimizer.name != LIBRARY_USE:
         message = say("the code of this {library} library kernel is not yours", library=library)
-        return optimizer.silent(SilenceStage.GATED, message)
+        return optimizer.silent(SilenceStage.NOT_YOURS, message)
     if subject.total_samples == 0 and optimizer.needs_samples:
         return optimizer.silent(SilenceStage.NO_SAMPLES, say("the report has no stall samples of this kernel"))
     if optimizer.needs_split and not subject.kernel.is_split:

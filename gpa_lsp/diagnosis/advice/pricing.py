@@ -149,9 +149,8 @@ def price_elimination(subject: Subject, label: Label, match: EliminationMatch) -
                 shares[reason] = shares.get(reason, 0.0) + samples / total
         shares[_OTHERS] = max(0.0, matched / total - sum(shares.values())) - match.added
         warp_time = time.leave_latency(shares, match.work)
-        reasons = (
-            say("Equation 2: {matched} of {total} would go", matched=count(matched), total=count(total, "sample")),
-        )
+        gone = say("Equation 2: {matched} of {total} would go", matched=count(matched), total=count(total, "sample"))
+        reasons = (gone,) if matched else ()
     elif shares:
         warp_time = time.leave_latency(shares, match.work)
         reasons = (say("Equation 2: {part} of the warps' time would go", part=percent(sum(shares.values()))),)
@@ -324,14 +323,18 @@ def _spread(
     if most < bound:
         bound, reason = most, say("the change itself saves no more")
     model = min(max(1.0, 1 / max(left, 1 / _MOST_SPEEDUP)), bound)
+    few = samples if samples is not None and subject.total_samples and samples < _FEWEST_SAMPLES else None
+    if few and published < LEAST_SPEEDUP:
+        model = min(model, max(1.0, published))  # A few samples of very many are no evidence of work that goes
     calibration = find_calibration(label.name)
     low, estimate, high = (min(bound, max(1.0, one)) for one in calibration.spread(model))
     doubt = Sentence()
-    if samples is not None and subject.total_samples and samples < _FEWEST_SAMPLES:
-        doubt = say("only {samples} match", samples=count(round(samples), "sample"))
+    if few is not None:
+        only = say("its basis is only {samples}", samples=count(max(1, round(few)), "sample"))
+        doubt = only if few else say("priced by the work that goes, not by samples")
     elif calibration.held < _LEAST_HELD:
-        part = percent(calibration.held)
-        doubt = say("such ranges held {part} of {edits}", part=part, edits=count(calibration.edits, "simulated edit"))
+        edits = count(calibration.edits, "simulated edit")
+        doubt = say("such ranges held {part} of {edits}", part=percent(calibration.held), edits=edits)
     elif high > WIDEST * low * (1 + 1e-6):
         doubt = say("anything from {low} to {high}", low=factor(low), high=factor(high))
     elif low <= NO_GAIN:
@@ -447,8 +450,7 @@ def _finish(
     weight = sum(region.weight for region in match.regions)
     placed = [region for region in match.regions if region.weight > 0 and _has_place(subject, region)]
     if match.regions and not placed:
-        samples = count(matched, "matched sample")
-        message = say("{samples}, all in code that the profile does not hold", samples=samples)
+        message = say("{samples}, all in code that the profile does not hold", samples=count(matched, "matched sample"))
         return Silence(optimizer=label.name, stage=SilenceStage.NO_PLACE, message=message)
     if (gated := _gate(subject, label, speedup)) is not None:
         return gated
@@ -584,12 +586,11 @@ def share_samples(subject: Subject, samples: float) -> Share:
 def _explain_spread(regions: Sequence[Region], places: int, matched: float) -> tuple[Sentence, ...]:
     if len(regions) == places or not matched:
         return ()
-    held = sum(region.matched_samples for region in regions)
     return (
         say(
             "the {shown} of {places} places shown hold {held} of the matched samples",
             shown=count(len(regions)),
             places=count(places),
-            held=percent(held / matched),
+            held=percent(sum(region.matched_samples for region in regions) / matched),
         ),
     )
