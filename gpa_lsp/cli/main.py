@@ -13,7 +13,8 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import Any
 
 from gpa_lsp import __version__
@@ -67,8 +68,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if logging.lastResort is not None and not os.environ.get(_DEBUG_VARIABLE):  # the server writes a log of its own
         logging.lastResort.setFormatter(_WithoutTraceback("gpa-lsp: %(message)s"))
     given = join_words(sys.argv[1:] if arguments is None else arguments)
-    if given[:1] and given[0] in _MOVED:
-        sys.stderr.write(f"gpa-lsp: error: gpa-lsp {given[0]} is now gpa-lsp {_MOVED[given[0]]}\n")
+    names = list_names()
+    if not given or (not given[0].startswith("-") and given[0] not in names):
+        sys.stderr.write(f"gpa-lsp: error: {_explain_unknown(given, names)}\n")
         return EXIT_BAD_INPUT
     found = _load_commands(given)
     try:
@@ -104,6 +106,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"gpa-lsp: internal error: {name}: {error} (a bug in gpa-lsp; {_DEBUG_VARIABLE}=1 shows where)"
         )
         return EXIT_CRASHED
+
+
+def _explain_unknown(given: Sequence[str], names: Collection[str]) -> str:
+    """What to type where the first word is no command: the command of nearly that name, or one that reads the file of that name."""
+    if not given:
+        return "no command; start with gpa-lsp advise REPORT.ncu-rep, or see gpa-lsp --help"
+    if given[0] in _MOVED:
+        return f"gpa-lsp {given[0]} is now gpa-lsp {_MOVED[given[0]]}"
+    from difflib import get_close_matches  # not on the way of a right command
+
+    word = given[0][:_MOST_SHOWN]
+    near = get_close_matches(word, [name for name in names if " " not in name], n=1)
+    start = f"gpa-lsp {near[0]}" if near else f"gpa-lsp advise {word}" if Path(word).exists() else ""
+    return f"there is no command {word!r}; {f'did you mean {start}? ' if start else ''}gpa-lsp --help lists them"
 
 
 class _WithoutTraceback(logging.Formatter):

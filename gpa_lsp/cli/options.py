@@ -26,13 +26,13 @@ Parser = argparse.ArgumentParser | argparse._ArgumentGroup
 
 
 def parse_count(text: str) -> int:
-    """A whole number.
+    """A whole number, 0 or more.
 
     >>> parse_count("12")
     12
     """
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 0")
     return int(text)
 
 

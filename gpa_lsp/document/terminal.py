@@ -26,6 +26,7 @@ _MOST_WRAPPED = 2  # Lines that one of them may take
 _LABEL_CELLS = 7
 # Cells that a row leaves for its text beside the code of the line, and below which code is left out.
 _LEAST_TEXT_CELLS, _LEAST_CODE_CELLS = 16, 16
+_LEAST_NAME_CELLS = 20  # Of a heading's name beside its facts
 
 _SIGNS = {Style.WARNING: "! ", Style.PLAIN: "- ", Style.DIM: "+ "}
 
@@ -86,14 +87,22 @@ class _Terminal:
             item = Item(text=make_line(part.title, Style.TITLE), lead=part.lead, below=part.blocks)
             yield from self._write_item(item, (), len(part.lead[0]), indent)
             return
-        facts = ((f"   {'   '.join(part.facts)}", Style.DIM),) if part.facts else ()
-        line = (*make_line(part.title, part.style), *facts)
-        yield from (line,) if facts else flow(line, self._width, indent=0)
+        title = make_line(part.title, part.style)
+        yield from (self._head(title, part),) if part.facts else flow(title, self._width, indent=0)
         inner = indent or 2
         if part.summary:
             style = Style.PLAIN if part.is_known else Style.DIM
             yield from wrap(part.summary, self._width, indent=inner, style=style)
         yield from self.write(part.blocks, inner)
+
+    def _head(self, title: Line, part: Part) -> Line:
+        """A heading with its facts in one line, which costs a long name its end before it costs facts."""
+        facts = f"   {'   '.join(part.facts)}"
+        if self._width is not None:
+            name, style = read_plain(title), title[0][1]
+            name = cut(name, max(_LEAST_NAME_CELLS, self._width - count_cells(facts)))
+            title, facts = ((name, style),), cut(facts, max(1, self._width - count_cells(name)))
+        return (*title, (facts, Style.DIM))
 
     def _write_items(self, items: Items, indent: int) -> Iterator[Line]:
         shown = items.choose_items(self._max_rows)

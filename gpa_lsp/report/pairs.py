@@ -416,7 +416,7 @@ def cut_around(graph: "nx.DiGraph[int]", lines: Collection[tuple[str | None, int
     if not near:
         raise InputError(
             f"no sampled instruction of {graph.graph['kernel']} is of "
-            + ", ".join(write_place(file or "line", line) for file, line in lines),
+            + ", ".join(f"line {line}" if file is None else write_place(file, line) for file, line in lines),
             remedy="lines are those that were measured; gpa-lsp check lists the hot ones",
         )
     found = set(near)

@@ -76,7 +76,9 @@ def test_every_command_is_in_the_catalogue() -> None:
 @pytest.mark.parametrize("command", list_names())
 def test_help_of_every_command(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*command.split(), "--help"]) == 0
-    assert f"usage: gpa-lsp {command}" in capsys.readouterr().out
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(f"usage: gpa-lsp {command}")
+    assert [line for line in lines if len(line) > 80] == []
 
 
 def test_texts_name_only_options_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:

@@ -211,7 +211,7 @@ PATHS = [
     [
         *(({"path": name}, "/modules/0/cubin/path: is not a relative path") for name in PATHS),
         ({"path": "link.cubin"}, "leads out of the profile's folder"),
-        ({"path": "none.cubin"}, "names a file that cannot be used: there is no such file"),
+        ({"path": "none.cubin"}, "names none.cubin, which cannot be read: there is no such file"),
         ({"path": "text.txt"}, "does not hold an ELF image"),
         ({"base64": "AAAA"}, "does not hold an ELF image"),
         ({"base64": "A"}, "is not base64"),

@@ -263,8 +263,8 @@ COMMAND = Command(
     examples=(
         ("predict explore matmul.cu --block 8x8 --block 32x8", "rank two block sizes, and the one it has"),
         (
-            "predict explore matmul.cu --by simulation --define TILE=8,16,32 --limit 3",
-            "the best three values of a macro",
+            "predict explore matmul.cu --by simulation --define TILE=8,16,32",
+            "the best of three values of a macro",
         ),
     ),
     add_arguments=_add_arguments,

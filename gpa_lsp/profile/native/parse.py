@@ -238,7 +238,7 @@ def _read_file(element: Element, name: str, folder: Path) -> bytes:
     try:
         stream, size_bytes = open_regular_file(target)
     except InputError as error:
-        raise element.fail(f"names a file that cannot be used: {error.message}") from None
+        raise element.fail(f"names {name}, which cannot be read: {error.message}") from None
     with stream:
         if size_bytes > _MAX_IMAGE_BYTES:
             raise element.fail(f"names a file of {format_bytes(size_bytes)}, more than any cubin has")
