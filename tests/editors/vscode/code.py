@@ -9,13 +9,14 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.editors.workspace import CAUSE, DIVIDING, DOUBLES, LOOP, VICTIM, Workspace
+from tests.editors.workspace import CAUSE, DIVIDING, DOUBLES, LOOP, VICTIM, Workspace, make_workspace
 from tests.patience import LIMIT_S as ONE_LIMIT_S
 from tests.patience import PATIENCE, set_limits, wait_until
 
@@ -209,6 +210,57 @@ def _find_left_over(folder: Path) -> list[str]:
         except OSError:  # ended meanwhile, or somebody else's
             continue
     return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a suite runs, and by what.
+
+    Attributes:
+        folder: empty, for everything the run leaves.
+        tools: VS Code and what drives it.
+        packaged: the extension as users get it, unpacked.
+    """
+
+    folder: Path
+    tools: Tools
+    packaged: Path
+
+    def make_workspace(self) -> Workspace:
+        """The usual one, with a measured source and its profile."""
+        return make_workspace(self.folder / "workspace")
+
+    def run(
+        self,
+        name: str,
+        workspace: Workspace,
+        *,
+        usual: dict[str, Any] | None = None,
+        settings: dict[str, Any] | None = None,
+        **how: Any,
+    ) -> Results:
+        """Run a suite on a workspace.
+
+        Args:
+            name: of the suite.
+            workspace: is opened.
+            usual: the user's settings; None for an interpreter and the command that measures.
+            settings: more of them.
+            how: as :func:`run_suite` takes it, with the usual facts where there are no others.
+        """
+        every = {**(choose_settings(workspace) if usual is None else usual), **(settings or {})}
+        how = {"facts": tell_facts(workspace), **how}
+        found = run_suite(self.tools, name, self.folder, workspace=workspace.folder, settings=every, **how)
+        return name_results(found, name)
+
+
+FindResults = Callable[[str, Callable[[Place], Results]], Results]
+"""Gives the results of a suite, by its name and what runs it."""
+
+
+def list_tests(*suites: str) -> list[tuple[str, str]]:
+    """Suites and their tests, as parameters of one test."""
+    return [(suite, name) for suite in suites for name in find_names(suite)]
 
 
 def find_names(suite: str) -> list[str]:

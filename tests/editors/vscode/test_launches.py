@@ -3,73 +3,38 @@
 import pytest
 
 from tests.editors.made_up_gpu import make_gpu
-from tests.editors.vscode.code import (
-    Results,
-    Tools,
-    check_nothing_stays,
-    choose_settings,
-    find_names,
-    name_results,
-    run_suite,
-    tell_facts,
-)
-from tests.editors.workspace import (
-    describe_relax,
-    make_workspace,
-    write_moving,
-)
+from tests.editors.vscode.code import FindResults, Place, Results, list_tests, tell_facts
+from tests.editors.workspace import describe_relax, write_moving
 
 
-@pytest.fixture(scope="session")
-def simulation_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) -> Results:
+def run_simulation(place: Place) -> Results:
     """A workspace with a source whose launch is described, and no profile of it, and one that was measured and is described, too."""
     pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
-    folder = tmp_path_factory.mktemp("simulation")
-    workspace = make_workspace(folder / "workspace")
+    workspace = place.make_workspace()
     write_moving(workspace.folder)
     describe_relax(workspace.profile)  # beside its source it would be emulated, too
-    results = run_suite(
-        built,
-        "simulation",
-        folder,
-        workspace=workspace.folder,
-        settings={
-            **choose_settings(workspace),
-            "gpaLsp.emulation.machine": "A100",
-        },
-        facts=tell_facts(workspace),
-    )
-    check_nothing_stays(folder)
-    return name_results(results, "simulation")
+    return place.run("simulation", workspace, settings={"gpaLsp.emulation.machine": "A100"})
 
 
-@pytest.mark.parametrize("name", find_names("simulation"))
-def test_simulation(name: str, simulation_results: Results) -> None:
-    assert simulation_results[name].error is None, simulation_results[name].error
-
-
-@pytest.fixture(scope="session")
-def timing_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) -> Results:
+def run_timing(place: Place) -> Results:
     """A workspace with a source whose launch is described, and a GPU that is made up."""
     pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
-    folder = tmp_path_factory.mktemp("timing")
-    workspace = make_workspace(folder / "workspace")
+    workspace = place.make_workspace()
     write_moving(workspace.folder)
-    gpu = make_gpu(folder / "gpu")
-    quiet = {"gpaLsp.simulation.onSave": False}
-    results = run_suite(
-        built,
+    gpu = make_gpu(place.folder / "gpu")
+    return place.run(
         "timing",
-        folder,
-        workspace=workspace.folder,
-        settings={**choose_settings(workspace), **quiet, "gpaLsp.profile.onSave": False},
+        workspace,
+        settings={"gpaLsp.simulation.onSave": False, "gpaLsp.profile.onSave": False},
         facts={**tell_facts(workspace), "times": str(gpu.times)},
         environment=gpu.variables,
     )
-    check_nothing_stays(folder)
-    return name_results(results, "timing")
 
 
-@pytest.mark.parametrize("name", find_names("timing"))
-def test_timing(name: str, timing_results: Results) -> None:
-    assert timing_results[name].error is None, timing_results[name].error
+SUITES = {"simulation": run_simulation, "timing": run_timing}
+
+
+@pytest.mark.parametrize(("suite", "name"), list_tests(*SUITES))
+def test_launches(suite: str, name: str, results: FindResults) -> None:
+    result = results(suite, SUITES[suite])[name]
+    assert result.error is None, result.error

@@ -3,52 +3,35 @@
 import os
 import shutil
 import venv
-from pathlib import Path
 
 import pytest
 
 from tests.editors.package_index import PackageIndex
-from tests.editors.vscode.code import (
-    Results,
-    Tools,
-    check_nothing_stays,
-    choose_settings,
-    find_names,
-    name_results,
-    run_suite,
-    tell_facts,
-)
-from tests.editors.workspace import (
-    make_workspace,
-)
+from tests.editors.vscode.code import FindResults, Place, Results, list_tests, tell_facts
+from tests.editors.workspace import make_workspace
 
 
-@pytest.fixture(scope="session")
-def setup_results(built: Tools, packaged: Path, tmp_path_factory: pytest.TempPathFactory) -> Results:
+def run_setup(place: Place) -> Results:
     """Where the only Python on the path has no packages, with a package index on the loopback interface."""
-    folder = tmp_path_factory.mktemp("setup")
+    folder = place.folder
     workspace = make_workspace(folder / "work" / "space")
     venv.create(folder / "bare", with_pip=False)
     extension = folder / "extension"
-    shutil.copytree(packaged, extension)
+    shutil.copytree(place.packaged, extension)
     how = folder / "index"
     how.write_text("refuse")
+    storage = folder / "user-data" / "User" / "globalStorage" / "gpa-lsp.gpa-lsp"
     with PackageIndex(how) as index:
         (extension / "bundled" / "requirements.txt").write_text(index.requirement)
-        results = run_suite(
-            built,
+        return place.run(
             "setup",
-            folder,
-            workspace=workspace.folder,
+            workspace,
+            usual={},
             settings={
                 "gpaLsp.importStrategy": "useBundled",  # the lent packages hold one that only the tests can import
                 "gpaLsp.static.enable": False,
             },
-            facts={
-                **tell_facts(workspace),
-                "index": str(how),
-                "storage": str(folder / "user-data" / "User" / "globalStorage" / "gpa-lsp.gpa-lsp"),
-            },
+            facts={**tell_facts(workspace), "index": str(how), "storage": str(storage)},
             extension=extension,
             environment={
                 "PATH": str(folder / "bare" / "bin"),
@@ -58,34 +41,24 @@ def setup_results(built: Tools, packaged: Path, tmp_path_factory: pytest.TempPat
                 "PIP_RETRIES": "1",
             },
         )
-    check_nothing_stays(folder)
-    return name_results(results, "setup")
 
 
-@pytest.mark.parametrize("name", find_names("setup"))
-def test_setup(name: str, setup_results: Results) -> None:
-    assert setup_results[name].error is None, setup_results[name].error
-
-
-@pytest.fixture(scope="session")
-def bundled_results(built: Tools, packaged: Path, tmp_path_factory: pytest.TempPathFactory) -> Results:
-    folder = tmp_path_factory.mktemp("bundled")
-    workspace = make_workspace(folder / "workspace")
-    venv.create(folder / "bare", with_pip=False)
-    settings = {**choose_settings(workspace), "gpaLsp.importStrategy": "useBundled"}
-    results = run_suite(
-        built,
+def run_bundled(place: Place) -> Results:
+    workspace = place.make_workspace()
+    venv.create(place.folder / "bare", with_pip=False)
+    return place.run(
         "bundled",
-        folder,
-        workspace=workspace.folder,
-        settings=settings,
-        facts={**tell_facts(workspace), "bareInterpreter": str(folder / "bare" / "bin" / "python")},
-        extension=packaged,
+        workspace,
+        settings={"gpaLsp.importStrategy": "useBundled"},
+        facts={**tell_facts(workspace), "bareInterpreter": str(place.folder / "bare" / "bin" / "python")},
+        extension=place.packaged,
     )
-    check_nothing_stays(folder)
-    return name_results(results, "bundled")
 
 
-@pytest.mark.parametrize("name", find_names("bundled"))
-def test_bundled(name: str, bundled_results: Results) -> None:
-    assert bundled_results[name].error is None, bundled_results[name].error
+SUITES = {"setup": run_setup, "bundled": run_bundled}
+
+
+@pytest.mark.parametrize(("suite", "name"), list_tests(*SUITES))
+def test_start(suite: str, name: str, results: FindResults) -> None:
+    result = results(suite, SUITES[suite])[name]
+    assert result.error is None, result.error

@@ -5,49 +5,19 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.editors.vscode.code import (
-    Result,
-    Results,
-    Tools,
-    check_nothing_stays,
-    choose_settings,
-    find_names,
-    name_results,
-    run_suite,
-    tell_facts,
-)
-from tests.editors.workspace import (
-    make_workspace,
-)
+from tests.editors.vscode.code import FindResults, Place, Results, check_nothing_stays, list_tests
 
 WINDOWS = ("first", "second")
 
 
-@pytest.fixture(scope="session")
-def narrow_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) -> Results:
+def run_narrow(place: Place) -> Results:
     """A window as wide as half a screen, with source and SASS in it."""
-    folder = tmp_path_factory.mktemp("narrow")
-    workspace = make_workspace(folder / "workspace")
-    results = run_suite(
-        built,
-        "narrow",
-        folder,
-        workspace=workspace.folder,
-        settings=choose_settings(workspace),
-        facts=tell_facts(workspace),
-        window={"viewport": {"width": 900, "height": 640}},
-    )
-    check_nothing_stays(folder)
-    return name_results(results, "narrow")
-
-
-@pytest.mark.parametrize("name", find_names("narrow"))
-def test_narrow(name: str, narrow_results: Results) -> None:
-    assert narrow_results[name].error is None, narrow_results[name].error
+    return place.run("narrow", place.make_workspace(), window={"viewport": {"width": 900, "height": 640}})
 
 
 def count_remembered(data: Path, kernel: str) -> int:
@@ -58,34 +28,32 @@ def count_remembered(data: Path, kernel: str) -> int:
     return next(len(one["runs"]) for one in json.loads(printed)["kernels"] if one["name"].startswith(f"{kernel}("))
 
 
-@pytest.fixture(scope="session")
-def window_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Results]:
+def run_windows(place: Place) -> Results:
     """Two windows at once on one workspace, with one history."""
-    folder = tmp_path_factory.mktemp("windows")
-    workspace = make_workspace(folder / "workspace")
+    folder, workspace = place.folder, place.make_workspace()
     shared = {"GPA_LSP_DATA_DIR": str(folder / "data"), "GPA_LSP_CACHE_DIR": str(folder / "cache")}
 
-    def open_window(name: str) -> list[Result]:
-        return run_suite(
-            built,
-            "window",
-            folder / name,
-            workspace=workspace.folder,
-            settings=choose_settings(workspace),
-            facts=tell_facts(workspace),
-            environment={**shared, "GPA_TEST_WINDOW": name},
-        )
+    def open_window(window: str) -> Results:
+        (folder / window).mkdir()
+        here = replace(place, folder=folder / window)
+        return here.run("window", workspace, environment={**shared, "GPA_TEST_WINDOW": window})
 
     with ThreadPoolExecutor(2) as pool:
         found = list(pool.map(open_window, WINDOWS))
-    check_nothing_stays(folder)
-    results = {name: name_results(each, "window") for name, each in zip(WINDOWS, found, strict=True)}
+    check_nothing_stays(folder)  # what the servers remember is written by now
     assert workspace.runs == 2
     assert count_remembered(folder / "data", "relax") == 2  # before and after: neither lost nor twice
-    return results
+    return {f"{window}: {name}": one for window, each in zip(WINDOWS, found, strict=True) for name, one in each.items()}
 
 
-@pytest.mark.parametrize("window", WINDOWS)
-@pytest.mark.parametrize("name", find_names("window"))
-def test_two_windows(name: str, window: str, window_results: dict[str, Results]) -> None:
-    assert window_results[window][name].error is None, window_results[window][name].error
+SUITES = {"narrow": run_narrow, "window": run_windows}
+TESTS = [
+    *list_tests("narrow"),
+    *(("window", f"{window}: {name}") for window in WINDOWS for _, name in list_tests("window")),
+]
+
+
+@pytest.mark.parametrize(("suite", "name"), TESTS)
+def test_windows(suite: str, name: str, results: FindResults) -> None:
+    result = results(suite, SUITES[suite])[name]
+    assert result.error is None, result.error

@@ -6,23 +6,8 @@ import sys
 
 import pytest
 
-from tests.editors.vscode.code import (
-    HERE,
-    Results,
-    Tools,
-    bundle,
-    check_nothing_stays,
-    choose_settings,
-    find_names,
-    name_results,
-    run_suite,
-    tell_facts,
-)
-from tests.editors.workspace import (
-    LAUNCH,
-    make_clone,
-    make_workspace,
-)
+from tests.editors.vscode.code import HERE, FindResults, Place, Results, bundle, choose_settings, list_tests
+from tests.editors.workspace import LAUNCH, make_clone
 
 CLANGD_FLAGS = """\
 -xc++
@@ -33,28 +18,14 @@ CLANGD_FLAGS = """\
 """Enough for clangd to know the names of the project without a CUDA toolkit."""
 
 
-@pytest.fixture(scope="session")
-def clone_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) -> Results:
-    folder = tmp_path_factory.mktemp("clone")
-    workspace = make_clone(folder / "workspace")
+def run_clone(place: Place) -> Results:
     settings = {"gpaLsp.interpreter": sys.executable, "gpaLsp.static.enable": False}
-    results = run_suite(
-        built, "clone", folder, workspace=workspace.folder, settings=settings, facts=tell_facts(workspace)
-    )
-    check_nothing_stays(folder)
-    return name_results(results, "clone")
+    return place.run("clone", make_clone(place.folder / "workspace"), usual={}, settings=settings)
 
 
-@pytest.mark.parametrize("name", find_names("clone"))
-def test_clone(name: str, clone_results: Results) -> None:
-    assert clone_results[name].error is None, clone_results[name].error
-
-
-@pytest.fixture(scope="session")
-def restricted_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) -> Results:
+def run_restricted(place: Place) -> Results:
     """A workspace whose settings name a command to measure with, and an interpreter that leaves a trace when it is started."""
-    folder = tmp_path_factory.mktemp("restricted")
-    workspace = make_workspace(folder / "workspace")
+    workspace = place.make_workspace()
     interpreter = workspace.folder / "python"
     interpreter.write_text(
         f'#!/bin/sh\ntouch "{workspace.control}/workspace-interpreter"\nexec "{sys.executable}" "$@"\n'
@@ -64,71 +35,32 @@ def restricted_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) -
     own = {**choose_settings(workspace), "gpaLsp.interpreter": str(interpreter)}
     (workspace.folder / ".vscode").mkdir()
     (workspace.folder / ".vscode" / "settings.json").write_text(json.dumps(own))
-    results = run_suite(
-        built,
-        "restricted",
-        folder,
-        workspace=workspace.folder,
-        settings=users,
-        facts=tell_facts(workspace),
-        trusted=False,
-    )
-    check_nothing_stays(folder)
-    return name_results(results, "restricted")
+    return place.run("restricted", workspace, usual=users, trusted=False)
 
 
-@pytest.mark.parametrize("name", find_names("restricted"))
-def test_restricted(name: str, restricted_results: Results) -> None:
-    assert restricted_results[name].error is None, restricted_results[name].error
-
-
-@pytest.fixture(scope="session")
-def fixes_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) -> Results:
-    folder = tmp_path_factory.mktemp("fixes")
-    workspace = make_workspace(folder / "workspace")
+def run_fixes(place: Place) -> Results:
+    workspace = place.make_workspace()
     workspace.source.with_suffix(".launch.toml").write_text(LAUNCH)
-    results = run_suite(
-        built,
-        "fixes",
-        folder,
-        workspace=workspace.folder,
-        settings=choose_settings(workspace),
-        facts=tell_facts(workspace),
-    )
-    check_nothing_stays(folder)
-    return name_results(results, "fixes")
+    return place.run("fixes", workspace)
 
 
-@pytest.mark.parametrize("name", find_names("fixes"))
-def test_fixes(name: str, fixes_results: Results) -> None:
-    assert fixes_results[name].error is None, fixes_results[name].error
-
-
-@pytest.fixture(scope="session")
-def clangd_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) -> Results:
-    installed = built.editors / "clangd"
+def run_clangd(place: Place) -> Results:
+    installed = place.tools.editors / "clangd"
     clangd = str(installed) if installed.exists() else shutil.which("clangd")
     if clangd is None:
         pytest.skip("clangd is not installed: tests/editors/install_neovim.sh also installs it")
-    folder = tmp_path_factory.mktemp("clangd")
-    workspace = make_workspace(folder / "workspace")
+    workspace = place.make_workspace()
     (workspace.folder / "compile_flags.txt").write_text(CLANGD_FLAGS)
-    shutil.copytree(HERE / "clangd", folder / "clangd-client")
-    bundle(HERE / "clangd" / "extension.ts", folder / "clangd-client" / "extension.cjs")
-    results = run_suite(
-        built,
-        "clangd",
-        folder,
-        workspace=workspace.folder,
-        settings=choose_settings(workspace),
-        facts=tell_facts(workspace),
-        neighbour=folder / "clangd-client",
-        environment={"GPA_TEST_CLANGD": clangd},
-    )
-    check_nothing_stays(folder)
-    return name_results(results, "clangd")
+    client = place.folder / "clangd-client"
+    shutil.copytree(HERE / "clangd", client)
+    bundle(HERE / "clangd" / "extension.ts", client / "extension.cjs")
+    return place.run("clangd", workspace, neighbour=client, environment={"GPA_TEST_CLANGD": clangd})
 
 
-@pytest.mark.parametrize("name", find_names("clangd"))
-def test_clangd(name: str, clangd_results: Results) -> None:
-    assert clangd_results[name].error is None, clangd_results[name].error
+SUITES = {"clone": run_clone, "restricted": run_restricted, "fixes": run_fixes, "clangd": run_clangd}
+
+
+@pytest.mark.parametrize(("suite", "name"), list_tests(*SUITES))
+def test_workspaces(suite: str, name: str, results: FindResults) -> None:
+    result = results(suite, SUITES[suite])[name]
+    assert result.error is None, result.error
