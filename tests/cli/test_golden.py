@@ -157,6 +157,7 @@ def test_door(door: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: p
             code = run(re.sub(r"gpa-lsp ?", "", typed, count=1), monkeypatch)
             printed = capfd.readouterr()
             errors = re.sub(r"^usage: .*\n(?=gpa-lsp[a-z ]*: error: )", "usage: …\n", printed.err, flags=re.M | re.S)
+            errors = re.sub(r"^gpa-lsp: compiling lib\S+ .* once on this machine: .*\n", "", errors, flags=re.M)
             said.append(f"$ {typed}\n{printed.out}{errors}[{code}]\n")
     shown = "\n".join(said).replace(str(folder), "/folder").replace(time.strftime("%Y-%m-%d"), "TODAY")
     check_golden(f"doors/{door}.txt", shown)
