@@ -14,7 +14,7 @@ from gpa_lsp.code.symbolic_accesses.requests import WARP_LANES
 from gpa_lsp.diagnosis.analyses.answers import Answer, Table, list_columns
 from gpa_lsp.execution.emulator.model import Emulation
 from gpa_lsp.execution.prediction.fault_answer import name_place
-from gpa_lsp.foundation.numbers import Cell
+from gpa_lsp.foundation.numbers import Cell, format_file_value
 from gpa_lsp.foundation.prose import count, percent, say
 
 _NAME = "emulated_operations"
@@ -96,7 +96,7 @@ def _write_constant(text: str) -> str:
     """
     kind, digits = text[:2].lower(), text[2:]
     if kind in ("0f", "0d"):
-        return f"{struct.unpack('>f' if kind == '0f' else '>d', bytes.fromhex(digits))[0]:.6g}"
+        return format_file_value(struct.unpack(">f" if kind == "0f" else ">d", bytes.fromhex(digits))[0])
     return text
 
 
