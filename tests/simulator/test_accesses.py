@@ -234,6 +234,30 @@ def test_atomic_operations(change: str, seed: int) -> None:
         assert walk.wavefronts[0] == count_noted(MemorySpace.SHARED, places, mask, width, AccessKind.ATOMIC), text
 
 
+@pytest.mark.parametrize(
+    ("operation", "done_in"),
+    [
+        ("ADD.F32.FTZ.RN", "G"), ("ADD.F64.RN", "G"), ("ADD.64", "G"), ("MAX.S64", "G"), ("ADD", "GS"), ("MIN.S32", "GS"),
+        ("CAS.64", "GS"), ("EXCH.64", "GS"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("space", _SPACES)
+def test_memory_that_lacks_an_operation_says_so(space: str, operation: str, done_in: str) -> None:
+    random = np.random.default_rng(7)
+    scene, mask = draw_scene(random), random.random(32) < 0.8
+    width = 8 if "64" in operation else 4
+    places = (_LANES if space != "L" else _LANES * 0) * width
+    give_addresses(scene, places + _BASES[_SPACES[space]])
+    memory, before = scene.spaces.memories[_SPACES[space]].data, scene.state.predicates[2][0].copy()
+    kept, registers = memory.copy(), scene.state.registers.copy()
+    execute(scene, f"ATOM.E.{operation}.STRONG.GPU P2, R8, [R4.64], R12, R14", mask, (8, 9)[: width // 4])
+    found = scene.state.predicates[2][0]
+    assert (found[mask] == (space in done_in)).all() and (found[~mask] == before[~mask]).all()
+    if not operation.startswith("CAS"):  # which finds another value
+        assert np.array_equal(memory, kept) == (space not in done_in)
+    assert np.array_equal(scene.state.registers, registers) == (space not in done_in)
+
+
 @pytest.mark.parametrize("width", [4, 8, 16])
 def test_copies_to_shared_memory(width: int) -> None:
     random = np.random.default_rng(width)

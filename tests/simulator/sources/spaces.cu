@@ -49,3 +49,24 @@ extern "C" __global__ void tiled(const float *in, float *out, int n)
     if (i < n - 4)
         out[i] = sum + own[threadIdx.x & 3] * gridDim.x;
 }
+
+extern "C" __global__ void sums(const float *in, float *out, double *doubles, unsigned long long *counts, int n)
+{
+    __shared__ float sum;
+    __shared__ unsigned long long count;
+    float own = 0;
+    if (threadIdx.x == 0) {
+        sum = 0;
+        count = 0;
+    }
+    __syncthreads();
+    float value = floorf(in[threadIdx.x]);
+    atomicAdd(n > 100 ? &own : &sum, value);
+    atomicAdd(&count, (unsigned long long)value);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        atomicAdd(out, sum + own);
+        atomicAdd(doubles, (double)sum);
+        atomicAdd(counts, count);
+    }
+}

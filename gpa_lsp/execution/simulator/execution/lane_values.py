@@ -18,6 +18,7 @@ from gpa_lsp.execution.emulator.semantics.floats import (
     widen,
 )
 from gpa_lsp.execution.simulator.execution.memory_spaces import (
+    DISTRIBUTED,
     LOCAL_WINDOW,
     SHARED_WINDOW,
     WINDOW_BYTES,
@@ -261,6 +262,8 @@ def lies_in(address, space):
         found = u64(in_local)
     elif space == MemorySpace.GLOBAL:
         found = u64(1) - u64(in_shared) - u64(in_local)
+    elif space == DISTRIBUTED:
+        found = u64(0)
     return found
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from gpa_lsp.execution.simulator.execution.memory_spaces import FIRST_BANK, GENERIC, MemorySpace
+from gpa_lsp.execution.simulator.execution.memory_spaces import DISTRIBUTED, FIRST_BANK, GENERIC, MemorySpace
 from gpa_lsp.execution.simulator.execution.operand_values import (
     RZ,
     SIZES,
@@ -15,6 +15,7 @@ from gpa_lsp.execution.simulator.execution.operand_values import (
     find_roles,
     find_width,
     is_predicate,
+    is_shared_atomic,
     list_addresses,
     list_term_resources,
     list_terms,
@@ -383,14 +384,20 @@ def _lower_space_query(low: RowOperands, one: MachineInstruction) -> Row:
     """QSPC: whether a generic address lies in a space."""
     out, _, operand = one.operands
     (term,), offset = list_terms(operand, is_wide=one.has("E"))
-    space = next(number for name, number in (("G", 0), ("S", 1), ("L", 2)) if one.has(name))
+    spaces = {"G": MemorySpace.GLOBAL, "S": MemorySpace.SHARED, "L": MemorySpace.LOCAL, "D": DISTRIBUTED}
+    space = next(number for name, number in spaces.items() if one.has(name))
     low.check_room(term.file, term.number, 1 + term.is_pair)
     source = {"file": FILES[term.file], "number": term.number, "is_pair": int(term.is_pair), "added": offset}
     return {"sources": [source], **name_value("lies_in", space), "outs": [encode_out(out)], "target": -1}
 
 
 def _lower_atomic(low: RowOperands, one: MachineInstruction) -> Row:
-    """ATOM, ATOMG, ATOMS, RED, REDG: values behind the address, the one that is compared with first."""
+    """ATOM, ATOMG, ATOMS, RED, REDG: values behind the address, the one that is compared with first.
+
+    The predicate of ``ATOM``, in builds for debugging, says whether the memory that a generic address turns out to be in has the operation: of
+    shared memory, code that nvcc writes goes on with ``QSPC`` and a loop around ``ATOMS.CAST`` for sums of floats and of 64 bits, of local memory
+    with a load and a store for all.
+    """
     (place,), (operation, width) = list_addresses(one), find_atomic(one)
     row = _describe(low, one, _SPACES[one.opcode], place, width)
     given = [text for text in one.operands[place + 1 :] if not is_predicate(text)]
@@ -399,12 +406,14 @@ def _lower_atomic(low: RowOperands, one: MachineInstruction) -> Row:
     if one.has("POPC"):  # it counts lanes
         values = [{"value": 1}]
     says, outs = one.has("CAST"), [text for text in one.operands[:place] if is_predicate(text)]
+    tries = one.opcode == "ATOM" and not says and outs not in ([], ["PT"])
     return row | {
         "code": Code.ATOMIC,
-        "flags": Flag.SUCCEEDS if says else 0,
+        "flags": (Flag.SUCCEEDS if says else Flag.TRIES if tries else 0)
+        | (0 if is_shared_atomic(operation, width) else Flag.GLOBAL_ONLY),
         "sources": row["sources"] + values,
         "tables": [operation],
-        "outs": [encode_out(outs[0])] if says and target == "RZ" and outs else [],
+        "outs": [encode_out(outs[0])] if tries or (says and target == "RZ" and outs) else [],
         "read": [number for text in given for number in low.list_resources(text, row["words"])],
         **low.target(target, row["words"]),
     }

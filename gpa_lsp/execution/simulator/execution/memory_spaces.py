@@ -27,6 +27,7 @@ class MemorySpace(IntEnum):
 
 
 GENERIC = -1  # In place of a space: the addresses say which
+DISTRIBUTED = -2  # Shared memory of the cluster's other blocks, which no address leads to here
 FIRST_BANK = 3  # Number of the space of constant bank 0
 
 

@@ -323,3 +323,10 @@ def find_atomic(one: MachineInstruction) -> tuple[int, int]:
     if one.has("F32") or one.has("F64"):
         found = {words.ADD: words.ADD_FLOAT, words.EXCHANGE: found, words.COMPARE_AND_SWAP: found}.get(found, _UNKNOWN)
     return (_SIGNED.get(found, found) if one.has("S32") or one.has("S64") else found), size
+
+
+def is_shared_atomic(operation: int, width: int) -> bool:
+    """Whether shared memory has an operation of so many bytes: of 8, it swaps; it adds up no floats."""
+    if width == 8:
+        return operation in (words.EXCHANGE, words.COMPARE_AND_SWAP)
+    return operation not in (words.ADD_FLOAT, _UNKNOWN)

@@ -373,6 +373,11 @@ def copy_lanes(walk: CoreWalk, step: StepRow, index: s64) -> None:
 def change(walk: CoreWalk, step: StepRow, index: s64) -> u32:
     """Atomic operations, one lane after the other; the lanes in which what they find is not known."""
     memory, size, bits = walk.memories[s64(walk.spaces[index])], s64(step.width), walk.bits[index]
+    if step.flags & Flag.TRIES:
+        done = can_change(step, walk.spaces[index])
+        write_predicate(walk, step.outs[0], index, bits if done != 0 else u32(0))
+        if done == 0:
+            return 0
     value, other, old = local(u64, LANES), local(u64, LANES), local(u64, LANES)
     given, unknown, what = find_unknown(walk, step.first_read, step.read_count, index), u32(0), step.tables[0]
     fill(value, 0, 8 * LANES)
@@ -397,9 +402,14 @@ def change(walk: CoreWalk, step: StepRow, index: s64) -> u32:
     for word in range(s64(step.words)):
         put(words, u32(lanes(old) >> u64(32 * word)))
         write(walk, step, word, index, words)
-    if step.out_count != 0:
+    if step.flags & Flag.SUCCEEDS and step.out_count != 0:
         write_predicate(walk, step.outs[0], index, mask_of(lanes(old) != 0))
     return unknown if what >= 0 else bits
+
+
+def can_change(step: StepRow, space: s32) -> u32:
+    """Whether the memory of a space has an atomic operation that is tried there."""
+    return u32(space == MemorySpace.GLOBAL or (space == MemorySpace.SHARED and step.flags & Flag.GLOBAL_ONLY == 0))
 
 
 def stride_of(walk, index):

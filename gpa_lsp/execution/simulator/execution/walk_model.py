@@ -175,6 +175,8 @@ class Flag(IntFlag):
     ASKED = 64
     CLEARS = 128  # the convergence barrier that was read
     SUCCEEDS = 256  # an atomic operation says whether it swapped
+    TRIES = 512  # an atomic operation at generic addresses says whether their memory can do it, else does nothing
+    GLOBAL_ONLY = 1024  # shared memory cannot
 
 
 class File(IntEnum):
