@@ -13,7 +13,7 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not given or (not given[0].startswith("-") and given[0] not in names):
         sys.stderr.write(f"gpa-lsp: error: {_explain_unknown(given, names)}\n")
         return EXIT_BAD_INPUT
-    found = _load_commands(given)
+    found = _load_commands(given, names)
     try:
         parsed = build_parser(found).parse_args(given)
     except SystemExit as leave:  # how argparse ends after --help and on bad usage
@@ -153,9 +153,8 @@ def list_names() -> dict[str, str]:
     return {member.replace("_", " ", 1) if member in parts else member: member for member in members}
 
 
-def _load_commands(given: Sequence[str]) -> dict[str, Command]:
+def _load_commands(given: Sequence[str], names: Mapping[str, str]) -> dict[str, Command]:
     """The command that is named, with its parts where help will list them; all commands where help or a complaint will."""
-    names = list_names()
     named = next((argument for argument in given if not argument.startswith("-")), None)
     if named is None or named not in names:
         loaded: dict[str, Command] = load_catalogue(commands, "COMMAND", Command)

@@ -233,8 +233,8 @@ def _show_instruction(columns: "InstructionColumns", index: int, total: int) -> 
 
 
 def summarise_cause(cause: CauseLine, name_place: NamePlace) -> str:
-    """A causing line for a diagnostic: what it costs and which lines pay, and in a second sentence what to do. What limits the kernel is said by its
-    lens and the hover, beside which editors show diagnostics."""
+    """A causing line for a diagnostic: the stalls it causes and the stalled lines, and in a second sentence the remedy. Lens and hover give the
+    kernel's limiter, beside which editors show diagnostics."""
     causes = cause.causes
     parts = [f"{format_percent(cause.caused_ratio)} of the samples of {cause.shown.name} are stalls caused here"]
     reason = find_caused_reason(cause)

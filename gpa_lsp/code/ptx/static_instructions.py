@@ -263,16 +263,16 @@ def is_kept_by_l1(instruction: StaticInstruction) -> bool:
 
 def is_strong(instruction: StaticInstruction) -> bool:
     """Whether an access is volatile, relaxed, acquire or release: its value must not be kept from one to the next."""
-    return not _STRONG_WORDS.isdisjoint(_list_words(instruction.text))
+    return not _STRONG_WORDS.isdisjoint(split_opcode(instruction.text))
 
 
 def is_read_anew(instruction: StaticInstruction) -> bool:
     """Whether a load is there to see what others wrote meanwhile: a strong one, ``ld.cv`` or ``ld.cg``; copies (``cp.async.cg``) are not."""
-    is_past_l1 = instruction.cache_operator in _BYPASSING and _list_words(instruction.text)[0] == "ld"
+    is_past_l1 = instruction.cache_operator in _BYPASSING and split_opcode(instruction.text)[0] == "ld"
     return is_strong(instruction) or is_past_l1
 
 
 @lru_cache(maxsize=1 << 12)  # analyses ask of each instruction for each piece of a trace
-def _list_words(text: str) -> tuple[str, ...]:
+def split_opcode(text: str) -> tuple[str, ...]:
     """Opcode and suffixes: ``ld``, ``volatile``, ``global``, ``f32``."""
     return tuple(text.split(" ", 1)[0].split("."))

@@ -13,7 +13,7 @@ Pointer = int | str
 
 @remembered
 def find_pointers(module: PtxModule, kernel: str) -> Mapping[int, tuple[Pointer, ...]]:
-    """What each access adds its index to, by number of the instruction in the kernel; without those that nobody can follow.
+    """Number of an access in the kernel → the pointers that it may add its index to; accesses whose address is not known symbolically are left out.
 
     Several where an index is not scaled either, as in arrays of bytes: the values of the parameters tell which of them is the pointer.
     """

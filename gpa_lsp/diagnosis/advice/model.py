@@ -175,7 +175,7 @@ class SilenceStage(Enum):
     GATED = "gated"  # The pattern is there, but something else forbids the advice (a roof, dependences)
     TOO_SMALL = "too_small"  # Less than :data:`LEAST_SPEEDUP`
     NO_PLACE = "no_place"
-    NOT_YOURS = "not_yours"  # The code is a library's, and nobody looked at it
+    NOT_YOURS = "not_yours"  # The code is a library's: the optimizer was not asked
     FAILED = "failed"  # A bug of ours or input we did not foresee; see the problems
 
 

@@ -317,7 +317,7 @@ class IncomingPipe:
 
 
 class PyglsServer(LanguageServer):
-    """pygls' server, whose errors go to the log: the features' own are told to the user, and the client's own mistakes are not the user's."""
+    """pygls' server with errors in the log: features report their own to the user, and a client's protocol errors are none of the user's."""
 
     incoming: IncomingPipe | None = None  # Where messages come from
 

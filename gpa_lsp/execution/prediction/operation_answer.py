@@ -10,6 +10,7 @@ from collections import defaultdict
 
 from msgspec import Struct, field
 
+from gpa_lsp.code.ptx.static_instructions import split_opcode
 from gpa_lsp.code.symbolic_accesses.requests import WARP_LANES
 from gpa_lsp.diagnosis.analyses.answers import Answer, Table, list_columns
 from gpa_lsp.execution.emulator.model import Emulation
@@ -27,7 +28,7 @@ _OPERATORS = frozenset(
     }
 )  # fmt: skip
 _TYPE = re.compile(r"[usbf](?:8|16|32|64)(?:x2)?|bf16(?:x2)?|tf32|e[45]m[23]")
-_CONSTANT = re.compile(r"(?<=[ ,])(0[fF][0-9A-Fa-f]{8}|0[dD][0-9A-Fa-f]{16}|-?\d+)(?=[,;]|$)")
+_CONSTANT = re.compile(r"(?<=[ ,])(0[fF][0-9A-Fa-f]{8}|0[dD][0-9A-Fa-f]{16}|-?\d+)(?=,|$)")
 _MOST_ROWS = 40
 _MOST_CONSTANTS = 3
 
@@ -79,12 +80,11 @@ def answer_operations(emulation: Emulation) -> Answer:
 def read_operation(text: str) -> tuple[str, str] | None:
     """Operator and type of a PTX instruction; None for what computes nothing.
 
-    >>> read_operation("@%p1 fma.rn.f32 %f1, %f2, %f3, 0f3F800000;"), read_operation("mul.wide.u32 %rd1, %r1, 4;"), read_operation("bra L;")
+    >>> read_operation("fma.rn.f32 %f1, %f2, %f3, 0f3F800000"), read_operation("mul.wide.u32 %rd1, %r1, 4"), read_operation("bra L")
     (('fma', 'f32'), ('mul', 'u32'), None)
     """
-    words = [word for word in text.split() if not word.startswith("@")]
-    operator, _, suffixes = (words[0] if words else "").rstrip(";").partition(".")
-    kinds = [one for one in suffixes.split(".") if _TYPE.fullmatch(one)]
+    operator, *suffixes = split_opcode(text)
+    kinds = [one for one in suffixes if _TYPE.fullmatch(one)]
     return (operator, kinds[-1]) if operator in _OPERATORS and kinds else None
 
 

@@ -140,7 +140,7 @@ def _count_fitting(subject: Subject, launch: LaunchConfiguration, sm_count: int)
 
 
 def _count_turns(subject: Subject, launch: LaunchConfiguration) -> _Turns:
-    """How often a warp executes each instruction, or how many results a thread has whose code repeats nothing; endless where nobody counted."""
+    """Executions of each instruction by a warp, or, where the code has no loop, results per thread; infinite where executions were not counted."""
     executed = np.maximum(subject.rows.executions, 0).astype(np.float64)
     if not executed.any() or not executed[0]:
         return np.full(max(1, len(executed)), inf)

@@ -325,7 +325,7 @@ class Arena:
         return next((one for one in below if one.space is Space.GLOBAL), None)
 
 
-# What is said where the nearest array is named, whatever the pointer of the access
+# Suffix of a message that names the nearest array because the pointer of the access is unknown
 _NEAREST = " (the nearest array; which one its pointer leads to is not known)"
 
 

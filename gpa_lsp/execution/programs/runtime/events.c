@@ -5,24 +5,7 @@
 #include "host_blocks.h"
 #include "runtime.h"
 
-#include <unwind.h>
-
-#define MOST_FRAMES MOST_CALLERS
 #define MOST_PATHS (1u << 14) /* half as many are told apart */
-
-struct walk {
-    uint64_t addresses[MOST_FRAMES];
-    uint32_t count;
-};
-
-static _Unwind_Reason_Code take_frame(struct _Unwind_Context *context, void *data) {
-    struct walk *walk = data;
-    uint64_t address = _Unwind_GetIP(context);
-    if (address == 0 || walk->count == MOST_FRAMES)
-        return _URC_END_OF_STACK;
-    walk->addresses[walk->count++] = address;
-    return _URC_NO_REASON;
-}
 
 /* FNV-1a; source: Fowler, Noll and Vo, draft-eastlake-fnv. */
 static uint64_t hash_walk(const struct walk *walk) {
@@ -33,7 +16,7 @@ static uint64_t hash_walk(const struct walk *walk) {
     return hash == 0 ? 1 : hash;
 }
 
-/* The number of a path, which gpa_lsp is told when it is new; 0 where there are more than are told apart. */
+/* The number of a path, which gpa_lsp is told when it is new; 0 once MOST_PATHS / 2 paths have numbers. */
 static uint32_t number_walk(const struct walk *walk) {
     static uint64_t known[MOST_PATHS];
     static uint32_t numbers[MOST_PATHS], count;
@@ -63,7 +46,7 @@ uint32_t find_path(void) {
 static uint32_t find_host_path(enum event_kind kind, const void *to, const void *from) {
     struct walk walk = {.count = 0};
     if (kind == EVENT_COPY && gpa_lsp_find_block != NULL)
-        walk.count = gpa_lsp_find_block((uintptr_t)(is_on_device(to) ? from : to), walk.addresses);
+        walk = gpa_lsp_find_block((uintptr_t)(is_on_device(to) ? from : to));
     return walk.count == 0 ? 0 : number_walk(&walk);
 }
 

@@ -11,7 +11,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unwind.h>
 
 #define REMEMBER(base, size) remember(base, size, __builtin_return_address(0))
 #define PUBLIC __attribute__((visibility("default")))
@@ -23,8 +22,7 @@
 struct block {
     _Atomic uintptr_t base; /* 0 where there is none */
     size_t size;
-    uint32_t count;
-    uint64_t callers[MOST_CALLERS];
+    struct walk callers;
 };
 static struct block blocks[SETS][WAYS];
 static atomic_flag lock = ATOMIC_FLAG_INIT;
@@ -77,15 +75,6 @@ static struct block *find_set(const void *base) {
     return blocks[((uintptr_t)base >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 53];
 }
 
-static _Unwind_Reason_Code take_frame(struct _Unwind_Context *context, void *data) {
-    struct block *block = data;
-    uint64_t address = _Unwind_GetIP(context);
-    if (address == 0 || block->count == MOST_CALLERS)
-        return _URC_END_OF_STACK;
-    block->callers[block->count++] = address;
-    return _URC_NO_REASON;
-}
-
 static void *remember(void *base, size_t size, void *caller) {
     if (base == NULL || size < LEAST_BYTES || is_busy)
         return base;
@@ -94,9 +83,9 @@ static void *remember(void *base, size_t size, void *caller) {
     int error = errno;
     if (atomic_load(&walks) < MOST_WALKS) {
         atomic_fetch_add(&walks, 1);
-        _Unwind_Backtrace(take_frame, &found);
+        _Unwind_Backtrace(take_frame, &found.callers);
     } else
-        found.callers[found.count++] = (uintptr_t)caller;
+        found.callers = (struct walk){.addresses = {(uintptr_t)caller}, .count = 1};
     take_lock();
     struct block *set = find_set(base), *place = set;
     for (int way = 0; way < WAYS && place->base != 0; way++)
@@ -151,21 +140,19 @@ PUBLIC void free(void *base) {
     next_free(base);
 }
 
-static uint32_t list_callers(const struct block *one, const struct block *end, uint64_t address, uint64_t *callers) {
+static struct walk find_callers(const struct block *one, const struct block *end, uint64_t address) {
     for (; one < end; one++)
-        if (one->base != 0 && one->base <= address && address - one->base < one->size) {
-            memcpy(callers, one->callers, one->count * sizeof *callers);
-            return one->count;
-        }
-    return 0;
+        if (one->base != 0 && one->base <= address && address - one->base < one->size)
+            return one->callers;
+    return (struct walk){.count = 0};
 }
 
-PUBLIC uint32_t gpa_lsp_find_block(uint64_t address, uint64_t *callers) {
+PUBLIC struct walk gpa_lsp_find_block(uint64_t address) {
     take_lock();
     const struct block *set = find_set((const void *)(uintptr_t)address); /* most copies begin where a block does */
-    uint32_t count = list_callers(set, set + WAYS, address, callers);
-    if (count == 0)
-        count = list_callers(blocks[0], blocks[SETS], address, callers);
+    struct walk found = find_callers(set, set + WAYS, address);
+    if (found.count == 0)
+        found = find_callers(blocks[0], blocks[SETS], address);
     drop_lock();
-    return count;
+    return found;
 }
