@@ -120,3 +120,20 @@ def test_records_are_structs():
         )
     }
     assert found == NO_STRUCTS
+
+
+def test_no_group_is_repeated_possessively() -> None:
+    """Python before 3.11.5 leaves the place of a turn that fails (gh-106052): ``(?>(?:…)*)`` says the same and is right in all."""
+    found = [
+        f"{path}:{node.lineno}"
+        for path in (ROOT / "gpa_lsp").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("re.")
+        for text in ast.walk(node)
+        if isinstance(text, ast.Constant) and re.search(r"(?<!\\)\)[*+?]\+", _read_pattern(text.value))
+    ]
+    assert found == []
+
+
+def _read_pattern(value: object) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else value if isinstance(value, str) else ""

@@ -127,11 +127,13 @@ _PIECE = re.compile(
     r"\s*+(?:(?P<directive>\.(?:loc|file)\b[^\n]*+)"
     r"|(?P<open>\{)|(?P<close>\})"
     r"|(?P<label>[A-Za-z_$%][\w$]*+)\s*+:(?!:)"
-    r"|(?:@(?P<negated>!?)\s*+(?P<guard>[\w$%.]++)\s++)?(?P<name>\.?[A-Za-z][\w.:]*+)(?P<rest>[^;\"]*+(?:\"[^\"]*+\"[^;\"]*+)*+);"
+    r"|(?:@(?P<negated>!?)\s*+(?P<guard>[\w$%.]++)\s++)?(?P<name>\.?[A-Za-z][\w.:]*+)(?P<rest>[^;\"]*+(?>(?:\"[^\"]*+\"[^;\"]*+)*));"
     r"|(?P<stray>;)|(?P<end>\Z))",
     re.ASCII,
 )
-_PROTOTYPE = re.compile(r"\s*+(?:\(([^()]*+)\)\s*+)?[\w$%.]++\s*+(?:\(([^()]*+)\)\s*+)?(?:\.\w++[\d\s]*+)*+", re.ASCII)
+_PROTOTYPE = re.compile(
+    r"\s*+(?:\(([^()]*+)\)\s*+)?[\w$%.]++\s*+(?:\(([^()]*+)\)\s*+)?(?>(?:\.\w++[\d\s]*+)*)", re.ASCII
+)
 
 
 class Body(Struct, kw_only=True):

@@ -210,8 +210,8 @@ _OPAQUE = frozenset({"texref", "samplerref", "surfref"})
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 _LARGEST_BYTES = 1 << 48
 _LARGEST_ALIGNMENT = 1 << 16
-_WORD = re.compile(r"\s*\.(?:(align)\s+(\w+)|(attribute)\s*\((?:[^()]|\([^()]*\))*+\)|(\w+))", re.ASCII)
-_NAME = re.compile(r"\s*+([A-Za-z_$%][\w$%.@]*+)\s*+(?:<\s*+(\w++)\s*+>\s*+)?((?:\[[^\[\]]*+\]\s*+)*+)", re.ASCII)
+_WORD = re.compile(r"\s*\.(?:(align)\s+(\w+)|(attribute)\s*\((?>(?:[^()]|\([^()]*\))*)\)|(\w+))", re.ASCII)
+_NAME = re.compile(r"\s*+([A-Za-z_$%][\w$%.@]*+)\s*+(?:<\s*+(\w++)\s*+>\s*+)?((?>(?:\[[^\[\]]*+\]\s*+)*))", re.ASCII)
 _DIMENSION = re.compile(r"\[([^\[\]]*)\]")
 _MOST_DIMENSIONS = 8
 
@@ -404,8 +404,8 @@ def _is_dynamic(variable: PtxVariable) -> bool:
 Signature = tuple[tuple[int, ...], tuple[int, ...]]  # Bytes of what a function returns and of what it takes
 
 _HEAD = re.compile(
-    r"\s*+(?:\.attribute\s*+\((?:[^()]++|\([^()]*+\))*+\)\s*+)?(?:\(([^()]*+)\)\s*+)?([A-Za-z_$%][\w$%.@]*+)\s*+(?:\(([^()]*+)\))?"
-    r"([^()]*+(?:\([^()]*+\)[^()]*+)*+)\Z",
+    r"\s*+(?:\.attribute\s*+\((?>(?:[^()]++|\([^()]*+\))*)\)\s*+)?(?:\(([^()]*+)\)\s*+)?([A-Za-z_$%][\w$%.@]*+)\s*+(?:\(([^()]*+)\))?"
+    r"([^()]*+(?>(?:\([^()]*+\)[^()]*+)*))\Z",
     re.ASCII,
 )
 _THREADS = re.compile(r"\.(maxntid|reqntid|reqnctapercluster)\s+(\w+)\s*(?:,\s*(\w+)\s*)?(?:,\s*(\w+)\s*)?", re.ASCII)

@@ -68,7 +68,7 @@ def _has_result(opcode: str, suffixes: list[str]) -> bool:
 MOST_TEXT = 400  # Characters of an instruction that are kept
 
 
-_BRACKETED = re.compile(r"\s*+((?:[^,\[\]{}()]++|\[[^\[\]]*+\]|\{[^{}]*+\}|\([^()]*+\))*+)(?:,|\Z)")
+_BRACKETED = re.compile(r"\s*+((?>(?:[^,\[\]{}()]++|\[[^\[\]]*+\]|\{[^{}]*+\}|\([^()]*+\))*))(?:,|\Z)")
 _CALL = re.compile(
     r"\s*+(?:\(([^()]*+)\)\s*+,\s*+)?([\w$%.]++)\s*+(?:,\s*+\(([^()]*+)\)\s*+)?(?:,\s*+([\w$%.]++)\s*+)?", re.ASCII
 )

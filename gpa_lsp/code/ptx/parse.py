@@ -75,7 +75,7 @@ _PIECE = re.compile(
     r"|\.file\s+(?P<number>\d{1,9})\s+\"(?P<file>[^\"\n]*+)\"[^\n]*+"
     r"|\.section\s+(?P<section>[\w.$]++)[^{;\"]*+\{"
     r"|(?P<loc>\.loc\b[^\n]*)"
-    r"|(?:\.(?:extern|visible|weak|common)\s+)*+\.(?P<function>entry|func)\b"
+    r"|(?>(?:\.(?:extern|visible|weak|common)\s+)*)\.(?P<function>entry|func)\b"
     r"|\.alias\s+(?P<alias>[\w$%.]++)\s*+,\s*+(?P<aliasee>[\w$%.]++)\s*+;"
     r"|(?P<pragma>\.pragma\b[^;]*;)"
     r"|(?P<variable>\.[a-z][^;\"]*+);"
@@ -320,7 +320,8 @@ def _lay_out_module(variables: dict[str, PtxVariable]) -> dict[str, PtxVariable]
 
 
 _COMMENTS = re.compile(
-    r"\"[^\"\n]*+\"|//[^\n]*+|/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/|^[ \t]*+(?:\#|@@)[^\n]*+|(?P<open>/\*|\")", re.MULTILINE
+    r"\"[^\"\n]*+\"|//[^\n]*+|/\*[^*]*+(?>(?:\*(?!/)[^*]*+)*)\*/|^[ \t]*+(?:\#|@@)[^\n]*+|(?P<open>/\*|\")",
+    re.MULTILINE,
 )
 
 
