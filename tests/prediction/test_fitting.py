@@ -1,5 +1,6 @@
 """Sizes that nobody knows, fitted."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
 from gpa_lsp.execution.prediction.model import KernelPrediction, PredictionSettings
 from gpa_lsp.execution.prediction.predict import predict_code
 from gpa_lsp.execution.prediction.templates import write_templates
+from tests.conftest import ROOT
 from tests.prediction.kernels import NVRTC
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
@@ -101,6 +103,13 @@ def test_arrays_are_as_large_as_what_is_touched(tmp_path: Path) -> None:
 def test_blocks_of_tiles_have_two_axes(tmp_path: Path) -> None:
     text = describe(tmp_path, TILED)
     assert "\nblock = [16, 16]" in text and "\nthreads = [1024, 1024]" in text
+
+
+def test_a_second_block_is_tried_where_the_first_goes_wrong_and_no_time_is_left(tmp_path: Path) -> None:
+    path = tmp_path / "kernels.cu"
+    shutil.copy(ROOT / "fixtures" / "kernels" / "bank_conflict" / "original.cu", path)
+    late = replace(SETTINGS, budget=replace(SETTINGS.budget, seconds=1e-3))
+    assert "\nblock = [32, 8]" in write_templates(path, launches_text="", settings=NVRTC, fits=late)
 
 
 def test_dynamic_shared_memory_is_what_is_touched(tmp_path: Path) -> None:

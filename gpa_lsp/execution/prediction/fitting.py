@@ -49,6 +49,7 @@ SHAPES = frozenset({FaultKind.OUT_OF_BOUNDS, FaultKind.MISALIGNED})  # Faults th
 _BLOCK = re.compile(r"^block = [^#\n]*?(?=\s*(?:#|$))", re.MULTILINE)
 _THREADS = re.compile(r"^threads = (\d+)", re.MULTILINE)
 _SHARED = re.compile(r"^shared_bytes = 0\b.*$", re.MULTILINE)
+_LEAST_BLOCKS = 2  # Are tried where the first goes wrong, however slow the machine is
 # By axes of the threads; those that are usual first
 _BLOCKS = {
     1: ((256, 1, 1), (128, 1, 1), (64, 1, 1), (512, 1, 1), (32, 1, 1), (1024, 1, 1), (16, 1, 1)),
@@ -113,7 +114,7 @@ def fit_sizes(
         if tried is None:
             break  # another block touches as much
         found.append(tried)
-        if not tried.faults or work_time() > deadline:
+        if not tried.faults or (work_time() > deadline and len(found) >= _LEAST_BLOCKS):
             break
     return min(found, key=lambda one: len(one.faults)).text if found else None
 
