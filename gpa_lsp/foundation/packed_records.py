@@ -74,6 +74,8 @@ class _RecordUnpickler(pickle.Unpickler):
             "rebuild",
         ):  # calls a record, whose type was looked at, by the names of its fields
             return super().find_class(module, name)
+        if (module, name) == ("builtins", "getattr"):  # writes a member of an enumeration in Python 3.11.2
+            return _find_member
         if module in _ARRAY_MODULES and name in _ARRAY_NAMES:
             return super().find_class(module, name)
         if module in ("pathlib", "pathlib._local") and name in _PATH_NAMES:
@@ -83,6 +85,12 @@ class _RecordUnpickler(pickle.Unpickler):
             if isinstance(found, type) and (_is_record(found) or issubclass(found, Enum) or found is Sentence):
                 return found
         raise pickle.UnpicklingError(f"{module}.{name} is no part of a report")
+
+
+def _find_member(kind: type, name: str) -> Enum:
+    if issubclass(kind, Enum) and name in kind.__members__:
+        return kind[name]
+    raise pickle.UnpicklingError(f"an attribute of {kind.__name__} is no part of a report")
 
 
 def _is_record(found: type) -> bool:
