@@ -14,8 +14,7 @@ from gpa_lsp.editor.lines.marks import list_marks
 from gpa_lsp.editor.metric_offers import list_offers
 from gpa_lsp.editor.metrics import find_metric
 from gpa_lsp.editor.model import MarkKind
-from gpa_lsp.editor.protocol.commands.choose_metric import choose_metric
-from gpa_lsp.editor.protocol.commands.list_metrics import list_metrics
+from gpa_lsp.editor.protocol.commands.shown_values import choose_metric, list_metrics
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.source.hints import MOST_CHARS, list_hints
 from gpa_lsp.editor.source.lenses import list_lenses

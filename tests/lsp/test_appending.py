@@ -6,8 +6,8 @@ import pytest
 from lsprotocol import types
 from pygls.workspace import PositionCodec
 
-from gpa_lsp.editor.protocol.append_text import build_append, can_edit
 from gpa_lsp.editor.protocol.client import Client
+from gpa_lsp.editor.protocol.commands.without_profile import build_append, can_edit
 
 
 @pytest.mark.parametrize(

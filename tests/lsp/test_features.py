@@ -7,8 +7,8 @@ import pytest
 from lsprotocol import types
 
 from gpa_lsp.editor.document_view import DocumentView
-from gpa_lsp.editor.protocol import commands, features
-from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.editor.protocol import features
+from gpa_lsp.editor.protocol.commands import load_commands
 from gpa_lsp.editor.protocol.features import Feature
 from gpa_lsp.editor.protocol.features.text_document_code_lens import answer_code_lens
 from gpa_lsp.editor.protocol.features.text_document_hover import answer_hover
@@ -71,8 +71,7 @@ def test_the_catalogues_hold_what_the_server_offers() -> None:
 
 
 def test_every_command_is_documented_for_authors_of_clients() -> None:
-    names = [command.name for command in load_catalogue(commands, "COMMAND", Command).values()]
-    assert len(set(names)) == len(names)
+    names = load_commands()
     documented = set(re.findall(r"gpaLsp\.\w+", PROTOCOL.read_text(encoding="utf-8")))
     assert set(names) <= documented
 
@@ -253,12 +252,12 @@ class Desk:
 
 
 def run(name: str, desk: Desk, *arguments: Any) -> Any:
-    return load_catalogue(commands, "COMMAND", Command)[name].run(desk, arguments)
+    return load_commands()[f"gpaLsp.{name}"](desk, arguments)
 
 
 def test_a_kernel_can_be_shown() -> None:
     desk = Desk(make_snapshot(SAXPY_PROFILE))
-    page = run("show_kernel", desk, "_Z5saxpyPfS_")
+    page = run("showKernel", desk, "_Z5saxpyPfS_")
     assert desk.shown == [("saxpy", page)]
     assert "| `saxpy.cu:5` |" in page and "grid 128 · block 256" in page
 
@@ -266,14 +265,14 @@ def test_a_kernel_can_be_shown() -> None:
 @pytest.mark.parametrize("arguments", [(), ("other",), (None,), ([],), ({"a": 1},)])
 def test_a_kernel_that_is_not_there_is_said_to_be_missing(arguments: tuple[Any, ...]) -> None:
     desk = Desk(make_snapshot(SAXPY_PROFILE))
-    assert run("show_kernel", desk, *arguments) is None
+    assert run("showKernel", desk, *arguments) is None
     assert (desk.shown, len(desk.said)) == ([], 1)
 
 
 def test_all_kernels_can_be_shown() -> None:
     desk = Desk(make_snapshot(SAXPY_PROFILE))
-    assert "| saxpy " in run("show_report", desk, "ignored")
-    assert "No profile was found" in run("show_report", Desk(Snapshot()))
+    assert "| saxpy " in run("showReport", desk, "ignored")
+    assert "No profile was found" in run("showReport", Desk(Snapshot()))
 
 
 def test_reload_reloads() -> None:

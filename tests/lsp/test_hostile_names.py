@@ -14,8 +14,8 @@ from pygls.protocol import default_converter
 
 from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.protocol import client as client_module
-from gpa_lsp.editor.protocol import commands, features
-from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.editor.protocol import features
+from gpa_lsp.editor.protocol.commands import load_commands
 from gpa_lsp.editor.protocol.features import Feature, PushFeature
 from gpa_lsp.editor.protocol.server import Dispatcher
 from gpa_lsp.editor.snapshot import LoadedProfile, measure_kernel
@@ -69,9 +69,9 @@ class Client:
         self.editor = client_module.Client(self, types.ClientCapabilities())
         self.handlers: dict[str, Callable[..., Any]] = {}
         self.features = load_catalogue(features, "FEATURE", Feature)
-        self.commands = load_catalogue(commands, "COMMAND", Command)
+        self.commands = load_commands()
         dispatcher = Dispatcher(lambda: self.session)  # type: ignore[arg-type, return-value]
-        dispatcher.register(self, self.features, self.commands.values())  # type: ignore[arg-type]
+        dispatcher.register(self, self.features, self.commands)  # type: ignore[arg-type]
 
     def feature(self, method: str, options: Any = None) -> Callable[[Any], None]:
         return lambda handler: self.handlers.update({method: handler})

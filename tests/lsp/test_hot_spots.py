@@ -6,11 +6,9 @@ import pytest
 from lsprotocol import types
 
 from gpa_lsp.editor.hot_spots import list_hot_spots
-from gpa_lsp.editor.protocol import commands
-from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.editor.protocol.commands import load_commands
 from gpa_lsp.editor.protocol.features.workspace_symbol import answer_workspace_symbol
 from gpa_lsp.editor.settings import Settings
-from gpa_lsp.foundation.catalogue import load_catalogue
 from tests.editor.sessions import Session
 from tests.editor.views import SOURCE, make_profile
 from tests.report_builder import build_kernel
@@ -107,12 +105,12 @@ def test_a_line_of_several_kernels_is_listed_once_by_the_one_it_is_hottest_in() 
 
 def test_the_command_answers_with_plain_json() -> None:
     session = Session(PROFILE, OPENED)
-    command = load_catalogue(commands, "COMMAND", Command)["list_hot_spots"]
-    first = command.run(session, (URI,))[0]
+    command = load_commands()["gpaLsp.listHotSpots"]
+    first = command(session, (URI,))[0]
     assert {key: first[key] for key in ("uri", "kernel", "kind")} == {"uri": URI, "kernel": "saxpy", "kind": "causes"}
     assert round(first["ratio"], 2) == 0.66
-    assert len(command.run(session, ())) == 5
-    assert len(command.run(session, (None,))) == 5
+    assert len(command(session, ())) == 5
+    assert len(command(session, (None,))) == 5
 
 
 def symbols(session: Session, query: str) -> list[types.WorkspaceSymbol]:

@@ -5,11 +5,9 @@ from typing import Any
 import pytest
 
 from gpa_lsp.editor.jumps import find_causes, find_victims
-from gpa_lsp.editor.protocol import commands
-from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.editor.protocol.commands import load_commands
 from gpa_lsp.editor.protocol.plain_json import ArgumentsError
 from gpa_lsp.editor.snapshot import LoadedProfile
-from gpa_lsp.foundation.catalogue import load_catalogue
 from tests.editor.sessions import Session
 from tests.editor.views import SOURCE, make_profile
 from tests.report_builder import build_kernel
@@ -40,7 +38,7 @@ def open_all(profiles: LoadedProfile | list[LoadedProfile] = PROFILE, text: str 
 
 
 def run(name: str, desk: Session, *arguments: Any) -> Any:
-    return load_catalogue(commands, "COMMAND", Command)[name].run(desk, arguments)
+    return load_commands()[f"gpaLsp.{name}"](desk, arguments)
 
 
 def places(jumps: list[Any]) -> list[tuple[str, int]]:
@@ -112,7 +110,7 @@ def test_a_line_that_waits_for_itself_leads_to_itself_and_to_the_instruction() -
     session = open_all(make_profile(kernel))
     (jump,) = find_causes(session, URI, 5)
     assert places([jump]) == [("saxpy", 5)]
-    answer = run("go_to_cause", session, URI, 4)
+    answer = run("goToCause", session, URI, 4)
     assert answer["range"]["start"]["line"] == 4
     assert session.locations == [jump.sass]
 
@@ -156,41 +154,41 @@ def test_lines_without_pairs_and_other_documents_lead_nowhere() -> None:
 
 def test_the_commands_answer_with_plain_json() -> None:
     session = open_all()
-    (jump,) = run("find_causes", session, URI, 5)
+    (jump,) = run("findCauses", session, URI, 5)
     assert set(jump) == {"uri", "range", "text", "ratio", "samples", "sass"}
     assert jump["uri"] == URI
     assert jump["range"] == {"start": {"line": 4, "character": 4}, "end": {"line": 4, "character": 27}}
     assert set(jump["sass"]) == {"uri", "range"}
-    assert [found["samples"] for found in run("find_victims", session, URI, 4)] == [30, 20, 6]
+    assert [found["samples"] for found in run("findVictims", session, URI, 4)] == [30, 20, 6]
 
 
 def test_going_to_the_cause_shows_it() -> None:
     session = open_all()
-    answer = run("go_to_cause", session, URI, 5)
+    answer = run("goToCause", session, URI, 5)
     assert answer["range"]["start"]["line"] == 4
     assert [(shown.uri, shown.range.start.line) for shown in session.locations] == [(URI, 4)]
-    assert run("go_to_cause", session, URI, 0) is None
+    assert run("goToCause", session, URI, 0) is None
     assert session.messages == ["this line is not known to be stalled on another one"]
 
 
 def test_a_chain_is_asked_for_by_direction() -> None:
     session = open_all()
-    (incoming,) = run("find_chain", session, URI, 5, "incoming")
+    (incoming,) = run("findChain", session, URI, 5, "incoming")
     assert incoming["item"]["name"] == "line 5: y[i] = 2 * x[i] + y[i];"
     assert set(incoming["item"]) == {"name", "kind", "uri", "range", "selectionRange", "detail", "data"}
     assert incoming["text"] == "20 % · 20 samples of long_scoreboard through R2"
     assert round(incoming["ratio"], 3) == 0.198
-    outgoing = run("find_chain", session, URI, 5, "outgoing")
+    outgoing = run("findChain", session, URI, 5, "outgoing")
     assert [step["item"]["range"]["start"]["line"] for step in outgoing] == [6]
-    assert run("find_chain", session, URI, 0, "incoming") == []
+    assert run("findChain", session, URI, 0, "incoming") == []
 
 
 @pytest.mark.parametrize("arguments", [(), (URI,), (URI, "5"), (None, 5), (URI, -1), (URI, 5, "sideways"), ([], {})])
 def test_senseless_arguments_are_refused(arguments: tuple[Any, ...]) -> None:
     session = open_all()
     names = [
-        "find_chain",
-        *(["find_causes", "find_victims", "find_linked", "go_to_cause"] if arguments[2:] == () else []),
+        "findChain",
+        *(["findCauses", "findVictims", "findLinked", "goToCause"] if arguments[2:] == () else []),
     ]
     for name in names:
         with pytest.raises(ArgumentsError):

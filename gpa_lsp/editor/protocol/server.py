@@ -7,17 +7,16 @@ import os
 import queue
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from lsprotocol import types
 
-import gpa_lsp.editor.protocol.commands
 import gpa_lsp.editor.protocol.features
 from gpa_lsp import __version__
-from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.editor.protocol.commands import Command, load_commands
 from gpa_lsp.editor.protocol.features import Feature, RequestFeature, SessionFeature
 from gpa_lsp.editor.protocol.plain_json import ArgumentsError
 from gpa_lsp.editor.protocol.safe_markdown import make_shown
@@ -41,15 +40,15 @@ class Dispatcher:
         self._find_session = find_session
         self._broken: set[str] = set()
 
-    def register(self, pygls: PyglsServer, features: Mapping[str, Feature], commands: Iterable[Command]) -> None:
+    def register(self, pygls: PyglsServer, features: Mapping[str, Feature], commands: Mapping[str, Command]) -> None:
         """Have pygls call them."""
         for name, feature in features.items():
             if isinstance(feature, RequestFeature):
                 pygls.feature(feature.method, feature.options)(self._make_handler(name, feature))
             elif isinstance(feature, SessionFeature):
                 pygls.feature(feature.method, feature.options)(self._make_session_handler(name, feature))
-        for command in commands:
-            pygls.command(command.name)(self._make_command(command))
+        for name, command in commands.items():
+            pygls.command(name)(self._make_command(name, command))
 
     def _make_handler(self, name: str, feature: RequestFeature[Any, Any]) -> Callable[[Any], Any]:
         """What answers the requests of a feature of documents."""
@@ -95,17 +94,17 @@ class Dispatcher:
 
         return answer_later if inspect.iscoroutinefunction(feature.answer) else answer
 
-    def _make_command(self, command: Command) -> Callable[..., Any]:
+    def _make_command(self, name: str, command: Command) -> Callable[..., Any]:
         """What runs a command."""
 
         async def run(*arguments: Any) -> Any:
             try:
-                result = command.run(self._find_session(), arguments)
+                result = command(self._find_session(), arguments)
                 return make_shown(await result if inspect.isawaitable(result) else result)
             except ArgumentsError as error:
-                raise make_refusal(f"{command.name}: {error}") from error
+                raise make_refusal(f"{name}: {error}") from error
             except Exception:
-                return self._tell_broken(command.name)
+                return self._tell_broken(name)
 
         return run
 
@@ -232,8 +231,7 @@ class Server:
             (types.WORKSPACE_TEXT_DOCUMENT_CONTENT, Session.read_content),
         ):
             self.pygls.feature(method)(self._pass_on(handler))
-        commands: dict[str, Command] = load_catalogue(gpa_lsp.editor.protocol.commands, "COMMAND", Command)
-        self._dispatcher.register(self.pygls, self._features, commands.values())
+        self._dispatcher.register(self.pygls, self._features, load_commands())
 
     def _pass_on(self, handler: Callable[[Session, Any], Any]) -> Callable[[Any], Any]:
         """What has the session handle a message; pygls asks a function whether it is a coroutine's."""

@@ -7,17 +7,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gpa_lsp.editor.protocol import commands
-from gpa_lsp.editor.protocol.commands import Command
+from gpa_lsp.editor.protocol.commands import load_commands
 from gpa_lsp.editor.protocol.plain_json import ArgumentsError
-from gpa_lsp.foundation.catalogue import load_catalogue
 from gpa_lsp.report.model import KernelReport
 from tests.editor.sass.documents import LOOP, SOURCES, find_line, write_report
 from tests.editor.sessions import Session
 from tests.editor.views import make_profile
 from tests.report_builder import build_kernel
 
-COMMANDS = load_catalogue(commands, "COMMAND", Command)
+COMMANDS = load_commands()
 SOURCE_URI = "file:///project/k.cu"
 
 
@@ -27,7 +25,7 @@ def open_session(*reports: KernelReport, text: str | None = None, opened: bool =
 
 
 def run(session: Session, name: str, *arguments: Any) -> Any:
-    return COMMANDS[name].run(session, arguments)
+    return COMMANDS[f"gpaLsp.{name}"](session, arguments)
 
 
 def read_lines(session: Session, link: dict[str, Any]) -> list[tuple[str, str]]:
