@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.editor.lines.anchors import judge_fit
 from gpa_lsp.editor.model import Freshness
-from gpa_lsp.editor.protocol.features.gpa_heat import list_heat
+from gpa_lsp.editor.protocol.features.marks import list_heat
 from gpa_lsp.editor.settings import Settings, UnverifiedChoice
 from gpa_lsp.editor.snapshot import LoadedProfile
 from gpa_lsp.editor.source.diagnostics import list_diagnostics

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.editor.document_view import DocumentView, list_gaps
 from gpa_lsp.editor.model import Freshness
-from gpa_lsp.editor.protocol.features.gpa_heat import list_heat
+from gpa_lsp.editor.protocol.features.marks import list_heat
 from gpa_lsp.editor.settings import Settings, UnverifiedChoice
 from gpa_lsp.report.line_map import map_lines
 from tests.editor.views import make_profile, make_view

@@ -4,7 +4,7 @@ from lsprotocol import types
 
 from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.document_view import DocumentView
-from gpa_lsp.editor.protocol.features.text_document_code_action import answer_code_action
+from gpa_lsp.editor.protocol.features.code_actions import answer_code_action
 from tests.editor.sessions import Session
 from tests.editor.views import make_profile, make_view
 from tests.report_builder import build_kernel

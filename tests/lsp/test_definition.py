@@ -8,7 +8,7 @@ from pygls.workspace import PositionCodec
 
 from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.lines.places import PlaceFinder
-from gpa_lsp.editor.protocol.features.text_document_definition import FEATURE, answer_definition
+from gpa_lsp.editor.protocol.features.navigation import DEFINITION, answer_definition
 from gpa_lsp.editor.settings import Settings
 from tests.editor.views import make_profile, make_view
 from tests.lsp.conftest import StartClient, write_profile
@@ -46,8 +46,8 @@ def test_causes_of_little_weight_do_not_make_editors_ask() -> None:
 
 
 def test_it_is_offered_when_the_user_wants_it() -> None:
-    assert FEATURE.serves_source(Settings(), Abilities()) is False
-    assert FEATURE.serves_source(Settings(serves_definition=True), Abilities()) is True
+    assert DEFINITION.serves_source(Settings(), Abilities()) is False
+    assert DEFINITION.serves_source(Settings(serves_definition=True), Abilities()) is True
 
 
 def list_registered(client: RawClient) -> dict[str, list[dict[str, str]]]:

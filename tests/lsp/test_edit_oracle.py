@@ -17,10 +17,13 @@ from lsprotocol import types
 from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.documents import Documents
 from gpa_lsp.editor.protocol.document_sync import Pushes
-from gpa_lsp.editor.protocol.features import gpa_heat, text_document_publish_diagnostics
-from gpa_lsp.editor.protocol.features.text_document_code_lens import answer_code_lens
-from gpa_lsp.editor.protocol.features.text_document_hover import answer_hover
-from gpa_lsp.editor.protocol.features.text_document_inlay_hint import answer_inlay_hint
+from gpa_lsp.editor.protocol.features.marks import (
+    HEAT,
+    PUBLISH_DIAGNOSTICS,
+    answer_code_lens,
+    answer_hover,
+    answer_inlay_hint,
+)
 from gpa_lsp.editor.settings import Settings, Severity
 from gpa_lsp.editor.snapshot import LoadedProfile, Snapshot
 from tests.conftest import IS_NIGHTLY
@@ -192,7 +195,7 @@ class Desk:
 
     def __post_init__(self) -> None:
         units = make_units(self.encoding)
-        pushed = {"diagnostics": text_document_publish_diagnostics.FEATURE, "heat": gpa_heat.FEATURE}
+        pushed = {"diagnostics": PUBLISH_DIAGNOSTICS, "heat": HEAT}
         pushes = Pushes(pushed, self._take, lambda name, function, default: function())
         self.documents = Documents(units=units, abilities=Abilities(heat=True), watcher=pushes)
         self.typist = Typist(self.chance, self.encoding)
@@ -298,7 +301,7 @@ class Desk:
         return found
 
     def read_heat(self) -> dict[int, int]:
-        params = self.sent.get(gpa_heat.METHOD, {"marks": [], "stale": []})
+        params = self.sent.get(HEAT.method, {"marks": [], "stale": []})
         found = {mark["line"] + 1: round(100 * mark["ratio"] ** 2) for mark in params["marks"]}
         assert all(read_percent(mark["text"]) == found[mark["line"] + 1] for mark in params["marks"])
         assert not set(found) & {line + 1 for line in params["stale"]}
@@ -398,7 +401,7 @@ def type_away(client: RawClient, file: Path, typist: Typist, oracle: Oracle, *, 
         client.notify("textDocument/didChange", {"textDocument": document, "contentChanges": changes})
         oracle.check(ask_for_hints(client, uri, oracle, typist.encoding), oracle.list_shares())
     if is_waiting:
-        heat = client.wait_for(gpa_heat.METHOD, lambda params: params["version"] == version)
+        heat = client.wait_for(HEAT.method, lambda params: params["version"] == version)
         oracle.check(
             {mark["line"] + 1: round(100 * mark["ratio"] ** 2) for mark in heat["marks"]}, oracle.list_shares()
         )

@@ -7,19 +7,15 @@ import pytest
 from lsprotocol import types
 
 from gpa_lsp.editor.document_view import DocumentView
-from gpa_lsp.editor.protocol import features
 from gpa_lsp.editor.protocol.commands import load_commands
-from gpa_lsp.editor.protocol.features import Feature
-from gpa_lsp.editor.protocol.features.text_document_code_lens import answer_code_lens
-from gpa_lsp.editor.protocol.features.text_document_hover import answer_hover
-from gpa_lsp.editor.protocol.features.text_document_inlay_hint import answer_inlay_hint
+from gpa_lsp.editor.protocol.features import load_features
+from gpa_lsp.editor.protocol.features.marks import answer_code_lens, answer_hover, answer_inlay_hint
 from gpa_lsp.editor.protocol.server import Dispatcher
 from gpa_lsp.editor.settings import Settings, Severity
 from gpa_lsp.editor.snapshot import LoadedProfile, Snapshot
 from gpa_lsp.editor.source.diagnostics import list_diagnostics
 from gpa_lsp.editor.source.hints import list_hints
 from gpa_lsp.editor.source.hover import describe_line_page
-from gpa_lsp.foundation.catalogue import load_catalogue
 from tests.editor.sessions import Session
 from tests.editor.views import LISTING, SOURCE, make_profile, make_snapshot, make_view
 from tests.report_builder import build_kernel
@@ -58,7 +54,7 @@ def lenses(document: DocumentView) -> list[tuple[int, str, str]]:
 
 
 def test_the_catalogues_hold_what_the_server_offers() -> None:
-    methods = [feature.method for feature in load_catalogue(features, "FEATURE", Feature).values()]
+    methods = [feature.method for feature in load_features().values()]
     assert len(set(methods)) == len(methods)
     assert set(methods) >= {
         "gpaLsp/heat",
@@ -296,7 +292,7 @@ def test_a_broken_feature_is_told_once_and_takes_nothing_with_it() -> None:
 def test_features_take_and_give_what_the_protocol_says() -> None:
     """So mypy holds every answer to the protocol. ``gpaLsp/heat`` is ours alone."""
     checked = 0
-    for feature in load_catalogue(features, "FEATURE", Feature).values():
+    for feature in load_features().values():
         if feature.method not in types.METHOD_TO_TYPES:
             assert feature.method.startswith("gpaLsp/")
             continue
@@ -319,9 +315,9 @@ def list_choices(kind: Any) -> set[tuple[Any, ...]]:
 
 
 def test_the_legend_names_every_colour() -> None:
-    from gpa_lsp.editor.protocol.features.text_document_semantic_tokens_full import FEATURE
+    from gpa_lsp.editor.protocol.features.outlines import SEMANTIC_TOKENS
 
     standard = {one.value for one in types.SemanticTokenTypes} | {"label"}
-    assert set(FEATURE.options.token_types) <= standard
+    assert set(SEMANTIC_TOKENS.options.token_types) <= standard
     own = {"hot", "warm"}
-    assert set(FEATURE.options.token_modifiers) - own <= {one.value for one in types.SemanticTokenModifiers}
+    assert set(SEMANTIC_TOKENS.options.token_modifiers) - own <= {one.value for one in types.SemanticTokenModifiers}

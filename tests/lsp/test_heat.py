@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.document_view import DocumentView
-from gpa_lsp.editor.protocol.features.gpa_heat import FEATURE, list_heat, scale_ratio
+from gpa_lsp.editor.protocol.features.marks import HEAT, list_heat, scale_ratio
 from gpa_lsp.editor.settings import Settings
 from tests.editor.views import SOURCE, make_profile, make_view
 from tests.report_builder import build_kernel
@@ -30,7 +30,7 @@ def view(text: str = SOURCE, listing: str = LISTING, blame: str | None = BLAME, 
 
 
 def send(document: DocumentView, version: int | None = 3) -> dict[str, Any]:
-    params = FEATURE.wrap(document.uri, version, list_heat(document))
+    params = HEAT.wrap(document.uri, version, list_heat(document))
     assert isinstance(params, dict)
     return params
 
@@ -54,7 +54,7 @@ def test_a_mark_per_line_says_what_dominates_there() -> None:
 def test_the_message_names_the_document_and_its_version() -> None:
     params = send(view(), version=7)
     assert (params["uri"], params["version"], params["stale"]) == ("file:///project/saxpy.cu", 7, [])
-    assert FEATURE.wrap("file:///k.cu", None, ()) == {
+    assert HEAT.wrap("file:///k.cu", None, ()) == {
         "uri": "file:///k.cu",
         "version": None,
         "marks": [],
@@ -90,8 +90,8 @@ def test_the_hottest_kernel_of_a_line_speaks_for_it() -> None:
 
 
 def test_only_clients_that_draw_it_get_it() -> None:
-    assert FEATURE.is_wanted(Abilities(heat=True))
-    assert not FEATURE.is_wanted(Abilities())
+    assert HEAT.is_wanted(Abilities(heat=True))
+    assert not HEAT.is_wanted(Abilities())
 
 
 @pytest.mark.parametrize(("share", "level"), [(0.0101, 1), (0.05, 2), (0.25, 5), (0.64, 8), (1.0, 9)])

@@ -14,12 +14,10 @@ from pygls.protocol import default_converter
 
 from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.protocol import client as client_module
-from gpa_lsp.editor.protocol import features
 from gpa_lsp.editor.protocol.commands import load_commands
-from gpa_lsp.editor.protocol.features import Feature, PushFeature
+from gpa_lsp.editor.protocol.features import PushFeature, load_features
 from gpa_lsp.editor.protocol.server import Dispatcher
 from gpa_lsp.editor.snapshot import LoadedProfile, measure_kernel
-from gpa_lsp.foundation.catalogue import load_catalogue
 from gpa_lsp.report.line_map import split_lines
 from gpa_lsp.report.measured_files import MeasuredFile
 from gpa_lsp.report.model import KernelReport
@@ -68,7 +66,7 @@ class Client:
         )
         self.editor = client_module.Client(self, types.ClientCapabilities())
         self.handlers: dict[str, Callable[..., Any]] = {}
-        self.features = load_catalogue(features, "FEATURE", Feature)
+        self.features = load_features()
         self.commands = load_commands()
         dispatcher = Dispatcher(lambda: self.session)  # type: ignore[arg-type, return-value]
         dispatcher.register(self, self.features, self.commands)  # type: ignore[arg-type]

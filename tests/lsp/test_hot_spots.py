@@ -7,7 +7,7 @@ from lsprotocol import types
 
 from gpa_lsp.editor.hot_spots import list_hot_spots
 from gpa_lsp.editor.protocol.commands import load_commands
-from gpa_lsp.editor.protocol.features.workspace_symbol import answer_workspace_symbol
+from gpa_lsp.editor.protocol.features.outlines import answer_workspace_symbol
 from gpa_lsp.editor.settings import Settings
 from tests.editor.sessions import Session
 from tests.editor.views import SOURCE, make_profile

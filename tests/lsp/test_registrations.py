@@ -7,15 +7,17 @@ from typing import Any, cast
 import pytest
 from lsprotocol import types
 
-import gpa_lsp.editor.protocol.features
 from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.protocol.client import Client
-from gpa_lsp.editor.protocol.features import Feature, RequestFeature, text_document_prepare_call_hierarchy
+from gpa_lsp.editor.protocol.features import (
+    RequestFeature,
+    load_features,
+)
+from gpa_lsp.editor.protocol.features.navigation import PREPARE_CALL_HIERARCHY
 from gpa_lsp.editor.protocol.registrations import LateRegistrations, make_registration, withdraw
 from gpa_lsp.editor.settings import Settings
-from gpa_lsp.foundation.catalogue import load_catalogue
 
-CATALOGUE = load_catalogue(gpa_lsp.editor.protocol.features, "FEATURE", Feature)
+CATALOGUE = load_features()
 CONDITIONAL = [one for one in CATALOGUE.values() if isinstance(one, RequestFeature) and one.is_conditional]
 DEFINITION = "textDocument/definition"
 
@@ -128,6 +130,6 @@ def test_a_feature_for_no_document_is_not_registered() -> None:
 
 
 def test_clients_with_a_tree_keep_the_hierarchy_of_sources_free() -> None:
-    feature = text_document_prepare_call_hierarchy.FEATURE
+    feature = PREPARE_CALL_HIERARCHY
     assert feature.serves_source(Settings(), Abilities())
     assert not feature.serves_source(Settings(), Abilities(call_hierarchy_tree=True))

@@ -17,9 +17,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from lsprotocol import types
 
-import gpa_lsp.editor.protocol.features
-from gpa_lsp.editor.protocol.features import Feature, RequestFeature, SessionFeature
-from gpa_lsp.foundation.catalogue import load_catalogue
+from gpa_lsp.editor.protocol.features import RequestFeature, SessionFeature, load_features
 from tests.conftest import ROOT, examples
 from tests.lsp.conftest import make_ancient, make_old
 from tests.lsp.hostile_params import (
@@ -161,7 +159,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
 
 def list_served() -> list[str]:
     """The requests the server answers with more than that it does not."""
-    features = load_catalogue(gpa_lsp.editor.protocol.features, "FEATURE", Feature).values()
+    features = load_features().values()
     asked = [feature.method for feature in features if isinstance(feature, RequestFeature | SessionFeature)]
     return sorted([*asked, types.WORKSPACE_EXECUTE_COMMAND, types.WORKSPACE_TEXT_DOCUMENT_CONTENT])
 

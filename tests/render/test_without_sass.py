@@ -23,7 +23,7 @@ from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.document.sarif import build_sarif
 from gpa_lsp.document.terminal import write_terminal
 from gpa_lsp.editor.kernel_page import describe_kernel, describe_kernel_briefly
-from gpa_lsp.editor.protocol.features.text_document_hover import answer_hover
+from gpa_lsp.editor.protocol.features.marks import answer_hover
 from gpa_lsp.report.model import FunctionRole, KernelReport, Report
 from gpa_lsp.report.saved.store import read_report, write_report
 from tests.editor.views import SOURCE, make_profile, make_snapshot, make_view

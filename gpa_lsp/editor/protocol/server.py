@@ -14,16 +14,14 @@ from typing import Any, BinaryIO, cast
 
 from lsprotocol import types
 
-import gpa_lsp.editor.protocol.features
 from gpa_lsp import __version__
 from gpa_lsp.editor.protocol.commands import Command, load_commands
-from gpa_lsp.editor.protocol.features import Feature, RequestFeature, SessionFeature
+from gpa_lsp.editor.protocol.features import Feature, RequestFeature, SessionFeature, load_features
 from gpa_lsp.editor.protocol.plain_json import ArgumentsError
 from gpa_lsp.editor.protocol.safe_markdown import make_shown
 from gpa_lsp.editor.protocol.session import Session
 from gpa_lsp.editor.protocol.wire import IncomingPipe, Protocol, PyglsServer, claim_stdout, make_converter, make_refusal
 from gpa_lsp.editor.sass.library import is_sass_uri
-from gpa_lsp.foundation.catalogue import load_catalogue
 from gpa_lsp.foundation.visible_text import make_lines_visible, make_visible
 
 logger = logging.getLogger(__name__)
@@ -199,7 +197,7 @@ class Server:
         )
         self.protocol = cast(Protocol, self.pygls.protocol)
         self._session: Session | None = None
-        self._features: dict[str, Feature] = load_catalogue(gpa_lsp.editor.protocol.features, "FEATURE", Feature)
+        self._features = load_features()
         self._dispatcher = Dispatcher(lambda: self.session)
         self._register()
 

@@ -46,7 +46,7 @@ def read_lines(session: Session, link: dict[str, Any]) -> list[tuple[str, str]]:
 
 def test_a_source_line_has_its_instructions() -> None:
     session = open_session()
-    (link,) = run(session, "find_linked", SOURCE_URI, 4)
+    (link,) = run(session, "findLinked", SOURCE_URI, 4)
     assert (link["kernel"], link["text"]) == ("kernel", "kernel · 2 instructions · 88 %")
     *ranges, primary = read_lines(session, link)
     assert ranges == [("LDG.E", "FFMA")]  # one stretch, the quote between them included
@@ -57,7 +57,7 @@ def test_stretches_apart_are_ranges_of_their_own() -> None:
     session = open_session(
         build_kernel("k.cu:3  A  ; wait=1\nk.cu:4  B\nk.cu:3  C  ; wait=5\nk.cu:3  D", name="kernel", blame="")
     )
-    (link,) = run(session, "find_linked", SOURCE_URI, 2)
+    (link,) = run(session, "findLinked", SOURCE_URI, 2)
     *ranges, primary = read_lines(session, link)
     assert ranges == [("A", "A"), ("C", "D")]
     assert primary == ("C", "C")
@@ -66,7 +66,7 @@ def test_stretches_apart_are_ranges_of_their_own() -> None:
 def test_without_samples_the_first_instruction_counts() -> None:
     session = open_session(build_kernel("k.cu:3  A\nk.cu:3  B", name="kernel"))
     session = open_session(build_kernel("k.cu:3  A  ; \nk.cu:3  B\nk.cu:4  C ; wait=3", name="kernel"))
-    (link,) = run(session, "find_linked", SOURCE_URI, 2)
+    (link,) = run(session, "findLinked", SOURCE_URI, 2)
     assert read_lines(session, link)[-1] == ("A", "A")
     assert link["text"] == "kernel · 2 instructions"
 
@@ -76,22 +76,22 @@ def test_every_kernel_has_a_link_the_hottest_first() -> None:
         build_kernel(f"k.cu:3  A  ; wait={samples}\nk.cu:5  B", name=f"kernel{samples}", mangled_name=f"k{samples}")
         for samples in (3, 9, 5)
     ]
-    links = run(open_session(*kernels), "find_linked", SOURCE_URI, 2)
+    links = run(open_session(*kernels), "findLinked", SOURCE_URI, 2)
     assert [link["kernel"] for link in links] == ["kernel9", "kernel5", "kernel3"]
     assert len({link["uri"] for link in links}) == 3
 
 
 def test_no_more_kernels_than_anybody_looks_at() -> None:
     kernels = [build_kernel("k.cu:3  A  ; wait=3", name=f"k{number}") for number in range(30)]
-    assert len(run(open_session(*kernels), "find_linked", SOURCE_URI, 2)) == 8
+    assert len(run(open_session(*kernels), "findLinked", SOURCE_URI, 2)) == 8
 
 
 def test_links_follow_edits() -> None:
     text = "// new\n// lines\n" + (SOURCES["k.cu"] or "").replace("while (more)", "while (some)")
     session = open_session(text=text)
-    assert len(run(session, "find_linked", SOURCE_URI, 6)) == 1
-    assert run(session, "find_linked", SOURCE_URI, 5) == []  # edited away
-    assert run(session, "find_linked", SOURCE_URI, 0) == []
+    assert len(run(session, "findLinked", SOURCE_URI, 6)) == 1
+    assert run(session, "findLinked", SOURCE_URI, 5) == []  # edited away
+    assert run(session, "findLinked", SOURCE_URI, 0) == []
 
 
 def test_an_instruction_has_the_lines_of_its_chain_innermost_first() -> None:
@@ -101,20 +101,20 @@ def test_an_instruction_has_the_lines_of_its_chain_innermost_first() -> None:
     document = session.sass.make(uri)
     assert document is not None
     session.documents.open("file:///project/m.h", "/project/m.h", SOURCES["m.h"] or "", 1)
-    links = run(session, "find_linked", uri, find_line(document, "LDG") - 1)
+    links = run(session, "findLinked", uri, find_line(document, "LDG") - 1)
     assert [(Path(link["uri"]).name, link["primary"]["start"]["line"]) for link in links] == [("m.h", 6), ("k.cu", 4)]
     assert [link["text"] for link in links] == ["m.h:7: return x[i]; // größer", "line 5: sum += at(x, i);"]
     assert all(link["ranges"] == [link["primary"]] and link["kernel"] == "kernel" for link in links)
-    quote = run(session, "find_linked", uri, find_line(document, "m.h:7") - 1)
+    quote = run(session, "findLinked", uri, find_line(document, "m.h:7") - 1)
     assert quote == links
-    assert run(session, "find_linked", uri, 0) == run(session, "find_linked", uri, len(document.lines) - 1) == []
+    assert run(session, "findLinked", uri, 0) == run(session, "findLinked", uri, len(document.lines) - 1) == []
 
 
 def test_sources_that_are_not_here_are_left_out() -> None:
     session = open_session()
     document = session.sass.make(session.sass.find_uri(session.snapshot.visible[0]))
     assert document is not None
-    links = run(session, "find_linked", document.uri, find_line(document, "LDG") - 1)
+    links = run(session, "findLinked", document.uri, find_line(document, "LDG") - 1)
     assert [Path(link["uri"]).name for link in links] == ["k.cu"]
 
 
@@ -124,15 +124,15 @@ def test_sources_that_are_not_here_are_left_out() -> None:
 def test_what_is_no_place_has_no_links(arguments: tuple[Any, ...]) -> None:
     is_place = len(arguments) == 2 and isinstance(arguments[1], int)
     with nullcontext() if is_place else pytest.raises(ArgumentsError):
-        assert run(open_session(), "find_linked", *arguments) == []
+        assert run(open_session(), "findLinked", *arguments) == []
     session = open_session()
-    assert run(session, "open_sass", *arguments) is None
+    assert run(session, "openSass", *arguments) is None
     assert (session.locations, len(session.messages)) == ([], 1)
 
 
 def test_the_sass_of_a_line_is_shown() -> None:
     session = open_session()
-    place = run(session, "open_sass", SOURCE_URI, 4)
+    place = run(session, "openSass", SOURCE_URI, 4)
     (location,) = session.locations
     document = session.sass.make(location.uri)
     assert document is not None
@@ -142,15 +142,15 @@ def test_the_sass_of_a_line_is_shown() -> None:
 
 def test_the_line_of_a_kernels_name_opens_its_document() -> None:
     session = open_session()
-    assert run(session, "open_sass", SOURCE_URI, 1)["range"]["start"] == {"line": 0, "character": 0}
+    assert run(session, "openSass", SOURCE_URI, 1)["range"]["start"] == {"line": 0, "character": 0}
 
 
 def test_the_sass_of_a_kernel_is_shown() -> None:
     session = open_session()
     report = session.snapshot.visible[0].kernel.report
-    place = run(session, "open_sass", report.mangled_name)
+    place = run(session, "openSass", report.mangled_name)
     assert place == {"uri": session.sass.find_uri(session.snapshot.visible[0]), "range": place["range"]}
-    assert run(session, "open_sass", place["uri"], 7)["range"]["start"]["line"] == 7
+    assert run(session, "openSass", place["uri"], 7)["range"]["start"]["line"] == 7
 
 
 def test_documents_can_be_read() -> None:
@@ -158,9 +158,9 @@ def test_documents_can_be_read() -> None:
     uri = session.sass.find_uri(session.snapshot.visible[0])
     document = session.sass.make(uri)
     assert document is not None
-    assert run(session, "read_document", uri) == {"text": document.text, "languageId": "nvsass"}
+    assert run(session, "readDocument", uri) == {"text": document.text, "languageId": "nvsass"}
     for arguments in ((), (SOURCE_URI,), ("gpa-sass:///other.nvsass",)):
-        assert run(session, "read_document", *arguments) is None
+        assert run(session, "readDocument", *arguments) is None
 
 
 def test_kernels_are_listed_longest_first() -> None:
@@ -168,7 +168,7 @@ def test_kernels_are_listed_longest_first() -> None:
         build_kernel("k.cu:3  A  ; wait=3", name="quick", durations_ns=[1e3]),
         build_kernel("gone.cu:3  A  ; wait=3", name="slow", durations_ns=[5e6]),
     ]
-    slow, quick = run(open_session(*kernels), "list_kernels")
+    slow, quick = run(open_session(*kernels), "listKernels")
     assert (slow["name"], slow["location"], slow["text"]) == ("slow", None, "5.00 ms · 100 % wait")
     assert (quick["mangled"], quick["location"]["uri"]) == ("quick", SOURCE_URI)
     assert quick["sassUri"].startswith("gpa-sass:///quick.")
@@ -188,5 +188,5 @@ def test_an_old_text_keeps_its_own_links(changed: str) -> None:
     session.sass.take(newer.snapshot.visible, session.settings, newer.places)
     session.documents.take(newer.snapshot, session.settings)
     line = find_line(document, "LDG") - 1
-    assert [link["primary"]["start"]["line"] for link in run(session, "find_linked", uri, line)] == [4]
-    assert run(session, "find_linked", SOURCE_URI, 4) == []  # its rows are not in the text the client has
+    assert [link["primary"]["start"]["line"] for link in run(session, "findLinked", uri, line)] == [4]
+    assert run(session, "findLinked", SOURCE_URI, 4) == []  # its rows are not in the text the client has

@@ -139,8 +139,8 @@ async def show_page(session: Session, arguments: Arguments) -> dict[str, str] | 
 
 
 async def open_report(session: Session, arguments: Arguments) -> dict[str, str] | None:
-    """Write the page of a profile that somebody opened, and show it unless the client does that itself: arguments are the file's URI and, where somebody looks at a
-    source, its URI and line, or a kernel's mangled name.
+    """Write the page of a profile that somebody opened, and show it unless the client does that itself: arguments are the file's URI and, where
+    somebody looks at a source, its URI and line, or a kernel's mangled name.
 
     Returns:
         ``uri`` of the page and ``place``, the fragment of the kernel (empty for none), or ``failure``, a sentence; None for what is no file.

@@ -58,9 +58,9 @@ def go_to_cause(session: Session, arguments: Arguments) -> JsonObject | None:
 
 
 def find_chain(session: Session, arguments: Arguments) -> list[JsonObject]:
-    """The lines one step from a place, most samples first, as items of a call hierarchy that ``callHierarchy/incomingCalls`` and ``…/outgoingCalls`` open.
+    """The lines one step from a place, most samples first.
 
-    For clients that show def-use chains themselves.
+    For clients that show def-use chains themselves: items of a call hierarchy that ``callHierarchy/incomingCalls`` and ``…/outgoingCalls`` open.
     """
     from gpa_lsp.editor.jumps import list_chain
 
@@ -79,8 +79,8 @@ def find_linked(session: Session, arguments: Arguments) -> list[JsonObject]:
 
 
 def list_ties(session: Session, arguments: Arguments) -> list[JsonObject]:
-    """Which lines of the source in the arguments became which lines of the SASS document there, both open, each with the number of a colour; none where
-    they have nothing to do with each other.
+    """Which lines of the source in the arguments became which lines of the SASS document there, both open, each with the number of a colour; none
+    where they have nothing to do with each other.
     """
     from gpa_lsp.editor.sass.links import find_ties
 

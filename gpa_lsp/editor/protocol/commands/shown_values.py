@@ -80,15 +80,17 @@ def choose_columns(session: Session, arguments: Arguments) -> list[str]:
 
 
 async def choose_sources(session: Session, arguments: Arguments) -> str | None:
-    """Whether numbers are shown in sources that may have changed since they were measured, or where sources lie: what is said in the arguments, ``show``,
-    ``hide`` or ``map``, or ask.
+    """Whether numbers are shown in sources that may have changed since they were measured, or where sources lie: what is said in the arguments,
+    ``show``, ``hide`` or ``map``, or ask.
     """
     wanted = next((argument for argument in arguments if isinstance(argument, str)), None)
     return await session.doubts.ask(wanted)
 
 
 def show_all_hints(session: Session, arguments: Arguments) -> bool:
-    """Whether hints stand on all lines above the threshold instead of as many as fit a screen: as the arguments say, true or false, or turned round."""
+    """Whether hints stand on all lines above the threshold instead of as many as fit a screen: as the arguments say, true or false, or turned
+    round.
+    """
     return session.show_all_hints(next((one for one in arguments if isinstance(one, bool)), None))
 
 

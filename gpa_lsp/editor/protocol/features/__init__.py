@@ -1,4 +1,4 @@
-"""One file per LSP method; each defines ``FEATURE``.
+"""Methods of the protocol, one file per subject; each defines ``FEATURES``.
 
 A feature is an answer to one question about one document: a source, a SASS document, or either. It reads the document's view and returns; it
 never keeps the server waiting, never changes what is known, and is not asked about documents no profile mentions. What it raises is logged and
@@ -6,6 +6,7 @@ told to the user once; the other features go on. What only a person asks for is 
 for it.
 """
 
+import sys
 from collections.abc import Awaitable, Callable
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -17,6 +18,7 @@ from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.sass.library import SassView
 from gpa_lsp.editor.session_view import SessionView
 from gpa_lsp.editor.settings import Settings
+from gpa_lsp.foundation.catalogue import load_catalogue
 
 
 class AboutDocument(Protocol):
@@ -99,3 +101,9 @@ class PushFeature(Feature, Generic[Item, Params], frozen=True, kw_only=True):
     # the same for a SASS document; None where nothing is
     list_sass_items: Callable[[SassView], tuple[Item, ...]] | None = None
     is_wanted: Callable[[Abilities], bool] = lambda abilities: True  # whether the client wants it
+
+
+def load_features() -> dict[str, Feature]:
+    """All features by the name of their method."""
+    subjects: dict[str, tuple[Feature, ...]] = load_catalogue(sys.modules[__name__], "FEATURES", tuple)
+    return {feature.method: feature for features in subjects.values() for feature in features}
