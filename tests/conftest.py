@@ -1,7 +1,9 @@
 """What every test may ask for: the corpus of real reports, our own fixtures, and hypothesis' two profiles."""
 
+import gc
 import os
 import signal
+from collections.abc import Generator
 from contextlib import suppress
 from pathlib import Path
 
@@ -87,6 +89,28 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("corpus"):
                 item.add_marker(pytest.mark.skip(reason="the corpus of real reports is not at hand"))
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was collected out of every later search for garbage: it stays, and looking through it takes a second."""
+    gc.collect()
+    gc.freeze()
+
+
+class ExamplesOnly:
+    """Collects doctests where there are examples. Elsewhere pytest would import and read every module to find none."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collect_file(self, file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+        found = yield
+        if file_path.suffix == ".py" and b">>>" not in file_path.read_bytes():
+            return [one for one in found if type(one) is pytest.Module]  # those of doctest are of a kind of it
+        return found
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let the above see the files of the package, too: hooks of this module are told of what lies beside it."""
+    config.pluginmanager.register(ExamplesOnly())
 
 
 def find_corpus() -> Path | None:
