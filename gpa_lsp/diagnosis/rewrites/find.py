@@ -18,7 +18,8 @@ MOST_REWRITES = 16  # Rewrites given for one piece of advice, the first ones; mo
 @cache
 def load_kinds() -> Mapping[str, RewriteKind]:
     """Every kind of rewrite, by name."""
-    return load_catalogue(kinds, "REWRITE", RewriteKind)
+    subjects: dict[str, dict[str, RewriteKind]] = load_catalogue(kinds, "REWRITES", dict)
+    return dict(sorted((name, kind) for subject in subjects.values() for name, kind in subject.items()))
 
 
 def find_rewrites(file_name: str, text: str, lines: Collection[int], context: RewriteContext) -> tuple[Rewrite, ...]:

@@ -1,4 +1,4 @@
-"""An ``f`` behind double literals in arithmetic that is otherwise single precision."""
+"""Literals of CUDA C++ in single precision."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from gpa_lsp.foundation.prose import Sentence, join, say
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+
 _HIGHEST = 40  # Levels of an expression around a literal
 
 _OPERATORS = frozenset({"+", "-", "*", "/"})
@@ -22,7 +23,8 @@ _COMPOUND = frozenset({"+=", "-=", "*=", "/="})
 _MOST_NAMED = 3
 
 
-def _propose(site: Site) -> Iterator[Rewrite]:
+def _propose_literals(site: Site) -> Iterator[Rewrite]:
+    """An ``f`` behind double literals in arithmetic that is otherwise single precision."""
     seen = set()
     for node in walk_lines(site.tree.root, site.lines):
         code = read_code(site.tree, node) if _is_double(node) else None
@@ -193,4 +195,8 @@ def _write_value(literal: NumberLiteral) -> str:
     return f"{float(np.float32(literal.value or 0.0)):.9g}"
 
 
-REWRITE = RewriteKind(language="cuda", optimizers=("strength_reduction", "fast_math"), propose=_propose)
+REWRITES = {
+    "single_precision_literals": RewriteKind(
+        language="cuda", optimizers=("strength_reduction", "fast_math"), propose=_propose_literals
+    ),
+}

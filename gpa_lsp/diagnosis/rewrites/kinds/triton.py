@@ -1,4 +1,4 @@
-"""A loop of a Triton kernel that the compiler unrolls: ``tl.range(…, loop_unroll_factor=N)`` or ``tl.static_range(…)``."""
+"""Options of loops in Triton kernels."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -17,12 +17,14 @@ from gpa_lsp.foundation.prose import count, say
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+
 _MOST_TURNS = 32  # Loops of more iterations are not unrolled completely
 
 _FACTOR = "loop_unroll_factor"
 
 
-def _propose(site: Site) -> Iterator[Rewrite]:
+def _propose_triton_unroll(site: Site) -> Iterator[Rewrite]:
+    """A loop of a Triton kernel that the compiler unrolls: ``tl.range(…, loop_unroll_factor=N)`` or ``tl.static_range(…)``."""
     copies = site.context.unroll_copies
     for loop in find_range_loops(site):
         if loop.has_option(_FACTOR):
@@ -79,4 +81,29 @@ def _is_short(given: "Sequence[Node]") -> bool:
     return numbers[2:] != [0] and not range(*numbers)[_MOST_TURNS:]
 
 
-REWRITE = RewriteKind(language="python", optimizers=("loop_unrolling",), propose=_propose)
+_STAGES = 3  # Iterations in flight: one that computes while the loads of two are on their way
+
+
+def _propose_triton_pipeline(site: Site) -> Iterator[Rewrite]:
+    """A loop of a Triton kernel whose loads are issued some iterations ahead: ``tl.range(…, num_stages=N)``."""
+    for loop in find_range_loops(site):
+        if loop.has_option("num_stages") or not loop.has_call("load"):
+            continue
+        yield Rewrite(
+            title=say("Load ahead: {range}", range=quote(f"{loop.language}.range(…, num_stages={_STAGES})")),
+            explanation=say(
+                "The compiler then software-pipelines the loop: {stages} in flight, loading for the next ones while it computes. The launch option "
+                "of that name does so only for loads that feed a dot product. Each stage takes shared memory; results do not change.",
+                stages=count(_STAGES, "iteration"),
+            ),
+            edits=add_option(site, loop, f"num_stages={_STAGES}"),
+            is_preferred=True,
+        )
+
+
+REWRITES = {
+    "triton_unroll": RewriteKind(language="python", optimizers=("loop_unrolling",), propose=_propose_triton_unroll),
+    "triton_pipeline": RewriteKind(
+        language="python", optimizers=("async_copy", "code_reordering"), propose=_propose_triton_pipeline
+    ),
+}

@@ -1,4 +1,4 @@
-"""``__restrict__`` on a kernel's pointers, and ``const`` on those it only reads."""
+"""What the source promises the compiler: pointers that do not alias, the size of blocks, functions to inline."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -8,17 +8,30 @@ from msgspec import Struct
 from gpa_lsp.code.sources.cuda_declarations import Declaration
 from gpa_lsp.code.sources.cuda_functions import (
     count_declarations,
+    find_function_declarator,
     find_kernel_calls,
     find_parameter,
     has_internal_linkage,
     has_own_headers,
     is_kept_as_value,
+    list_file_nodes,
+    read_own_name,
 )
 from gpa_lsp.code.sources.trees import read_text, walk
 from gpa_lsp.diagnosis.rewrites.code import Code, find_kernel, load_known_functions
 from gpa_lsp.diagnosis.rewrites.cuda_uses import Deed, Use, find_uses
-from gpa_lsp.diagnosis.rewrites.model import Rewrite, RewriteKind, Site, TextEdit, insert_before, join_code, quote
-from gpa_lsp.foundation.prose import Sentence, list_of, say
+from gpa_lsp.diagnosis.rewrites.model import (
+    Rewrite,
+    RewriteKind,
+    Site,
+    TextEdit,
+    insert_before,
+    insert_behind,
+    join_code,
+    quote,
+    replace_node,
+)
+from gpa_lsp.foundation.prose import Sentence, count, list_of, say
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -215,7 +228,8 @@ _EXCHANGES = (
 _WRITING = frozenset({Deed.WRITTEN, Deed.PASSED, Deed.COPIED, Deed.BOUND})
 
 
-def _propose(site: Site) -> Iterator[Rewrite]:
+def _propose_restrict_pointers(site: Site) -> Iterator[Rewrite]:
+    """``__restrict__`` on a kernel's pointers, and ``const`` on those it only reads."""
     code = find_kernel(site)
     if code is None or any(_is_in_function(code, sign) for sign in _EXCHANGES):
         return
@@ -233,7 +247,7 @@ def _propose(site: Site) -> Iterator[Rewrite]:
     )
     yield Rewrite(
         title=_write_title(promised, constant),
-        explanation=_explain(constant),
+        explanation=_explain_of_restrict_pointers(constant),
         edits=tuple(edit for one in promised for edit in _promise(site, one, is_constant=one in constant)),
     )
 
@@ -267,7 +281,7 @@ def _write_title(promised: list[Pointer], constant: list[Pointer]) -> Sentence:
     return say("Declare {parts}", parts=list_of(parts))
 
 
-def _explain(constant: list[Pointer]) -> Sentence:
+def _explain_of_restrict_pointers(constant: list[Pointer]) -> Sentence:
     promise = say(
         "{restrict} promises that data reached through one pointer is not changed through another while the kernel runs. Loads can then move "
         "before stores, stay in registers and take the read-only path. Only the author can make this promise: the kernel does not contradict it, "
@@ -283,9 +297,112 @@ def _explain(constant: list[Pointer]) -> Sentence:
     )
 
 
-REWRITE = RewriteKind(
-    language="cuda",
-    optimizers=("loop_unrolling", "code_reordering", "memory_transaction_reduction"),
-    propose=_propose,
-    is_remedy=False,
+_OCCUPANCY = "thread_increase"
+
+
+def _propose_launch_bounds(site: Site) -> Iterator[Rewrite]:
+    """``__launch_bounds__`` on a kernel, so that the compiler gives its threads the registers that its launches allow."""
+    threads, blocks = site.context.threads_per_block, None
+    if site.context.optimizer == _OCCUPANCY:
+        blocks = site.context.min_blocks
+    if not threads or (blocks is None and site.context.optimizer == _OCCUPANCY):
+        return
+    code = find_kernel(site)
+    if code is None:
+        return
+    words = f"__launch_bounds__({threads})" if blocks is None else f"__launch_bounds__({threads}, {blocks})"
+    bounds = _find_bounds(code)
+    edit = _bound(site, code, words) if not bounds else _change(site, code, bounds, threads, blocks)
+    if edit is not None:
+        title = say(
+            "Change the launch bounds to {bounds}" if bounds else "Declare the kernel {bounds}", bounds=quote(words)
+        )
+        yield Rewrite(title=title, explanation=_explain_of_launch_bounds(threads, blocks), edits=(edit,))
+
+
+def _find_bounds(code: Code) -> "list[Node]":
+    """Every ``__launch_bounds__`` of the kernel and of its other declarations in the file."""
+    found = []
+    for node in list_file_nodes(code.tree):
+        if node.type in ("function_definition", "declaration"):
+            declarator = find_function_declarator(node)
+            if declarator is not None and read_own_name(declarator) == code.function.name:
+                found += [child for child in node.children if child.type == "launch_bounds"]
+    return found
+
+
+def _bound(site: Site, code: Code, words: str) -> TextEdit | None:
+    node = code.function.node
+    is_plain = node.child_by_field_name("declarator") == code.function.declarator
+    attributes = [child for child in node.children if "attribute" in child.type]
+    if not is_plain or attributes or read_text(node.child_by_field_name("type")) != "void":
+        return None
+    return insert_before(site.tree, code.function.declarator, f"{words} ")
+
+
+def _change(site: Site, code: Code, bounds: "list[Node]", threads: int, blocks: int | None) -> TextEdit | None:
+    """Other numbers in the kernel's only bounds: fewer threads where more are written there, blocks where none are."""
+    given = bounds[0].named_children if len(bounds) == 1 and bounds[0].parent == code.function.node else []
+    if len(given) != 1:
+        return None
+    if blocks is not None:
+        return insert_behind(site.tree, given[0], f", {blocks}") if read_text(given[0]) == str(threads) else None
+    written = read_text(given[0])
+    is_larger = given[0].type == "number_literal" and written.isdecimal() and int(written) > threads
+    return replace_node(site.tree, given[0], str(threads)) if is_larger else None
+
+
+def _explain_of_launch_bounds(threads: int, blocks: int | None) -> Sentence:
+    largest = say(
+        "The largest measured launch has {threads} per block; a launch with more will fail. Results do not change.",
+        threads=count(threads, "thread"),
+    )
+    if blocks is None:
+        return say(
+            "A bound for larger blocks or {option} holds the compiler to few registers. A bound of the kernel's own overrides both and allows each "
+            "thread all the registers that blocks of {threads} leave. {largest}",
+            option=quote("-maxrregcount"),
+            threads=count(threads, "thread"),
+            largest=largest,
+        )
+    return say(
+        "The compiler then uses few enough registers for {blocks} to fit on an SM. If the kernel needs more, values spill to local memory, "
+        "which can cost more than the additional warps gain. {largest}",
+        blocks=count(blocks, "block"),
+        largest=largest,
+    )
+
+
+_KEPT_OUT, _FORCED = "__noinline__", "__forceinline__"
+_EXPLANATION = say(
+    "Calls, returns and the moves of arguments go; each call site holds the code. Results do not change."
 )
+
+
+def _propose_inline_function(site: Site) -> Iterator[Rewrite]:
+    """``__forceinline__`` in place of ``__noinline__`` at a device function that is called."""
+    for function in walk(site.tree.root):
+        rows = range(function.start_point[0] + 1, function.end_point[0] + 2)
+        if function.type != "function_definition" or site.lines.isdisjoint(rows):
+            continue
+        for node in function.children:
+            if node.type == _KEPT_OUT:
+                title = say("Replace {kept} by {forced}", kept=quote(_KEPT_OUT), forced=quote(_FORCED))
+                edit = replace_node(site.tree, node, _FORCED)
+                yield Rewrite(title=title, explanation=_EXPLANATION, edits=(edit,), is_preferred=True)
+
+
+REWRITES = {
+    "restrict_pointers": RewriteKind(
+        language="cuda",
+        optimizers=("loop_unrolling", "code_reordering", "memory_transaction_reduction"),
+        propose=_propose_restrict_pointers,
+        is_remedy=False,
+    ),
+    "launch_bounds": RewriteKind(
+        language="cuda", optimizers=(_OCCUPANCY, "register_reuse"), propose=_propose_launch_bounds
+    ),
+    "inline_function": RewriteKind(
+        language="cuda", optimizers=("function_inlining",), propose=_propose_inline_function
+    ),
+}

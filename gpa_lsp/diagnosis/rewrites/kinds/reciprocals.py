@@ -1,8 +1,10 @@
-"""A division by what a loop does not change: one reciprocal before the loop, and products in it."""
+"""Multiplications in place of divisions."""
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from gpa_lsp.code.sources.cuda_declarations import read_number
 from gpa_lsp.code.sources.trees import list_ancestors, read_text, walk
 from gpa_lsp.diagnosis.rewrites.code import Code, Division, find_divisions, load_known_functions, read_division
 from gpa_lsp.diagnosis.rewrites.cuda_loops import LOOPS, list_pragmas
@@ -15,6 +17,7 @@ from gpa_lsp.diagnosis.rewrites.model import (
     insert_line_above,
     quote,
     read_indentation,
+    replace_between,
     replace_node,
     shorten,
 )
@@ -22,6 +25,95 @@ from gpa_lsp.foundation.prose import count, say
 
 if TYPE_CHECKING:
     from tree_sitter import Node
+
+
+_RECIPROCAL_OF_LITERAL_EXPLANATION = say(
+    "The reciprocal of a literal is computed at compile time, which leaves a multiplication. The compiler does not do this by itself because the "
+    "reciprocal is rounded: the result can differ in the last bit."
+)
+
+
+def _propose_reciprocal_of_literal(site: Site) -> Iterator[Rewrite]:
+    """A product with the reciprocal of a literal, which the compiler computes, in place of a division by it."""
+    for division in find_divisions(site.tree, site.lines):
+        if not _is_worth_it(division):
+            continue
+        one = "1.0f" if division.type.is_float else "1.0"
+        divisor = read_text(division.divisor)
+        yield Rewrite(
+            title=say(
+                "Multiply by {reciprocal} in {division}",
+                reciprocal=quote(f"({one} / {divisor})"),
+                division=shorten(read_text(division.node)),
+            ),
+            explanation=_RECIPROCAL_OF_LITERAL_EXPLANATION,
+            edits=(
+                replace_node(site.tree, division.operator, "*=" if division.is_assignment else "*"),
+                replace_node(site.tree, division.divisor, f"({one} / {divisor})"),
+            ),
+            changes_results=True,
+        )
+
+
+def _is_worth_it(division: Division) -> bool:
+    """Of powers of two the compiler takes the reciprocal itself, since it is exact; quotients of literals it computes as a whole."""
+    value = division.literal_divisor
+    if (
+        not value
+        or not (division.type.is_float or division.type.is_double)
+        or division.dividend.type == "number_literal"
+    ):
+        return False
+    # A float divided by a double literal should be divided by a float.
+    is_widened = division.type.is_double and division.code.types.find(division.dividend).is_float
+    is_power_of_two = abs(math.frexp(value)[0]) == 0.5
+    return not is_widened and not is_power_of_two and math.isfinite(1.0 / value)
+
+
+_ROOTS = frozenset({"sqrt", "sqrtf"})
+_MARKS = frozenset({"__global__", "__device__"})
+
+_RECIPROCAL_ROOT_EXPLANATION = say(
+    "The hardware has an instruction for the reciprocal square root, and {rsqrtf} is little more. A root and a division are two exactly rounded "
+    "sequences, each with a slow path. The error of {rsqrtf} is up to 2 ULP.",
+    rsqrtf=quote("rsqrtf"),
+)
+
+
+def _propose_reciprocal_root(site: Site) -> Iterator[Rewrite]:
+    """``rsqrtf(x)`` in place of a division by a square root."""
+    for division in find_divisions(site.tree, site.lines):
+        function = _find_root(division)
+        if function is None or not division.code.function.marks & _MARKS:
+            continue
+        yield Rewrite(
+            title=say(
+                "Use {rsqrtf} for {division}", rsqrtf=quote("rsqrtf"), division=shorten(read_text(division.node))
+            ),
+            explanation=_RECIPROCAL_ROOT_EXPLANATION,
+            edits=_edit(site, division, function),
+            changes_results=True,
+        )
+
+
+def _find_root(division: Division) -> "Node | None":
+    """The name of the root that is the divisor; None where the divisor is something else, or not single precision."""
+    divisor, types = division.divisor, division.code.types
+    if division.is_assignment or divisor.type != "call_expression" or not division.type.is_float:
+        return None
+    is_root = types.read_called_name(divisor) in _ROOTS and types.find(divisor).is_float
+    return divisor.child_by_field_name("function") if is_root else None
+
+
+def _edit(site: Site, division: Division, function: "Node") -> tuple[TextEdit, ...]:
+    dividend = division.dividend
+    if dividend.type == "number_literal" and read_number(read_text(dividend)).value == 1.0:
+        return (
+            replace_node(site.tree, dividend, "rsqrtf"),
+            replace_between(site.tree, dividend, division.divisor, ""),
+            replace_node(site.tree, function, ""),
+        )
+    return (replace_node(site.tree, division.operator, "*"), replace_node(site.tree, function, "rsqrtf"))
 
 
 # What may be in such an expression: nothing that loads from memory, and nothing that writes
@@ -125,13 +217,14 @@ _SIMPLE = frozenset(
 
 _DEEPEST = 12  # Levels of a divisor above a name in it
 
-_EXPLANATION = say(
+_RECIPROCAL_BEFORE_LOOP_EXPLANATION = say(
     "By the loop's text the divisor is loop-invariant: one division before the loop and a multiplication per iteration suffice. The reciprocal is "
     "rounded, so the last bit of a result can differ; for divisors below 2^-126 it can overflow."
 )
 
 
-def _propose(site: Site) -> Iterator[Rewrite]:
+def _propose_reciprocal_before_loop(site: Site) -> Iterator[Rewrite]:
+    """A division by what a loop does not change: one reciprocal before the loop, and products in it."""
     seen = set()
     for division in find_divisions(site.tree, site.lines):
         loop = _find_loop(site, division)
@@ -150,7 +243,7 @@ def _propose(site: Site) -> Iterator[Rewrite]:
                 reciprocal=quote(name),
                 divisions=divisions,
             ),
-            explanation=_EXPLANATION,
+            explanation=_RECIPROCAL_BEFORE_LOOP_EXPLANATION,
             edits=(
                 _declare(site, division, loop, name),
                 *(edit for one in alike for edit in _multiply(site, one, name)),
@@ -247,4 +340,12 @@ def _multiply(site: Site, division: Division, name: str) -> tuple[TextEdit, Text
     return replace_node(site.tree, division.operator, operator), replace_node(site.tree, division.divisor, name)
 
 
-REWRITE = RewriteKind(language="cuda", optimizers=("fast_math", "strength_reduction"), propose=_propose)
+REWRITES = {
+    "reciprocal_of_literal": RewriteKind(
+        language="cuda", optimizers=("fast_math",), propose=_propose_reciprocal_of_literal
+    ),
+    "reciprocal_root": RewriteKind(language="cuda", optimizers=("fast_math",), propose=_propose_reciprocal_root),
+    "reciprocal_before_loop": RewriteKind(
+        language="cuda", optimizers=("fast_math", "strength_reduction"), propose=_propose_reciprocal_before_loop
+    ),
+}

@@ -1,4 +1,4 @@
-"""``np.float32(0.5)`` for literals in arithmetic of a Numba kernel that is otherwise single precision."""
+"""Kernels of Numba: options of the decorator, and literals in single precision."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -7,21 +7,61 @@ from msgspec import Struct
 
 from gpa_lsp.code.sources.cuda_declarations import read_number
 from gpa_lsp.code.sources.trees import read_text, read_tree, walk, walk_lines
-from gpa_lsp.diagnosis.rewrites.model import Rewrite, RewriteKind, Site, join_code, replace_node
+from gpa_lsp.diagnosis.rewrites.model import Rewrite, RewriteKind, Site, join_code, quote, replace_node
 from gpa_lsp.diagnosis.rewrites.python_functions import (
     BINDING,
     NUMBA_KERNEL,
     PythonFunction,
+    add_jit_option,
     find_argument,
     find_compiled_around,
+    find_numba_kernel,
     list_arguments,
     list_targets,
     read_imports,
 )
-from gpa_lsp.foundation.prose import say
+from gpa_lsp.foundation.prose import count, say
 
 if TYPE_CHECKING:
     from tree_sitter import Node
+
+
+def _propose_numba_fast_math(site: Site) -> Iterator[Rewrite]:
+    """``fastmath=True`` for a Numba kernel."""
+    kernel = find_numba_kernel(site)
+    edit = None if kernel is None else add_jit_option(site, kernel, "fastmath", "True")
+    if kernel is None or edit is None:
+        return
+    yield Rewrite(
+        title=say("Compile {kernel} with {option}", kernel=quote(kernel.name), option=quote("fastmath=True")),
+        explanation=say(
+            "FP32 divisions, roots and functions become approximations of a few instructions, in the kernel and in what it calls; denormals are "
+            "flushed to zero, and products and sums are fused. Results differ in the last bits, sine and cosine of large angles by more. FP64 "
+            "arithmetic does not change."
+        ),
+        edits=(edit,),
+        changes_results=True,
+    )
+
+
+def _propose_numba_max_registers(site: Site) -> Iterator[Rewrite]:
+    """``max_registers=N`` for a Numba kernel, so that more of its warps fit on a multiprocessor."""
+    registers = site.context.max_registers
+    kernel = find_numba_kernel(site) if registers else None
+    edit = None if kernel is None else add_jit_option(site, kernel, "max_registers", str(registers))
+    if kernel is None or edit is None:
+        return
+    yield Rewrite(
+        title=say(
+            "Compile {kernel} with {option}", kernel=quote(kernel.name), option=quote(f"max_registers={registers}")
+        ),
+        explanation=say(
+            "With at most {registers} per thread, more blocks fit on an SM. Values beyond them spill to local memory, which can cost more than the "
+            "additional warps gain. Results do not change.",
+            registers=count(registers, "register"),
+        ),
+        edits=(edit,),
+    )
 
 
 # Types and conversions of single precision
@@ -158,7 +198,8 @@ _COMPOUND = frozenset({"+=", "-=", "*=", "/="})
 _HIGHEST = 40
 
 
-def _propose(site: Site) -> Iterator[Rewrite]:
+def _propose_single_literals(site: Site) -> Iterator[Rewrite]:
+    """``np.float32(0.5)`` for literals in arithmetic of a Numba kernel that is otherwise single precision."""
     seen: set[int] = set()
     kernels: dict[int, SinglePrecision] = {}
     for node in walk_lines(site.tree.root, site.lines):
@@ -246,4 +287,14 @@ def _describe(site: Site, literals: "Sequence[Node]", constructor: str) -> Rewri
     )
 
 
-REWRITE = RewriteKind(language="python", optimizers=("strength_reduction", "fast_math"), propose=_propose)
+REWRITES = {
+    "numba_fast_math": RewriteKind(language="python", optimizers=("fast_math",), propose=_propose_numba_fast_math),
+    "numba_max_registers": RewriteKind(
+        language="python", optimizers=("thread_increase",), propose=_propose_numba_max_registers
+    ),
+    "numba_single_precision_literals": RewriteKind(
+        language="python",
+        optimizers=("strength_reduction", "fast_math"),
+        propose=_propose_single_literals,
+    ),
+}
