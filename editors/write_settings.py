@@ -10,8 +10,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from gpa_lsp.editor.option import Option
-from gpa_lsp.editor.settings import OPTIONS
+from gpa_lsp.editor.settings import OPTIONS, Option
 
 EDITORS = Path(__file__).resolve().parent
 PAGE = EDITORS / "README.md"

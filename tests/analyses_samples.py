@@ -13,8 +13,8 @@ from gpa_lsp.diagnosis.analyses.answers import (
     Table,
     Weight,
 )
-from gpa_lsp.diagnosis.analyses.model import KernelAnalyses
-from gpa_lsp.diagnosis.analyses.roofline_model import (
+from gpa_lsp.diagnosis.analyses.model import (
+    KernelAnalyses,
     KernelRoofline,
     OperationCount,
     Point,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from gpa_lsp.diagnosis.advice.model import SM_UNIT, KernelAdvice, UnitUse
 from gpa_lsp.diagnosis.analyses.answers import Bar, Missing
-from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline, Point, Roof, Roofline
+from gpa_lsp.diagnosis.analyses.model import KernelRoofline, Point, Roof, Roofline
 from gpa_lsp.document.answer_view import describe_missing
 from gpa_lsp.foundation.numbers import (
     format_bytes_per_s,

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from gpa_lsp.diagnosis.analyses.answers import Movement
-from gpa_lsp.diagnosis.analyses.roofline_model import InstructionPoint, KernelRoofline, Point, Roofline
+from gpa_lsp.diagnosis.analyses.model import InstructionPoint, KernelRoofline, Point, Roofline
 from gpa_lsp.document.advice_words import describe_limit_briefly
 from gpa_lsp.document.answer_view import build_bars, describe_movement, list_answers, list_missing, list_suggestions
 from gpa_lsp.document.blocks import Block, Item, Items, Paragraph, Part, Table, holds_anything, tabulate

@@ -16,7 +16,7 @@ from gpa_lsp.foundation.visible_text import shorten
 
 if TYPE_CHECKING:
     from gpa_lsp.diagnosis.advice.model import Advice
-    from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline
+    from gpa_lsp.diagnosis.analyses.model import KernelRoofline
 
 MOST_LENS_CHARS = 90  # Of a lens: more would run out of the window beside the code's own width
 

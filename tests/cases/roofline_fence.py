@@ -15,9 +15,9 @@ Numbers are written with six digits. Lines that begin with ``roof`` must be all 
 
 from collections.abc import Iterator
 
+from gpa_lsp.diagnosis.analyses.model import Roofline
 from gpa_lsp.diagnosis.analyses.questions.roofline import describe_place
 from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
-from gpa_lsp.diagnosis.analyses.roofline_model import Roofline
 from gpa_lsp.diagnosis.blame.model import KernelBlame
 from gpa_lsp.kernel.model import Kernel
 

@@ -19,8 +19,8 @@ import re
 from collections.abc import Sequence
 
 from gpa_lsp.diagnosis.analyses.answers import Answer, Table
+from gpa_lsp.diagnosis.analyses.model import KernelRoofline
 from gpa_lsp.diagnosis.analyses.questions.starlight import answer_starlight
-from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import KernelBlame
 from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind

@@ -11,10 +11,9 @@ from msgspec.structs import replace
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.hot_spots import list_hot_spots
 from gpa_lsp.editor.lines.marks import list_marks
-from gpa_lsp.editor.metric_offers import list_offers
 from gpa_lsp.editor.metrics import find_metric
 from gpa_lsp.editor.model import MarkKind
-from gpa_lsp.editor.protocol.commands.shown_values import choose_metric, list_metrics
+from gpa_lsp.editor.protocol.commands.shown_values import choose_metric, list_metrics, list_offers
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.source.hints import MOST_CHARS, list_hints
 from gpa_lsp.editor.source.lenses import list_lenses

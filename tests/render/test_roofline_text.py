@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.advice.model import KernelAdvice, UnitUse
 from gpa_lsp.diagnosis.analyses.answers import Missing
-from gpa_lsp.diagnosis.analyses.roofline_model import BusyUnit, KernelRoofline
+from gpa_lsp.diagnosis.analyses.model import BusyUnit, KernelRoofline
 from gpa_lsp.document.answer_view import build_bars
 from gpa_lsp.document.layout import join_lines, read_plain
 from gpa_lsp.document.markdown import write_markdown

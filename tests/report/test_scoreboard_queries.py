@@ -1,8 +1,8 @@
 """Who sets and who awaits scoreboards."""
 
+from gpa_lsp.report.code_queries import MOST_STEPS, find_setters, find_waiters, list_awaited, list_set
 from gpa_lsp.report.gather import AnalysedKernel, gather_report
 from gpa_lsp.report.model import KernelReport
-from gpa_lsp.report.scoreboard_queries import MOST_STEPS, find_setters, find_waiters, list_awaited, list_set
 from tests.rows.written import write_kernel
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from gpa_lsp.code.ptx.parse import parse_ptx
-from gpa_lsp.code.symbolic_accesses.pointers import Pointer, find_pointers
+from gpa_lsp.code.symbolic_accesses.find import Pointer, find_pointers
 
 _HEAD = """.version 8.0 .target sm_80 .address_size 64 .global .align 4 .u32 table[4];
 .visible .entry k(.param .u64 k_param_0, .param .u64 k_param_1, .param .u32 k_param_2) {

@@ -1,6 +1,8 @@
-"""From a kernel's PTX to what its requests cost and where its warps divide: :func:`find_symbolic_accesses`."""
+"""From a kernel's PTX to what its requests cost and where its warps divide: :func:`find_symbolic_accesses`; which pointers its accesses go through:
+:func:`find_pointers`.
+"""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from math import gcd
 
@@ -26,6 +28,7 @@ from gpa_lsp.code.symbolic_accesses.model import (
 from gpa_lsp.code.symbolic_accesses.regions import Regions
 from gpa_lsp.code.symbolic_accesses.requests import SECTOR_BYTES, WARP_LANES, count_sectors, count_wavefronts
 from gpa_lsp.code.symbolic_accesses.walk import LoopSolver, Seen, Walk
+from gpa_lsp.foundation.records import remembered
 
 # Values of what is not known; those behind 64 stand for all larger ones
 _TRIED = (*range(1, 65), 100, 127, 128, 1000, 1023, 1024, 4095, 4096, 8191)
@@ -426,3 +429,37 @@ def _has_loop(regions: Regions, side: set[int], block: int) -> bool:
     """Whether a side holds a loop that is not around the branch, too."""
     loops = {regions.forest.innermost[one] for one in side}
     return any(loop >= 0 and block not in regions.members[loop] for loop in loops)
+
+
+# Offset in the kernel's parameters of one that may be a pointer, or the name of a variable
+Pointer = int | str
+
+
+@remembered
+def find_pointers(module: PtxModule, kernel: str) -> Mapping[int, tuple[Pointer, ...]]:
+    """Number of an access in the kernel → the pointers that it may add its index to; accesses whose address is not known symbolically are left out.
+
+    Several where an index is not scaled either, as in arrays of bytes: the values of the parameters tell which of them is the pointer.
+    """
+    found = find_symbolic_accesses(module, kernel)
+    if found is None:
+        return {}
+    return {
+        one.instruction.index: pointers
+        for one in found.accesses
+        if one.space is Space.GLOBAL and (pointers := _list_pointers(one.address, found.table))
+    }
+
+
+def _list_pointers(address: Form, table: SymbolTable) -> tuple[Pointer, ...]:
+    """Terms that are not scaled; none where one of these is unknown: it may be the distance of another array."""
+    alone = [table.symbols[key[0]] for key, factor in address.terms.items() if len(key) == 1 and abs(factor) == 1]
+    return tuple(_name(alone)) if all(map(_is_known, alone)) else ()
+
+
+def _is_known(symbol: Symbol) -> bool:
+    return bool(symbol.name) or symbol.lanes is not None or symbol.is_counter
+
+
+def _name(symbols: Iterable[Symbol]) -> Iterable[Pointer]:
+    return (one.name if one.parameter is None else one.parameter for one in symbols if one.name)

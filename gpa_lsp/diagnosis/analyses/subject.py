@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.analyses.answers import Missing
-from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline
+from gpa_lsp.diagnosis.analyses.model import KernelRoofline
 from gpa_lsp.diagnosis.blame.model import BlameEdges, KernelBlame
 from gpa_lsp.foundation.records import SharedFacts
 from gpa_lsp.gpu.arch.model import Architecture

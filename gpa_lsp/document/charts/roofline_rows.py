@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from gpa_lsp.diagnosis.analyses.answers import Movement
-from gpa_lsp.diagnosis.analyses.roofline_model import InstructionPoint, Point, Roofline
+from gpa_lsp.diagnosis.analyses.model import InstructionPoint, Point, Roofline
 from gpa_lsp.document.context_words import count_contexts, list_context_lines
 from gpa_lsp.document.findings import name_kernels
 from gpa_lsp.foundation.numbers import (

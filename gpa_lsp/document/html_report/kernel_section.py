@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gpa_lsp.code.binary.model import name_resource
-from gpa_lsp.diagnosis.analyses.roofline_model import Roofline
+from gpa_lsp.diagnosis.analyses.model import Roofline
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.document.advice_screen import build_rows, list_run_facts
 from gpa_lsp.document.advice_view import ALTERNATIVES, build_basis, build_estimate_table, build_piece, list_silences

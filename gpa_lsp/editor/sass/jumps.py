@@ -11,10 +11,9 @@ from gpa_lsp.editor.sass.library import SassView
 from gpa_lsp.editor.sass.operand_spans import OperandValue, find_mentions, find_target, find_value, list_origins
 from gpa_lsp.editor.session_view import SessionView
 from gpa_lsp.foundation.numbers import format_count_of, format_percent
-from gpa_lsp.report.code_queries import find_defs, find_web
+from gpa_lsp.report.code_queries import find_defs, find_setters, find_waiters, find_web, list_awaited, list_set
 from gpa_lsp.report.model import KernelCode
 from gpa_lsp.report.pairs import join_by_instruction, list_causes
-from gpa_lsp.report.scoreboard_queries import find_setters, find_waiters, list_awaited, list_set
 
 _MOST_JUMPS = 20  # Nobody chooses among more
 

@@ -12,7 +12,7 @@ from gpa_lsp.execution.emulator.compiled.program import CompiledKernel, compile_
 from gpa_lsp.execution.emulator.compiled.scheduler import CompiledScheduler, CoreColumns, count_core_bytes
 from gpa_lsp.execution.emulator.compiled.translated import TRANSLATIONS, Translation
 from gpa_lsp.execution.emulator.engine.fragments import Batch
-from gpa_lsp.execution.emulator.engine.instructions import find_space
+from gpa_lsp.execution.emulator.engine.functions import find_space
 from gpa_lsp.execution.emulator.engine.machine import Machine
 from gpa_lsp.execution.emulator.engine.meter import BudgetReached
 from gpa_lsp.execution.emulator.engine.private_memory import BatchMemory

@@ -16,8 +16,8 @@ from gpa_lsp.diagnosis.advice.gpa import advise_as_published, join_contexts
 from gpa_lsp.diagnosis.advice.launch_contexts import combine_advice
 from gpa_lsp.diagnosis.advice.model import KernelAdvice
 from gpa_lsp.diagnosis.analyses.analyse_kernel import analyse_kernel, judge_kernel
+from gpa_lsp.diagnosis.analyses.model import KernelRoofline
 from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
-from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline
 from gpa_lsp.diagnosis.analyses.subject import SourceReader, Subject
 from gpa_lsp.diagnosis.blame import PAPER
 from gpa_lsp.diagnosis.blame.blame import blame_kernel

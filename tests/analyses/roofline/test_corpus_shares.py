@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from gpa_lsp.diagnosis.analyses.limiter.find import BUSY_RATIO
+from gpa_lsp.diagnosis.analyses.model import CLEARLY_NEARER, Roofline
 from gpa_lsp.diagnosis.analyses.questions.speed_of_light import (
     RECOMPUTED,
     read_breakdown,
@@ -17,7 +18,6 @@ from gpa_lsp.diagnosis.analyses.questions.speed_of_light import (
 )
 from gpa_lsp.diagnosis.analyses.roofline.counts import MEMORY_THROUGHPUT, SM_THROUGHPUT
 from gpa_lsp.diagnosis.analyses.roofline.place import ISSUE, place_kernel
-from gpa_lsp.diagnosis.analyses.roofline_model import CLEARLY_NEARER, Roofline
 from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
 from gpa_lsp.profile.model import Launch
 from tests.analyses.roofline.corpus import Measured, list_measured

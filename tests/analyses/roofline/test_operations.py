@@ -3,6 +3,7 @@
 import pytest
 
 from gpa_lsp.code.binary.opcodes import describe_mnemonic
+from gpa_lsp.diagnosis.analyses.model import OperationCount, Traffic
 from gpa_lsp.diagnosis.analyses.roofline.counts import THREAD_TABLES, WARP_TABLES, Executions, count_launch, read_span
 from gpa_lsp.diagnosis.analyses.roofline.operations import (
     count_operations,
@@ -10,7 +11,6 @@ from gpa_lsp.diagnosis.analyses.roofline.operations import (
     count_thread_operations,
 )
 from gpa_lsp.diagnosis.analyses.roofline.work import measure_traffic, measure_work
-from gpa_lsp.diagnosis.analyses.roofline_model import OperationCount, Traffic
 from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
 from gpa_lsp.profile.model import Launch
 from tests.analyses.roofline.launches import write_launch, write_machine, write_table

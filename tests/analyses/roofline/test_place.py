@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gpa_lsp.diagnosis.analyses.model import MOST_LAUNCHES
 from gpa_lsp.diagnosis.analyses.questions import roofline as roofline_question
 from gpa_lsp.diagnosis.analyses.questions import speed_of_light
 from gpa_lsp.diagnosis.analyses.roofline.operations import COUNTED
 from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
 from gpa_lsp.diagnosis.analyses.roofline.work import RECIPES
-from gpa_lsp.diagnosis.analyses.roofline_model import MOST_LAUNCHES
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.gpu.device.model import (
     ClockDomain,

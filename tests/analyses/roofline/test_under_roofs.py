@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from gpa_lsp.diagnosis.analyses.model import OperationCount, Traffic
 from gpa_lsp.diagnosis.analyses.roofline.place import ISSUE, build_roofline, find_attainable
 from gpa_lsp.diagnosis.analyses.roofline.work import Work, sum_work
-from gpa_lsp.diagnosis.analyses.roofline_model import OperationCount, Traffic
 from gpa_lsp.gpu.device.model import (
     GDDR_CEILING,
     HBM_CEILING,

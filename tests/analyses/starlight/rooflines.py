@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline, OperationCount, Point, Roof, Roofline, Traffic
+from gpa_lsp.diagnosis.analyses.model import KernelRoofline, OperationCount, Point, Roof, Roofline, Traffic
 from gpa_lsp.gpu.device.model import (
     Bandwidth,
     ClockBasis,

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.diagnosis.analyses.answers import Answer, Weight
+from gpa_lsp.diagnosis.analyses.model import KernelRoofline
 from gpa_lsp.diagnosis.analyses.questions.starlight import CHECKS, LABEL, answer_starlight, decide
-from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline
 from gpa_lsp.diagnosis.analyses.starlight.suggestions import Bottleneck, LineSamples, count_lines
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.analyses.answers import Missing
-from gpa_lsp.diagnosis.analyses.model import KernelAnalyses
-from gpa_lsp.diagnosis.analyses.roofline_model import (
+from gpa_lsp.diagnosis.analyses.model import (
     InstructionPoint,
+    KernelAnalyses,
     KernelRoofline,
     OperationCount,
     Point,

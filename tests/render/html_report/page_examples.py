@@ -18,8 +18,7 @@ from gpa_lsp.diagnosis.analyses.answers import (
     Table,
     Weight,
 )
-from gpa_lsp.diagnosis.analyses.model import KernelAnalyses
-from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline
+from gpa_lsp.diagnosis.analyses.model import KernelAnalyses, KernelRoofline
 from gpa_lsp.foundation.errors import Problem, ProblemSeverity
 from gpa_lsp.foundation.numbers import Quantity
 from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from gpa_lsp.diagnosis.analyses.roofline_model import BusyUnit
+from gpa_lsp.diagnosis.analyses.model import BusyUnit
 from gpa_lsp.document.html_report.page import build_groups, find_nearest_roof, list_facts
 from gpa_lsp.document.layout import UNBROKEN
 from gpa_lsp.foundation.numbers import format_percent

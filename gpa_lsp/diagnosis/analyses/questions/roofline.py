@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Finding, Missing, Table, Weight, know_nothing, list_columns
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import LimiterKind
+from gpa_lsp.diagnosis.analyses.model import BusyUnit, KernelRoofline, Point, Roof, Roofline
 from gpa_lsp.diagnosis.analyses.questions import Analysis
 from gpa_lsp.diagnosis.analyses.roofline.counts import read_span, read_total
 from gpa_lsp.diagnosis.analyses.roofline.operations import COUNTED
 from gpa_lsp.diagnosis.analyses.roofline.place import ISSUE, TIME
-from gpa_lsp.diagnosis.analyses.roofline_model import BusyUnit, KernelRoofline, Point, Roof, Roofline
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.numbers import Cell, Quantity
 from gpa_lsp.foundation.prose import (

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from gpa_lsp.diagnosis.analyses.roofline_model import BusyUnit
+from gpa_lsp.diagnosis.analyses.model import BusyUnit
 from gpa_lsp.foundation.errors import GpaError
 from gpa_lsp.gpu.device.model import L1_CEILING, L2_CEILING
 from gpa_lsp.kernel.dataflow.accesses import WARP_THREADS

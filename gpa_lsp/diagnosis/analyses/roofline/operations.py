@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
+from gpa_lsp.diagnosis.analyses.model import OperationCount
 from gpa_lsp.diagnosis.analyses.roofline.counts import Executions, Span, Total, read_total, sum_totals
-from gpa_lsp.diagnosis.analyses.roofline_model import OperationCount
 from gpa_lsp.foundation.numbers import format_number
 from gpa_lsp.gpu.device.model import OperationKind
 from gpa_lsp.profile.model import Launch

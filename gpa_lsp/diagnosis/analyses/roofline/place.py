@@ -9,10 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.analyses.answers import Missing
-from gpa_lsp.diagnosis.analyses.roofline.counts import THREAD_TABLES, WARP_TABLES, count_launch, find_busiest, read_span
-from gpa_lsp.diagnosis.analyses.roofline.operations import COUNTED
-from gpa_lsp.diagnosis.analyses.roofline.work import RECIPES, TRANSACTION_BYTES, Work, measure_work, sum_work
-from gpa_lsp.diagnosis.analyses.roofline_model import (
+from gpa_lsp.diagnosis.analyses.model import (
     MOST_LAUNCHES,
     InstructionPoint,
     KernelRoofline,
@@ -21,6 +18,9 @@ from gpa_lsp.diagnosis.analyses.roofline_model import (
     Roof,
     Roofline,
 )
+from gpa_lsp.diagnosis.analyses.roofline.counts import THREAD_TABLES, WARP_TABLES, count_launch, find_busiest, read_span
+from gpa_lsp.diagnosis.analyses.roofline.operations import COUNTED
+from gpa_lsp.diagnosis.analyses.roofline.work import RECIPES, TRANSACTION_BYTES, Work, measure_work, sum_work
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.prose import say
 from gpa_lsp.gpu.device.empirical import apply_roofs

@@ -6,6 +6,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Pipe, describe_mnemonic
+from gpa_lsp.diagnosis.analyses.model import OperationCount, Traffic
 from gpa_lsp.diagnosis.analyses.roofline.counts import (
     Executions,
     Span,
@@ -16,7 +17,6 @@ from gpa_lsp.diagnosis.analyses.roofline.counts import (
     sum_totals,
 )
 from gpa_lsp.diagnosis.analyses.roofline.operations import count_operations
-from gpa_lsp.diagnosis.analyses.roofline_model import OperationCount, Traffic
 from gpa_lsp.foundation.numbers import format_number
 from gpa_lsp.gpu.device.model import Machine, MemoryLevel, OperationKind
 from gpa_lsp.kernel.dataflow.accesses import SECTOR_BYTES

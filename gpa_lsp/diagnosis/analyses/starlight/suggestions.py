@@ -19,7 +19,7 @@ from msgspec import Struct, convert
 from gpa_lsp.code.binary.opcodes import MemorySpace, Opcode, describe_mnemonic
 from gpa_lsp.diagnosis.analyses.answers import Movement
 from gpa_lsp.diagnosis.analyses.line_sums import index_lines
-from gpa_lsp.diagnosis.analyses.roofline_model import KernelRoofline, Point
+from gpa_lsp.diagnosis.analyses.model import KernelRoofline, Point
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.locations import SourceLine
 from gpa_lsp.foundation.numbers import Quantity

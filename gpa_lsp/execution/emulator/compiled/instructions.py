@@ -13,7 +13,7 @@ from gpa_lsp.execution.emulator.compiled.lowering import FrameLayout, Lowering, 
 from gpa_lsp.execution.emulator.compiled.model import ATOMIC, FUNCTIONS, LOAD, NOT_ZERO, NOTE, STORE
 from gpa_lsp.execution.emulator.engine.binder import flatten
 from gpa_lsp.execution.emulator.engine.fragments import BoundFunction, CallEdge
-from gpa_lsp.execution.emulator.engine.instructions import find_space, is_by_steps
+from gpa_lsp.execution.emulator.engine.functions import find_space, is_by_steps
 from gpa_lsp.execution.emulator.engine.layout import Piece
 from gpa_lsp.execution.emulator.engine.texture_steps import find_handle, find_surface_shape
 from gpa_lsp.execution.emulator.semantics.changes import find_change

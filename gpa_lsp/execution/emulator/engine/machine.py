@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from gpa_lsp.code.ptx.model import PtxFunction, PtxModule, PtxVariable
 from gpa_lsp.code.ptx.static_instructions import StaticInstruction
-from gpa_lsp.code.symbolic_accesses.pointers import find_pointers
+from gpa_lsp.code.symbolic_accesses.find import find_pointers
 from gpa_lsp.execution.emulator.engine.arena import Arena, Region
 from gpa_lsp.execution.emulator.engine.device_runtime import DeviceRuntime
 from gpa_lsp.execution.emulator.engine.faults import FaultLog
