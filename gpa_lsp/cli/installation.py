@@ -29,6 +29,7 @@ from gpa_lsp.gpu.device.roofs_file import find_roofs_folder
 from gpa_lsp.profile.collect.recipe import find_ncu
 from gpa_lsp.profile.collector.run import find_cupti
 from gpa_lsp.report.history.model import find_database
+from gpa_lsp.report.saved.kept_allocations import open_kept_allocations
 from gpa_lsp.report.saved.kept_reports import open_kept_reports
 
 _TIMEOUT_S = 10
@@ -335,6 +336,7 @@ def list_kept() -> Mapping[str, KeptFiles]:
     """Everything in the user's cache that can be made again; reports measured from an editor are in the same folder, but cannot."""
     return {
         "analysed reports": open_kept_reports(),
+        "findings about allocations": open_kept_allocations(),
         "disassembled functions": open_cache().files,
         "compiled libraries": open_libraries(),
         "libraries that could not be compiled": open_failures(),

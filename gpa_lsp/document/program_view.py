@@ -316,8 +316,12 @@ def _name_site(site: AllocationSite, others: Sequence[AllocationSite], folder: P
     place = _write_path(site.path, folder) or "at an unknown place"
     if len(own) > 1 and sum(_find_place(one.path) == _find_place(site.path) for one in others) > 1:
         place += f" from {_write_frame(own[1], folder)}"
-    names = list(dict.fromkeys(use.name for use in site.uses if use.name))[:2]
-    return " ".join([place, *(f"`{name}`" for name in names)])
+    return " ".join([place, *quote_uses(site)])
+
+
+def quote_uses(site: AllocationSite) -> list[str]:
+    """What kernels call an allocation, at most two names."""
+    return [f"`{name}`" for name in dict.fromkeys(use.name for use in site.uses if use.name)][:2]
 
 
 def list_origins(runs: KernelRuns, sites: Sequence[AllocationSite], folder: Path | None) -> Iterator[tuple[str, str]]:

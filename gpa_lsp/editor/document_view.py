@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gpa_lsp.editor.abilities import Abilities
+from gpa_lsp.editor.allocations import PlacedAllocations, place_allocations
 from gpa_lsp.editor.lines.finder import LineFinder
 from gpa_lsp.editor.lines.index import (
     CauseLine,
@@ -33,6 +34,7 @@ from gpa_lsp.foundation.records import SharedFacts
 from gpa_lsp.kernel.line_waits import LineWait
 from gpa_lsp.report.line_map import LineMap, split_lines
 from gpa_lsp.report.measured_files import MeasuredFile
+from gpa_lsp.report.saved.kept_allocations import SourceAllocations
 
 
 class KernelAnchor(Struct, frozen=True, kw_only=True):
@@ -184,6 +186,8 @@ class DocumentView(Struct, SharedFacts, frozen=True, kw_only=True, dict=True, we
     # what was emulated of it, or what is wrong with it as a description of launches; None when it was not emulated
     predicted: PlacedPredictions | None = None
     timed: tuple[TimedAnchor, ...] = ()  # how long its described launches take, by line
+    # what an emulated run found of its allocations; None when none ran
+    allocations: PlacedAllocations | None = None
     unsimulated: str | None = (
         None  # why it was not simulated as it is now; None where it was, or nothing is said of that
     )
@@ -245,6 +249,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     statics: StaticState | None = None  # what its code says; None when it was not compiled
     predicted: PredictedState | None = None  # what was emulated of it; None when it was not
     timed: TimedState | None = None  # how long its launches take; None when none was timed
+    allocations: SourceAllocations | None = None  # what an emulated run found of its allocations; None when none ran
     unsimulated: str | None = (
         None  # why it was not simulated as it is now; None where it was, or nothing is said of that
     )
@@ -269,7 +274,8 @@ def build_view(
     """
     local_path, settings, statics, predicted = document.local_path, known.settings, document.statics, document.predicted
     kernels = known.snapshot.by_file.get(local_path, ())
-    if not kernels and statics is None and predicted is None and document.timed is None:
+    allocations = document.allocations
+    if not kernels and statics is None and predicted is None and document.timed is None and allocations is None:
         return None
     lines = split_lines(document.text)
     finder = LineFinder(lines, saved=document.saved, unverified=settings.unverified_lines)
@@ -293,6 +299,7 @@ def build_view(
         statics=None if statics is None else place_statics(statics, finder, _list_measured(kernels)),
         predicted=None if predicted is None else place_predictions(predicted, local_path, finder),
         timed=() if document.timed is None else place_times(document.timed, finder),
+        allocations=None if allocations is None else place_allocations(allocations, finder),
         unsimulated=document.unsimulated,
     )
 

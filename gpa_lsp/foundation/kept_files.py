@@ -83,6 +83,14 @@ class KeptFiles:
         except OSError as error:
             _LOG.debug("not kept in %s: %s", self.folder, error)
 
+    def identify(self, key: str) -> tuple[int, int] | None:
+        """What is other as soon as something else is stored under a key, and stays when it is loaded; None when there is no entry."""
+        try:
+            found = self._find(key).stat()
+        except OSError:
+            return None
+        return found.st_ino, found.st_size
+
     def remove(self, key: str) -> None:
         """Keep something no more."""
         _remove(self._find(key))

@@ -55,7 +55,7 @@ class Editor:
 def start(tmp_path: Path) -> Iterator[Start]:
     folder = tmp_path / "wörk"
     folder.mkdir()
-    for name in ("symbols.cu", "checking.h"):
+    for name in ("symbols.cu", "allocations.cu", "checking.h"):
         shutil.copy(SOURCES / name, folder)
     started: list[Editor] = []
 
@@ -92,6 +92,46 @@ def test_allowed_it_is_described_emulated_and_shown_with_every_save(start: Start
     editor.client.wait_for_diagnostics(
         editor.uri, lambda found: any(one["code"] == "emulated out-of-bounds-access" for one in found)
     )
+
+
+def test_what_a_run_does_with_its_allocations_stands_on_their_lines(start: Start) -> None:
+    """From the recorded run; gone where a line is edited, back where it is as it was, and there for a later session, which runs nothing."""
+    require_compiler()
+    build = ["nvcc", "-std=c++17", "allocations.cu", "-o", "symbols"]
+    editor = start(recordCommand=PROGRAM, recordBuildCommand=build)
+    source = editor.folder / "allocations.cu"
+    lines = source.read_text().splitlines()
+    uri = editor.client.open(source)
+    assert editor.record(uri) is True
+    kinds = {"partly-used", "allocated-early", "copied-and-never-read", "copied-both-ways-unchanged"}
+    others = {f"emulated {kind}" for kind in kinds}
+
+    def wait_for_kinds(client: RawClient, wanted: set[str]) -> list[Any]:
+        def find() -> list[Any]:
+            sent = [one["params"] for one in client.notifications if one["method"] == "textDocument/publishDiagnostics"]
+            now: list[Any] = next((one["diagnostics"] for one in reversed(sent) if one["uri"] == uri), [])
+            return now if {one["code"] for one in now} & {*others, "emulated unused"} == wanted else []
+
+        return wait_until(find, wanted)
+
+    found = wait_for_kinds(editor.client, {*others, "emulated unused"})
+    placed = {(one["code"], lines[one["range"]["start"]["line"]].rpartition("// ")[2]) for one in found}
+    assert placed >= {
+        ("emulated unused", "unused"),
+        ("emulated partly-used", "partly used"),
+        ("emulated copied-and-never-read", "never read"),
+        ("emulated copied-both-ways-unchanged", "unchanged"),
+    }
+    text = source.read_text()
+    editor.client.change(uri, 2, text.replace("(&unused, BYTES / 2)", "(&unused, BYTES / 4)"))
+    wait_for_kinds(editor.client, others)
+    editor.client.change(uri, 3, text)
+    wait_for_kinds(editor.client, {*others, "emulated unused"})
+    (editor.folder / "ran").unlink()
+    later = start(answer=None)
+    assert later.client.open(source) == uri
+    wait_for_kinds(later.client, {*others, "emulated unused"})
+    assert not later.ran() and not later.client.questions()
 
 
 @pytest.mark.parametrize("answer", ["Never", "Always in this workspace"])

@@ -45,6 +45,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
                            every save
         --record-launch N  look at launch N of each kernel, and keep it, instead of the heaviest
         --no-lines         run only: look neither at the lines of the heaviest launches nor at allocations
+        --allocations      look at allocations all the same
         """,
         machine="A100 PCIe 40GB",
         seconds="600",
@@ -113,7 +114,7 @@ def _emulate(
         memory_bytes=arguments.memory,
         checks_races=arguments.races,
         recorded_launch=arguments.record_launch,
-        follows_memory=not arguments.no_lines,
+        follows_memory=arguments.allocations or not arguments.no_lines,
     )
     surroundings = Surroundings(
         folder=Path.cwd(),
@@ -129,6 +130,7 @@ def _emulate(
         records=(lambda: arguments.record or make_folder()) if keeps else None,
         others=None if arguments.no_lines else make_folder,
     )
+    _keep_allocations(run)
     described = _describe(run) if arguments.describe else None
     kernels = _examine(run, arguments)
     _tell(run, kernels, described, arguments, terminal)
@@ -141,6 +143,15 @@ def _emulate(
     if status or run.has_faults or run.cut_short or run.refused or (described is not None and described.left_out):
         return status or EXIT_INCOMPLETE
     return judge_problems(problem for kernel in kernels for problem in kernel.problems)
+
+
+def _keep_allocations(run: "ProgramRun") -> None:
+    """For editors, which show findings on the lines of the allocations."""
+    from gpa_lsp.document.allocation_notes import list_source_allocations
+    from gpa_lsp.report.saved.kept_allocations import keep_allocations
+
+    if run.memory.sites:
+        keep_allocations(list_source_allocations(run, Path.cwd()))
 
 
 def _examine(run: "ProgramRun", arguments: argparse.Namespace) -> "tuple[ExaminedKernel, ...]":

@@ -187,6 +187,6 @@ class LaunchRecording(UserRuns):
 
 def _list_options(settings: Settings, output: Path) -> list[str]:
     """Command line of ``gpa-lsp emulate``, without its analysis of lines: the editor emulates the recording itself."""
-    words = ["emulate", "--describe", "--no-lines", "--format", "json", "--output", str(output)]
+    words = ["emulate", "--describe", "--no-lines", "--allocations", "--format", "json", "--output", str(output)]
     machine = settings.emulation_machine
     return [*words, "--seconds", str(settings.profile_timeout_s), *([] if machine is None else ["--machine", machine])]

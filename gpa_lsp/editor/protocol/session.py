@@ -21,6 +21,7 @@ from gpa_lsp.editor.lines.places import PlaceFinder
 from gpa_lsp.editor.lines.positions import UnitCounter
 from gpa_lsp.editor.metrics import USUAL, LineMetric, find_metric
 from gpa_lsp.editor.progress import ProgressDisplay
+from gpa_lsp.editor.protocol.allocation_watch import AllocationWatch
 from gpa_lsp.editor.protocol.client import Client
 from gpa_lsp.editor.protocol.document_sync import DocumentSync, Pushes
 from gpa_lsp.editor.protocol.features import Feature, PushFeature, RequestFeature
@@ -129,8 +130,9 @@ class Session:
         self._recording = LaunchRecording(self._make_display(RECORDING), recorded=self._take_descriptions)
         self.loader = ProfileLoader(self)
         self.jobs = self._make_jobs()
+        self._allocations = AllocationWatch(self.documents, self._refresh)
         self._document_sync = DocumentSync(self.documents, self.sass, self.jobs, watcher)
-        self._loading: asyncio.Task[None] | None = None
+        self._looking: tuple[asyncio.Task[None], ...] = ()
         self._is_configured = asyncio.Event()
         self._settings_sync.begin(params.initialization_options, is_trusted=self.abilities.is_trusted)
 
@@ -170,14 +172,16 @@ class Session:
         self._is_configured.set()
         self.client.start(self._registrations.update(self._held.current, self.abilities))
         self.client.start(call_in_thread(_warm_up))
-        self._loading = asyncio.get_running_loop().create_task(self.loader.run())
+        loop = asyncio.get_running_loop()
+        watching = self._allocations.run(lambda: self.settings.poll_seconds)
+        self._looking = (loop.create_task(self.loader.run()), loop.create_task(watching))
 
     async def shut_down(self, params: None) -> None:
         """The client's last request."""
         del params
         self.has_ended = True
-        if self._loading is not None:
-            self._loading.cancel()
+        for task in self._looking:
+            task.cancel()
         await self._measuring.leave()
         await self._recording.leave()
         await self.jobs.leave()
@@ -265,6 +269,7 @@ class Session:
             return
         self._tell_doubts()
         self.loader.put_first(self.documents.list_open()[::-1])
+        self._allocations.wake()
         self._look_ahead()
         if self._lone_folder is None:
             self._lone_folder = path.parent

@@ -4,14 +4,17 @@ cause to cause. Where nothing was blamed, and for stalls without a known cause, 
 Information by default, because nothing is wrong with the code.
 """
 
+from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
-from lsprotocol.types import Diagnostic, DiagnosticRelatedInformation, DiagnosticSeverity
+from lsprotocol.types import Diagnostic, DiagnosticRelatedInformation, DiagnosticSeverity, Location
 
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.line_words import find_caused_reason, find_top_reason, summarise_cause, summarise_line
 from gpa_lsp.editor.lines.index import CauseLine, HotLine
 from gpa_lsp.editor.lines.names import locate_from, name_place
+from gpa_lsp.editor.lines.positions import span_line
 from gpa_lsp.editor.predicted.diagnostics import list_predicted_diagnostics
 from gpa_lsp.editor.settings import Severity
 from gpa_lsp.editor.snapshot import VisibleKernel
@@ -37,8 +40,9 @@ def list_diagnostics(view: DocumentView) -> tuple[Diagnostic, ...]:
     measured = _list_measured(view) if is_wanted else ()
     room = view.settings.max_diagnostics_per_file - len(measured) if is_wanted else 0
     static = tuple(list_static_diagnostics(view, room))
-    predicted = list_predicted_diagnostics(view, room - len(static))
-    found = (*measured, *static, *predicted, *list_compiler_diagnostics(view))
+    allocations = tuple(_list_allocations(view))[: max(room - len(static), 0)]
+    predicted = list_predicted_diagnostics(view, room - len(static) - len(allocations))
+    found = (*measured, *static, *allocations, *predicted, *list_compiler_diagnostics(view))
     for one in found:
         one.source = SOURCE
     return found
@@ -88,6 +92,30 @@ def _mark_hot_line(view: DocumentView, line: int, hot: HotLine) -> Diagnostic:
         message=summarise_line(hot) + _say_simulated(hot.shown) + _say_doubt(hot.file),
         related_information=_relate(view, hot) or None,
     )
+
+
+def _list_allocations(view: DocumentView) -> Iterator[Diagnostic]:
+    """What an emulated run found of allocations and copies, each on its line."""
+    found = view.allocations
+    for line, notes in {} if found is None else found.notes.items():
+        for note in notes:
+            related = [
+                DiagnosticRelatedInformation(
+                    location=Location(
+                        uri=view.uri if path == view.local_path else Path(path).as_uri(), range=span_line(at)
+                    ),
+                    message=words,
+                )
+                for path, at, words in note.related
+            ]
+            doubt = f"; unverified: the source {found.doubt}" if found is not None and found.doubt else ""
+            yield Diagnostic(
+                range=view.positions.find_text(line),
+                severity=DiagnosticSeverity.Information,
+                code=f"emulated {note.kind.replace(' ', '-')}",
+                message=f"{note.words} (emulated{doubt})",
+                related_information=related or None,
+            )
 
 
 def _say_simulated(shown: VisibleKernel) -> str:

@@ -31,6 +31,7 @@ from gpa_lsp.editor.line_words import (
 )
 from gpa_lsp.editor.lines.index import CauseLine, HotLine
 from gpa_lsp.editor.lines.names import name_place
+from gpa_lsp.editor.lines.places import name_file
 from gpa_lsp.editor.predicted.hover import build_predictions, summarise_predictions
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.editor.timed.view import build_times, list_times
@@ -38,6 +39,7 @@ from gpa_lsp.editor.timed.view import build_times, list_times
 if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
     from gpa_lsp.diagnosis.analyses.answers import LineMark
     from gpa_lsp.editor.static.results import StaticMark
+    from gpa_lsp.report.saved.kept_allocations import AllocationPlace
 
 _MOST_LINES = 12  # of a hover: what is taken in at a glance; its links open the rest
 
@@ -88,7 +90,14 @@ def _list_rows(
         rows.append(describe_line_change(shown.kernel.history, lines[0].place))
     times = list_times(view.timed, line) if view.timed else ()
     emulated = () if view.predicted is None else summarise_predictions(view, line)
-    return [*rows, (("timed ", Style.TITLE), *times[0]) if times else "", _summarise_statics(view, line), emulated]
+    timed = (("timed ", Style.TITLE), *times[0]) if times else ""
+    return [
+        *rows,
+        timed,
+        head("memory", "; ".join(_list_allocations(view, line))),
+        _summarise_statics(view, line),
+        emulated,
+    ]
 
 
 def _cut(text: str) -> str:
@@ -140,7 +149,31 @@ def build_launched_from(shown: VisibleKernel) -> Iterator[Block]:
 
 
 def _list_unmeasured(view: DocumentView, line: int) -> list[Block]:
-    return [*build_times(view.timed, line), *_build_statics(view, line), *build_predictions(view, line)]
+    return [
+        *build_times(view.timed, line),
+        *_build_allocations(view, line),
+        *_build_statics(view, line),
+        *build_predictions(view, line),
+    ]
+
+
+def _list_allocations(view: DocumentView, line: int) -> list[str]:
+    """The findings on a line, each with the other places that it is about."""
+    notes = () if view.allocations is None else view.allocations.notes.get(line, ())
+    return ["; ".join([note.words, *(_name_other(view, one) for one in note.related)]) for note in notes]
+
+
+def _name_other(view: DocumentView, place: "AllocationPlace") -> str:
+    path, line, words = place
+    return f"{words}: {f'line {line}' if path == view.local_path else f'{name_file(path)}:{line}'}"
+
+
+def _build_allocations(view: DocumentView, line: int) -> Iterator[Block]:
+    """What an emulated run found of the allocations or copies on a line (1-based); nothing where it found nothing."""
+    said = _list_allocations(view, line)
+    if said and view.allocations is not None:
+        yield Paragraph(text=(("Memory", Style.TITLE), (f" · {view.allocations.origin}", Style.PLAIN)))
+        yield Items(items=[Item(text=one) for one in said])
 
 
 def _summarise_statics(view: DocumentView, line: int) -> Line:

@@ -152,6 +152,7 @@ class ProgramRun(Struct, frozen=True, kw_only=True):
     refused: tuple[str, ...] = ()  # why kernels could not be launched at all, a sentence each
     crash: str = ""  # how a signal ended it, a sentence; empty where none did
     memory: MemoryUse = MemoryUse()  # allocations, and what was done with them
+    built_ns: int = 0  # since 1970, when its file was written; when it was started, where that is no program of CUDA's but what starts one
 
     @property
     def skipped(self) -> int:

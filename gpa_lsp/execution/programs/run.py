@@ -99,8 +99,7 @@ def run_program(
         command: program and arguments; no shell looks at them.
         settings: how.
         surroundings: where.
-        records: gives the folder that the heaviest launch of each kernel is written to, with its data, once the program has ended; None to keep
-            none.
+        records: gives, once the program has ended, the folder for the heaviest launch of each kernel with its data; None to keep none.
         others: gives, then, the folder for some more launches of each kernel, to compare them; None to keep none.
 
     Raises:
@@ -113,6 +112,7 @@ def run_program(
         raise GpaError("programs can be run on Linux only; kernels are emulated everywhere: gpa-lsp predict SOURCE")
     product = find_product(settings.machine)
     program = examine_program(_find(command[0], surroundings.folder))
+    built_ns = time.time_ns() if program.runtime is None else program.path.stat().st_mtime_ns
     headers = find_headers(program.path, program.runtime)
     computed = _list_computed(program)
     early = _list_early_notes(program, computed, settings.machine)
@@ -145,6 +145,7 @@ def run_program(
         refused=tuple(dict.fromkeys(why for session in server.sessions for why in session.refused)),
         crash=_describe_crash(end, server.sessions),
         memory=_tell_memory(server.sessions, stacks, _find_doubt(end, kernels)),
+        built_ns=built_ns,
     )
 
 
