@@ -86,8 +86,7 @@ PUBLIC cudaError_t cudaFreeArray(cudaArray_t array) {
 
 PUBLIC cudaError_t cudaArrayGetInfo(struct cudaChannelFormatDesc *format, struct cudaExtent *extent, unsigned int *flags,
                                     cudaArray_t array) {
-    if (!is_array(array))
-        return keep_error(cudaErrorInvalidResourceHandle);
+    REFUSE_IF(!is_array(array), keep_error(cudaErrorInvalidResourceHandle));
     if (format != NULL)
         *format = array->format;
     if (extent != NULL)
@@ -114,8 +113,7 @@ static void take_format(struct texture_message *message, const struct cudaChanne
 static cudaError_t take_resource(struct texture_message *message, const struct cudaResourceDesc *resource) {
     if (resource->resType == cudaResourceTypeArray) {
         const struct cudaArray *array = resource->res.array.array;
-        if (!is_array(array))
-            return cudaErrorInvalidResourceHandle;
+        REFUSE_IF(!is_array(array), cudaErrorInvalidResourceHandle);
         take_format(message, &array->format);
         message->base = array->base;
         message->row_bytes = array->row_bytes;
@@ -132,8 +130,7 @@ static cudaError_t take_resource(struct texture_message *message, const struct c
         uint32_t texel = message->channels * message->channel_bytes;
         message->width = texel == 0 ? 0 : (uint32_t)(message->row_bytes / texel);
     } else if (resource->resType == cudaResourceTypePitch2D) {
-        if (resource->res.pitch2D.width > UINT32_MAX || resource->res.pitch2D.height > UINT32_MAX)
-            return cudaErrorInvalidValue;
+        REFUSE_IF(resource->res.pitch2D.width > UINT32_MAX || resource->res.pitch2D.height > UINT32_MAX, cudaErrorInvalidValue);
         take_format(message, &resource->res.pitch2D.desc);
         message->base = (uint64_t)(uintptr_t)resource->res.pitch2D.devPtr;
         message->row_bytes = resource->res.pitch2D.pitchInBytes;
@@ -201,23 +198,20 @@ static cudaError_t drop_object(uint64_t handle) {
 
 PUBLIC cudaError_t cudaCreateTextureObject(cudaTextureObject_t *into, const struct cudaResourceDesc *resource,
                                            const struct cudaTextureDesc *texture, const struct cudaResourceViewDesc *view) {
-    (void)view;
     return texture == NULL ? keep_error(cudaErrorInvalidValue) : make_object((uint64_t *)into, resource, texture);
 }
 PUBLIC cudaError_t cudaDestroyTextureObject(cudaTextureObject_t handle) { return drop_object(handle); }
 
 PUBLIC cudaError_t cudaGetTextureObjectResourceDesc(struct cudaResourceDesc *into, cudaTextureObject_t handle) {
     struct object *found = find_object(handle);
-    if (found == NULL || into == NULL)
-        return keep_error(cudaErrorInvalidValue);
+    REFUSE_IF(found == NULL || into == NULL, keep_error(cudaErrorInvalidValue));
     *into = found->resource;
     return cudaSuccess;
 }
 
 PUBLIC cudaError_t cudaGetTextureObjectTextureDesc(struct cudaTextureDesc *into, cudaTextureObject_t handle) {
     struct object *found = find_object(handle);
-    if (found == NULL || into == NULL)
-        return keep_error(cudaErrorInvalidValue);
+    REFUSE_IF(found == NULL || into == NULL, keep_error(cudaErrorInvalidValue));
     *into = found->texture;
     return cudaSuccess;
 }

@@ -103,8 +103,7 @@ static cudaError_t exchange(uint32_t request, const struct part *parts, int coun
         pieces[i + 1].iov_len = parts[i].size;
         size = add_sizes(size, parts[i].size);
     }
-    if (size > UINT32_MAX)
-        return cudaErrorInvalidValue;
+    REFUSE_IF(size > UINT32_MAX, cudaErrorInvalidValue);
     uint32_t head[2] = {request, (uint32_t)size};
     pieces[0].iov_base = head;
     pieces[0].iov_len = sizeof head;
@@ -159,7 +158,6 @@ int is_writable(const void *pointer, size_t size) { return can_write(pointer, si
 
 /* An access failed that nobody handles: where is written down, and it fails once more, as it would have. */
 static void on_failed_access(int number, siginfo_t *info, void *context) {
-    (void)context;
     if (getpid() == connected_process) {
         last_words->address = (uint64_t)(uintptr_t)info->si_addr;
         last_words->signal = (uint32_t)number;
@@ -235,8 +233,7 @@ static cudaError_t connect_now(void) {
 cudaError_t connect_once(void) {
     if (connected_process != 0 && connected_process != getpid())
         return cudaErrorInitializationError; /* the child of a fork has no part in what its parent began, as on a GPU */
-    if (is_lost)
-        return cudaErrorNoDevice;
+    REFUSE_IF(is_lost, cudaErrorNoDevice);
     if (fatal_error != cudaSuccess)
         return fatal_error;
     return connection >= 0 ? cudaSuccess : connect_now();

@@ -11,8 +11,7 @@ static struct rows rows_of(const void *base, size_t pitch) { return (struct rows
 /* A pointer into the arena that belongs to no allocation was freed, or never one; and the host has no memory where nothing is mapped. */
 static cudaError_t check(const void *pointer, size_t size, int is_written) {
     uint64_t address = (uint64_t)(uintptr_t)pointer, end = device.arena_base + device.arena_bytes;
-    if (pointer == NULL || size > SIZE_MAX - address)
-        return cudaErrorInvalidValue;
+    REFUSE_IF(pointer == NULL || size > SIZE_MAX - address, cudaErrorInvalidValue);
     if (address >= end || address + size <= device.arena_base)
         return (is_written ? is_writable(pointer, size) : is_mapped(pointer, size)) ? cudaSuccess : cudaErrorInvalidValue;
     return is_reachable(pointer, size) ? cudaSuccess : cudaErrorInvalidValue;
@@ -57,12 +56,10 @@ static cudaError_t do_copy(const struct work *work) {
 
 static cudaError_t do_fill(const struct work *work) {
     uint32_t element = work->element_bytes;
-    if ((element != 1 && element != 2 && element != 4) || (uintptr_t)work->to.base % element != 0)
-        return cudaErrorInvalidValue;
+    REFUSE_IF((element != 1 && element != 2 && element != 4) || (uintptr_t)work->to.base % element != 0, cudaErrorInvalidValue);
     if (work->width == 0 || work->height == 0 || work->depth == 0)
         return cudaSuccess;
-    if (check_rows(&work->to, work, 1) != cudaSuccess || !is_on_device(work->to.base))
-        return cudaErrorInvalidValue;
+    REFUSE_IF(check_rows(&work->to, work, 1) != cudaSuccess || !is_on_device(work->to.base), cudaErrorInvalidValue);
     note_rows(EVENT_FILL, work);
     char *to = locate(work->to.base);
     for (size_t z = 0; z < work->depth; z++)
@@ -113,8 +110,7 @@ cudaError_t make_copy(struct work *work, void *to, const void *from, size_t size
 
 /* Between pointers, of which some are said to be the device's. */
 static cudaError_t copy_kind(cudaStream_t stream, struct rows to, struct rows from, size_t width, size_t height, enum cudaMemcpyKind kind) {
-    if ((unsigned int)kind > cudaMemcpyDefault)
-        return keep_error(cudaErrorInvalidMemcpyDirection);
+    REFUSE_IF((unsigned int)kind > cudaMemcpyDefault, keep_error(cudaErrorInvalidMemcpyDirection));
     struct work work = {.kind = WORK_COPY, .to = to, .from = from, .width = width, .height = height, .depth = 1,
                         .is_to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice,
                         .is_from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice};
@@ -129,8 +125,7 @@ PUBLIC cudaError_t cudaMemcpy(void *to, const void *from, size_t size, enum cuda
 }
 PUBLIC cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t size,
                                        cudaStream_t stream) {
-    if (to_device != 0 || from_device != 0)
-        return keep_error(cudaErrorInvalidDevice);
+    REFUSE_IF(to_device != 0 || from_device != 0, keep_error(cudaErrorInvalidDevice));
     return cudaMemcpyAsync(to, from, size, cudaMemcpyDefault, stream);
 }
 PUBLIC cudaError_t cudaMemcpyPeer(void *to, int to_device, const void *from, int from_device, size_t size) {
@@ -163,11 +158,9 @@ static struct side in_memory(const void *base, size_t pitch) { return (struct si
 static cudaError_t find_rows(struct side *side, size_t width, size_t height) {
     if (!side->is_array)
         return height > 0 && (width > side->rows.pitch || side->rows.pitch > LARGEST_PITCH) ? cudaErrorInvalidPitchValue : cudaSuccess;
-    if (!is_array(side->array))
-        return cudaErrorInvalidResourceHandle;
+    REFUSE_IF(!is_array(side->array), cudaErrorInvalidResourceHandle);
     size_t row_bytes = side->array->row_bytes, rows = count_rows(side->array);
-    if (!is_part(side->x_bytes, height > 0 ? width : 0, row_bytes) || !is_part(side->y, height, rows))
-        return cudaErrorInvalidValue;
+    REFUSE_IF(!is_part(side->x_bytes, height > 0 ? width : 0, row_bytes) || !is_part(side->y, height, rows), cudaErrorInvalidValue);
     side->rows = (struct rows){find_in_array(side->array, side->x_bytes, side->y, 0), row_bytes, 0};
     return cudaSuccess;
 }
@@ -238,8 +231,7 @@ static cudaError_t find_box(struct cudaArray *array, struct cudaPos position, st
         *rows = (struct rows){step_on(pointer.ptr, offset), pointer.pitch, plane};
         return pointer.ptr == NULL ? cudaErrorInvalidValue : pointer.pitch > LARGEST_PITCH ? cudaErrorInvalidPitchValue : cudaSuccess;
     }
-    if (!is_array(array))
-        return cudaErrorInvalidResourceHandle;
+    REFUSE_IF(!is_array(array), cudaErrorInvalidResourceHandle);
     *texel = array->texel_bytes;
     char *base = find_in_array(array, multiply_sizes(position.x, array->texel_bytes), position.y, position.z);
     *rows = (struct rows){base, array->row_bytes, multiply_sizes(array->row_bytes, count_rows(array))};
@@ -278,10 +270,8 @@ PUBLIC cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *parameters,
 PUBLIC cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms *parameters) { return cudaMemcpy3DAsync(parameters, NULL); }
 
 PUBLIC cudaError_t cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *peers, cudaStream_t stream) {
-    if (peers == NULL)
-        return keep_error(cudaErrorInvalidValue);
-    if (peers->srcDevice != 0 || peers->dstDevice != 0)
-        return keep_error(cudaErrorInvalidDevice);
+    REFUSE_IF(peers == NULL, keep_error(cudaErrorInvalidValue));
+    REFUSE_IF(peers->srcDevice != 0 || peers->dstDevice != 0, keep_error(cudaErrorInvalidDevice));
     struct cudaMemcpy3DParms parameters = {
         .srcArray = peers->srcArray, .srcPos = peers->srcPos, .srcPtr = peers->srcPtr, .dstArray = peers->dstArray,
         .dstPos = peers->dstPos, .dstPtr = peers->dstPtr, .extent = peers->extent, .kind = cudaMemcpyDefault};
@@ -311,7 +301,6 @@ static cudaError_t copy_symbol(const void *symbol, void *other, size_t size, siz
 
 PUBLIC cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *from, size_t size, size_t offset,
                                            enum cudaMemcpyKind kind, cudaStream_t stream) {
-    (void)kind;
     return copy_symbol(symbol, (void *)from, size, offset, 1, stream);
 }
 PUBLIC cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *from, size_t size, size_t offset,
@@ -320,7 +309,6 @@ PUBLIC cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *from, size
 }
 PUBLIC cudaError_t cudaMemcpyFromSymbolAsync(void *to, const void *symbol, size_t size, size_t offset,
                                              enum cudaMemcpyKind kind, cudaStream_t stream) {
-    (void)kind;
     return copy_symbol(symbol, to, size, offset, 0, stream);
 }
 PUBLIC cudaError_t cudaMemcpyFromSymbol(void *to, const void *symbol, size_t size, size_t offset, enum cudaMemcpyKind kind) {
@@ -352,21 +340,17 @@ PUBLIC cudaError_t cudaMemset3D(struct cudaPitchedPtr pointer, int value, struct
 #if CUDART_VERSION >= 13000
 PUBLIC cudaError_t cudaMemPrefetchAsync(const void *pointer, size_t size, struct cudaMemLocation location,
                                         unsigned int flags, cudaStream_t stream) {
-    (void)pointer, (void)size, (void)location, (void)flags, (void)stream;
     return cudaSuccess;
 }
 PUBLIC cudaError_t cudaMemAdvise(const void *pointer, size_t size, enum cudaMemoryAdvise advice,
                                  struct cudaMemLocation location) {
-    (void)pointer, (void)size, (void)advice, (void)location;
     return cudaSuccess;
 }
 #else
 PUBLIC cudaError_t cudaMemPrefetchAsync(const void *pointer, size_t size, int to, cudaStream_t stream) {
-    (void)pointer, (void)size, (void)to, (void)stream;
     return cudaSuccess;
 }
 PUBLIC cudaError_t cudaMemAdvise(const void *pointer, size_t size, enum cudaMemoryAdvise advice, int to) {
-    (void)pointer, (void)size, (void)advice, (void)to;
     return cudaSuccess;
 }
 #endif

@@ -25,8 +25,7 @@ PUBLIC cudaError_t cudaGetDeviceCount(int *count) {
 }
 /* A number that is the same for all: of the device, its flags, its rules. */
 static cudaError_t give(void *into, const void *value, size_t bytes) {
-    if (into == NULL)
-        return keep_error(cudaErrorInvalidValue);
+    REFUSE_IF(into == NULL, keep_error(cudaErrorInvalidValue));
     memcpy(into, value, bytes);
     return cudaSuccess;
 }
@@ -46,24 +45,15 @@ PUBLIC cudaError_t cudaSetDevice(int number) {
     UNLOCK();
 }
 PUBLIC cudaError_t cudaInitDevice(int number, unsigned int options, unsigned int flags) {
-    (void)options, (void)flags;
     return cudaSetDevice(number);
 }
-PUBLIC cudaError_t cudaSetValidDevices(int *devices, int count) {
-    (void)devices, (void)count;
-    return cudaSuccess;
-}
-PUBLIC cudaError_t cudaChooseDevice(int *number, const struct cudaDeviceProp *wanted) {
-    (void)wanted;
-    return cudaGetDevice(number);
-}
+PUBLIC cudaError_t cudaSetValidDevices(int *devices, int count) { return cudaSuccess; }
+PUBLIC cudaError_t cudaChooseDevice(int *number, const struct cudaDeviceProp *wanted) { return cudaGetDevice(number); }
 PUBLIC cudaError_t cudaSetDeviceFlags(unsigned int flags) {
     device_flags = flags;
     return cudaSuccess;
 }
-PUBLIC cudaError_t cudaGetDeviceFlags(unsigned int *flags) {
-    GIVE(flags, device_flags);
-}
+PUBLIC cudaError_t cudaGetDeviceFlags(unsigned int *flags) { GIVE(flags, device_flags); }
 
 #if CUDART_VERSION >= 13000
 /* Members that CUDA 13 has removed, for programs that gpa-lsp has rebuilt with them (building/headers): in what is reserved, where there is room. */
@@ -255,27 +245,17 @@ static size_t limits[MOST_LIMITS] = {
     [cudaLimitDevRuntimeSyncDepth] = 2, [cudaLimitDevRuntimePendingLaunchCount] = 2048, [cudaLimitMaxL2FetchGranularity] = 64,
 };
 PUBLIC cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value) {
-    if ((unsigned int)limit >= MOST_LIMITS)
-        return keep_error(cudaErrorUnsupportedLimit);
+    REFUSE_IF((unsigned int)limit >= MOST_LIMITS, keep_error(cudaErrorUnsupportedLimit));
     limits[limit] = value; /* which programs ask for; it limits nothing here */
     return cudaSuccess;
 }
 PUBLIC cudaError_t cudaDeviceGetLimit(size_t *value, enum cudaLimit limit) {
-    if ((unsigned int)limit >= MOST_LIMITS)
-        return keep_error(cudaErrorUnsupportedLimit);
+    REFUSE_IF((unsigned int)limit >= MOST_LIMITS, keep_error(cudaErrorUnsupportedLimit));
     GIVE(value, limits[limit]);
 }
-PUBLIC cudaError_t cudaDeviceSetCacheConfig(enum cudaFuncCache config) {
-    (void)config;
-    return cudaSuccess;
-}
-PUBLIC cudaError_t cudaDeviceGetCacheConfig(enum cudaFuncCache *config) {
-    GIVE(config, cudaFuncCachePreferNone);
-}
-PUBLIC cudaError_t cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig config) {
-    (void)config;
-    return cudaSuccess;
-}
+PUBLIC cudaError_t cudaDeviceSetCacheConfig(enum cudaFuncCache config) { return cudaSuccess; }
+PUBLIC cudaError_t cudaDeviceGetCacheConfig(enum cudaFuncCache *config) { GIVE(config, cudaFuncCachePreferNone); }
+PUBLIC cudaError_t cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig config) { return cudaSuccess; }
 PUBLIC cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
     if (least != NULL)
         *least = 0;
@@ -283,51 +263,32 @@ PUBLIC cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
         *greatest = -5;
     return cudaSuccess;
 }
-PUBLIC cudaError_t cudaDeviceCanAccessPeer(int *can, int number, int peer) {
-    (void)number, (void)peer;
-    GIVE(can, 0);
-}
+PUBLIC cudaError_t cudaDeviceCanAccessPeer(int *can, int number, int peer) { GIVE(can, 0); }
 PUBLIC cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags) {
-    (void)peer, (void)flags;
     return keep_error(cudaErrorPeerAccessUnsupported);
 }
-PUBLIC cudaError_t cudaDeviceDisablePeerAccess(int peer) {
-    (void)peer;
-    return keep_error(cudaErrorPeerAccessNotEnabled);
-}
+PUBLIC cudaError_t cudaDeviceDisablePeerAccess(int peer) { return keep_error(cudaErrorPeerAccessNotEnabled); }
 #if CUDART_VERSION >= 11010
 PUBLIC cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(size_t *most, const struct cudaChannelFormatDesc *format, int number) {
-    (void)format;
-    if (number != 0)
-        return keep_error(cudaErrorInvalidDevice);
+    REFUSE_IF(number != 0, keep_error(cudaErrorInvalidDevice));
     GIVE(most, 1u << 28);
 }
 #endif
 PUBLIC cudaError_t cudaDeviceGetPCIBusId(char *into, int size, int number) {
-    if (into == NULL || size <= 0)
-        return keep_error(cudaErrorInvalidValue);
-    if (number != 0)
-        return keep_error(cudaErrorInvalidDevice);
+    REFUSE_IF(into == NULL || size <= 0, keep_error(cudaErrorInvalidValue));
+    REFUSE_IF(number != 0, keep_error(cudaErrorInvalidDevice));
     snprintf(into, (size_t)size, "0000:00:00.0");
     return cudaSuccess;
 }
-PUBLIC cudaError_t cudaDeviceGetByPCIBusId(int *number, const char *name) {
-    (void)name;
-    GIVE(number, 0);
-}
+PUBLIC cudaError_t cudaDeviceGetByPCIBusId(int *number, const char *name) { GIVE(number, 0); }
 PUBLIC cudaError_t cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr attribute, int from, int to) {
-    (void)attribute, (void)from, (void)to;
     GIVE(value, 0);
 }
 PUBLIC cudaError_t cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *config) {
     GIVE(config, cudaSharedMemBankSizeFourByte);
 }
-PUBLIC cudaError_t cudaDriverGetVersion(int *version) {
-    GIVE(version, CUDART_VERSION);
-}
-PUBLIC cudaError_t cudaRuntimeGetVersion(int *version) {
-    GIVE(version, CUDART_VERSION);
-}
+PUBLIC cudaError_t cudaDriverGetVersion(int *version) { GIVE(version, CUDART_VERSION); }
+PUBLIC cudaError_t cudaRuntimeGetVersion(int *version) { GIVE(version, CUDART_VERSION); }
 PUBLIC cudaError_t cudaProfilerStart(void) { return cudaSuccess; }
 PUBLIC cudaError_t cudaProfilerStop(void) { return cudaSuccess; }
 
@@ -365,9 +326,7 @@ PUBLIC cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 }
 PUBLIC cudaError_t cudaStreamQuery(cudaStream_t stream) { return cudaStreamSynchronize(stream); }
 PUBLIC cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) {
-    (void)flags;
-    if (!is_stream(stream) || !is_handle(EVENT, event))
-        return keep_error(cudaErrorInvalidResourceHandle);
+    REFUSE_IF(!is_stream(stream) || !is_handle(EVENT, event), keep_error(cudaErrorInvalidResourceHandle));
     if (!is_built_in(stream) && event->capture != 0 && !is_captured(stream))
         stream->capture = event->capture; /* a stream that waits for a captured one is captured with it */
     return cudaSuccess;
@@ -389,27 +348,20 @@ PUBLIC cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority) {
 #if CUDART_VERSION >= 11080
 /* Attributes are hints; none was given. */
 PUBLIC cudaError_t cudaStreamGetAttribute(cudaStream_t stream, cudaLaunchAttributeID attribute, cudaLaunchAttributeValue *into) {
-    (void)attribute;
     GIVE_OF_STREAM(stream, into, 0);
 }
 PUBLIC cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t node, cudaLaunchAttributeID attribute,
                                                    cudaLaunchAttributeValue *into) {
-    (void)attribute;
-    if (!is_handle(NODE, node))
-        return keep_error(cudaErrorInvalidValue);
+    REFUSE_IF(!is_handle(NODE, node), keep_error(cudaErrorInvalidValue));
     GIVE(into, 0);
 }
 #endif
 PUBLIC cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *pointer, size_t size, unsigned int flags) {
-    (void)stream, (void)pointer, (void)size, (void)flags;
     return cudaSuccess;
 }
 PUBLIC cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call, void *data, unsigned int flags) {
-    (void)flags;
-    if (!is_stream(stream))
-        return keep_error(cudaErrorInvalidResourceHandle);
-    if (call == NULL)
-        return keep_error(cudaErrorInvalidValue);
+    REFUSE_IF(!is_stream(stream), keep_error(cudaErrorInvalidResourceHandle));
+    REFUSE_IF(call == NULL, keep_error(cudaErrorInvalidValue));
     if (is_captured(stream))
         return keep_error(refuse_capture());
     call(stream, cudaSuccess, data);
@@ -417,17 +369,13 @@ PUBLIC cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback
 }
 PUBLIC cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void *data) {
     struct work work = {.kind = WORK_HOST, .call = call, .data = data};
-    if (!is_stream(stream))
-        return keep_error(cudaErrorInvalidResourceHandle);
-    if (call == NULL)
-        return keep_error(cudaErrorInvalidValue);
+    REFUSE_IF(!is_stream(stream), keep_error(cudaErrorInvalidResourceHandle));
+    REFUSE_IF(call == NULL, keep_error(cudaErrorInvalidValue));
     return keep_error(is_captured(stream) ? capture(&work) : do_work(&work));
 }
 
 PUBLIC cudaError_t cudaEventCreateWithFlags(cudaEvent_t *into, unsigned int flags) {
-    (void)flags;
-    if (into == NULL)
-        return keep_error(cudaErrorInvalidValue);
+    REFUSE_IF(into == NULL, keep_error(cudaErrorInvalidValue));
     *into = make_handle(EVENT, sizeof **into);
     return keep_error(*into == NULL ? cudaErrorMemoryAllocation : cudaSuccess);
 }
@@ -447,7 +395,6 @@ PUBLIC cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     UNLOCK();
 }
 PUBLIC cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) {
-    (void)flags;
     return cudaEventRecord(event, stream);
 }
 PUBLIC cudaError_t cudaEventSynchronize(cudaEvent_t event) {
@@ -458,8 +405,7 @@ PUBLIC cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 }
 PUBLIC cudaError_t cudaEventQuery(cudaEvent_t event) { return cudaEventSynchronize(event); }
 PUBLIC cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end) {
-    if (milliseconds == NULL)
-        return keep_error(cudaErrorInvalidValue);
+    REFUSE_IF(milliseconds == NULL, keep_error(cudaErrorInvalidValue));
     if (!is_handle(EVENT, start) || !is_handle(EVENT, end) || !start->is_recorded || !end->is_recorded)
         return keep_error(cudaErrorInvalidResourceHandle);
     static int is_said;

@@ -201,7 +201,6 @@ PUBLIC cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCap
 
 /* --- Graphs --- */
 PUBLIC cudaError_t cudaGraphCreate(cudaGraph_t *into, unsigned int flags) {
-    (void)flags;
     if (into == NULL)
         return tell(0);
     *into = make_handle(GRAPH, sizeof **into);
@@ -217,7 +216,6 @@ PUBLIC cudaError_t cudaGraphClone(cudaGraph_t *into, cudaGraph_t graph) { return
 PUBLIC cudaError_t cudaGraphDestroy(cudaGraph_t graph) { return destroy(GRAPH, graph); }
 
 PUBLIC cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *into, cudaGraph_t graph, unsigned long long flags) {
-    (void)flags;
     return give_copy(into, EXECUTABLE, graph);
 }
 #if CUDART_VERSION >= 12000

@@ -294,13 +294,11 @@ static cudaError_t release_for(void *pointer, int is_host) {
 PUBLIC cudaError_t cudaMalloc(void **into, size_t size) { return allocate_for(into, size, ON_DEVICE); }
 PUBLIC cudaError_t cudaMallocHost(void **into, size_t size) { return allocate_for(into, size, ON_HOST); }
 PUBLIC cudaError_t cudaHostAlloc(void **into, size_t size, unsigned int flags) {
-    if ((flags & ~(cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined)) != 0)
-        return keep_error(cudaErrorInvalidValue);
+    REFUSE_IF((flags & ~(cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined)) != 0, keep_error(cudaErrorInvalidValue));
     return allocate_for(into, size, ON_HOST);
 }
 PUBLIC cudaError_t cudaMallocManaged(void **into, size_t size, unsigned int flags) {
-    if ((flags != cudaMemAttachGlobal && flags != cudaMemAttachHost) || size == 0)
-        return keep_error(cudaErrorInvalidValue);
+    REFUSE_IF((flags != cudaMemAttachGlobal && flags != cudaMemAttachHost) || size == 0, keep_error(cudaErrorInvalidValue));
     return allocate_for(into, size, MANAGED);
 }
 PUBLIC cudaError_t cudaMallocAsync(void **into, size_t size, cudaStream_t stream) {
@@ -321,8 +319,7 @@ PUBLIC cudaError_t cudaMallocAsync(void **into, size_t size, cudaStream_t stream
 PUBLIC cudaError_t cudaFree(void *pointer) { return release_for(pointer, 0); }
 PUBLIC cudaError_t cudaFreeHost(void *pointer) { return release_for(pointer, 1); }
 PUBLIC cudaError_t cudaFreeAsync(void *pointer, cudaStream_t stream) {
-    if (!is_stream(stream))
-        return keep_error(cudaErrorInvalidResourceHandle);
+    REFUSE_IF(!is_stream(stream), keep_error(cudaErrorInvalidResourceHandle));
     if (!is_captured(stream))
         return release_for(pointer, 0);
     struct work work = {.kind = WORK_RELEASE, .to = {pointer, 0, 0}}; /* does nothing: the graph may be launched again */
@@ -330,8 +327,7 @@ PUBLIC cudaError_t cudaFreeAsync(void *pointer, cudaStream_t stream) {
 }
 
 PUBLIC cudaError_t cudaMallocPitch(void **into, size_t *pitch, size_t width, size_t height) {
-    if (pitch == NULL)
-        return keep_error(cudaErrorInvalidValue);
+    REFUSE_IF(pitch == NULL, keep_error(cudaErrorInvalidValue));
     size_t row = round_up_size(width, ALIGNMENT);
     cudaError_t error = allocate_for(into, multiply_sizes(row, height), PITCHED);
     if (error == cudaSuccess)
@@ -340,8 +336,7 @@ PUBLIC cudaError_t cudaMallocPitch(void **into, size_t *pitch, size_t width, siz
 }
 
 PUBLIC cudaError_t cudaMalloc3D(struct cudaPitchedPtr *into, struct cudaExtent extent) {
-    if (into == NULL)
-        return keep_error(cudaErrorInvalidValue);
+    REFUSE_IF(into == NULL, keep_error(cudaErrorInvalidValue));
     size_t row = round_up_size(extent.width, ALIGNMENT);
     void *base = NULL;
     cudaError_t error = allocate_for(&base, multiply_sizes(multiply_sizes(row, extent.height), extent.depth), PITCHED);
@@ -390,14 +385,12 @@ static cudaError_t unmap_pages(const struct registered *one) {
     void *pages = locate((void *)(uintptr_t)one->pages), *to = (void *)(uintptr_t)first_page(one->host);
     size_t bytes = page_bytes(one->host, one->size);
     void *got = mmap(to, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-    if (got != to)
-        return cudaErrorMemoryAllocation;
+    REFUSE_IF(got != to, cudaErrorMemoryAllocation);
     memcpy(to, pages, bytes);
     return cudaSuccess;
 }
 
 PUBLIC cudaError_t cudaHostRegister(void *host, size_t size, unsigned int flags) {
-    (void)flags;
     LOCK();
     uint64_t address = (uint64_t)(uintptr_t)host, bytes = page_bytes(address, size);
     REQUIRE(host != NULL && size != 0 && is_writable(host, size) && locate(host) == host, cudaErrorInvalidValue);
@@ -474,7 +467,6 @@ int is_reachable(const void *pointer, size_t size) {
 int is_on_device(const void *pointer) { return is_reachable(pointer, 1); }
 
 PUBLIC cudaError_t cudaHostGetDevicePointer(void **into, void *host, unsigned int flags) {
-    (void)flags;
     LOCK();
     REQUIRE(into != NULL, cudaErrorInvalidValue);
     if (result == cudaSuccess) {
@@ -514,9 +506,7 @@ PUBLIC cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *into, 
 /* No range was advised of anything. */
 PUBLIC cudaError_t cudaMemRangeGetAttribute(void *into, size_t size, enum cudaMemRangeAttribute attribute, const void *pointer,
                                             size_t count) {
-    (void)attribute, (void)pointer, (void)count;
-    if (!is_writable(into, size))
-        return keep_error(cudaErrorInvalidValue);
+    REFUSE_IF(!is_writable(into, size), keep_error(cudaErrorInvalidValue));
     memset(into, 0, size);
     return cudaSuccess;
 }

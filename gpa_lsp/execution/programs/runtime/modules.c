@@ -72,8 +72,7 @@ static cudaError_t send_parts(struct module *module, const struct fatbin *const 
     for (size_t i = 0; parts[i] != NULL; i++)
         size = add_sizes(size, measure_fatbin(parts[i]));
     char *joined = malloc(add_sizes(size, 1)), *end = joined;
-    if (joined == NULL)
-        return cudaErrorMemoryAllocation;
+    REFUSE_IF(joined == NULL, cudaErrorMemoryAllocation);
     for (size_t i = 0; parts[i] != NULL; i++) {
         memcpy(end, parts[i], measure_fatbin(parts[i]));
         end += measure_fatbin(parts[i]);
@@ -85,8 +84,7 @@ static cudaError_t send_parts(struct module *module, const struct fatbin *const 
 
 static cudaError_t send_wrapped(struct module *module, const struct wrapper *wrapper) {
     const struct fatbin *fatbin = wrapper->binary;
-    if (wrapper->magic != FATBIN_WRAPPER_MAGIC || fatbin == NULL || fatbin->magic != FATBIN_MAGIC)
-        return cudaErrorInvalidKernelImage;
+    REFUSE_IF(wrapper->magic != FATBIN_WRAPPER_MAGIC || fatbin == NULL || fatbin->magic != FATBIN_MAGIC, cudaErrorInvalidKernelImage);
     if (wrapper->version == WRAPPER_LINKED && wrapper->prelinked != NULL)
         return send_parts(module, wrapper->prelinked);
     return send_image(module, fatbin, measure_fatbin(fatbin), 0);
@@ -151,7 +149,6 @@ static struct function *add_function(struct module *module, const void *host, co
 
 PUBLIC void __cudaRegisterFunction(void **handle, const char *host, char *device_function, const char *name, int limit,
                                    uint3 *thread, uint3 *block, dim3 *block_size, dim3 *grid_size, int *warp) {
-    (void)device_function, (void)limit, (void)thread, (void)block, (void)block_size, (void)grid_size, (void)warp;
     add_function((struct module *)handle, host, name);
 }
 
@@ -172,13 +169,11 @@ static struct variable *add_variable(void **handle, const void *host, const char
 
 PUBLIC void __cudaRegisterVar(void **handle, char *host, char *device_address, const char *name, int is_extern, size_t size,
                               int is_constant, int is_global) {
-    (void)device_address, (void)is_extern, (void)is_constant, (void)is_global;
     add_variable(handle, host, name, size);
 }
 
 PUBLIC void __cudaRegisterManagedVar(void **handle, void **host, char *device_address, const char *name, int is_extern,
                                      size_t size, int is_constant, int is_global) {
-    (void)device_address, (void)is_extern, (void)is_constant, (void)is_global;
     add_variable(handle, host, name, size)->managed = host;
 }
 
@@ -308,8 +303,7 @@ PUBLIC unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared
 }
 
 PUBLIC cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream) {
-    if (configuration_count == 0)
-        return cudaErrorMissingConfiguration;
+    REFUSE_IF(configuration_count == 0, cudaErrorMissingConfiguration);
     struct configuration *top = &configurations[--configuration_count];
     *grid = top->grid;
     *block = top->block;
@@ -376,8 +370,7 @@ static cudaError_t make_work(struct work *work, struct function *function, dim3 
     *work = (struct work){.kind = WORK_LAUNCH, .function = function, .grid = grid, .block = block, .shared = shared,
                           .parameter_bytes = function->parameter_bytes, .is_cooperative = is_cooperative};
     work->parameters = calloc(1, function->parameter_bytes + 1u);
-    if (work->parameters == NULL)
-        return cudaErrorMemoryAllocation;
+    REFUSE_IF(work->parameters == NULL, cudaErrorMemoryAllocation);
     if (is_packed)
         memcpy(work->parameters, packed, packed_bytes < function->parameter_bytes ? packed_bytes : function->parameter_bytes);
     else
@@ -427,8 +420,7 @@ cudaError_t make_launch(struct work *work, const struct cudaKernelNodeParams *as
 static cudaError_t launch(const void *host, dim3 grid, dim3 block, void **arguments, size_t shared, uint32_t is_cooperative,
                           cudaStream_t stream) {
     struct function *function = find_function(host);
-    if (function == NULL)
-        return cudaErrorInvalidDeviceFunction;
+    REFUSE_IF(function == NULL, cudaErrorInvalidDeviceFunction);
     return launch_function(function, grid, block, arguments, NULL, 0, shared, is_cooperative, stream);
 }
 
@@ -474,8 +466,7 @@ PUBLIC cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const v
 
 /* CUDA 12 launches by handle: ours is the entry of the function itself. */
 PUBLIC cudaError_t __cudaGetKernel(void **kernel, const void *host) {
-    if (kernel == NULL)
-        return cudaErrorInvalidValue;
+    REFUSE_IF(kernel == NULL, cudaErrorInvalidValue);
     *kernel = find_function(host);
     return *kernel == NULL ? cudaErrorInvalidDeviceFunction : cudaSuccess;
 }
@@ -522,25 +513,17 @@ PUBLIC cudaError_t cudaFuncSetAttribute(const void *host, enum cudaFuncAttribute
 
 PUBLIC cudaError_t cudaFuncGetName(const char **into, const void *host) {
     struct function *function = find_function(host);
-    if (into == NULL)
-        return keep_error(cudaErrorInvalidValue);
+    REFUSE_IF(into == NULL, keep_error(cudaErrorInvalidValue));
     *into = function == NULL ? NULL : function->name;
     return keep_error(function == NULL ? cudaErrorInvalidDeviceFunction : cudaSuccess);
 }
 
-PUBLIC cudaError_t cudaFuncSetCacheConfig(const void *host, enum cudaFuncCache config) {
-    (void)host, (void)config;
-    return cudaSuccess;
-}
+PUBLIC cudaError_t cudaFuncSetCacheConfig(const void *host, enum cudaFuncCache config) { return cudaSuccess; }
 
-PUBLIC cudaError_t cudaFuncSetSharedMemConfig(const void *host, enum cudaSharedMemConfig config) {
-    (void)host, (void)config;
-    return cudaSuccess;
-}
+PUBLIC cudaError_t cudaFuncSetSharedMemConfig(const void *host, enum cudaSharedMemConfig config) { return cudaSuccess; }
 
 PUBLIC cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *host, int block_threads,
                                                                           size_t shared, unsigned int flags) {
-    (void)flags;
     LOCK();
     struct function *function = find_function(host);
     REQUIRE(blocks != NULL && block_threads > 0 && shared <= UINT32_MAX, cudaErrorInvalidValue);
@@ -564,9 +547,7 @@ PUBLIC cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, co
 }
 
 PUBLIC cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *into, const void *host, int blocks, int block_threads) {
-    (void)host, (void)block_threads;
-    if (into == NULL)
-        return keep_error(cudaErrorInvalidValue);
+    REFUSE_IF(into == NULL, keep_error(cudaErrorInvalidValue));
     *into = blocks > 0 ? (size_t)(device.shared_per_sm / blocks) : 0;
     return cudaSuccess;
 }
@@ -576,8 +557,7 @@ PUBLIC cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *into, const
 PUBLIC cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, const void *host, const cudaLaunchConfig_t *config) {
     size_t blocks_per_cluster = 1;
     int blocks = 0;
-    if (clusters == NULL || config == NULL || (config->numAttrs != 0 && config->attrs == NULL))
-        return keep_error(cudaErrorInvalidValue);
+    REFUSE_IF(clusters == NULL || config == NULL || (config->numAttrs != 0 && config->attrs == NULL), keep_error(cudaErrorInvalidValue));
     for (unsigned int i = 0; i < config->numAttrs; i++)
         if (config->attrs[i].id == cudaLaunchAttributeClusterDimension)
             blocks_per_cluster = multiply_sizes(multiply_sizes(config->attrs[i].val.clusterDim.x, config->attrs[i].val.clusterDim.y),
@@ -650,8 +630,7 @@ PUBLIC cudaError_t cudaFuncGetParamInfo(const void *host, size_t number, size_t 
 #if CUDART_VERSION >= 11000
 /* A function's handle is its entry here, which the driver library knows as well. */
 PUBLIC cudaError_t cudaGetFuncBySymbol(cudaFunction_t *into, const void *host) {
-    if (into == NULL)
-        return keep_error(cudaErrorInvalidValue);
+    REFUSE_IF(into == NULL, keep_error(cudaErrorInvalidValue));
     *into = (cudaFunction_t)find_function(host);
     return keep_error(*into == NULL ? cudaErrorInvalidDeviceFunction : cudaSuccess);
 }
@@ -659,8 +638,7 @@ PUBLIC cudaError_t cudaGetFuncBySymbol(cudaFunction_t *into, const void *host) {
 #if CUDART_VERSION >= 11030
 static cudaError_t find_entry(const char *name, void **into, int *status) {
     void *(*find)(const char *, void **, int, uint64_t) = (void *(*)(const char *, void **, int, uint64_t))(uintptr_t)dlsym(RTLD_DEFAULT, "cuGetProcAddress");
-    if (name == NULL || into == NULL)
-        return keep_error(cudaErrorInvalidValue);
+    REFUSE_IF(name == NULL || into == NULL, keep_error(cudaErrorInvalidValue));
     *into = NULL;
     if (find != NULL)
         find(name, into, CUDART_VERSION, 0);
@@ -671,14 +649,12 @@ static cudaError_t find_entry(const char *name, void **into, int *status) {
 #if CUDART_VERSION >= 12000
 PUBLIC cudaError_t cudaGetDriverEntryPoint(const char *name, void **into, unsigned long long flags,
                                            enum cudaDriverEntryPointQueryResult *status) {
-    (void)flags;
     return find_entry(name, into, (int *)status);
 }
 #endif
 #if CUDART_VERSION >= 12050
 PUBLIC cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **into, unsigned int version,
                                                     unsigned long long flags, enum cudaDriverEntryPointQueryResult *status) {
-    (void)flags, (void)version;
     return find_entry(name, into, (int *)status);
 }
 #endif

@@ -14,8 +14,7 @@ static struct CUmemPoolHandle_st *current_pool = &default_pool;
 
 static int is_pool(cudaMemPool_t pool) { return pool == &default_pool || is_handle(POOL, pool); }
 static cudaError_t give_pool(cudaMemPool_t *into, cudaMemPool_t pool, int number) {
-    if (into == NULL)
-        return keep_error(cudaErrorInvalidValue);
+    REFUSE_IF(into == NULL, keep_error(cudaErrorInvalidValue));
     *into = pool;
     return keep_error(number == 0 ? cudaSuccess : cudaErrorInvalidDevice);
 }
@@ -25,28 +24,23 @@ PUBLIC cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *into, int number) 
 }
 PUBLIC cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *into, int number) { return give_pool(into, current_pool, number); }
 PUBLIC cudaError_t cudaDeviceSetMemPool(int number, cudaMemPool_t pool) {
-    if (!is_pool(pool))
-        return keep_error(cudaErrorInvalidValue);
+    REFUSE_IF(!is_pool(pool), keep_error(cudaErrorInvalidValue));
     current_pool = pool;
     return keep_error(number == 0 ? cudaSuccess : cudaErrorInvalidDevice);
 }
 #if CUDART_VERSION >= 13000
 PUBLIC cudaError_t cudaMemGetDefaultMemPool(cudaMemPool_t *into, struct cudaMemLocation *place, enum cudaMemAllocationType type) {
-    (void)place, (void)type;
     return cudaDeviceGetDefaultMemPool(into, 0);
 }
 PUBLIC cudaError_t cudaMemGetMemPool(cudaMemPool_t *into, struct cudaMemLocation *place, enum cudaMemAllocationType type) {
-    (void)place, (void)type;
     return cudaDeviceGetMemPool(into, 0);
 }
 PUBLIC cudaError_t cudaMemSetMemPool(struct cudaMemLocation *place, enum cudaMemAllocationType type, cudaMemPool_t pool) {
-    (void)place, (void)type;
     return cudaDeviceSetMemPool(0, pool);
 }
 #endif
 PUBLIC cudaError_t cudaMemPoolCreate(cudaMemPool_t *into, const struct cudaMemPoolProps *properties) {
-    if (into == NULL || properties == NULL)
-        return keep_error(cudaErrorInvalidValue);
+    REFUSE_IF(into == NULL || properties == NULL, keep_error(cudaErrorInvalidValue));
     *into = make_handle(POOL, sizeof **into);
     return keep_error(*into == NULL ? cudaErrorMemoryAllocation : cudaSuccess);
 }
@@ -58,15 +52,13 @@ PUBLIC cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
     return cudaSuccess;
 }
 PUBLIC cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t bytes) {
-    (void)bytes;
     return keep_error(is_pool(pool) ? cudaSuccess : cudaErrorInvalidValue);
 }
 
 static int is_wide(enum cudaMemPoolAttr attribute) { return attribute >= cudaMemPoolAttrReleaseThreshold; }
 
 PUBLIC cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value) {
-    if (!is_pool(pool) || value == NULL)
-        return keep_error(cudaErrorInvalidValue);
+    REFUSE_IF(!is_pool(pool) || value == NULL, keep_error(cudaErrorInvalidValue));
     if (attribute == cudaMemPoolAttrReleaseThreshold)
         memcpy(&pool->threshold, value, sizeof pool->threshold);
     return cudaSuccess;
@@ -82,13 +74,10 @@ PUBLIC cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolA
     UNLOCK();
 }
 PUBLIC cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const struct cudaMemAccessDesc *list, size_t count) {
-    (void)list, (void)count;
     return keep_error(is_pool(pool) ? cudaSuccess : cudaErrorInvalidValue);
 }
 PUBLIC cudaError_t cudaMemPoolGetAccess(enum cudaMemAccessFlags *flags, cudaMemPool_t pool, struct cudaMemLocation *place) {
-    (void)place;
-    if (!is_pool(pool) || flags == NULL)
-        return keep_error(cudaErrorInvalidValue);
+    REFUSE_IF(!is_pool(pool) || flags == NULL, keep_error(cudaErrorInvalidValue));
     *flags = cudaMemAccessFlagsProtReadWrite;
     return cudaSuccess;
 }

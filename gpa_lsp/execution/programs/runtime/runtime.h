@@ -114,6 +114,12 @@ HIDDEN void set_fatal_error(cudaError_t error);
     pthread_mutex_unlock(&runtime_lock);                                                                               \
     return keep_error(result)
 
+/* Refuse at once. */
+#define REFUSE_IF(condition, error)                                                                                    \
+    do {                                                                                                               \
+        if (condition)                                                                                                 \
+            return (error);                                                                                            \
+    } while (0)
 /* Succeed so far, or refuse. */
 #define REQUIRE(condition, error)                                                                                      \
     if (result == cudaSuccess && !(condition))                                                                         \

@@ -61,7 +61,6 @@ struct image_query {
 };
 
 static int match_image(struct dl_phdr_info *info, size_t size, void *data) {
-    (void)size;
     struct image_query *query = data;
     for (int number = 0; number < info->dlpi_phnum; number++) {
         const ElfW(Phdr) *header = &info->dlpi_phdr[number];

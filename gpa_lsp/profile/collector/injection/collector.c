@@ -112,7 +112,6 @@ static void give_activity_buffer(uint8_t **buffer, size_t *bytes, size_t *most_r
 static void take_activity_buffer(CUcontext context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid_bytes) {
     CUpti_Activity *record = NULL;
     size_t dropped = 0;
-    (void)bytes;
     while (valid_bytes != 0 && !is_off && cupti.ActivityGetNextRecord(buffer, valid_bytes, &record) == CUPTI_SUCCESS) {
         struct kernel_activity one;
         if (record->kind != CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL && record->kind != CUPTI_ACTIVITY_KIND_KERNEL)
@@ -344,7 +343,6 @@ static void listen_to_resource(CUpti_CallbackId cbid, const CUpti_ResourceData *
 }
 
 static void CUPTIAPI listen(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void *found) {
-    (void)data;
     if (__atomic_load_n(&is_off, __ATOMIC_RELAXED) || found == NULL)
         return;
     int error = errno; /* the application's */
@@ -376,7 +374,6 @@ static void visit_contexts(void) {
 }
 
 static void *visit(void *data) {
-    (void)data;
     pthread_mutex_lock(&wait_lock);
     while (!is_ending) {
         struct timespec deadline = find_deadline(settings.interval_ms);

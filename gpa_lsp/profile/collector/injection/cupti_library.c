@@ -49,7 +49,6 @@ struct cupti cupti;
 struct driver driver;
 
 static int find_loaded(struct dl_phdr_info *info, size_t size, void *data) {
-    (void)size;
     const char *name = info->dlpi_name == NULL ? "" : info->dlpi_name;
     const char *last = strrchr(name, '/');
     if (strncmp(last == NULL ? name : last + 1, "libcupti.so", 11) != 0)

@@ -37,8 +37,7 @@ static CUarray_format find_format(const struct cudaChannelFormatDesc *channels) 
 }
 
 PUBLIC CUresult cuArray3DCreate(CUarray *into, const CUDA_ARRAY3D_DESCRIPTOR *wanted) {
-    if (wanted == NULL || (wanted->NumChannels != 1 && wanted->NumChannels != 2 && wanted->NumChannels != 4))
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE_IF(wanted == NULL || (wanted->NumChannels != 1 && wanted->NumChannels != 2 && wanted->NumChannels != 4), CUDA_ERROR_INVALID_VALUE);
     struct cudaChannelFormatDesc channels = describe_channels(wanted->Format, wanted->NumChannels);
     if (channels.x == 0)
         return refuse_call("an array of this format");
@@ -46,8 +45,7 @@ PUBLIC CUresult cuArray3DCreate(CUarray *into, const CUDA_ARRAY3D_DESCRIPTOR *wa
     CALL(cudaMalloc3DArray((cudaArray_t *)into, &channels, extent, wanted->Flags)); /* flags have the same numbers */
 }
 PUBLIC CUresult cuArrayCreate(CUarray *into, const CUDA_ARRAY_DESCRIPTOR *wanted) {
-    if (wanted == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE_IF(wanted == NULL, CUDA_ERROR_INVALID_VALUE);
     CUDA_ARRAY3D_DESCRIPTOR deep = {
         .Width = wanted->Width, .Height = wanted->Height, .Format = wanted->Format, .NumChannels = wanted->NumChannels};
     return cuArray3DCreate(into, &deep);
@@ -101,8 +99,7 @@ static cudaError_t find_side(struct side *side, CUmemorytype type, CUarray array
 PUBLIC CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *box, CUstream stream) {
     struct side from, to;
     size_t element_bytes = 1;
-    if (box == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE_IF(box == NULL, CUDA_ERROR_INVALID_VALUE);
     cudaError_t error = find_side(&from, box->srcMemoryType, box->srcArray, box->srcHost, box->srcDevice, box->srcPitch,
                                   box->srcHeight, (struct cudaPos){box->srcXInBytes, box->srcY, box->srcZ}, &element_bytes);
     if (error == cudaSuccess)
@@ -117,8 +114,7 @@ PUBLIC CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *box, CUstream stream) {
 }
 PUBLIC CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *box) { return cuMemcpy3DAsync_v2(box, NULL); }
 PUBLIC CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *box, CUstream stream) {
-    if (box == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE_IF(box == NULL, CUDA_ERROR_INVALID_VALUE);
     CUDA_MEMCPY3D deep = {
         .srcXInBytes = box->srcXInBytes, .srcY = box->srcY, .srcMemoryType = box->srcMemoryType, .srcHost = box->srcHost,
         .srcDevice = box->srcDevice, .srcArray = box->srcArray, .srcPitch = box->srcPitch, .dstXInBytes = box->dstXInBytes,
@@ -142,8 +138,7 @@ PUBLIC CUresult cuMemcpyAtoD_v2(CUdeviceptr to, CUarray from, size_t offset, siz
 }
 
 static CUresult read_resource(struct cudaResourceDesc *into, const CUDA_RESOURCE_DESC *from) {
-    if (from == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE_IF(from == NULL, CUDA_ERROR_INVALID_VALUE);
     memset(into, 0, sizeof *into);
     switch (from->resType) {
     case CU_RESOURCE_TYPE_ARRAY:
@@ -177,7 +172,6 @@ static int is_narrow_integer(const struct cudaResourceDesc *resource) {
 }
 PUBLIC CUresult cuTexObjectCreate(CUtexObject *into, const CUDA_RESOURCE_DESC *wanted, const CUDA_TEXTURE_DESC *how,
                                   const CUDA_RESOURCE_VIEW_DESC *view) {
-    (void)view;
     struct cudaResourceDesc resource;
     struct cudaTextureDesc texture = {0};
     CUresult error = how == NULL ? CUDA_ERROR_INVALID_VALUE : read_resource(&resource, wanted);

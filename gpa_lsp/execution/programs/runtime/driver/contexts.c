@@ -35,22 +35,18 @@ int refuse_call(const char *name) {
 }
 
 PUBLIC CUresult cuInit(unsigned int flags) {
-    (void)flags;
     int count;
     CALL(cudaGetDeviceCount(&count));
 }
 /* A number that is the same for all. */
 static CUresult give(void *into, const void *value, size_t bytes) {
-    if (into == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE_IF(into == NULL, CUDA_ERROR_INVALID_VALUE);
     memcpy(into, value, bytes);
     return CUDA_SUCCESS;
 }
 #define GIVE(into, value) return give(into, &(__typeof__(*(into))){value}, sizeof *(into))
 
-PUBLIC CUresult cuDriverGetVersion(int *version) {
-    GIVE(version, CUDA_VERSION);
-}
+PUBLIC CUresult cuDriverGetVersion(int *version) { GIVE(version, CUDA_VERSION); }
 
 PUBLIC CUresult cuGetErrorName(CUresult error, const char **name) {
     static const struct {
@@ -85,8 +81,7 @@ PUBLIC CUresult cuGetErrorName(CUresult error, const char **name) {
         {CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE"},
         {CUDA_ERROR_NOT_SUPPORTED, "CUDA_ERROR_NOT_SUPPORTED"},
     };
-    if (name == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE_IF(name == NULL, CUDA_ERROR_INVALID_VALUE);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (names[i].error == error) {
             *name = names[i].name;
@@ -96,8 +91,7 @@ PUBLIC CUresult cuGetErrorName(CUresult error, const char **name) {
     return CUDA_ERROR_INVALID_VALUE;
 }
 PUBLIC CUresult cuGetErrorString(CUresult error, const char **words) {
-    if (words == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE_IF(words == NULL, CUDA_ERROR_INVALID_VALUE);
     *words = error == CUDA_ERROR_NOT_FOUND ? "named symbol not found" : cudaGetErrorString((cudaError_t)error);
     return CUDA_SUCCESS;
 }
@@ -130,16 +124,11 @@ static void *find_entry(const char *name) {
 }
 
 /* NVRTC takes a table for granted where this is missing, and goes without one where there is none. */
-PUBLIC CUresult cuGetExportTable(const void **table, const CUuuid *name) {
-    (void)table, (void)name;
-    return CUDA_ERROR_NOT_FOUND;
-}
+PUBLIC CUresult cuGetExportTable(const void **table, const CUuuid *name) { return CUDA_ERROR_NOT_FOUND; }
 
 #undef cuGetProcAddress
 PUBLIC CUresult cuGetProcAddress(const char *name, void **into, int version, cuuint64_t flags) {
-    (void)version, (void)flags;
-    if (name == NULL || into == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE_IF(name == NULL || into == NULL, CUDA_ERROR_INVALID_VALUE);
     *into = find_entry(name);
     return *into == NULL ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
 }
@@ -157,22 +146,19 @@ PUBLIC CUresult cuGetProcAddress_v2(const char *name, void **into, int version, 
 
 PUBLIC CUresult cuDeviceGetCount(int *count) { CALL(cudaGetDeviceCount(count)); }
 PUBLIC CUresult cuDeviceGet(CUdevice *into, int number) {
-    if (number != 0)
-        return CUDA_ERROR_INVALID_DEVICE;
+    REFUSE_IF(number != 0, CUDA_ERROR_INVALID_DEVICE);
     GIVE(into, 0);
 }
 PUBLIC CUresult cuDeviceGetName(char *into, int size, CUdevice number) {
     struct cudaDeviceProp found;
-    if (into == NULL || size <= 0)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE_IF(into == NULL || size <= 0, CUDA_ERROR_INVALID_VALUE);
     cudaError_t error = cudaGetDeviceProperties(&found, number);
     if (error == cudaSuccess)
         snprintf(into, (size_t)size, "%s", found.name);
     CALL(error);
 }
 PUBLIC CUresult cuDeviceTotalMem(size_t *into, CUdevice number) {
-    if (number != 0)
-        return CUDA_ERROR_INVALID_DEVICE;
+    REFUSE_IF(number != 0, CUDA_ERROR_INVALID_DEVICE);
     size_t free_bytes;
     CALL(cudaMemGetInfo(&free_bytes, into));
 }
@@ -184,46 +170,31 @@ PUBLIC CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice numbe
     return error != CUDA_SUCCESS ? error
                                  : cuDeviceGetAttribute(minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, number);
 }
-PUBLIC CUresult cuDeviceGetUuid(CUuuid *into, CUdevice number) {
-    (void)number;
-    GIVE(into, {"gpa-lsp"});
-}
+PUBLIC CUresult cuDeviceGetUuid(CUuuid *into, CUdevice number) { GIVE(into, {"gpa-lsp"}); }
 PUBLIC CUresult cuDeviceGetPCIBusId(char *into, int size, CUdevice number) {
     CALL(cudaDeviceGetPCIBusId(into, size, number));
 }
-PUBLIC CUresult cuDeviceCanAccessPeer(int *into, CUdevice number, CUdevice peer) {
-    (void)number, (void)peer;
-    GIVE(into, 0);
-}
+PUBLIC CUresult cuDeviceCanAccessPeer(int *into, CUdevice number, CUdevice peer) { GIVE(into, 0); }
 
 PUBLIC CUresult cuDevicePrimaryCtxRetain(CUcontext *into, CUdevice number) {
-    if (number != 0)
-        return CUDA_ERROR_INVALID_DEVICE;
+    REFUSE_IF(number != 0, CUDA_ERROR_INVALID_DEVICE);
     int count;
     is_retained = 1;
-    if (into == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE_IF(into == NULL, CUDA_ERROR_INVALID_VALUE);
     *into = &primary;
     CALL(cudaGetDeviceCount(&count)); /* connects */
 }
-PUBLIC CUresult cuDevicePrimaryCtxRelease(CUdevice number) {
-    (void)number;
-    return CUDA_SUCCESS;
-}
+PUBLIC CUresult cuDevicePrimaryCtxRelease(CUdevice number) { return CUDA_SUCCESS; }
 PUBLIC CUresult cuDevicePrimaryCtxReset(CUdevice number) {
-    if (number != 0)
-        return CUDA_ERROR_INVALID_DEVICE;
+    REFUSE_IF(number != 0, CUDA_ERROR_INVALID_DEVICE);
     CALL(cudaDeviceReset());
 }
 PUBLIC CUresult cuDevicePrimaryCtxSetFlags(CUdevice number, unsigned int flags) {
-    (void)number;
     primary.flags = (int)flags;
     return CUDA_SUCCESS;
 }
 PUBLIC CUresult cuDevicePrimaryCtxGetState(CUdevice number, unsigned int *flags, int *is_active) {
-    (void)number;
-    if (flags == NULL || is_active == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE_IF(flags == NULL || is_active == NULL, CUDA_ERROR_INVALID_VALUE);
     *flags = (unsigned int)primary.flags;
     *is_active = is_retained;
     return CUDA_SUCCESS;
@@ -231,8 +202,7 @@ PUBLIC CUresult cuDevicePrimaryCtxGetState(CUdevice number, unsigned int *flags,
 
 static int is_context(CUcontext context) { return context == NULL || context == &primary; }
 PUBLIC CUresult cuCtxSetCurrent(CUcontext context) {
-    if (!is_context(context))
-        return CUDA_ERROR_INVALID_CONTEXT;
+    REFUSE_IF(!is_context(context), CUDA_ERROR_INVALID_CONTEXT);
     if (context_count == 0)
         context_count = context != NULL;
     else if (context == NULL)
@@ -242,16 +212,13 @@ PUBLIC CUresult cuCtxSetCurrent(CUcontext context) {
     return CUDA_SUCCESS;
 }
 PUBLIC CUresult cuCtxPushCurrent(CUcontext context) {
-    if (!is_context(context))
-        return CUDA_ERROR_INVALID_CONTEXT;
-    if (context_count == MOST_CONTEXTS)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE_IF(!is_context(context), CUDA_ERROR_INVALID_CONTEXT);
+    REFUSE_IF(context_count == MOST_CONTEXTS, CUDA_ERROR_INVALID_VALUE);
     contexts[context_count++] = context;
     return CUDA_SUCCESS;
 }
 PUBLIC CUresult cuCtxPopCurrent(CUcontext *into) {
-    if (context_count == 0)
-        return CUDA_ERROR_INVALID_CONTEXT;
+    REFUSE_IF(context_count == 0, CUDA_ERROR_INVALID_CONTEXT);
     context_count--;
     if (into != NULL)
         *into = contexts[context_count];
@@ -264,50 +231,31 @@ static CUresult create_context(CUcontext *into) {
     CUresult error = cuDevicePrimaryCtxRetain(into, 0);
     return error != CUDA_SUCCESS ? error : cuCtxPushCurrent(&primary);
 }
-PUBLIC CUresult cuCtxCreate_v2(CUcontext *into, unsigned int flags, CUdevice number) {
-    (void)flags, (void)number;
-    return create_context(into);
-}
+PUBLIC CUresult cuCtxCreate_v2(CUcontext *into, unsigned int flags, CUdevice number) { return create_context(into); }
 #if CUDA_VERSION >= 12050
 PUBLIC CUresult cuCtxCreate_v4(CUcontext *into, CUctxCreateParams *parameters, unsigned int flags, CUdevice number) {
-    (void)parameters, (void)flags, (void)number;
     return create_context(into);
 }
 #endif
 PUBLIC CUresult cuCtxDestroy(CUcontext context) {
-    if (context != &primary)
-        return CUDA_ERROR_INVALID_CONTEXT;
+    REFUSE_IF(context != &primary, CUDA_ERROR_INVALID_CONTEXT);
     if (context_count > 0 && contexts[context_count - 1] == context)
         context_count--;
     return CUDA_SUCCESS;
 }
 PUBLIC CUresult cuCtxGetDevice(CUdevice *into) {
-    if (context_count == 0)
-        return CUDA_ERROR_INVALID_CONTEXT;
+    REFUSE_IF(context_count == 0, CUDA_ERROR_INVALID_CONTEXT);
     GIVE(into, 0);
 }
-PUBLIC CUresult cuCtxGetFlags(unsigned int *flags) {
-    GIVE(flags, (unsigned int)primary.flags);
-}
-PUBLIC CUresult cuCtxGetId(CUcontext context, unsigned long long *into) {
-    (void)context;
-    GIVE(into, 1);
-}
-PUBLIC CUresult cuCtxGetApiVersion(CUcontext context, unsigned int *into) {
-    (void)context;
-    GIVE(into, CUDA_VERSION);
-}
+PUBLIC CUresult cuCtxGetFlags(unsigned int *flags) { GIVE(flags, (unsigned int)primary.flags); }
+PUBLIC CUresult cuCtxGetId(CUcontext context, unsigned long long *into) { GIVE(into, 1); }
+PUBLIC CUresult cuCtxGetApiVersion(CUcontext context, unsigned int *into) { GIVE(into, CUDA_VERSION); }
 #undef cuCtxSynchronize
 PUBLIC CUresult cuCtxSynchronize(void) { CALL(cudaDeviceSynchronize()); }
 PUBLIC CUresult cuCtxSetLimit(CUlimit limit, size_t value) { CALL(cudaDeviceSetLimit((enum cudaLimit)limit, value)); }
 PUBLIC CUresult cuCtxGetLimit(size_t *into, CUlimit limit) { CALL(cudaDeviceGetLimit(into, (enum cudaLimit)limit)); }
-PUBLIC CUresult cuCtxSetCacheConfig(CUfunc_cache config) {
-    (void)config;
-    return CUDA_SUCCESS;
-}
-PUBLIC CUresult cuCtxGetCacheConfig(CUfunc_cache *config) {
-    GIVE(config, CU_FUNC_CACHE_PREFER_NONE);
-}
+PUBLIC CUresult cuCtxSetCacheConfig(CUfunc_cache config) { return CUDA_SUCCESS; }
+PUBLIC CUresult cuCtxGetCacheConfig(CUfunc_cache *config) { GIVE(config, CU_FUNC_CACHE_PREFER_NONE); }
 PUBLIC CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest) {
     CALL(cudaDeviceGetStreamPriorityRange(least, greatest));
 }

@@ -5,8 +5,7 @@
 #define POINTER(address) ((void *)(uintptr_t)(address))
 
 PUBLIC CUresult cuMemAlloc(CUdeviceptr *into, size_t size) {
-    if (size == 0)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE_IF(size == 0, CUDA_ERROR_INVALID_VALUE);
     CALL(cudaMalloc((void **)into, size));
 }
 PUBLIC CUresult cuMemAllocAsync(CUdeviceptr *into, size_t size, CUstream stream) {
@@ -16,15 +15,13 @@ PUBLIC CUresult cuMemAllocManaged(CUdeviceptr *into, size_t size, unsigned int f
     CALL(cudaMallocManaged((void **)into, size, flags));
 }
 PUBLIC CUresult cuMemAllocPitch(CUdeviceptr *into, size_t *pitch, size_t width, size_t height, unsigned int element) {
-    if ((element != 4 && element != 8 && element != 16) || width == 0 || height == 0)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE_IF((element != 4 && element != 8 && element != 16) || width == 0 || height == 0, CUDA_ERROR_INVALID_VALUE);
     CALL(cudaMallocPitch((void **)into, pitch, width, height));
 }
 PUBLIC CUresult cuMemFree(CUdeviceptr address) { CALL(cudaFree(POINTER(address))); }
 PUBLIC CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) { CALL(cudaFreeAsync(POINTER(address), stream)); }
 PUBLIC CUresult cuMemHostAlloc(void **into, size_t size, unsigned int flags) {
-    if (size == 0)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE_IF(size == 0, CUDA_ERROR_INVALID_VALUE);
     CALL(cudaHostAlloc(into, size, flags));
 }
 PUBLIC CUresult cuMemAllocHost(void **into, size_t size) { return cuMemHostAlloc(into, size, 0); }
@@ -43,8 +40,7 @@ PUBLIC CUresult cuMemGetAddressRange(CUdeviceptr *base, size_t *size, CUdevicept
     uint64_t found[2];
     int is_host;
     cudaError_t error = gpa_lsp_runtime.find_range(address, &found[0], &found[1], &is_host);
-    if (error == cudaErrorInvalidValue)
-        return CUDA_ERROR_NOT_FOUND;
+    REFUSE_IF(error == cudaErrorInvalidValue, CUDA_ERROR_NOT_FOUND);
     if (error == cudaSuccess && base != NULL)
         *base = found[0];
     if (error == cudaSuccess && size != NULL)
@@ -58,15 +54,13 @@ PUBLIC CUresult cuPointerGetAttribute(void *into, CUpointer_attribute attribute,
     cudaError_t error = gpa_lsp_runtime.find_range(address, &base, &size, &is_host);
     if (error != cudaSuccess)
         CALL(error);
-    if (into == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE_IF(into == NULL, CUDA_ERROR_INVALID_VALUE);
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT: return cuDevicePrimaryCtxRetain(into, 0);
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: *(unsigned int *)into = CU_MEMORYTYPE_DEVICE; break;
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: *(CUdeviceptr *)into = address; break;
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-        if (!is_host)
-            return CUDA_ERROR_INVALID_VALUE;
+        REFUSE_IF(!is_host, CUDA_ERROR_INVALID_VALUE);
         *(void **)into = POINTER(address);
         break;
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: *(int *)into = 1; break;
@@ -82,12 +76,10 @@ PUBLIC CUresult cuPointerGetAttribute(void *into, CUpointer_attribute attribute,
 }
 PUBLIC CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attributes, void **into,
                                        CUdeviceptr address) {
-    if (count > 0 && (attributes == NULL || into == NULL))
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE_IF(count > 0 && (attributes == NULL || into == NULL), CUDA_ERROR_INVALID_VALUE);
     for (unsigned int i = 0; i < count; i++) {
         static const size_t most = sizeof(void *);
-        if (into[i] == NULL)
-            return CUDA_ERROR_INVALID_VALUE;
+        REFUSE_IF(into[i] == NULL, CUDA_ERROR_INVALID_VALUE);
         if (cuPointerGetAttribute(into[i], attributes[i], address) != CUDA_SUCCESS)
             memset(into[i], 0, attributes[i] == CU_POINTER_ATTRIBUTE_MEMORY_TYPE || attributes[i] == CU_POINTER_ATTRIBUTE_IS_MANAGED ||
                                        attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL

@@ -32,8 +32,7 @@ static char *read_file(const char *path) {
 }
 
 static CUresult load(void *into, const void *image) {
-    if (into == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE_IF(into == NULL, CUDA_ERROR_INVALID_VALUE);
     struct module *module = NULL;
     cudaError_t error = gpa_lsp_runtime.load_image(image, &module);
     if (error == cudaSuccess)
@@ -51,7 +50,6 @@ PUBLIC CUresult cuModuleLoad(CUmodule *into, const char *path) { return load_fil
 PUBLIC CUresult cuModuleLoadData(CUmodule *into, const void *image) { return load(into, image); }
 PUBLIC CUresult cuModuleLoadDataEx(CUmodule *into, const void *image, unsigned int count, CUjit_option *options,
                                    void **values) {
-    (void)count, (void)options, (void)values;
     return load(into, image);
 }
 PUBLIC CUresult cuModuleLoadFatBinary(CUmodule *into, const void *image) { return load(into, image); }
@@ -61,8 +59,7 @@ PUBLIC CUresult cuModuleUnload(CUmodule module) {
 
 static CUresult find_function(void *into, void *module, const char *name) {
     struct function *function = NULL;
-    if (into == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE_IF(into == NULL, CUDA_ERROR_INVALID_VALUE);
     cudaError_t error = gpa_lsp_runtime.find_function(module_of(module), name, &function);
     if (error == cudaSuccess)
         memcpy(into, &function, sizeof function);
@@ -86,34 +83,27 @@ PUBLIC CUresult cuModuleGetGlobal(CUdeviceptr *into, size_t *size, CUmodule modu
 
 #if CUDA_VERSION >= 12000
 PUBLIC CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode) {
-    if (mode == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE_IF(mode == NULL, CUDA_ERROR_INVALID_VALUE);
     *mode = CU_MODULE_LAZY_LOADING;
     return CUDA_SUCCESS;
 }
 PUBLIC CUresult cuLibraryLoadData(CUlibrary *into, const void *image, CUjit_option *options, void **values,
                                   unsigned int count, CUlibraryOption *library_options, void **library_values,
                                   unsigned int library_count) {
-    (void)options, (void)values, (void)count, (void)library_options, (void)library_values, (void)library_count;
     return load(into, image);
 }
 PUBLIC CUresult cuLibraryLoadFromFile(CUlibrary *into, const char *path, CUjit_option *options, void **values,
                                       unsigned int count, CUlibraryOption *library_options, void **library_values,
                                       unsigned int library_count) {
-    (void)options, (void)values, (void)count, (void)library_options, (void)library_values, (void)library_count;
     return load_file(into, path);
 }
-PUBLIC CUresult cuLibraryUnload(CUlibrary library) {
-    return cuModuleUnload((CUmodule)library);
-}
+PUBLIC CUresult cuLibraryUnload(CUlibrary library) { return cuModuleUnload((CUmodule)library); }
 PUBLIC CUresult cuLibraryGetKernel(CUkernel *into, CUlibrary library, const char *name) {
     return find_function(into, library, name);
 }
 PUBLIC CUresult cuLibraryGetModule(CUmodule *into, CUlibrary library) {
-    if (into == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (!gpa_lsp_runtime.is_handle(MODULE, library))
-        return CUDA_ERROR_INVALID_HANDLE;
+    REFUSE_IF(into == NULL, CUDA_ERROR_INVALID_VALUE);
+    REFUSE_IF(!gpa_lsp_runtime.is_handle(MODULE, library), CUDA_ERROR_INVALID_HANDLE);
     *into = (CUmodule)library;
     return CUDA_SUCCESS;
 }
@@ -124,30 +114,22 @@ PUBLIC CUresult cuLibraryGetManaged(CUdeviceptr *into, size_t *size, CUlibrary l
     return find_global(into, size, library, name);
 }
 PUBLIC CUresult cuKernelGetFunction(CUfunction *into, CUkernel kernel) {
-    if (into == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (!gpa_lsp_runtime.is_handle(FUNCTION, kernel))
-        return CUDA_ERROR_INVALID_HANDLE;
+    REFUSE_IF(into == NULL, CUDA_ERROR_INVALID_VALUE);
+    REFUSE_IF(!gpa_lsp_runtime.is_handle(FUNCTION, kernel), CUDA_ERROR_INVALID_HANDLE);
     *into = (CUfunction)kernel;
     return CUDA_SUCCESS;
 }
 PUBLIC CUresult cuKernelGetAttribute(int *into, CUfunction_attribute attribute, CUkernel kernel, CUdevice number) {
-    (void)number;
     return cuFuncGetAttribute(into, attribute, (CUfunction)kernel);
 }
 PUBLIC CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel kernel, CUdevice number) {
-    (void)number;
     return cuFuncSetAttribute((CUfunction)kernel, attribute, value);
 }
-PUBLIC CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice number) {
-    (void)kernel, (void)config, (void)number;
-    return CUDA_SUCCESS;
-}
+PUBLIC CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice number) { return CUDA_SUCCESS; }
 #endif
 #if CUDA_VERSION >= 12040
 PUBLIC CUresult cuFuncGetName(const char **into, CUfunction function) {
-    if (into == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE_IF(into == NULL, CUDA_ERROR_INVALID_VALUE);
     *into = gpa_lsp_runtime.name_function(function_of(function));
     return *into == NULL ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
 }
@@ -162,8 +144,7 @@ PUBLIC CUresult cuFuncLoad(CUfunction function) {
     return gpa_lsp_runtime.is_handle(FUNCTION, function) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 PUBLIC CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function) {
-    if (state == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE_IF(state == NULL, CUDA_ERROR_INVALID_VALUE);
     *state = CU_FUNCTION_LOADING_STATE_LOADED;
     return cuFuncLoad(function);
 }
@@ -171,8 +152,7 @@ PUBLIC CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction functio
 
 PUBLIC CUresult cuFuncGetAttribute(int *into, CUfunction_attribute attribute, CUfunction function) {
     struct cudaFuncAttributes found;
-    if (into == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE_IF(into == NULL, CUDA_ERROR_INVALID_VALUE);
     cudaError_t error = cudaFuncGetAttributes(&found, function);
     *into = 0;
     switch (error == cudaSuccess ? attribute : CU_FUNC_ATTRIBUTE_MAX) {
@@ -191,14 +171,8 @@ PUBLIC CUresult cuFuncGetAttribute(int *into, CUfunction_attribute attribute, CU
 PUBLIC CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
     CALL(cudaFuncSetAttribute(function, (enum cudaFuncAttribute)attribute, value));
 }
-PUBLIC CUresult cuFuncSetCacheConfig(CUfunction function, CUfunc_cache config) {
-    (void)function, (void)config;
-    return CUDA_SUCCESS;
-}
-PUBLIC CUresult cuFuncSetSharedMemConfig(CUfunction function, CUsharedconfig config) {
-    (void)function, (void)config;
-    return CUDA_SUCCESS;
-}
+PUBLIC CUresult cuFuncSetCacheConfig(CUfunction function, CUfunc_cache config) { return CUDA_SUCCESS; }
+PUBLIC CUresult cuFuncSetSharedMemConfig(CUfunction function, CUsharedconfig config) { return CUDA_SUCCESS; }
 
 static CUresult launch(CUfunction function, dim3 grid, dim3 block, size_t shared, CUstream stream, void **arguments, void **extra,
                        uint32_t is_cooperative) {
@@ -228,8 +202,7 @@ PUBLIC CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int x, u
 #undef cuLaunchKernelEx
 PUBLIC CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **arguments, void **extra) {
     uint32_t is_cooperative = 0;
-    if (config == NULL || (config->numAttrs != 0 && config->attrs == NULL))
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE_IF(config == NULL || (config->numAttrs != 0 && config->attrs == NULL), CUDA_ERROR_INVALID_VALUE);
     for (unsigned int i = 0; i < config->numAttrs; i++) {
         const CUlaunchAttribute *one = &config->attrs[i];
         if (one->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
@@ -249,14 +222,12 @@ PUBLIC CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *into, CUfunctio
 }
 PUBLIC CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *into, CUfunction function, int threads,
                                                                      size_t shared, unsigned int flags) {
-    (void)flags;
     CALL(cudaOccupancyMaxActiveBlocksPerMultiprocessor(into, function, threads, shared));
 }
 PUBLIC CUresult cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction function, CUoccupancyB2DSize shared_of,
                                                  size_t shared, int limit) {
     int best = 0, sms = 0;
-    if (grid == NULL || block == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE_IF(grid == NULL || block == NULL, CUDA_ERROR_INVALID_VALUE);
     CUresult error = cuDeviceGetAttribute(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0);
     *block = *grid = 0;
     for (int threads = limit > 0 && limit < 1024 ? limit : 1024; error == CUDA_SUCCESS && threads > 0; threads -= 32) {
@@ -280,24 +251,18 @@ struct CUlinkState_st {
 };
 static int is_link(CUlinkState state) { return gpa_lsp_runtime.is_handle(LINK, state); }
 PUBLIC CUresult cuLinkCreate(unsigned int count, CUjit_option *options, void **values, CUlinkState *into) {
-    (void)count, (void)options, (void)values;
-    if (into == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE_IF(into == NULL, CUDA_ERROR_INVALID_VALUE);
     *into = gpa_lsp_runtime.make_handle(LINK, sizeof **into);
     return *into == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 PUBLIC CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name,
                               unsigned int count, CUjit_option *options, void **values) {
-    (void)name, (void)count, (void)options, (void)values;
-    if (!is_link(state))
-        return CUDA_ERROR_INVALID_HANDLE;
-    if (data == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE_IF(!is_link(state), CUDA_ERROR_INVALID_HANDLE);
+    REFUSE_IF(data == NULL, CUDA_ERROR_INVALID_VALUE);
     if (type != CU_JIT_INPUT_PTX || state->pieces++ > 0)
         return refuse_call("linking of more than one piece of PTX");
     state->image = calloc(1, add_sizes(size, 1));
-    if (state->image == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    REFUSE_IF(state->image == NULL, CUDA_ERROR_OUT_OF_MEMORY);
     memcpy(state->image, data, size);
     state->size = strlen(state->image) + 1;
     return CUDA_SUCCESS;
@@ -312,17 +277,14 @@ PUBLIC CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char
     return error;
 }
 PUBLIC CUresult cuLinkComplete(CUlinkState state, void **image, size_t *size) {
-    if (!is_link(state))
-        return CUDA_ERROR_INVALID_HANDLE;
-    if (image == NULL || size == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
+    REFUSE_IF(!is_link(state), CUDA_ERROR_INVALID_HANDLE);
+    REFUSE_IF(image == NULL || size == NULL, CUDA_ERROR_INVALID_VALUE);
     *image = state->image;
     *size = state->size;
     return state->image == NULL ? CUDA_ERROR_INVALID_IMAGE : CUDA_SUCCESS;
 }
 PUBLIC CUresult cuLinkDestroy(CUlinkState state) {
-    if (!is_link(state))
-        return CUDA_ERROR_INVALID_HANDLE;
+    REFUSE_IF(!is_link(state), CUDA_ERROR_INVALID_HANDLE);
     free(state->image);
     gpa_lsp_runtime.destroy_handle(LINK, state);
     return CUDA_SUCCESS;

@@ -48,7 +48,6 @@ PUBLIC CUresult cuEventCreate(CUevent *into, unsigned int flags) { CALL(cudaEven
 PUBLIC CUresult cuEventDestroy(CUevent event) { CALL(cudaEventDestroy(event)); }
 PUBLIC CUresult cuEventRecord(CUevent event, CUstream stream) { CALL(cudaEventRecord(event, stream)); }
 PUBLIC CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags) {
-    (void)flags;
     CALL(cudaEventRecord(event, stream));
 }
 PUBLIC CUresult cuEventSynchronize(CUevent event) { CALL(cudaEventSynchronize(event)); }

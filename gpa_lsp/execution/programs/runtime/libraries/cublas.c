@@ -21,16 +21,11 @@ struct cublasContext {
     cublasMath_t math;
 };
 
-#define NEED(condition)                                                                                                \
-    if (!(condition))                                                                                                  \
-    return CUBLAS_STATUS_INVALID_VALUE
-
 static int is_cublas(cublasHandle_t handle) { return gpa_lsp_runtime.is_handle(CUBLAS, handle); }
 
 /* The arguments behind kinds are those that it has letters for; see compute in runtime.h. */
 static cublasStatus_t ask_for(cublasHandle_t handle, const char *function, size_t scalar_bytes, const char *kinds, ...) {
-    if (!is_cublas(handle))
-        return CUBLAS_STATUS_NOT_INITIALIZED;
+    REFUSE_IF(!is_cublas(handle), CUBLAS_STATUS_NOT_INITIALIZED);
     switch (begin_work(function, handle->stream)) {
     case READY: break;
     case IS_CAPTURED: return CUBLAS_STATUS_NOT_SUPPORTED;
@@ -59,10 +54,8 @@ static size_t scale_bytes(cublasComputeType_t computing, cudaDataType c_type) {
 
 /* --- Handles --- */
 PUBLIC cublasStatus_t cublasCreate(cublasHandle_t *handle) {
-    if (handle == NULL)
-        return CUBLAS_STATUS_INVALID_VALUE;
-    if (cudaFree(NULL) != cudaSuccess)
-        return CUBLAS_STATUS_NOT_INITIALIZED;
+    REFUSE_IF(handle == NULL, CUBLAS_STATUS_INVALID_VALUE);
+    REFUSE_IF(cudaFree(NULL) != cudaSuccess, CUBLAS_STATUS_NOT_INITIALIZED);
     *handle = gpa_lsp_runtime.make_handle(CUBLAS, sizeof **handle);
     return *handle == NULL ? CUBLAS_STATUS_ALLOC_FAILED : CUBLAS_STATUS_SUCCESS;
 }
@@ -70,13 +63,12 @@ PUBLIC cublasStatus_t cublasDestroy(cublasHandle_t handle) {
     return gpa_lsp_runtime.destroy_handle(CUBLAS, handle) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_INITIALIZED;
 }
 PUBLIC cublasStatus_t cublasGetVersion(cublasHandle_t handle, int *version) {
-    (void)handle;
-    NEED(version != NULL);
+    REFUSE_IF(version == NULL, CUBLAS_STATUS_INVALID_VALUE);
     *version = CUBLAS_VERSION;
     return CUBLAS_STATUS_SUCCESS;
 }
 PUBLIC cublasStatus_t cublasGetProperty(libraryPropertyType type, int *value) {
-    NEED(value != NULL && type >= MAJOR_VERSION && type <= PATCH_LEVEL);
+    REFUSE_IF(value == NULL || type < MAJOR_VERSION || type > PATCH_LEVEL, CUBLAS_STATUS_INVALID_VALUE);
     *value = type == MAJOR_VERSION ? CUBLAS_VER_MAJOR : type == MINOR_VERSION ? CUBLAS_VER_MINOR : CUBLAS_VER_PATCH;
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -120,7 +112,7 @@ PUBLIC const char *cublasGetStatusString(cublasStatus_t status) {
     PUBLIC cublasStatus_t cublasGet##Name(cublasHandle_t handle, type *value) {                                        \
         if (!is_cublas(handle))                                                                                        \
             return CUBLAS_STATUS_NOT_INITIALIZED;                                                                      \
-        NEED(value != NULL);                                                                                           \
+        REFUSE_IF(value == NULL, CUBLAS_STATUS_INVALID_VALUE);                                                         \
         *value = handle->field;                                                                                        \
         return CUBLAS_STATUS_SUCCESS;                                                                                  \
     }
@@ -129,7 +121,6 @@ PROPERTY(PointerMode_v2, pointers, cublasPointerMode_t)
 PROPERTY(AtomicsMode, atomics, cublasAtomicsMode_t)
 PROPERTY(MathMode, math, cublasMath_t)
 PUBLIC cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void *workspace, size_t bytes) {
-    (void)workspace, (void)bytes;
     return !is_cublas(handle) ? CUBLAS_STATUS_NOT_INITIALIZED : CUBLAS_STATUS_SUCCESS;
 }
 
@@ -138,7 +129,7 @@ static cublasStatus_t copy_matrix(int rows, int columns, int bytes, const void *
                                   enum cudaMemcpyKind kind, cudaStream_t stream, int is_waited_for) {
     if (rows <= 0 || columns <= 0)
         return CUBLAS_STATUS_SUCCESS;
-    NEED(bytes > 0 && from_rows >= rows && to_rows >= rows);
+    REFUSE_IF(bytes <= 0 || from_rows < rows || to_rows < rows, CUBLAS_STATUS_INVALID_VALUE);
     size_t size = (size_t)bytes;
     cudaError_t error = cudaMemcpy2DAsync(to, to_rows * size, from, from_rows * size, rows * size, columns, kind, stream);
     if (error == cudaSuccess && is_waited_for)

@@ -52,8 +52,7 @@ PUBLIC cublasStatus_t cublasGetError(void) {
 }
 PUBLIC cublasStatus_t cublasGetVersion(int *version) { return cublasGetVersion_v2(handle, version); }
 PUBLIC cublasStatus_t cublasAlloc(int n, int bytes, void **pointer) {
-    if (n <= 0 || bytes <= 0 || pointer == NULL)
-        return CUBLAS_STATUS_INVALID_VALUE;
+    REFUSE_IF(n <= 0 || bytes <= 0 || pointer == NULL, CUBLAS_STATUS_INVALID_VALUE);
     return cudaMalloc(pointer, multiply_sizes((size_t)n, (size_t)bytes)) == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED;
 }
 PUBLIC cublasStatus_t cublasFree(void *pointer) {
