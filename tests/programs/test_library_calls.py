@@ -1,4 +1,4 @@
-"""Calls of cuBLAS and cuFFT as the process that emulates kernels computes them: what the whole program in ``fixtures`` does not tell."""
+"""Calls of cuBLAS, cuFFT and cuRAND as the process that emulates kernels computes them: what the whole program in ``fixtures`` does not tell."""
 
 import struct
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from gpa_lsp.execution.emulator.engine.arena import ARENA_BASE
 from gpa_lsp.execution.emulator.engine.marks import Marks
 from gpa_lsp.execution.emulator.resident import ResidentMemory
 from gpa_lsp.execution.programs.allocations import AllocationLedger
-from gpa_lsp.execution.programs.computing import TRANSFORMS, compute
+from gpa_lsp.execution.programs.computing import DRAWN, TRANSFORMS, compute
 from gpa_lsp.execution.programs.host_blas import ROUTINES
 from gpa_lsp.execution.programs.library_calls import Refusal
 from gpa_lsp.execution.programs.messages import Argument, ComputeRequest, CudaError, MalformedMessage
@@ -61,10 +61,11 @@ _SCALARS = st.sampled_from([b"\0" * 16, struct.pack("<4f", 1, 0, 2, 1), struct.p
 @given(st.data())
 @settings(max_examples=300, deadline=None)
 def test_no_arguments_go_beyond_memory_or_end_in_a_traceback(data: st.DataObject) -> None:
-    name = data.draw(st.sampled_from([*ROUTINES, *TRANSFORMS]))
-    letters = (
-        [kind.letter for kind in ROUTINES[name].parameters.values()] if name in ROUTINES else [*"i" * 15, "p", "p", "i"]
-    )
+    name = data.draw(st.sampled_from([*ROUTINES, *TRANSFORMS, *DRAWN]))
+    if name in ROUTINES:
+        letters = [kind.letter for kind in ROUTINES[name].parameters.values()]
+    else:
+        letters = [*"i" * 15, "p", "p", "i"] if name in TRANSFORMS else [*"lllll", data.draw(st.sampled_from("pr"))]
     sizes = data.draw(st.sampled_from([st.integers(-1, 9), st.integers(1, 9), _EDGES]))
     arguments = []
     for letter in letters:
@@ -156,9 +157,25 @@ def test_sums_of_bytes_wrap_and_short_floats_are_rounded_to_even() -> None:
         ("cufftExecC2C", (4, *[1] * 14, _BASE, _BASE, -1)),
         ("cufftExecC2C", (2, 4, 0, 1, 1, *[1] * 10, _BASE, _BASE, -1)),
         ("cufftExecC2C", (2, 4, 4, 1, 1, 4, -4, 1, 1, 1, 4, 4, 1, 1, 1, _BASE, _BASE, -1)),
+        ("curandGenerate", (1, 0, (1 << 20) + 1, 0, 0, _BASE)),
+        ("curandGeneratePoisson", (1, 0, 4, -1, 0, _BASE)),
         ("cublasSasum_v2", (1 << 40, _BASE, 1, None)),
     ],
 )
 def test_what_no_library_asks_for_is_refused(function: str, words: tuple[object, ...]) -> None:
     with pytest.raises(MalformedMessage):
         call(function, *words)
+
+
+@pytest.mark.parametrize("function", [one for one in DRAWN if not one.endswith("Poisson")])
+def test_numbers_follow_from_seed_and_place_however_many_are_drawn(function: str) -> None:
+    mean, deviation = (int(np.float64(one).view("i8")) for one in (2, 0.5))
+    _, view = place(np.zeros(9), DRAWN[function])
+
+    def draw(seed: int, at: int, many: int) -> list[float]:
+        assert call(function, seed, at, many, mean, deviation, _BASE)[:2] == (CudaError.SUCCESS, 0)
+        return [float(one) for one in view[:many]]
+
+    whole = draw(-7, 3, 9)
+    assert whole == draw(-7, 3, 4) + draw(-7, 7, 5) and len(set(whole)) == 9
+    assert draw(8, 3, 9) != whole

@@ -1,4 +1,4 @@
-"""What a function of cuBLAS or cuFFT gives, computed by numpy in the process that emulates kernels: :func:`compute`."""
+"""What a function of cuBLAS, cuFFT or cuRAND gives, computed by numpy in the process that emulates kernels: :func:`compute`."""
 
 from collections.abc import Callable
 from math import prod
@@ -35,6 +35,7 @@ _FORWARD = -1
 _ARGUMENTS, _MOST_DIMENSIONS, _MOST_ELEMENTS = 18, 3, 1 << 40
 _MOST_BYTES = 1 << 34  # of a transform on its way: more is not tried
 _PIECE = 1 << 20  # elements of transforms that are done at once
+_INTS, _WORDS = 1 << 31, 1 << 64
 
 
 class _Side(Struct, frozen=True, kw_only=True):
@@ -121,10 +122,70 @@ def _compute(some: npt.NDArray[Any], into: npt.NDArray[Any], n: tuple[int, ...],
     return np.fft.fftn(wide, axes=axes) if direction == _FORWARD else np.fft.ifftn(wide, axes=axes, norm="forward")
 
 
-# ``cublasStatus_t`` and ``cufftResult``
+# Types of the numbers that are drawn
+DRAWN = {
+    "curandGenerate": "u4",
+    "curandGenerateUniform": "f4",
+    "curandGenerateUniformDouble": "f8",
+    "curandGenerateNormal": "f4",
+    "curandGenerateNormalDouble": "f8",
+    "curandGenerateLogNormal": "f4",
+    "curandGenerateLogNormalDouble": "f8",
+    "curandGeneratePoisson": "u4",
+}
+_DRAW_ARGUMENTS, _MOST_DRAWN = 6, 1 << 20
+
+
+def draw(call: LibraryCall, arguments: tuple[Argument, ...]) -> None:
+    """Draw random numbers: the same for a seed and a place, however many are drawn at once, but for those of Poisson's distribution.
+
+    Args:
+        arguments: seed, place of the first, how many, the bits of mean and deviation, and where they go.
+
+    Raises:
+        MalformedMessage: there is nothing to draw.
+    """
+    if len(arguments) != _DRAW_ARGUMENTS or not 0 <= arguments[2].word <= _MOST_DRAWN:
+        raise MalformedMessage("numbers that nobody draws")
+    seed, place, count = (one.word % _WORDS for one in arguments[:3])
+    mean, deviation = np.array([one.word for one in arguments[3:5]]).view("f8")
+    into, dtype = arguments[5], DRAWN[call.function]
+    with np.errstate(all="ignore"):  # of a mean that is no number nothing is
+        found = _draw(call.function, seed, place, count, mean=float(mean), deviation=float(deviation)).astype(dtype)
+    if into.value is None:
+        call.vector(into.word, count, 1, dtype)[...] = found
+    else:
+        call.answer = found.tobytes()
+
+
+def _draw(function: str, seed: int, place: int, count: int, *, mean: float, deviation: float) -> npt.NDArray[Any]:
+    """Numbers of two words each, of a generator that is counted on by four words."""
+    if function.endswith("Poisson"):
+        if not 0 < mean < _INTS:
+            raise MalformedMessage("numbers that nobody draws")
+        return np.random.Generator(np.random.Philox(key=seed, counter=place << 64)).poisson(mean, count)
+    raw = np.random.Philox(key=seed, counter=place // 2).random_raw(2 * (count + 1))[2 * (place % 2) :][: 2 * count]
+    first, second = raw.reshape(count, 2).T
+    if function == "curandGenerate":
+        return first >> np.uint64(32)
+    if function == "curandGenerateUniform":  # above 0, at most 1
+        return ((first >> np.uint64(40)) + 1.0) * 2.0**-24
+    uniform, other = (((one >> np.uint64(11)) + 1.0) * 2.0**-53 for one in (first, second))
+    if function == "curandGenerateUniformDouble":
+        return uniform
+    normal: npt.NDArray[Any] = mean + deviation * np.sqrt(-2 * np.log(uniform)) * np.cos(
+        2 * np.pi * other
+    )  # Box and Muller (1958)
+    if "LogNormal" in function:
+        normal = np.exp(normal)
+    return normal
+
+
+# ``cublasStatus_t``, ``cufftResult`` and ``curandStatus_t``
 _STATUSES = {
     "cublas": {Refusal.INVALID_VALUE: 7, Refusal.UNREACHABLE: 13, Refusal.NOT_SUPPORTED: 15, Refusal.NO_MEMORY: 3},
     "cufft": {Refusal.UNREACHABLE: 6, Refusal.NO_MEMORY: 2},
+    "curand": {Refusal.UNREACHABLE: 201, Refusal.NO_MEMORY: 102},
 }
 
 
@@ -161,7 +222,7 @@ def compute(
         refusal = refused.why
     except MemoryError:
         refusal = Refusal.NO_MEMORY
-    library = "cufft" if request.function in TRANSFORMS else "cublas"
+    library = next((one for one in _STATUSES if request.function.startswith(one)), "cublas")
     status = 0 if refusal is None else _STATUSES[library][refusal]
     return CudaError.SUCCESS, status.to_bytes(4, "little") + (b"" if refusal else call.answer), refusal
 
@@ -170,6 +231,8 @@ def _run(call: LibraryCall, request: ComputeRequest) -> None:
     routine = ROUTINES.get(request.function)
     if request.function in TRANSFORMS:
         transform(call, request.arguments)
+    elif request.function in DRAWN:
+        draw(call, request.arguments)
     elif routine is None or len(routine.parameters) != len(request.arguments):
         raise MalformedMessage(f"there is no function {request.function!r} with so many arguments")
     else:

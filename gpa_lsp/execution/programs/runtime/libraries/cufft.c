@@ -28,28 +28,19 @@ struct plan {
 static struct plan *plans[MOST_PLANS];
 static pthread_mutex_t plans_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static cufftResult ask_for(const char *function, const char *kinds, ...) {
-    va_list given;
-    va_start(given, kinds);
-    int status = gpa_lsp_runtime.compute(function, 0, 0, kinds, given);
-    va_end(given);
-    return status < 0 ? CUFFT_EXEC_FAILED : (cufftResult)status;
-}
 static cufftResult execute(cufftHandle handle, const char *function, cufftType type, const void *from, void *to, int direction) {
     pthread_mutex_lock(&plans_lock);
     struct plan plan = {0};
     if (handle >= 0 && handle < MOST_PLANS && plans[handle] != NULL)
         plan = *plans[handle];
     pthread_mutex_unlock(&plans_lock);
-    if (plan.batch == 0 || plan.type != type)
-        return CUFFT_INVALID_PLAN;
-    if ((direction != CUFFT_FORWARD && direction != CUFFT_INVERSE) || from == NULL || to == NULL)
-        return CUFFT_INVALID_VALUE;
-    if (begin_work(function, plan.stream) != READY)
-        return CUFFT_EXEC_FAILED;
+    REFUSE_IF(plan.batch == 0 || plan.type != type, CUFFT_INVALID_PLAN);
+    REFUSE_IF((direction != CUFFT_FORWARD && direction != CUFFT_INVERSE) || from == NULL || to == NULL, CUFFT_INVALID_VALUE);
+    REFUSE_IF(begin_work(function, plan.stream) != READY, CUFFT_EXEC_FAILED);
     const int *n = plan.n, *in = plan.from.size, *out = plan.to.size;
-    return ask_for(function, "iiiii" "iiiii" "iiiii" "ppi", plan.rank, n[0], n[1], n[2], plan.batch, in[0], in[1], in[2], plan.from.step,
-                   plan.from.distance, out[0], out[1], out[2], plan.to.step, plan.to.distance, from, to, direction);
+    int status = have_computed(function, "iiiii" "iiiii" "iiiii" "ppi", plan.rank, n[0], n[1], n[2], plan.batch, in[0], in[1], in[2], plan.from.step,
+                         plan.from.distance, out[0], out[1], out[2], plan.to.step, plan.to.distance, from, to, direction);
+    return status < 0 ? CUFFT_EXEC_FAILED : (cufftResult)status;
 }
 #define EXECUTE(type, direction) return execute(plan, __func__, type, from, to, direction)
 PUBLIC cufftResult cufftExecC2C(cufftHandle plan, cufftComplex *from, cufftComplex *to, int direction) { EXECUTE(CUFFT_C2C, direction); }
@@ -65,8 +56,7 @@ PUBLIC cufftResult cufftExecZ2D(cufftHandle plan, cufftDoubleComplex *from, cuff
 static struct plan *find_plan(cufftHandle handle) { return handle >= 0 && handle < MOST_PLANS ? plans[handle] : NULL; }
 
 PUBLIC cufftResult cufftCreate(cufftHandle *plan) {
-    if (plan == NULL)
-        return CUFFT_INVALID_VALUE;
+    REFUSE_IF(plan == NULL, CUFFT_INVALID_VALUE);
     cufftResult result = CUFFT_ALLOC_FAILED;
     pthread_mutex_lock(&plans_lock);
     for (int one = 1; one < MOST_PLANS; one++) /* none is 0: programs set handles to it that have no plan */
@@ -93,17 +83,14 @@ PUBLIC cufftResult cufftMakePlanMany(cufftHandle plan, int rank, int *n, int *fr
                                      int to_step, int to_distance, cufftType type, int batch, size_t *work_bytes) {
     if (type != CUFFT_C2C && type != CUFFT_R2C && type != CUFFT_C2R && type != CUFFT_Z2Z && type != CUFFT_D2Z && type != CUFFT_Z2D)
         return CUFFT_INVALID_TYPE;
-    if (rank < 1 || rank > MOST_DIMENSIONS || n == NULL || batch < 1)
-        return CUFFT_INVALID_SIZE;
+    REFUSE_IF(rank < 1 || rank > MOST_DIMENSIONS || n == NULL || batch < 1, CUFFT_INVALID_SIZE);
     long long room = 1LL << 40; /* for elements: no product below overflows */
     for (int dimension = 0; dimension < rank; dimension++) {
-        if (n[dimension] < 1 || n[dimension] > room)
-            return CUFFT_INVALID_SIZE;
+        REFUSE_IF(n[dimension] < 1 || n[dimension] > room, CUFFT_INVALID_SIZE);
         room /= n[dimension];
     }
     int is_given = from_size != NULL && to_size != NULL;
-    if (is_given && (from_step < 1 || to_step < 1 || from_distance < 0 || to_distance < 0))
-        return CUFFT_INVALID_SIZE;
+    REFUSE_IF(is_given && (from_step < 1 || to_step < 1 || from_distance < 0 || to_distance < 0), CUFFT_INVALID_SIZE);
     for (int dimension = 1; is_given && dimension < rank; dimension++)
         if (from_size[dimension] < 1 || to_size[dimension] < 1)
             return CUFFT_INVALID_SIZE; /* else elements would lie in front of the first */
@@ -168,8 +155,7 @@ PUBLIC cufftResult cufftSetStream(cufftHandle plan, cudaStream_t stream) {
     return found == NULL ? CUFFT_INVALID_PLAN : CUFFT_SUCCESS;
 }
 PUBLIC cufftResult cufftGetSize(cufftHandle plan, size_t *work_bytes) {
-    if (work_bytes == NULL)
-        return CUFFT_INVALID_VALUE;
+    REFUSE_IF(work_bytes == NULL, CUFFT_INVALID_VALUE);
     *work_bytes = 0;
     return find_plan(plan) == NULL ? CUFFT_INVALID_PLAN : CUFFT_SUCCESS;
 }
@@ -177,8 +163,7 @@ PUBLIC cufftResult cufftGetSize(cufftHandle plan, size_t *work_bytes) {
 static cufftResult estimate(int rank, int z, int y, int x, cufftType type, int batch, size_t *work_bytes) {
     int n[] = {z, y, x};
     cufftHandle plan;
-    if (work_bytes == NULL)
-        return CUFFT_INVALID_VALUE;
+    REFUSE_IF(work_bytes == NULL, CUFFT_INVALID_VALUE);
     *work_bytes = 0;
     cufftResult result = cufftPlanMany(&plan, rank, n + MOST_DIMENSIONS - rank, NULL, 1, 0, NULL, 1, 0, type, batch);
     return result == CUFFT_SUCCESS ? cufftDestroy(plan) : result;
@@ -200,22 +185,9 @@ PUBLIC cufftResult cufftGetSize3d(cufftHandle plan, int z, int y, int x, cufftTy
     return find_plan(plan) == NULL ? CUFFT_INVALID_PLAN : estimate(3, z, y, x, type, 1, work_bytes);
 }
 PUBLIC cufftResult cufftSetWorkArea(cufftHandle plan, void *work) {
-    (void)work;
     return find_plan(plan) == NULL ? CUFFT_INVALID_PLAN : CUFFT_SUCCESS;
 }
 PUBLIC cufftResult cufftSetAutoAllocation(cufftHandle plan, int is_automatic) {
-    (void)is_automatic;
     return find_plan(plan) == NULL ? CUFFT_INVALID_PLAN : CUFFT_SUCCESS;
 }
-PUBLIC cufftResult cufftGetVersion(int *version) {
-    if (version == NULL)
-        return CUFFT_INVALID_VALUE;
-    *version = CUFFT_VERSION;
-    return CUFFT_SUCCESS;
-}
-PUBLIC cufftResult cufftGetProperty(libraryPropertyType type, int *value) {
-    if (value == NULL)
-        return CUFFT_INVALID_VALUE;
-    *value = type == MAJOR_VERSION ? CUFFT_VER_MAJOR : type == MINOR_VERSION ? CUFFT_VER_MINOR : CUFFT_VER_PATCH;
-    return CUFFT_SUCCESS;
-}
+GIVE_VERSION(cufftResult, cufft, CUFFT, CUFFT_INVALID_VALUE)

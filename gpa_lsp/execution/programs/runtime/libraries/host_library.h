@@ -25,4 +25,28 @@ static inline int can_reach(const char *function, const void *operand, size_t el
     return is_inside;
 }
 
+/* What gpa_lsp computes: the status that it gives, below 0 where it failed; see compute in runtime.h. */
+static inline int have_computed(const char *function, const char *kinds, ...) {
+    va_list given;
+    va_start(given, kinds);
+    int status = gpa_lsp_runtime.compute(function, 0, 0, kinds, given);
+    va_end(given);
+    return status;
+}
+
+/* The functions that tell a library's version. */
+#define GIVE_VERSION(status, library, LIBRARY, invalid)                                                                \
+    PUBLIC status library##GetVersion(int *version) {                                                                  \
+        if (version == NULL)                                                                                           \
+            return invalid;                                                                                            \
+        *version = LIBRARY##_VERSION;                                                                                  \
+        return (status)0;                                                                                              \
+    }                                                                                                                  \
+    PUBLIC status library##GetProperty(libraryPropertyType type, int *value) {                                         \
+        if (value == NULL)                                                                                             \
+            return invalid;                                                                                            \
+        *value = type == MAJOR_VERSION ? LIBRARY##_VER_MAJOR : type == MINOR_VERSION ? LIBRARY##_VER_MINOR : LIBRARY##_VER_PATCH; \
+        return (status)0;                                                                                              \
+    }
+
 #endif
