@@ -12,6 +12,7 @@ from gpa_lsp.diagnosis.advice.model import LEAST_SPEEDUP, Category, Hotspot, Sil
 from gpa_lsp.diagnosis.advice.optimizers import Optimizer
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
+from gpa_lsp.foundation.prose import say
 from gpa_lsp.kernel.place import COUNTERS
 from gpa_lsp.kernel.scopes import Scope, ScopeKind
 from tests.rows.written import write_kernel
@@ -86,6 +87,17 @@ def test_what_gains_next_to_nothing_is_silent(chosen: dict[str, Optimizer]) -> N
     assert advice.advice == ()
     assert advice.silences[0].stage is SilenceStage.TOO_SMALL
     assert "would save 0.5 % of the run time" in advice.silences[0].message
+
+
+def test_one_that_yields_is_silent_where_the_other_speaks(chosen: dict[str, Optimizer]) -> None:
+    general = write("general", lambda subject: match(60), yields_to="exact")
+    chosen.update(general=general, exact=eliminate(50, "exact"))
+    advice, _ = advise_kernel(Subject(KERNEL, blame_kernel(KERNEL)))
+    assert [one.optimizer for one in advice.advice] == ["exact"]
+    assert [(one.optimizer, one.message) for one in advice.silences] == [("general", "another one says it: exact")]
+    chosen.update(exact=write("exact", lambda subject: say("nothing")))
+    advice, _ = advise_kernel(Subject(KERNEL, blame_kernel(KERNEL)))
+    assert [one.optimizer for one in advice.advice] == ["general"]
 
 
 def test_a_failing_optimizer_is_a_problem_and_the_others_go_on(chosen: dict[str, Optimizer]) -> None:

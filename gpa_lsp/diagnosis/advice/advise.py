@@ -23,7 +23,7 @@ from gpa_lsp.diagnosis.analyses.limiter.model import Limiter, LimiterKind
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.catalogue import load_catalogue
 from gpa_lsp.foundation.errors import Problem
-from gpa_lsp.foundation.prose import Code, percent, say
+from gpa_lsp.foundation.prose import Code, begin_lower, percent, say
 
 # Why latency hiding is not priced
 NO_SPLIT = say("the profile does not separate not-issued samples, which Equations 3 to 5 need")
@@ -58,6 +58,14 @@ def advise_kernel(subject: Subject) -> tuple[KernelAdvice, tuple[Problem, ...]]:
             silences.append(optimizer.silent(SilenceStage.TOO_SMALL, message))
         else:
             found.append(answer)
+    spoken = {one.optimizer for one in found}
+    for optimizer in list_optimizers().values():
+        if optimizer.name in spoken and optimizer.yields_to in spoken:
+            found = [one for one in found if one.optimizer != optimizer.name]
+            title = begin_lower(list_optimizers()[optimizer.yields_to].title)
+            silences.append(
+                optimizer.silent(SilenceStage.NOT_MATCHED, say("another one says it: {title}", title=title))
+            )
     if subject.total_samples == 0:
         found = [replace(one, by_counters=True, reasons=(WITHOUT_SAMPLES, *one.reasons)) for one in found]
     advice = KernelAdvice(

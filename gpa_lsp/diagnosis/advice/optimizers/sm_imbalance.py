@@ -76,6 +76,7 @@ OPTIMIZER = Optimizer(
     title="Balance work across SMs",
     category=Category.PARALLEL,
     is_outside=True,
+    yields_to="tail_effect",
     group="idle",
     needs_samples=False,
     needs_grid=True,

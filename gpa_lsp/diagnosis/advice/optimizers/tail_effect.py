@@ -17,6 +17,9 @@ LEAST_TAIL = 0.2  # Fewer whole waves than this leaves a last one that matters: 
 # Where more than 1 − this of the possible warps were resident on average, the last wave was hidden by the others
 LEAST_GAP = 0.2
 
+# The last wave counts as the cause of the SMs' idle time when it alone would give at least this part of it
+EXPLAINED_PART = 0.5
+
 
 def match(subject: Subject) -> Found:
     """Blocks run in waves of as many as fit; a started wave takes about as long as a full one.
@@ -48,6 +51,12 @@ def match(subject: Subject) -> Found:
     by_waves = (1 - rest) / (whole + 1)
     most = by_waves if gap is None else min(by_waves, gap)
     measured = measure_sm_idleness(subject)
+    if measured is not None and by_waves < EXPLAINED_PART * measured:
+        return say(
+            "SMs were idle for {idle} of the longest one's time, of which a last wave explains {part}",
+            idle=percent(measured),
+            part=percent(by_waves / measured),
+        )
     saved = most if measured is None else min(most, measured)
     wave_blocks = max(1, round(launch.blocks / waves))
     wave = count(wave_blocks, "block")
