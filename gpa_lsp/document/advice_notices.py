@@ -26,6 +26,7 @@ _CHANGES: Mapping[Category, str] = {
     Category.CODE: "Change the source",
     Category.PARALLEL: "Change the number of blocks or threads, or how work is distributed over them",
     Category.BINARY: "Change compiler flags; the source is unchanged",
+    Category.CALLS: "Change how the library is called",
 }
 
 _MEANING = (

@@ -53,6 +53,7 @@ SECTION_TITLES: Mapping[Category, str] = {
     Category.CODE: "Change the code",
     Category.PARALLEL: "Change blocks and threads",
     Category.BINARY: "Change how it is compiled",
+    Category.CALLS: "Change how the library is called",
 }
 
 _CAUSES: Mapping[BlameCategory, str] = {

@@ -39,6 +39,7 @@ class Category(StrEnum):
     CODE = "code"
     PARALLEL = "parallel"  # Blocks, threads, how work is spread
     BINARY = "binary"  # Compiler flags and bounds; the source stays as it is
+    CALLS = "calls"  # How often and with what a library is called, whose code stays as it is
 
 
 class MemoryLevel(StrEnum):

@@ -74,7 +74,7 @@ def _suggest_for_limiter(library: str, limiter: Limiter) -> Sentence:
 OPTIMIZER = Optimizer(
     name=LIBRARY_USE,
     title="Use the library differently",
-    category=Category.PARALLEL,
+    category=Category.CALLS,
     group="library",
     needs_samples=False,
     needs_code=False,
