@@ -1,25 +1,23 @@
 """Kernels that are about as fast as the GPU lets them be."""
 
 from gpa_lsp.diagnosis.advice.matches import Remark
-from gpa_lsp.diagnosis.advice.model import AT_THE_LIMIT
+from gpa_lsp.diagnosis.advice.model import AT_THE_LIMIT, SMALL_SPEEDUP
 from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import Confidence, LimiterKind
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import begin_lower, percent, say
 
-MOST_HEADROOM = 1.1  # Less is not worth a change that keeps the work
-
 _MEMORY = frozenset({"dram", "l2"})  # units whose work is traffic
 
 
 def match(subject: Subject) -> Found:
-    """The unit that limits the kernel runs at what it sustains, with less than a tenth to gain: only less work for it makes the kernel faster."""
+    """The unit that limits the kernel runs at what it sustains, with next to nothing to gain: only less work for it makes the kernel faster."""
     limiter = find_limiter(subject)
     first = limiter.find(limiter.unit)
     if limiter.kind is not LimiterKind.UNIT or limiter.confidence is not Confidence.SURE or first is None:
         return say("no unit runs at what it sustains")
-    if first.headroom >= MOST_HEADROOM:
+    if first.headroom >= SMALL_SPEEDUP:
         return say("{label} is {busy} busy", label=first.label, busy=percent(first.busy_ratio))
     most = max(1.0, 1 / first.busy_ratio)
     return Remark(
