@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import groupby, pairwise
-from operator import itemgetter
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -157,9 +157,16 @@ def _derive_fills(subject: Subject) -> list[float]:
     return [max(1.0, one - stored) * SECTOR_BYTES for one in asked if one is not None]
 
 
+class Tree(NamedTuple):
+    """A reduction or a scan by steps through shared memory that barriers end."""
+
+    rows: npt.NDArray[np.int64]  # int64[k], of its steps
+    is_scan: bool  # a barrier stands between the loads of a step and its store, too, for all threads keep a result
+
+
 @remembered
-def find_trees(subject: Subject) -> tuple[npt.NDArray[np.int64], ...]:
-    """Rows of the reductions by steps through shared memory that barriers end: loops of few instructions, and unrolled steps, one by one."""
+def find_trees(subject: Subject) -> tuple[Tree, ...]:
+    """The reductions and scans of a kernel: loops of few instructions, and unrolled steps, one by one."""
     barriers = np.flatnonzero(
         subject.rows.mark_by_opcode(lambda one: one.synchronises is Synchronisation.BLOCK)
     ).tolist()
@@ -179,11 +186,18 @@ def find_trees(subject: Subject) -> tuple[npt.NDArray[np.int64], ...]:
         is_step = [
             len(one) <= _LARGEST_TREE_STEP and _is_reduction(subject, one[stores[one]].tolist(), loads) for one in parts
         ]
+        is_read = [len(one) <= _LARGEST_TREE_STEP and bool(loads[one].any() and not stores[one].any()) for one in parts]
         turns = count_innermost_turns(subject.rows, ends[0]) * len(ends) if is_loop else 1.0
-        for is_tree, run in groupby(zip(is_step, parts, strict=True), key=itemgetter(0)):
-            steps = [one for _, one in run]
-            if is_tree and turns * len(steps) >= _FEWEST_STEPS - (not is_loop):
-                found.append(np.concatenate(steps))
+        kinds = zip(is_step, is_read, parts, strict=True)
+        for is_tree, run in groupby(kinds, key=lambda one: one[0] or one[1]):
+            steps = list(run)
+            writes = [number for number, (is_write, _, _) in enumerate(steps) if is_write]
+            if not is_tree or not writes or turns * len(writes) < _FEWEST_STEPS - (not is_loop):
+                continue
+            # Of a scan, a part that loads is before each that stores.
+            is_scan = len(ends) > 1 if is_loop else writes[-1] >= 2 * len(writes) - 2 > 0
+            own = steps[0 if is_scan else writes[0] : writes[-1] + 1]
+            found.append(Tree(np.concatenate([part for _, _, part in own]), is_scan))
     return tuple(found)
 
 

@@ -78,7 +78,7 @@ def match(subject: Subject) -> Found:
         else build_counted_regions(
             subject, excess * passes, lambda row: _write_sentence(subject, row, float(ways[row]))
         ),
-        hint=_write_remedy(float(ways[worst]), is_step=any(worst in steps for steps in find_trees(subject))),
+        hint=_write_remedy(float(ways[worst]), is_step=any(worst in one.rows for one in find_trees(subject))),
         work=count_work_left(subject, wavefronts=excess),
         caveats=(
             say("Padding takes shared memory and can lower occupancy; swizzling does not."),

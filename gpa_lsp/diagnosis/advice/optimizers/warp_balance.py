@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.code.binary.opcodes import Access, Synchronisation
 from gpa_lsp.diagnosis.advice.blamed_stalls import MOST_SENTENCES, build_regions, describe_causes, find_edges
-from gpa_lsp.diagnosis.advice.loop_work import find_trees
+from gpa_lsp.diagnosis.advice.loop_work import Tree, find_trees
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion
 from gpa_lsp.diagnosis.advice.model import Hotspot
 from gpa_lsp.diagnosis.advice.naming import locate, name_code
@@ -65,8 +65,8 @@ def match(subject: Subject) -> Found:
     trees = find_trees(subject)
     words = _Words(subject, late, trees)
     gone = np.zeros(len(subject.rows))
-    for steps in trees:
-        gone[steps] = 1 - 1 / _ELEMENTS
+    for tree in trees:
+        gone[tree.rows] = 1 - 1 / _ELEMENTS
     in_trees = gone[subject.edges.def_row[edges]] > 0  # of their barriers those of the steps that stay
     others = np.setdiff1d(find_edges(subject, gone > 0), edges)
     plain = build_regions(
@@ -167,9 +167,9 @@ def _list_explained(subject: Subject, late: Mapping[int, LateCode]) -> tuple[Sen
     return (say("late warps: {parts}", parts=join(parts, "; ")),)
 
 
-def _describe_steps(subject: Subject, steps: npt.NDArray[np.int64]) -> Sentence:
-    """What a reduction by steps has to gain, in the order in which people take it."""
-    rows = subject.rows
+def _describe_steps(subject: Subject, tree: Tree) -> Sentence:
+    """What a reduction or a scan by steps has to gain, in the order in which people take it."""
+    rows, steps = subject.rows, tree.rows
     passes, ideal = (rows.counter(name) for name in ("shared_wavefronts", "shared_wavefronts_ideal"))
     clauses = []
     if any(rows.mnemonic(row).startswith("F2I") for row in steps.tolist()):
@@ -180,7 +180,8 @@ def _describe_steps(subject: Subject, steps: npt.NDArray[np.int64]) -> Sentence:
     loads = int(executed[mark_accesses(rows, GLOBAL_SPACES, (Access.LOAD,))].sum())
     more = say("more") if executed[0] and loads >= _ELEMENTS * executed[0] else say("several")
     clauses.append(say("add up {more} elements per thread while loading", more=more))
-    clauses.append(say("reduce within each warp by shuffles ({shuffle})", shuffle=Code(text="__shfl_down_sync")))
+    verb, shuffle = ("scan", "__shfl_up_sync") if tree.is_scan else ("reduce", "__shfl_down_sync")
+    clauses.append(say("{verb} within each warp by shuffles ({shuffle})", verb=verb, shuffle=Code(text=shuffle)))
     return say("{clauses}.", clauses=capitalize(list_of(clauses)))
 
 
@@ -191,9 +192,9 @@ def _is_rounded(subject: Subject, gone: npt.NDArray[np.float64]) -> bool:
 class _Words:
     """What is said about barriers."""
 
-    def __init__(self, subject: Subject, late: Mapping[int, LateCode], trees: Sequence[npt.NDArray[np.int64]]) -> None:
+    def __init__(self, subject: Subject, late: Mapping[int, LateCode], trees: Sequence[Tree]) -> None:
         self._subject, self._late, self._trees = subject, late, trees
-        self._steps = frozenset(row for steps in trees for row in steps.tolist())
+        self._steps = frozenset(row for one in trees for row in one.rows.tolist())
 
     def write_hint(self, scope: Scope, hotspots: Sequence[Hotspot]) -> Sentence:
         """The barriers of a region, and what makes warps late."""
@@ -216,7 +217,8 @@ class _Words:
                 busy=locate(subject, code.row),
             )
         if row in self._steps:
-            return say("The barrier {where} ends a step of a reduction.", where=where)
+            kind = "scan" if self._find_tree(row).is_scan else "reduction"
+            return say("The barrier {where} ends a step of a {kind}.", where=where, kind=kind)
         return say("All warps execute the code before the barrier {where}; the slowest one decides.", where=where)
 
     def write_remedy(self, row: int) -> Sentence:
@@ -230,11 +232,14 @@ class _Words:
         if row in self._late:
             return say("Spread the work that few warps do before the barrier over all of them{split}.", split=split)
         if row in self._steps:
-            return _describe_steps(subject, next(steps for steps in self._trees if row in steps))
+            return _describe_steps(subject, self._find_tree(row))
         return say(
             "Use fewer barriers (shuffles within warps, two buffers instead of one), or smaller blocks, so that fewer warps meet at one{split}.",
             split=split,
         )
+
+    def _find_tree(self, row: int) -> Tree:
+        return next(one for one in self._trees if row in one.rows)
 
     def _advise_split(self) -> Sentence:
         capability = self._subject.kernel.device.compute_capability
