@@ -112,15 +112,22 @@ def test_what_a_step_prints_and_finds_is_written_down(tmp_path: Path) -> None:
     assert isinstance(commands, list) and [one["exit"] for one in commands] == [0, 0]
 
 
-def test_a_step_that_fails_costs_itself(tmp_path: Path) -> None:
+def test_a_step_that_fails_costs_itself(
+    script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_program(tmp_path / "bin", "nvidia-smi", "import sys; print('no devices'); sys.exit(9)")
     write_program(tmp_path / "bin", "nvcc", "import sys; sys.exit(1)")
-    done = run("--out", str(tmp_path / "out"), path=str(tmp_path / "bin"))
-    assert done.returncode == 1
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setattr(script, "STEPS", script.STEPS[:3])
+    monkeypatch.setattr(sys, "argv", ["on_a_gpu.py", "--out", str(tmp_path / "out")])
+    assert script.main() == 1
     seen = read_seen(tmp_path / "out")
-    assert (seen["machine"]["outcome"], seen["pairs"]["outcome"]) == ("failed", "failed")
-    assert seen["reports"]["outcome"] == "left out"
-    assert "ended with 9" in str(seen["machine"]["why"])
+    assert {name: row["outcome"] for name, row in seen.items()} == {
+        "machine": "failed",
+        "pairs": "failed",
+        "reports": "left out",
+    }
+    assert "ended with 9" in str(seen["machine"]["why"]) and "ended with 9" in capsys.readouterr().err
 
 
 def test_a_command_that_hangs_is_ended_with_all_that_it_started(script: ModuleType, tmp_path: Path) -> None:

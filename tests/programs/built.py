@@ -1,5 +1,6 @@
 """Programs to run, built once per change of theirs and kept in pytest's cache."""
 
+import fcntl
 import hashlib
 import shutil
 import subprocess
@@ -55,9 +56,10 @@ def build(
     for path in (*sorted(SOURCES.glob("*.h")), *_list_headers(source), source, *others):
         digest.update(path.name.encode() + path.read_bytes())
     kept = _KEPT / digest.hexdigest()
-    if not kept.exists():
-        _KEPT.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=_KEPT) as work:
+    _KEPT.mkdir(parents=True, exist_ok=True)
+    with kept.with_suffix(".lock").open("w") as lock, tempfile.TemporaryDirectory(dir=_KEPT) as work:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # one worker compiles it, and the others wait
+        if not kept.exists():
             place_library(Path(work))
             sources = [str(_keep(path, kept.with_suffix(".sources"), Path(work))) for path in (source, *others)]
             command = [str(nvcc), "-std=c++17", *chosen, *sources, "-o", f"{work}/program", f"-L{work}", f"-I{SOURCES}"]
