@@ -241,12 +241,18 @@ def read_application(arguments: argparse.Namespace, what: str, example: str) -> 
     """The words of that program.
 
     Raises:
-        InputError: there are none.
+        InputError: there are none, or they begin with a report.
     """
     application: list[str] = arguments.application
     application = application[1:] if application[:1] == ["--"] else application
     if not application:
         raise InputError(f"no program to {what}", remedy=f"give it after two dashes: gpa-lsp {example} -- ./app")
+    from gpa_lsp.profile.read import list_suffixes
+
+    first = Path(application[0])
+    if first.name.lower().endswith(list_suffixes()) and first.is_file():
+        remedy = "gpa-lsp advise and report read it, gpa-lsp predict emulates its launches"
+        raise InputError(f"is a report, not a program to {what}", path=first, remedy=remedy)
     return application
 
 

@@ -392,3 +392,15 @@ def test_what_was_recorded_can_be_simulated(
     monkeypatch.setattr("gpa_lsp.execution.prediction.built_modules.find_tool", lambda name: None)
     assert main(words) == 2
     assert "pip install nvidia-cuda-nvcc" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["emulate"], ["record", "-o", "recorded"], ["profile", "-o", "new.ncu-rep"]])
+def test_a_report_is_no_program(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What it is, and which commands read it."""
+    monkeypatch.chdir(tmp_path)
+    Path("old.ncu-rep").write_bytes(b"NVR")
+    assert main([*words, "old.ncu-rep"]) == 2
+    told = capsys.readouterr().err
+    assert "old.ncu-rep: is a report, not a program to " in told and "gpa-lsp advise and report read it" in told
