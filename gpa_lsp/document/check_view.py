@@ -71,7 +71,8 @@ def identify(scheme: str, kernel: KernelReport, function: str, file: str, rule: 
 def _make_notice(finding: Finding) -> Notice:
     """A notice under the stall reason that dominates the finding."""
     place, kernel = finding.place, finding.kernel
-    frame = None if place is None else Frame(file=place.file, line=place.line)
+    named = finding.caller or place
+    frame = None if named is None else Frame(file=named.file, line=named.line)
     reason = finding.reasons[0].name if finding.reasons else NO_STALL_RULE
     percent = format_share(finding.share)
     ratio = finding.share.ratio + finding.called_ratio
@@ -128,6 +129,8 @@ def _make_rule(name: str) -> Rule:
 
 def _list_related(finding: Finding) -> Iterator[Related]:
     """The other frames of the hottest instruction's inline chain, innermost first."""
+    if finding.caller is not None and finding.place is not None:
+        yield "sampled code", Frame(file=finding.place.file, line=finding.place.line), None
     if finding.hottest is None or finding.hottest.chain is None or finding.place is None:
         return
     frames = finding.hottest.chain
@@ -217,6 +220,8 @@ def describe_finding(finding: Finding) -> str:
         parts.append(
             f"{format_percent(own)} in the line itself, the rest inlined" if own else _describe_inlined(finding)
         )
+    if finding.caller is not None and finding.place is not None:
+        parts.append(f"in {finding.place}, called here (estimate)")
     if finding.called_ratio >= _CALLED_SHOWN_FROM:
         parts.append(f"about {format_percent(finding.called_ratio)} more in functions it calls (estimate)")
     if finding.hottest is not None and finding.hottest.text:

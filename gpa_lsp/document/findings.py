@@ -4,7 +4,7 @@ A *finding* is one hot line of one kernel, or one hot function of code without l
 shows the same ones.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +13,12 @@ from msgspec import Struct
 
 from gpa_lsp.foundation.figures import Share
 from gpa_lsp.foundation.locations import InlineChain, SourceLine
-from gpa_lsp.foundation.ownership import find_represented
+from gpa_lsp.foundation.ownership import find_represented, is_library_file
 from gpa_lsp.kernel.names import demangle, shorten_distinctly, shorten_name
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
+from gpa_lsp.report.callers import find_callers
 from gpa_lsp.report.changes import ReasonCounts
+from gpa_lsp.report.kernel_lines import find_body
 from gpa_lsp.report.model import CodeFinding, InstructionColumns, KernelReport, LineRow, Report
 
 # Lines below this share of their kernel are not worth a finding; a finding's own limit, not a fact about GPUs
@@ -26,6 +28,9 @@ DEFAULT_MIN_SHARE_RATIO = 0.05
 _MIN_REASON_RATIO = 0.15
 
 _MAX_REASONS = 3
+
+
+ReadLine = Callable[[KernelReport, str, int], str | None]
 
 
 class FindingReason(Struct, frozen=True, kw_only=True):
@@ -62,6 +67,8 @@ class Finding(Struct, frozen=True, kw_only=True):
     # the dominating stall reasons, most samples first; empty when only issuing was sampled
     reasons: tuple[FindingReason, ...]
     hottest: HotInstruction | None  # None when no instruction of the place itself has samples
+    # the user's line that calls the library's at the place, estimated; None where the line table names it, or it is not known
+    caller: SourceLine | None = None
     # lines inlined here that hold exactly the same samples, outermost first; they get no finding of their own
     same_samples: tuple[SourceLine, ...] = ()
 
@@ -76,16 +83,23 @@ class Finding(Struct, frozen=True, kw_only=True):
         return self.called_samples / self.share.whole_samples if self.share.whole_samples else 0.0
 
 
-def find_findings(report: Report, min_share_ratio: float = DEFAULT_MIN_SHARE_RATIO) -> tuple[Finding, ...]:
+def find_findings(
+    report: Report,
+    min_share_ratio: float = DEFAULT_MIN_SHARE_RATIO,
+    read_line: ReadLine = lambda kernel, file, line: None,
+) -> tuple[Finding, ...]:
     """The findings of a report: kernels in the report's order, within a kernel the place with most inclusive samples first.
 
     Args:
         report: where to look.
         min_share_ratio: least share of the kernel's samples, inlined and called code included; 0 to 1.
+        read_line: the text of a line of a file as compiled, 1-based; None where it is not known.
     """
     names = name_kernels(report.kernels)
     return tuple(
-        finding for kernel in report.kernels for finding in _find_in_kernel(kernel, names[kernel.name], min_share_ratio)
+        finding
+        for kernel in report.kernels
+        for finding in _find_in_kernel(kernel, names[kernel.name], min_share_ratio, read_line)
     )
 
 
@@ -135,7 +149,9 @@ def pick_instruction(columns: InstructionColumns, index: int) -> HotInstruction:
     )
 
 
-def _find_in_kernel(kernel: KernelReport, kernel_name: str, min_share_ratio: float) -> list[Finding]:
+def _find_in_kernel(
+    kernel: KernelReport, kernel_name: str, min_share_ratio: float, read_line: ReadLine
+) -> list[Finding]:
     total = kernel.total_samples
     if total == 0:
         return []
@@ -146,7 +162,22 @@ def _find_in_kernel(kernel: KernelReport, kernel_name: str, min_share_ratio: flo
         return []
     index = _SampleIndex(kernel.instructions)
     rows = [row for row in rows if row.source_line not in index.represented]
-    return [_make_finding(kernel, kernel_name, group, index) for group in _group_rows(rows, index)]
+    callers = _find_callers(kernel, read_line) if any(is_library_file(row.file or "") for row in rows) else {}
+    return [_make_finding(kernel, kernel_name, group, index, callers) for group in _group_rows(rows, index)]
+
+
+def _find_callers(kernel: KernelReport, read_line: ReadLine) -> Mapping[SourceLine, SourceLine]:
+    """Lines of libraries → the user's that call them, where nothing else ties the two."""
+    body = find_body(kernel)
+    if body is None or is_library_file(body[0]):
+        return {}
+    home = body[0]
+    found = find_callers(kernel, body, lambda line: read_line(kernel, home, line))
+    return {
+        SourceLine(file=file, line=line): SourceLine(file=home, line=caller)
+        for (file, line), (caller, _) in found.items()
+        if is_library_file(file)
+    }
 
 
 def _group_rows(rows: Sequence[LineRow], index: "_SampleIndex") -> list[list[LineRow]]:
@@ -162,7 +193,13 @@ def _group_rows(rows: Sequence[LineRow], index: "_SampleIndex") -> list[list[Lin
     return list(groups.values())
 
 
-def _make_finding(kernel: KernelReport, kernel_name: str, group: Sequence[LineRow], index: "_SampleIndex") -> Finding:
+def _make_finding(
+    kernel: KernelReport,
+    kernel_name: str,
+    group: Sequence[LineRow],
+    index: "_SampleIndex",
+    callers: Mapping[SourceLine, SourceLine],
+) -> Finding:
     row = group[0]
     return Finding(
         kernel=kernel,
@@ -177,6 +214,7 @@ def _make_finding(kernel: KernelReport, kernel_name: str, group: Sequence[LineRo
         by_reason=row.inclusive_by_reason,
         reasons=choose_reasons(row.inclusive_by_reason),
         hottest=index.find_hottest(row),
+        caller=None if row.source_line is None else callers.get(row.source_line),
         same_samples=tuple(place for other in group[1:] if (place := other.source_line) is not None),
     )
 

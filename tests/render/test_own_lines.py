@@ -3,6 +3,7 @@
 import pytest
 
 from gpa_lsp.document.advice_screen import build_screen
+from gpa_lsp.document.check_view import list_notices
 from gpa_lsp.document.findings import find_findings
 from gpa_lsp.document.layout import read_plain
 from gpa_lsp.document.places import PlaceNames
@@ -78,6 +79,22 @@ def test_headers_and_runtimes_stand_behind_the_line_that_uses_them(file: str) ->
 )
 def test_files_of_users_are_theirs(file: str) -> None:
     assert not is_library_file(file)
+
+
+def test_a_library_without_a_chain_stands_behind_the_line_that_calls_it() -> None:
+    """Triton keeps only the library's own lines; the caller is estimated, as editors do it, and the place itself is related."""
+    library = "/usr/lib/python3/dist-packages/triton/language/standard.py"
+    listing = f"""
+        /src/silu.py:3   LDG.E R2, [R4.64]   ; wait=5
+        {library}:47     FMUL R3, R2, R5     ; long_scoreboard=60
+        /src/silu.py:5   FMUL R2, R2, R3     ; wait=5
+        /src/silu.py:6   STG.E [R6.64], R2   ; drain=30
+    """
+    report = build_report(build_kernel(listing, name="silu"))
+    first = list_notices(report, find_findings(report))[0]
+    assert first.frame is not None and (first.frame.file, first.frame.line) == ("/src/silu.py", 5)
+    assert f"in {library}:47, called here (estimate)" in first.plain_text
+    assert [(word, frame.file, frame.line) for word, frame, _ in first.related] == [("sampled code", library, 47)]
 
 
 def test_copies_of_a_line_are_one_line() -> None:

@@ -44,7 +44,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     has_answers = arguments.format == "json"  # the others print none
     report = load_report(arguments, terminal, answers=has_answers, mode=arguments.mode)
     places = name_places(arguments)
-    findings = find_findings(report, arguments.min_share)
+    findings = find_findings(report, arguments.min_share, places.read_line)
     code = choose_exit_code(report) or _judge(report, findings, arguments.fail_on)
     _print(report, findings, places, arguments, terminal)
     return code
