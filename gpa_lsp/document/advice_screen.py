@@ -121,9 +121,9 @@ def build_rows(
         gains = (say("{title}: {gain}", title=begin_lower(one.title), gain=describe_gain(one)) for one in outside)
         rows.append(
             Row(
-                label="outside",
-                heading="Outside",
-                text=say("not in the kernel's code: {gains}", gains=join(gains, "; ")),
+                label="outside the kernel",
+                heading="Outside the kernel",
+                text=join(gains, "; "),
             )
         )
     if not every:

@@ -7,9 +7,9 @@ from urllib.parse import unquote
 from lsprotocol.types import Location
 from msgspec.structs import replace
 
+from gpa_lsp.editor.line_words import read_text, shorten_text
 from gpa_lsp.editor.lines.index import CauseLine, KernelLine, list_causes, list_hot, list_values
 from gpa_lsp.editor.lines.marks import list_marks, make_mark
-from gpa_lsp.editor.lines.names import read_text, shorten_text
 from gpa_lsp.editor.metrics import LineMetric, MetricKind
 from gpa_lsp.editor.model import Mark
 from gpa_lsp.editor.sass.hot_rows import list_hot_rows

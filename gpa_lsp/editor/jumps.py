@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from lsprotocol.types import CallHierarchyIncomingCall, CallHierarchyOutgoingCall, Location
 
 from gpa_lsp.editor.document_view import DocumentView
+from gpa_lsp.editor.line_words import name_line
 from gpa_lsp.editor.lines.index import CauseLine
-from gpa_lsp.editor.lines.names import name_line
 from gpa_lsp.editor.lines.places import Counterpart, describe_counterpart, gather_counterparts
 from gpa_lsp.editor.lines.positions import Positions, UnitCounter
 from gpa_lsp.editor.model import Jump

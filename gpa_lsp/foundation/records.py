@@ -1,8 +1,11 @@
-"""Records with fields that are compared otherwise than by ``==``, or not at all. All other records are plain :class:`msgspec.Struct`."""
+"""Records with fields that are compared otherwise than by ``==``, or not at all, and what is found of a record once, for all who ask.
+
+All other records are plain :class:`msgspec.Struct`.
+"""
 
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar, cast
+from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, Self, TypeVar, cast
 
 from msgspec import Struct
 
@@ -95,3 +98,38 @@ def remembered(find: Callable[Concatenate[Owner, Details], Found]) -> Callable[C
         return owner.once(find, *details, **named)
 
     return find_once
+
+
+Key = TypeVar("Key")
+
+
+class IdentityCache(Generic[Key, Found]):
+    """A pure function of one immutable object, whose answers are remembered by the object's identity.
+
+    Measurements stay the same objects from one keystroke to the next, but comparing or hashing them would take longer than most answers.
+    Objects are kept as long as their answers, so that no other one can take their identity.
+
+    Args:
+        function: the function.
+        size: answers remembered; when there are more, all are forgotten.
+
+    >>> lengths = IdentityCache(len, size=2)
+    >>> lengths("ab"), lengths("abc")
+    (2, 3)
+    """
+
+    def __init__(self, function: Callable[[Key], Found], size: int = 8192) -> None:
+        self._function = function
+        self._size = size
+        self._known: dict[int, tuple[Key, Found]] = {}
+
+    def __call__(self, key: Key) -> Found:
+        """The function's answer."""
+        known = self._known.get(id(key))
+        if known is not None:
+            return known[1]
+        value = self._function(key)
+        if len(self._known) >= self._size:
+            self._known.clear()
+        self._known[id(key)] = (key, value)
+        return value

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from gpa_lsp.editor.identity_cache import IdentityCache
 from gpa_lsp.editor.lines.places import Place
 from gpa_lsp.editor.metrics import LineMetric, MetricKind
 from gpa_lsp.editor.snapshot import MeasuredKernel, VisibleKernel
 from gpa_lsp.foundation.numbers import format_count_of, format_number, format_percent
-from gpa_lsp.foundation.records import ColumnRecord
+from gpa_lsp.foundation.records import ColumnRecord, IdentityCache
 
 if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
     import numpy as np

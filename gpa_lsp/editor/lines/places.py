@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from lsprotocol.types import Location
 
-from gpa_lsp.editor.identity_cache import IdentityCache
 from gpa_lsp.editor.lines.finder import LineFinder, may_show_unverified
 from gpa_lsp.editor.lines.positions import Positions, UnitCounter, span_line
 from gpa_lsp.editor.settings import UnverifiedChoice
@@ -15,7 +14,7 @@ from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.files import Stamp, open_regular_file, read_stamp
 from gpa_lsp.foundation.numbers import format_count_of
-from gpa_lsp.foundation.records import ColumnRecord
+from gpa_lsp.foundation.records import ColumnRecord, IdentityCache
 from gpa_lsp.foundation.visible_text import make_visible
 from gpa_lsp.report.line_map import split_lines
 from gpa_lsp.report.measured_files import MeasuredFile

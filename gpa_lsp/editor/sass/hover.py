@@ -14,8 +14,7 @@ from gpa_lsp.document.blocks import Block, Item, Items, Paragraph, make_line
 from gpa_lsp.document.layout import Line, Style
 from gpa_lsp.document.markdown import mark_code, write_markdown
 from gpa_lsp.editor.kernel_page import link_hover, write_hover
-from gpa_lsp.editor.line_words import describe_pair, make_reasons_table
-from gpa_lsp.editor.lines.names import read_text
+from gpa_lsp.editor.line_words import describe_pair, make_reasons_table, read_text
 from gpa_lsp.editor.lines.places import name_file
 from gpa_lsp.editor.sass.hints import name_instruction
 from gpa_lsp.editor.sass.instruction_hover import describe_details, describe_opcode, list_names, name_resources

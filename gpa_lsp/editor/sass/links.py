@@ -7,7 +7,7 @@ from lsprotocol.types import Location, Range
 from msgspec import Struct
 
 from gpa_lsp.editor.document_view import DocumentView
-from gpa_lsp.editor.lines.names import name_line
+from gpa_lsp.editor.line_words import name_line
 from gpa_lsp.editor.lines.positions import Positions
 from gpa_lsp.editor.sass.library import SassDocument, is_same_code, is_sass_uri
 from gpa_lsp.editor.session_view import SessionView

@@ -17,9 +17,8 @@ from lsprotocol.types import (
 from msgspec import Struct
 
 from gpa_lsp.editor.document_view import DocumentView
-from gpa_lsp.editor.line_words import find_caused_reason
+from gpa_lsp.editor.line_words import find_caused_reason, name_line
 from gpa_lsp.editor.lines.index import CauseLine
-from gpa_lsp.editor.lines.names import name_line
 from gpa_lsp.editor.lines.places import Counterpart, Place, PlaceFinder, describe_counterpart, gather_counterparts
 from gpa_lsp.editor.session_view import SessionView
 from gpa_lsp.editor.snapshot import Snapshot, VisibleKernel

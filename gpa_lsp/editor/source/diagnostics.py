@@ -11,9 +11,15 @@ from pathlib import Path
 from lsprotocol.types import Diagnostic, DiagnosticRelatedInformation, DiagnosticSeverity, Location
 
 from gpa_lsp.editor.document_view import DocumentView
-from gpa_lsp.editor.line_words import find_caused_reason, find_top_reason, summarise_cause, summarise_line
+from gpa_lsp.editor.line_words import (
+    find_caused_reason,
+    find_top_reason,
+    locate_from,
+    name_place,
+    summarise_cause,
+    summarise_line,
+)
 from gpa_lsp.editor.lines.index import CauseLine, HotLine
-from gpa_lsp.editor.lines.names import locate_from, name_place
 from gpa_lsp.editor.lines.positions import span_line
 from gpa_lsp.editor.predicted.diagnostics import list_predicted_diagnostics
 from gpa_lsp.editor.settings import Severity

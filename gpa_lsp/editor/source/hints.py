@@ -12,10 +12,9 @@ from lsprotocol.types import InlayHint, InlayHintLabelPart
 from msgspec import Struct
 
 from gpa_lsp.editor.document_view import DocumentView
-from gpa_lsp.editor.line_words import describe_taken, label_called_from, label_share
+from gpa_lsp.editor.line_words import describe_taken, label_called_from, label_share, locate_from, name_briefly
 from gpa_lsp.editor.lines.index import CauseLine, HotLine, ValueLine
 from gpa_lsp.editor.lines.metric_values import describe_value, label_value
-from gpa_lsp.editor.lines.names import locate_from, name_briefly
 from gpa_lsp.editor.lines.places import Counterpart, Place, describe_counterpart, gather_counterparts, gather_for_reason
 from gpa_lsp.editor.metrics import MetricKind
 from gpa_lsp.editor.predicted.metric_values import list_predicted_hints

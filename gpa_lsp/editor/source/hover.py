@@ -26,11 +26,11 @@ from gpa_lsp.editor.line_words import (
     describe_doubts,
     describe_share,
     describe_stalls,
+    name_place,
     summarise_cause,
     summarise_remedy,
 )
 from gpa_lsp.editor.lines.index import CauseLine, HotLine
-from gpa_lsp.editor.lines.names import name_place
 from gpa_lsp.editor.lines.places import name_file
 from gpa_lsp.editor.predicted.hover import build_predictions, summarise_predictions
 from gpa_lsp.editor.snapshot import VisibleKernel
