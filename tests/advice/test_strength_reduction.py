@@ -33,6 +33,7 @@ def test_an_integer_division_counts_whole_and_says_that_its_divisor_stays() -> N
     assert region.samples == int(subject.rows.all_samples[sorted(INTEGER_DIVISION_ROWS)].sum())
     assert region.scope.line == 5
     assert found.hint.startswith("The integer division at line 4 and line 5 of k.cu takes 18 instructions")
+    assert any("powers of two only" in caveat for caveat in found.caveats)
     assert "The divisor does not change" in found.hint
 
 

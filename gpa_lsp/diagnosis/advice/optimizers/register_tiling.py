@@ -56,6 +56,8 @@ _WORDS_AT_ONCE, _PASSES_AT_ONCE = 4, 2
 
 _LEAST_GROWTH = 1.5  # Times the edge of the tile that there is; a smaller step saves little
 
+_FEWER_THREADS = say("Fewer threads share the work: where the grid then leaves SMs idle, smaller tiles are faster.")
+
 
 class _Tile(Struct, frozen=True, kw_only=True):
     """A tile of results per thread, and what it takes."""
@@ -162,7 +164,7 @@ def _match_global(subject: Subject, work: LoopWork) -> Found:
             edge=number(tile.edge),
             where=describe_scope(subject, work.scope),
         ),
-        caveats=(_describe_tile(tile),),
+        caveats=(_describe_tile(tile), _FEWER_THREADS),
         reasons=(say("global loads per multiply-add: {each}", each=number(work.global_loads / work.multiply_adds)),),
     )
 
@@ -193,6 +195,7 @@ def _describe(subject: Subject, work: LoopWork, per_result: float, tile: _Tile) 
         ),
         caveats=(
             _describe_tile(tile),
+            _FEWER_THREADS,
             say(
                 "Load the shared tiles with {wide} where they are contiguous, or they become the next limit.",
                 wide=Code(text="float4"),

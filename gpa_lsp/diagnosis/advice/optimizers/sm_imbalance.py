@@ -43,6 +43,7 @@ def match(subject: Subject) -> Found:
         bound=1 / (1 - saved),
         bound_reason=say("all SMs busy until the end"),
         hint=_suggest(launch, subject.sm_count, idle),
+        caveats=(say("Smaller blocks load more of what neighbours share; a counter costs an atomic for each block."),),
         reasons=(say("SMs were active on average for {part} of the longest one's time", part=percent(1 - idle)),),
     )
 

@@ -92,7 +92,7 @@ def match(subject: Subject) -> Found:
         regions=tuple(regions),
         work=count_work_left(subject, executions=gone, added=added),
         hint=regions[0].hint,
-        caveats=_list_caveats(bool(found.widened), {slowness.kind for slowness in slow.values()}),
+        caveats=_list_caveats(bool(divisions), bool(found.widened), {slowness.kind for slowness in slow.values()}),
         reasons=(_count_operations(len(divisions), len(found.widened), len(slow)),),
     )
 
@@ -183,10 +183,13 @@ def _key(scope: Scope) -> tuple[object, ...]:
     return (scope.kind, scope.function, scope.file, scope.line, None if scope.kind is ScopeKind.LINE else scope.row)
 
 
-def _list_caveats(has_widened: bool, kinds: set[SlowKind]) -> tuple[Sentence, ...]:
+def _list_caveats(has_divisions: bool, has_widened: bool, kinds: set[SlowKind]) -> tuple[Sentence, ...]:
+    caveats = []
+    if has_divisions:
+        caveats.append(say("A shift or a mask stands for powers of two only, and rounds negative numbers down."))
     if has_widened or SlowKind.DOUBLE_PRECISION in kinds:
-        return (say("FP32 keeps 24 significant bits, FP64 53; check the results."),)
-    return ()
+        caveats.append(say("FP32 keeps 24 significant bits, FP64 53; check the results."))
+    return tuple(caveats)
 
 
 OPTIMIZER = Optimizer(

@@ -91,6 +91,9 @@ def match(subject: Subject) -> Found:
             say("TF32 rounds operands to 10 bits of mantissa, FP16 also narrows their range; sums stay FP32.")
             if half is None
             else say("Products are summed in another order."),
+            say(
+                "Fragments that are loaded without tiles in shared memory, or by few warps, can be slower than what they replace."
+            ),
         ),
         reasons=(
             say(
