@@ -101,11 +101,13 @@ def test_elimination_is_equation_2_of_each_region_and_of_all():
 
 def test_the_range_is_what_errors_of_such_estimates_were(monkeypatch: pytest.MonkeyPatch):
     """Exponents of the model's value; without a calibration of its own that of all remedies."""
-    written = Calibration(edits=9, families=6, held=0.6, low=0.25, middle=0.5, high=2.0)
+    written = Calibration(edits=9, families=6, held=0.7, low=0.25, middle=0.5, high=2.0)
     monkeypatch.setattr(pricing, "find_calibration", lambda optimizer: {"tested": written}[optimizer])
     speedup = priced(eliminate(nest(), line(1, 500.0))).speedup
     assert (speedup.low, speedup.estimate, speedup.high) == tuple(map(pytest.approx, (2**0.25, 2**0.5, 4.0)))
     assert speedup.doubt == "anything from 1.19× to 4.00×"
+    written = replace(written, held=0.6)
+    assert priced(eliminate(nest(), line(1, 500.0))).speedup.doubt == "such ranges held 60 % of 9 simulated edits"
 
 
 def test_few_samples_are_no_number():
@@ -115,13 +117,19 @@ def test_few_samples_are_no_number():
 
 @pytest.mark.parametrize(
     ("matched", "estimate", "doubt"),
-    [(0.0, 2.0, "priced by the work that goes, not by samples"), (1.0, 1.0, "its basis is only 1 sample")],
+    [(0.0, 2.0, ""), (1.0, 1.0, "its basis is only 1 sample")],
 )
 def test_work_that_goes_counts_with_no_sample_but_not_with_next_to_none(matched: float, estimate: float, doubt: str):
     """Half of DRAM's work can go although no sample is sure to; one sample of a thousand shows that next to nothing goes."""
     region = replace(line(1, matched), counted=5.0)
     speedup = priced(eliminate(nest(90.0), region, work={"dram": 0.5})).speedup
     assert (speedup.estimate, speedup.doubt) == (pytest.approx(estimate, rel=0.3), doubt)
+
+
+def test_work_that_goes_from_what_does_not_limit_is_no_number():
+    region = replace(line(1, 0.0), counted=5.0)
+    speedup = priced(eliminate(nest(90.0), region, work={"fma": 0.5})).speedup
+    assert speedup.doubt == "priced by the work that goes, not by samples"
 
 
 def test_the_memory_keeps_its_work():

@@ -85,6 +85,12 @@ class TestRank:
         ranked = rank(make_limiter(LimiterKind.UNIT, FULL_DRAM), self.ADVICE, OPTIMIZERS)
         assert [one.optimizer for one in ranked] == ["fast_math", "loop_unrolling", "kernel_fusion"]
 
+    def test_what_may_gain_next_to_nothing_comes_behind_what_gains(self):
+        unsure = make_advice("vector_accesses", 1.9)
+        unsure = replace(unsure, speedup=replace(unsure.speedup, low=1.0))
+        ranked = rank(make_limiter(LimiterKind.UNIT, FULL_DRAM), (unsure, *self.ADVICE), OPTIMIZERS)
+        assert [one.optimizer for one in ranked] == ["fast_math", "loop_unrolling", "vector_accesses", "kernel_fusion"]
+
     def test_a_debug_build_comes_first(self):
         advice = (*self.ADVICE, make_advice("debug_build", 1.05))
         ranked = rank(make_limiter(LimiterKind.BUILD, unit="debug"), advice, OPTIMIZERS)

@@ -17,19 +17,26 @@ from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.advice import pricing
 from gpa_lsp.diagnosis.advice.model import DEBUG_BUILD
-from gpa_lsp.diagnosis.advice.pricing import ALL_REMEDIES, NO_GAIN, WIDEST, Calibration, find_calibration
+from gpa_lsp.diagnosis.advice.pricing import (
+    ALL_REMEDIES,
+    LEAST_HELD,
+    NO_GAIN,
+    WIDEST,
+    Calibration,
+    find_calibration,
+)
 from tests.bench.edits import MACHINES, list_cases, read_families, simulate_edits
 
 LEAST_MODEL = 1.1
 """Values of the model below it say nothing of an exponent."""
-QUANTILES = 0.15, 0.85
+TAIL = 0.15
+"""The part of the families that may be beyond each end of a range."""
 
-# Of ln(achieved). From 0.05 on, ranges as wide hold more of what is left out than without it: at 0.1 72 % of the numbers at a width of 1.58,
-# where it is 0 63 % at 1.45.
-_OFFSET = 0.1
+# Of ln(achieved). With it, ranges as wide hold more of what is left out than without.
+_OFFSET = 0.07
 
-FEWEST_FAMILIES = 5
-"""Families of kernels, for figures of a remedy's own; with fewer those of all remedies together count."""
+FEWEST_FAMILIES = math.ceil(2 / TAIL) - 1
+"""Families of kernels, for figures of a remedy's own: with fewer, one family alone would be an end of its range, and all remedies together count."""
 
 _STEEPEST = 4.0
 
@@ -42,12 +49,14 @@ class Found(NamedTuple):
 
     Attributes:
         model: the estimate before it was calibrated.
+        bound: what the range ends at, at most.
     """
 
     remedy: str
     family: str
     model: float
     achieved: float
+    bound: float
 
     def find_exponent(self, offset: float = 0.0) -> float:
         """Of the model's value, to give what was achieved times e^offset."""
@@ -58,7 +67,7 @@ def collect(profiles: Path, machines: Sequence[str], wanted: str, limited: dict[
     """The edits of all families, each printed.
 
     Args:
-        limited: kernels that are called "at the limit" → the most that an edit of them gains, and its name; filled.
+        limited: kernels that are called "at the limit" → the most that an edit of them gains which is not advised beside, and its name; filled.
     """
     found = []
     for family, size, machine in list_cases(read_families(wanted), machines):
@@ -66,12 +75,12 @@ def collect(profiles: Path, machines: Sequence[str], wanted: str, limited: dict[
             if isinstance(one, str):
                 print(f"not simulated: {one}", flush=True)
                 continue
-            if one.is_at_the_limit:
-                kernel = one.name.replace(f"→{one.end} ", " ")
-                limited[kernel] = max(limited.get(kernel, (0.0, "")), (one.achieved, one.name))
             places = [
                 (place, advice) for place, advice in enumerate(one.list_advice(), 1) if advice.optimizer in one.remedies
             ]
+            if one.is_at_the_limit:
+                kernel = one.name.replace(f"→{one.end} ", " ")
+                limited[kernel] = max(limited.get(kernel, (0.0, "")), (0.0 if places else one.achieved, one.name))
             if not places:
                 print(f"{one.name:70} {one.achieved:6.2f}× not advised: {', '.join(one.remedies)}", flush=True)
                 continue
@@ -83,21 +92,27 @@ def collect(profiles: Path, machines: Sequence[str], wanted: str, limited: dict[
                 f"({speedup.low:.2f}–{speedup.high:.2f})",
                 flush=True,
             )
-            found.append(Found(advice.optimizer, one.family, model, one.achieved))
+            found.append(Found(advice.optimizer, one.family, model, one.achieved, speedup.bound))
     return found
 
 
 def calibrate(found: Iterable[Found]) -> Calibration:
-    """Exponents of some edits; every family counts alike."""
+    """Exponents of some edits; every family counts alike.
+
+    Of n families (n + 1) · TAIL may be beyond an end of the range, so that the next family is in it at the stated rate.
+
+    Source: Vovk, Gammerman, Shafer, Algorithmic Learning in a Random World, 2005 (conformal prediction).
+    """
     by_family: dict[str, list[Found]] = defaultdict(list)
     for one in found:
         if one.model >= LEAST_MODEL:
             by_family[one.family].append(one)
+    beyond = max(0.0, TAIL * (len(by_family) + 1) - 1) / len(by_family)
     low, high = (
         _find_quantile(
             sorted((one.find_exponent(offset), 1 / len(every)) for every in by_family.values() for one in every), part
         )
-        for part, offset in zip(QUANTILES, (_OFFSET, -_OFFSET), strict=True)
+        for part, offset in ((beyond, _OFFSET), (1 - beyond, -_OFFSET))
     )
     middle = statistics.median(statistics.median(one.find_exponent() for one in every) for every in by_family.values())
     return Calibration(
@@ -115,7 +130,7 @@ def _find_quantile(weighed: Sequence[tuple[float, float]], part: float) -> float
     whole, passed = sum(weight for _, weight in weighed), 0.0
     for value, weight in weighed:
         passed += weight
-        if passed >= part * whole:
+        if passed >= part * whole - 1e-9:
             return value
     return weighed[-1][0]
 
@@ -137,14 +152,16 @@ def calibrate_all(found: Sequence[Found]) -> dict[str, Calibration]:
 class LeftOut(NamedTuple):
     """What a range said of an edit whose family it does not know."""
 
-    low: float
+    remedy: str
+    family: str
+    low: float  # of the range
     high: float
     error: float  # of the estimate, of what was achieved
     is_held: bool
 
     @property
     def is_number(self) -> bool:
-        """Whether the range would be printed."""
+        """Whether the range would be printed, did those of its remedy hold."""
         return self.low > NO_GAIN and self.high <= WIDEST * self.low
 
 
@@ -157,28 +174,36 @@ def leave_out(found: Sequence[Found]) -> dict[str, list[LeftOut]]:
             if one.family != family:
                 continue
             known = calibrations.get(one.remedy, calibrations[ALL_REMEDIES])
-            low, estimate, high = known.spread(one.model)
+            low, estimate, high = (min(one.bound, max(1.0, end)) for end in known.spread(one.model))
             is_held = low * 0.98 <= one.achieved <= high * 1.02
-            row = LeftOut(low, high, abs(estimate - one.achieved) / one.achieved, is_held)
+            row = LeftOut(one.remedy, family, low, high, abs(estimate - one.achieved) / one.achieved, is_held)
             rows[one.remedy].append(row)
             rows[ALL_REMEDIES].append(row)
     return rows
 
 
 def measure_held(rows: Iterable[LeftOut]) -> float:
-    """The part of the ranges that would be printed that held; 1 of none."""
+    """The part of the ranges that are numbers that held; 1 of none."""
     held = [one.is_held for one in rows if one.is_number]
     return statistics.fmean(held) if held else 1.0
 
 
+def list_printed(rows: Mapping[str, Sequence[LeftOut]]) -> list[LeftOut]:
+    """The numbers that are printed: those of remedies whose ranges hold often enough."""
+    holding = {remedy for remedy, every in rows.items() if measure_held(every) >= LEAST_HELD}
+    return [one for one in rows[ALL_REMEDIES] if one.is_number and one.remedy in holding]
+
+
 def print_left_out(found: Sequence[Found]) -> None:
-    """Coverage, width and error of each remedy, with the family of each edit left out, and why some ranges are no number."""
+    """Coverage, width and error of each remedy, with the family of each edit left out, and why some ranges are no number; then of those printed."""
     rows = leave_out(found)
+    others = "all but " + DEBUG_BUILD  # every family has that edit
+    rows[others] = [one for one in rows[ALL_REMEDIES] if one.remedy != DEBUG_BUILD]
     print(
         f"\n{'remedy, its families left out':32} edits families  held  width  mean error  median  wide  from nothing  held of numbers"
     )
     for remedy, every in sorted(rows.items(), key=lambda item: (item[0] == ALL_REMEDIES, item[0])):
-        families = len({one.family for one in found if remedy in (one.remedy, ALL_REMEDIES)})
+        families = len({one.family for one in every})
         held, wide, idle = (
             statistics.fmean(parts)
             for parts in zip(
@@ -191,13 +216,17 @@ def print_left_out(found: Sequence[Found]) -> None:
             f"{remedy:32} {len(every):5} {families:8} {held:5.0%} {width:6.2f} {statistics.fmean(errors):11.1%} "
             f"{statistics.median(errors):7.1%} {wide:5.0%} {idle:13.0%} {measure_held(every):16.0%}"
         )
+    printed = list_printed(rows)
+    if printed:
+        width = statistics.median(one.high / one.low for one in printed)
+        print(f"{len(printed)} are printed as numbers, of which {measure_held(printed):.0%} hold, {width:.2f} wide")
 
 
 def print_limited(limited: Mapping[str, tuple[float, str]]) -> None:
-    """What edits of kernels gain that are called "at the limit"."""
+    """What edits gain that are not advised, of kernels that are called "at the limit"."""
     wrong = sorted(one for one in limited.values() if one[0] > MOST_GAIN)
     print(
-        f"\nat the limit: {len(limited)} kernels, of which {len(wrong)} gain more than {MOST_GAIN - 1:.0%} by an edit"
+        f"\nat the limit: {len(limited)} kernels, of which {len(wrong)} gain more than {MOST_GAIN - 1:.0%} by an edit that is not advised"
     )
     for achieved, name in wrong:
         print(f"{name:70} {achieved:6.2f}×")

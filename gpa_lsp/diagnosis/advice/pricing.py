@@ -63,7 +63,7 @@ _MOST_SPEEDUP = 1e3  # No larger number is worth printing
 _FEWEST_SAMPLES = 10  # Of a match: with fewer its share is off by a third or more, one standard deviation (1/√n)
 WIDEST = 2.5  # High over low of a range that is still a number
 NO_GAIN = 1.02  # A range that begins below it can be missed
-_LEAST_HELD = 0.5  # Of a remedy's simulated edits, the part that its ranges have to hold
+LEAST_HELD = 0.65  # Of a remedy's simulated edits, the part that its ranges have to hold
 
 
 class Label(Struct, frozen=True, kw_only=True):
@@ -79,8 +79,8 @@ class Calibration(Struct, frozen=True, kw_only=True):
     """What simulated edits of families of kernels said of one remedy's estimates.
 
     Exponents are ln(achieved) / ln(model): of a model's value S, S^middle is expected, and the range is S^low / e^offset to S^high · e^offset,
-    between which seven of ten edits were, and three of four of families that it was not made of. The simulator's own errors (15 % on kernels it was
-    not made with) and what people change along are among them; of measured pairs more are in the range.
+    between which four of five edits were of families that it was not made of; of builds for debugging seven of ten. The simulator's own errors (15 %
+    on kernels it was not made with) and what people change along are among them; of measured pairs more are in the range.
     """
 
     edits: int  # with an estimate
@@ -329,10 +329,11 @@ def _spread(
     calibration = find_calibration(label.name)
     low, estimate, high = (min(bound, max(1.0, one)) for one in calibration.spread(model))
     doubt = Sentence()
-    if few is not None:
-        only = say("its basis is only {samples}", samples=count(max(1, round(few)), "sample"))
-        doubt = only if few else say("priced by the work that goes, not by samples")
-    elif calibration.held < _LEAST_HELD:
+    if few:
+        doubt = say("its basis is only {samples}", samples=count(max(1, round(few)), "sample"))
+    elif few is not None and not relieves(find_limiter(subject), work):
+        doubt = say("priced by the work that goes, not by samples")
+    elif calibration.held < LEAST_HELD:
         edits = count(calibration.edits, "simulated edit")
         doubt = say("such ranges held {part} of {edits}", part=percent(calibration.held), edits=edits)
     elif high > WIDEST * low * (1 + 1e-6):

@@ -20,6 +20,7 @@ from gpa_lsp.diagnosis.advice.model import (
     UnitUse,
 )
 from gpa_lsp.diagnosis.advice.optimizers import Optimizer
+from gpa_lsp.diagnosis.advice.pricing import NO_GAIN
 from gpa_lsp.diagnosis.analyses.limiter.model import NEAR_RATIO, Confidence, Limit, Limiter, LimiterKind
 from gpa_lsp.foundation.prose import NOTHING, Sentence, begin_lower, drop_stop, percent, say
 
@@ -66,14 +67,23 @@ def list_units(limiter: Limiter) -> tuple[UnitUse, ...]:
 
 
 def rank(limiter: Limiter, advice: Sequence[Advice], optimizers: Mapping[str, Optimizer]) -> tuple[Advice, ...]:
-    """Best first: the largest estimate. A debug build comes before all, and what is not changed in the kernel behind all that is."""
+    """Best first: the largest estimate, and behind those that gain for sure what may gain next to nothing. A debug build comes before all, and what
+    is not changed in the kernel behind all that is."""
 
     def place(one: Advice) -> tuple[object, ...]:
         known = optimizers.get(one.optimizer)
         is_build = limiter.kind is LimiterKind.BUILD and one.optimizer == DEBUG_BUILD
         is_outside = known is not None and known.is_outside
         speedup = one.speedup
-        return not is_build, is_outside, -speedup.estimate, -speedup.uncapped, -one.matched_samples, one.optimizer
+        return (
+            not is_build,
+            is_outside,
+            speedup.low <= NO_GAIN,
+            -speedup.estimate,
+            -speedup.uncapped,
+            -one.matched_samples,
+            one.optimizer,
+        )
 
     return tuple(sorted(advice, key=place))
 
