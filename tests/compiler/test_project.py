@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.execution.compiler.commands import ninja
-from gpa_lsp.execution.compiler.commands.compile_commands import read_compile_commands
 from gpa_lsp.execution.compiler.commands.ninja import read_ninja
-from gpa_lsp.execution.compiler.commands.recorded_lines import read_recorded_lines
+from gpa_lsp.execution.compiler.commands.recorded import read_compile_commands, read_recorded_lines
 from gpa_lsp.execution.compiler.project import find_flags, search_flags
 from gpa_lsp.foundation.errors import InputError
 from tests.patience import in_bounded_time

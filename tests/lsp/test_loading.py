@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.editor.protocol import analysis
-from gpa_lsp.editor.protocol.analysis import ProfileReaders
+from gpa_lsp.editor.protocol import loading_round
 from gpa_lsp.editor.protocol.loader import ProfileLoader
-from gpa_lsp.editor.protocol.loading_round import rank_profiles
+from gpa_lsp.editor.protocol.loading_round import ProfileReaders, rank_profiles
 from gpa_lsp.editor.protocol.profile_messages import (
     FilesFound,
     KernelRead,
@@ -286,8 +285,8 @@ async def test_fewer_are_read_at_once_when_memory_gets_short(loading: Loading) -
 
 @pytest.mark.parametrize(("own_mib", "most"), [(0, 4), (48, 4), (100, 3), (180, 2), (2000, 2)])
 def test_how_many_processes_there_are(monkeypatch: pytest.MonkeyPatch, own_mib: int, most: int) -> None:
-    monkeypatch.setattr(analysis, "read_own_bytes", lambda: own_mib << 20)
-    monkeypatch.setattr(analysis, "count_cores", lambda: 64)
+    monkeypatch.setattr(loading_round, "read_own_bytes", lambda: own_mib << 20)
+    monkeypatch.setattr(loading_round, "count_cores", lambda: 64)
     assert ProfileReaders().most == most
     assert ProfileReaders(1).most == 1
 
@@ -297,12 +296,12 @@ async def test_a_process_too_many_goes_away(tmp_path: Path, monkeypatch: pytest.
         monkeypatch.setenv(name, value)
     write_profile(tmp_path / "quick.ncu-rep", LISTING)
     job = ProfileJob(profile=tmp_path / "quick.ncu-rep", roots=(tmp_path,), path_mappings=())
-    monkeypatch.setattr(analysis, "read_own_bytes", lambda: 0)  # the process of the tests may have grown
+    monkeypatch.setattr(loading_round, "read_own_bytes", lambda: 0)  # the process of the tests may have grown
     readers = ProfileReaders(3)
     try:
         await asyncio.gather(*(readers.read(job, lambda message: None) for _ in range(3)))
         assert sum(process.process_id is not None for process in readers._all) == 3
-        monkeypatch.setattr(analysis, "read_own_bytes", lambda: 1 << 30)
+        monkeypatch.setattr(loading_round, "read_own_bytes", lambda: 1 << 30)
         await readers.read(job, lambda message: None)
         assert sum(process.process_id is not None for process in readers._all) == 2
     finally:

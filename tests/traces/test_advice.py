@@ -9,7 +9,7 @@ from gpa_lsp.execution.emulator.trace import Trace
 from gpa_lsp.execution.traces.ask import list_questions
 from gpa_lsp.execution.traces.cache_hits import BypassingAdvice
 from gpa_lsp.execution.traces.model import TraceContext
-from gpa_lsp.execution.traces.questions.traced_bypassing import summarise_bypassing
+from gpa_lsp.execution.traces.questions.caches import summarise_bypassing
 from gpa_lsp.execution.traces.words import ONE_WAY_REMEDY, UNIFORM_REMEDY
 from tests.traces.analysing import analyse_trace
 from tests.traces.written_traces import BASE, TraceWriter, lanes_by, make_buffer, make_instruction

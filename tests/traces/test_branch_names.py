@@ -3,10 +3,9 @@
 from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.static_instructions import StaticInstruction
+from gpa_lsp.execution.traces.ask import list_questions
 from gpa_lsp.execution.traces.code_centric import list_path_branches
 from gpa_lsp.execution.traces.model import TraceContext
-from gpa_lsp.execution.traces.questions.traced_branches import QUESTION as DIVERGENCE
-from gpa_lsp.execution.traces.questions.traced_values import QUESTION as VALUES
 from gpa_lsp.execution.traces.results import TraceAnalyses
 from gpa_lsp.foundation.locations import Frame
 from tests.traces.analysing import analyse_trace
@@ -34,11 +33,11 @@ def test_two_statements_of_one_line_with_one_condition_are_said_to_be_two_branch
     (both,) = list_path_branches(_analyse(two))
     assert (both.count, both.executions, both.which) == (2, 2, "")
     assert both.write({FILE: "k.cu"}) == "k.cu:6 (2 branches)"
-    (finding,) = DIVERGENCE.answer(_analyse(two)).findings
+    (finding,) = list_questions()["traced_branches"].answer(_analyse(two)).findings
     assert "of the 2 branches with one condition at line 6" in str(finding.text)
     assert any(
         "The 2 branches with one condition at line 6" in str(one.text) and "are never taken" in str(one.text)
-        for one in VALUES.answer(_analyse(two, 0)).findings
+        for one in list_questions()["traced_values"].answer(_analyse(two, 0)).findings
     )
     (alone,) = list_path_branches(_analyse(two[:3]))
     assert (alone.count, alone.write({FILE: "k.cu"})) == (1, "k.cu:6")

@@ -13,9 +13,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gpa_lsp.editor.progress import ProgressDisplay
-from gpa_lsp.editor.protocol.analysis import ProfileReaders
 from gpa_lsp.editor.protocol.discovery import ProfileFinder
-from gpa_lsp.editor.protocol.loading_round import LoadingRound
+from gpa_lsp.editor.protocol.loading_round import LoadingRound, ProfileReaders
 from gpa_lsp.editor.protocol.past import compare_again
 from gpa_lsp.editor.protocol.profile_messages import ProfileJob
 from gpa_lsp.editor.settings import Settings

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from threading import Lock
 
@@ -431,8 +432,8 @@ def _list_places(folder: Path) -> Iterator[Path]:
 
 @cache
 def _load_sources() -> tuple[CommandSource, ...]:
-    found: dict[str, CommandSource] = load_catalogue(catalogue, "COMMAND_SOURCE", CommandSource)
-    return tuple(sorted(found.values(), key=lambda one: one.rank))
+    found: dict[str, tuple[CommandSource, ...]] = load_catalogue(catalogue, "COMMAND_SOURCES", tuple)
+    return tuple(sorted(chain.from_iterable(found.values()), key=lambda one: one.rank))
 
 
 def _read_kept(path: Path, source: CommandSource) -> _Record:

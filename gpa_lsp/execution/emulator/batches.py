@@ -11,11 +11,10 @@ from gpa_lsp.execution.emulator.compiled.calls import Calls
 from gpa_lsp.execution.emulator.compiled.program import CompiledKernel, compile_kernel
 from gpa_lsp.execution.emulator.compiled.scheduler import CompiledScheduler, CoreColumns, count_core_bytes
 from gpa_lsp.execution.emulator.compiled.translated import TRANSLATIONS, Translation
-from gpa_lsp.execution.emulator.engine.fragments import Batch
+from gpa_lsp.execution.emulator.engine.fragments import Batch, BatchMemory
 from gpa_lsp.execution.emulator.engine.functions import find_space
 from gpa_lsp.execution.emulator.engine.machine import Machine
 from gpa_lsp.execution.emulator.engine.meter import BudgetReached
-from gpa_lsp.execution.emulator.engine.private_memory import BatchMemory
 from gpa_lsp.execution.emulator.model import Blocks, FaultKind
 
 # Lanes of a batch where what blocks find in memory depends on each other, or a trace is recorded

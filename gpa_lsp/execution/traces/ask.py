@@ -16,19 +16,20 @@ from gpa_lsp.foundation.prose import Amount, count, say
 @cache
 def list_questions() -> Mapping[str, TraceQuestion]:
     """All questions by name, in the order to be read."""
-    found: dict[str, TraceQuestion] = load_catalogue(catalogue, "QUESTION", TraceQuestion)
-    return dict(sorted(found.items(), key=lambda item: (item[1].order, item[0])))
+    subjects: dict[str, dict[str, TraceQuestion]] = load_catalogue(catalogue, "QUESTIONS", dict)
+    found = [item for questions in subjects.values() for item in questions.items()]
+    return dict(sorted(found, key=lambda item: (item[1].order, item[0])))
 
 
 def answer_questions(analyses: TraceAnalyses) -> tuple[tuple[Answer, ...], tuple[Problem, ...]]:
     """One answer per question; one that fails becomes a problem, and the others go on."""
     answers: list[Answer] = []
     problems: list[Problem] = []
-    for question in list_questions().values():
+    for name, question in list_questions().items():
         try:
             answers.append(question.answer(analyses))
         except Exception as error:  # a broken question must not cost the others; tests raise it again
-            problems.append(Problem.from_fault(f"the question {question.name}", error, kernel=analyses.kernel))
+            problems.append(Problem.from_fault(f"the question {name}", error, kernel=analyses.kernel))
     return tuple(answers), tuple(problems)
 
 

@@ -1,6 +1,6 @@
-"""Where compile commands are found: a catalogue, one file per kind of record a build leaves behind.
+"""Where compile commands are found: a catalogue of the kinds of records a build leaves behind.
 
-Each member defines ``COMMAND_SOURCE``. Records are only read: no build tool, and no program that a record names, is ever run.
+Each member defines ``COMMAND_SOURCES``. Records are only read: no build tool, and no program that a record names, is ever run.
 """
 
 from collections.abc import Callable, Iterator

@@ -197,4 +197,4 @@ def _split_paths(text: str) -> list[str]:
     return re.findall(r"(?:\$.|[^\s$])+", text)
 
 
-COMMAND_SOURCE = CommandSource(names=("build.ninja",), read=read_ninja, rank=1)
+COMMAND_SOURCES = (CommandSource(names=("build.ninja",), read=read_ninja, rank=1),)

@@ -1,4 +1,4 @@
-"""Questions to a trace: each file defines ``QUESTION``. Adding a file adds a question."""
+"""Questions to a trace, one file per subject: each defines ``QUESTIONS``, name → :class:`TraceQuestion`."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,6 @@ from gpa_lsp.execution.traces.results import TraceAnalyses
 class TraceQuestion(Struct, frozen=True, kw_only=True):
     """One question."""
 
-    name: str  # in snake case, the module's name
     order: int  # answers are read by ascending order
     # asks it; never raises for what a trace lacks, but says so. Titles end with where the numbers come from, ``(emulated)`` or ``(predicted)``, so
     # that they are never taken for measured ones. There are no marks: PTX has no pc, and :mod:`gpa_lsp.execution.traces.line_facts` has the lines.

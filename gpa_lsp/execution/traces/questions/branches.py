@@ -1,4 +1,4 @@
-"""Where do warps diverge?"""
+"""The question of where warps divide."""
 
 from gpa_lsp.code.symbolic_accesses.requests import WARP_LANES
 from gpa_lsp.diagnosis.analyses.answers import Answer, Finding, Missing, Table, Weight, list_columns
@@ -10,7 +10,7 @@ from gpa_lsp.execution.traces.words import deny
 from gpa_lsp.foundation.numbers import Cell
 from gpa_lsp.foundation.prose import NOTHING, count, number, percent, say
 
-_NAME = "traced_branches"
+_BRANCHES = "traced_branches"
 _MOST_ROWS = 20
 _MOST_FINDINGS = 3
 _LEAST = 0.02
@@ -21,18 +21,19 @@ _REMEDY = say(
 )
 
 
-def _answer(analyses: TraceAnalyses) -> Answer:
+def _answer_branches(analyses: TraceAnalyses) -> Answer:
+    """Where do warps diverge?"""
     title = f"Branch divergence ({analyses.origin})"
     found = analyses.branches
     if not found.executions and not found.entries:
-        return deny(_NAME, title, "execute no conditional branch", is_complete=analyses.is_complete)
+        return deny(_BRANCHES, title, "execute no conditional branch", is_complete=analyses.is_complete)
     lanes = (
         NOTHING
         if found.lane_ratio is None
         else say("; on average {lanes} of 32 lanes are active", lanes=number(found.lane_ratio * WARP_LANES))
     )
     return Answer(
-        analysis=_NAME,
+        analysis=_BRANCHES,
         title=title,
         summary=say(
             "{share} of {executions} diverge{lanes}.",
@@ -140,4 +141,6 @@ def _build_block_lines(analyses: TraceAnalyses) -> tuple[Table, ...]:
     )
 
 
-QUESTION = TraceQuestion(name=_NAME, order=60, answer=_answer)
+QUESTIONS = {
+    "traced_branches": TraceQuestion(order=60, answer=_answer_branches),
+}
