@@ -164,6 +164,9 @@ def test_instructions_give_the_same_bits(text: str) -> None:
 ACCESSES = (
     "atom.global.add.u32 %r5, [%d23], %r1;", "atom.global.min.s32 %r5, [%d23], %r1;", "atom.global.max.u32 %r5, [%d23], %r1;",
     "atom.global.exch.b32 %r5, [%d23], %r1;", "atom.global.cas.b32 %r5, [%d23], 0, %r1;", "atom.global.inc.u32 %r5, [%d23], 5;",
+    "atom.global.cas.b32 %r5, [%d1], 0, %r1; atom.global.cas.b32 %r6, [%d1], %r5, 7; atom.global.cas.b32 %r7, [%d1], 7, %r10; xor.b32 %r5, %r5, %r7;",
+    "@%p0 atom.global.cas.b32 %r5, [%d1], %r1, 5;", "@%p0 atom.global.cas.b64 %d26, [%d1], 1, 5; cvt.u32.u64 %r5, %d26;",
+    "st.shared.u32 [%r20], %r10; bar.sync 0; atom.shared.cas.b32 %r5, [0], 4, %r1; atom.shared.cas.b32 %r6, [0], 99, 3; add.u32 %r5, %r5, %r6;",
     "atom.global.dec.u32 %r5, [%d23], 5;", "red.global.add.f32 [%d23], %f1;", "atom.global.add.f32 %f5, [%d23], %f1;",
     "red.global.xor.b32 [%d23], %r1;", "@%p0 red.global.add.u32 [%d23], 1;", "atom.add.u32 %r5, [%d23], 1;",
     "st.shared.u32 [%r20], %r1; bar.sync 0; ld.shared.u32 %r5, [%r21];", "atom.shared.add.u32 %r5, [%r22], %r1;",

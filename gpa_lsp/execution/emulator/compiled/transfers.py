@@ -4,6 +4,7 @@ from gpa_lsp.execution.emulator.compiled.addresses import (
     ALL_LANES,
     AT_ONE_PLACE,
     IN_A_ROW,
+    IN_LOCAL,
     IN_SHARED,
     base_of,
     find_order,
@@ -37,6 +38,8 @@ from gpa_lsp.foundation.machine_code.types import (
     lanes,
     lanes_of,
     local,
+    mask_of,
+    popcount,
     put,
     s32,
     s64,
@@ -321,10 +324,35 @@ def change(machine: CoreMachine, operation: Operation, old: u64, value: u64, oth
     return change_word(what, operation.element_bytes, old, value, other)
 
 
+def finds_another(machine: CoreMachine, operation: Operation, space: s32, warp: s64) -> u32:
+    """Whether all lanes of a warp compare one word with what it does not hold: they find it, whoever comes first, and it stays.
+
+    Of lanes that contend by compare-and-swap nearly all do, again and again.
+    """
+    mask, size, compared = machine.masks[warp], operation.element_bytes, operation.places[0]
+    if operation.combination != COMPARE_AND_SWAP or operation.elements != 1 or space == IN_LOCAL or mask == 0:
+        return 0
+    if compared >= 0 and operation.register_bytes != size:
+        return 0  # numbers in wider registers are not side by side
+    first = s64(popcount((mask - 1) & ~mask))
+    addresses = machine.addresses + warp * LANES
+    if mask_of(lanes(addresses) != addresses[first]) & mask != 0:
+        return 0
+    frame, old = frame_of(machine, warp), take(place_of(machine, space, warp, first), size)
+    if mask_of(take_lanes(operand(frame, machine.constants, compared), size) == old) & mask != 0:
+        return 0
+    result = operation.places[LONGEST_VECTOR]
+    if result >= 0:
+        give_lanes(frame + result, all_lanes(old), mask, size)
+    return 1
+
+
 def change_in_order(machine: CoreMachine, operation: Operation, space: s32) -> None:
     """Atomic operations of all lanes, one after the other."""
     size = operation.element_bytes
     for warp in range(machine.warps):
+        if finds_another(machine, operation, space, warp) != 0:
+            continue
         for lane in bits_of(machine.masks[warp]):
             for element in range(operation.elements):
                 at = place_of(machine, space, warp, lane) + element * s64(size)
