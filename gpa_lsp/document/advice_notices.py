@@ -10,7 +10,7 @@ from gpa_lsp.document.advice_words import (
     describe_bound,
     describe_cause,
     describe_matched,
-    show_estimate,
+    label_suggestion,
     summarise_advice,
 )
 from gpa_lsp.document.check_view import identify
@@ -62,7 +62,7 @@ def _make_notice(kernel: KernelReport, kernel_name: str, advice: Advice, places:
     file = "" if frame is None else frame.file
     return Notice(
         text=_describe(kernel, kernel_name, advice, hottest, places),
-        title=f"GPU advice: {advice.title}, {show_estimate(advice.speedup)}",
+        title=f"GPU advice: {label_suggestion(advice)}",
         rule=Rule(
             name=advice.optimizer,
             text=f"{advice.title}.",

@@ -9,6 +9,7 @@ from gpa_lsp.document.advice_words import (
     NO_SASS,
     SECTION_TITLES,
     count_silences,
+    describe_gain,
     describe_hotspot,
     describe_matched,
     describe_region,
@@ -18,10 +19,9 @@ from gpa_lsp.document.advice_words import (
     describe_speedup,
     explain_silence,
     find_best_advice,
-    lead_estimate,
+    lead_gain,
     name_best_advice,
-    show_estimate,
-    show_gain,
+    show_gain_range,
     summarise_advice,
 )
 from gpa_lsp.document.blame_words import describe_basis, describe_bounds
@@ -84,8 +84,8 @@ _OVERVIEW = (right("best"), flexible("advice", 16))
 
 def _describe_best(kernel: KernelReport) -> Sequence[Span]:
     best = find_best_advice(kernel)
-    estimate = "" if best is None else show_estimate(best.speedup)
-    return [(estimate, Style.PLAIN), (name_best_advice(kernel), Style.DIM if best is None else Style.PLAIN)]
+    gain = "" if best is None else describe_gain(best)
+    return [(gain, Style.PLAIN), (name_best_advice(kernel), Style.DIM if best is None else Style.PLAIN)]
 
 
 def _build_kernel(kernel: KernelReport, name: str, places: PlaceNames, max_advice: int | None, has_table: bool) -> Part:
@@ -201,7 +201,7 @@ def build_piece(advice: Advice, every: Sequence[Advice], kernel: KernelReport, p
         remarks.append(Item(text=(("basis: ", Style.DIM), (join(advice.reasons, "; "), Style.DIM))))
     return Part(
         title=((advice.title, Style.TITLE), _GAP, (advice.optimizer, Style.DIM)),
-        lead=lead_estimate(advice.speedup),
+        lead=lead_gain(advice),
         blocks=[
             *(Paragraph(text=text, style=style) for text, style in texts if text),
             Items(items=[_build_region(advice, one, kernel, places, instructions) for one in shown], are_numbered=True),
@@ -226,7 +226,7 @@ def _build_region(
         text += [_GAP, (cut(source, _SOURCE_CELLS), Style.CODE)]
     facts = [describe_region(advice, region)]
     if len(advice.regions) > 1:
-        facts.append(f"alone {show_gain(region.speedup)}")
+        facts.append(f"alone {show_gain_range(region.speedup)}")
     if region.hotspots and region.matched_samples:
         count = len(region.hotspots)
         hold = f"the {format_count(count)} hottest pairs hold" if count > 1 else "the hottest pair holds"

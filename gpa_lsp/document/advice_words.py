@@ -29,7 +29,6 @@ from gpa_lsp.foundation.numbers import (
     format_gain_range,
     format_share,
     format_speedup,
-    format_speedup_range,
 )
 from gpa_lsp.foundation.prose import NOTHING, Part, Sentence, begin_lower, drop_stop, factor, join, say
 from gpa_lsp.kernel.names import demangle, shorten_name
@@ -131,15 +130,17 @@ def describe_sharing(dependency: Dependency) -> str:
 
 
 def describe_speedup(speedup: Speedup) -> Sentence:
-    """Interval and bound of an estimate, and what the formula alone would say.
+    """What of a range is expected, its bound, and what the formula alone would say.
 
     >>> reason = say("half the time is issuing")
     >>> describe_speedup(Speedup(estimate=1.4, low=1.3, high=1.5, bound=1.5, bound_reason=reason, uncapped=1.9))
-    'range 1.30× to 1.50×; at most 1.50×: half the time is issuing; the formula alone gives 1.90×'
+    'expected 1.40×; at most 1.50×: half the time is issuing; the formula alone gives 1.90×'
     """
     if speedup.doubt:
         return join((describe_bound(speedup), speedup.doubt), "; ")
-    return join((describe_interval(speedup), describe_bound(speedup), describe_formula(speedup)), "; ")
+    has_range = speedup.low < speedup.estimate < speedup.high
+    expected = say("expected {estimate}", estimate=show_estimate(speedup)) if has_range else NOTHING
+    return join((expected, describe_bound(speedup), describe_formula(speedup)), "; ")
 
 
 def describe_formula(speedup: Speedup) -> Sentence:
@@ -159,16 +160,6 @@ def show_estimate(speedup: Speedup) -> str:
     return name_doubt(speedup) if speedup.doubt else format_speedup(min(speedup.estimate, floor_speedup(speedup.bound)))
 
 
-def lead_estimate(speedup: Speedup) -> Span:
-    """The expected speedup as hot as the part of the time that it saves."""
-    return show_estimate(speedup), style_of_share(1 - 1 / max(1.0, speedup.estimate))
-
-
-def show_interval(speedup: Speedup) -> str:
-    """The interval of a speedup: ``1.31× to 1.47×``; empty where it is too narrow to print, and where no number is worth it."""
-    return "" if speedup.doubt else format_speedup_range(speedup.low, speedup.high, speedup.bound)
-
-
 def show_bound(speedup: Speedup) -> str:
     """The most that can be reached, rounded down."""
     return format_speedup(floor_speedup(speedup.bound))
@@ -186,18 +177,6 @@ def show_gain_range(speedup: Speedup) -> str:
     if dash and speedup.low == speedup.high:
         return show_estimate(speedup)
     return f"{LIKELY}, up to {last}" if dash and speedup.low <= _NO_SPEEDUP else shown
-
-
-def describe_interval(speedup: Speedup) -> str:
-    """The interval of the sample counts; empty where both ends look like the estimate: there the model's own error is the larger one."""
-    both = show_interval(speedup)
-    return f"range {both}" if both else ""
-
-
-def show_gain(speedup: Speedup) -> str:
-    """An estimate with its interval: ``1.39× (1.31× to 1.47×)``."""
-    both = show_interval(speedup)
-    return show_estimate(speedup) + (f" ({both})" if both else "")
 
 
 def describe_bound(speedup: Speedup) -> Sentence:
@@ -231,8 +210,8 @@ def name_best_advice(kernel: KernelReport) -> str:
 
 
 def summarise_advice(advice: Advice) -> str:
-    """An advice in a few words: ``1.39× (1.31× to 1.47×) Unroll the loop``."""
-    return f"{show_gain(advice.speedup)} {advice.title}"
+    """An advice in a few words: ``1.3–1.5× Unroll the loop``."""
+    return f"{describe_gain(advice)} {advice.title}".lstrip()
 
 
 def describe_matched(advice: Advice) -> str:
@@ -296,9 +275,9 @@ def describe_hotspot(hotspot: Hotspot, region: Scope) -> Sequence[str]:
 
 
 def describe_rivals(advice: Advice, every: Sequence[Advice]) -> str:
-    """The other advice about the same samples, with its estimates; empty where there is none."""
+    """The other advice about the same samples, with what it gains; empty where there is none."""
     rivals = [other for other in every if other.group == advice.group and other is not advice]
-    return ", ".join(f"{other.title} ({show_estimate(other.speedup)})" for other in rivals)
+    return ", ".join(f"{other.title} ({describe_gain(other)})" for other in rivals)
 
 
 def describe_small_regions(count: int) -> str:
@@ -357,6 +336,11 @@ def describe_limit_briefly(kernel: KernelReport) -> str:
 def describe_gain(advice: Advice) -> str:
     """The range of what a suggestion gains; empty where it promises nothing."""
     return "" if advice.optimizer in UNPRICED else show_gain_range(advice.speedup)
+
+
+def lead_gain(advice: Advice) -> Span:
+    """The same, as hot as the part of the time that it saves."""
+    return describe_gain(advice), style_of_share(1 - 1 / max(1.0, advice.speedup.estimate))
 
 
 def describe_priced(advice: Advice) -> Sentence:

@@ -12,7 +12,7 @@ from gpa_lsp.diagnosis.analyses import answers
 from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Chart, Finding, LineMark, Missing, Movement, Weight
 from gpa_lsp.diagnosis.analyses.starlight import suggestions
 from gpa_lsp.diagnosis.analyses.starlight.suggestions import NAMES_BETWEEN, OUR_ADVICE, SUGGESTIONS_TITLE
-from gpa_lsp.document.advice_words import show_gain
+from gpa_lsp.document.advice_words import describe_gain
 from gpa_lsp.document.blocks import Block, Figure, Gauge, Item, Items, Part, Spot, Table, tabulate
 from gpa_lsp.document.layout import Align, Column, Span, Style, flexible, left, right, style_of_share
 from gpa_lsp.document.places import PlaceNames
@@ -325,7 +325,7 @@ def _describe(names: Cell, advice: KernelAdvice, locate: Locate) -> str:
 def _describe_advice(advice: Advice, locate: Locate) -> str:
     """Its gain, and the line of the hottest instruction it is about; of the whole kernel there is none."""
     place = f", {locate(advice.hotspots[0].def_row)}" if advice.hotspots else ""
-    return f"{_name(advice.optimizer)} {show_gain(advice.speedup)}{place}"
+    return f"{_name(advice.optimizer)} {describe_gain(advice)}{place}"
 
 
 def _locate(kernel: KernelReport, row: int) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from gpa_lsp.diagnosis.analyses.limiter.model import Limiter, LimiterKind
-from gpa_lsp.document.advice_words import show_estimate
+from gpa_lsp.document.advice_words import label_suggestion
 from gpa_lsp.document.blocks import Block, Item, Items, Paragraph, Part, Table, tabulate
 from gpa_lsp.document.findings import name_kernels
 from gpa_lsp.document.layout import Line, Span, Style, flexible, left, right
@@ -120,7 +120,7 @@ def _build_kernel(found: KernelComparison, names: Mapping[str, str], places: Pla
         kernel = found.after if change.after_line is not None else found.before
         return places.show_line(kernel, change.name, line or 0)
 
-    advice = (f"new advice: {one.title}, {show_estimate(one.speedup)}" for one in found.new_advice)
+    advice = (f"new advice: {label_suggestion(one)}" for one in found.new_advice)
     return Part(
         title=title,
         blocks=[

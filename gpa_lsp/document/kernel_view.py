@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from gpa_lsp.diagnosis.advice.model import Advice
 from gpa_lsp.diagnosis.blame.model import NO_STALLS
 from gpa_lsp.document.advice_screen import WHOLE, build_rows
-from gpa_lsp.document.advice_words import BY_COUNTERS, NO_SASS, describe_cause, lead_estimate, show_bound, show_interval
+from gpa_lsp.document.advice_words import BY_COUNTERS, NO_SASS, describe_cause, lead_gain, show_bound
 from gpa_lsp.document.answer_view import build_answers
 from gpa_lsp.document.blame_words import NO_CAUSE, measure_causes
 from gpa_lsp.document.blocks import NO_SPAN, Block, Gauge, Item, Items, Paragraph, Part, Table, tabulate
@@ -228,8 +228,7 @@ def build_advice_table(kernel: KernelReport, _: PlaceNames) -> Table:
     return tabulate(
         kernel.advice.advice if kernel.advice is not None else (),
         [
-            (right("speedup"), lambda advice: lead_estimate(advice.speedup)),
-            (left("range"), lambda advice: show_interval(advice.speedup)),
+            (right("gain"), lead_gain),
             (right("at most"), lambda advice: show_bound(advice.speedup)),
             (right("of the samples"), show_part),
             (left("to change"), lambda advice: advice.category.value),

@@ -207,37 +207,29 @@ def _count_decimals(factor: float) -> int:
     return 2 if factor < 9.995 else 1 if factor < 99.95 else 0
 
 
-def format_speedup_range(low: float, high: float, bound: float = math.inf) -> str:
-    """The interval of a speedup, within its bound; empty where both ends look the same: too narrow to print, it would only look exact.
-
-    >>> format_speedup_range(1.31, 1.47), format_speedup_range(1.388, 1.391), format_speedup_range(1.2, 3.657, 3.657)
-    ('1.31× to 1.47×', '', '1.20× to 3.65×')
-    """
-    most = floor_speedup(bound)
-    ends = (format_speedup(min(low, most)), format_speedup(min(high, most)))
-    return "" if ends[0] == ends[1] else " to ".join(ends)
-
-
 _LEAST_TENTH = 1.1  # What begins below it would begin at no gain in tenths
 
 
 def format_gain_range(low: float, high: float, bound: float = math.inf) -> str:
-    """What a change gains, from the least to the most: rounded outwards to what a model can say, but never above its bound, nor to no gain.
+    """What a change gains, from the least to the most: rounded outwards to what a model can say, both ends alike, but never above its bound, nor to
+    no gain.
 
     >>> format_gain_range(3.177, 5.95), format_gain_range(1.13, 1.34), format_gain_range(1.018, 1.043), format_gain_range(5.3, 63.5)
     ('3–6×', '1.1–1.4×', '1.01–1.05×', '5–64×')
     >>> format_gain_range(1.066, 1.42)
     '1.06–1.5×'
     >>> format_gain_range(2.0, 2.0), format_gain_range(2.04, math.inf), format_gain_range(1.25, 3.657, 3.657)
-    ('2×', '2× or more', '1.2–3.65×')
+    ('2×', '2× or more', '1.2–3.5×')
     """
     is_close = high - low < 0.2
     most = floor_speedup(bound)
     first = _write_gain(min(_round_gain(low, math.floor, is_close=is_close or low < _LEAST_TENTH), most))
     if not math.isfinite(high):
         return f"{first}× or more"
-    last = _write_gain(min(_round_gain(high, math.ceil, is_close=is_close), most))
-    return f"{first}×" if first == last else f"{first}–{last}×"
+    last = _round_gain(high, math.ceil, is_close=is_close)
+    if last > most:
+        last = max(_round_gain(most, math.floor, is_close=is_close), float(first.replace(",", "")))
+    return f"{first}×" if first == _write_gain(last) else f"{first}–{_write_gain(last)}×"
 
 
 def _round_gain(factor: float, outwards: Callable[[float], int], *, is_close: bool) -> float:

@@ -65,7 +65,7 @@ def test_names_and_hints_cannot_break_out() -> None:
     lines = show(build_report(kernel))
     text = "\n".join(lines)
     assert check_tables(lines) == 1
-    assert "<summary><b>1.50×</b> &lt;script&gt;|title| loop_unrolling</summary>" in text
+    assert "<summary><b>1.45–1.55×</b> &lt;script&gt;|title| loop_unrolling</summary>" in text
     assert "See `a|b` and \\<img src=x> and \\*this\\* \\| that." in lines
     assert "   - \\# not a heading" in lines
     assert "<script>" not in text.replace("\\<script>", "")

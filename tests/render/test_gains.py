@@ -8,12 +8,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gpa_lsp.diagnosis.advice.model import Speedup
-from gpa_lsp.document.advice_words import describe_speedup, show_bound, show_estimate, show_gain, show_gain_range
+from gpa_lsp.document.advice_words import describe_speedup, show_bound, show_estimate, show_gain_range
 from gpa_lsp.foundation.prose import say
 from tests.conftest import ROOT
 
 FACTORS = st.floats(min_value=1.0, max_value=2e4)
-WRITTEN = re.compile(r"format_(?:speedup|speedup_range|gain_range)\([^)]*speedup\.(?:estimate|low|high|bound)")
+WRITTEN = re.compile(r"format_(?:speedup|gain_range)\([^)]*speedup\.(?:estimate|low|high|bound)")
 
 
 def read_factors(text: str) -> Iterator[float]:
@@ -32,7 +32,7 @@ def test_no_printed_gain_exceeds_its_printed_bound(ends: list[float]) -> None:
     most = next(read_factors(show_bound(gain)))
     assert most <= bound * (1 + 1e-6)
     assert most > bound * 0.98
-    for text in (show_gain_range(gain), show_gain(gain), show_estimate(gain), str(describe_speedup(gain))):
+    for text in (show_gain_range(gain), show_estimate(gain), str(describe_speedup(gain))):
         assert max(read_factors(text)) <= most, text
 
 

@@ -6,11 +6,10 @@ from typing import Any
 from msgspec import Struct
 
 from gpa_lsp.document.advice_words import (
+    describe_gain,
     describe_limit_briefly,
     find_best_advice,
     name_best_advice,
-    show_estimate,
-    show_interval,
 )
 from gpa_lsp.document.blocks import Gauge
 from gpa_lsp.document.findings import name_kernels
@@ -55,8 +54,7 @@ class KernelRow(Struct, frozen=True, kw_only=True):
     limiter: str  # what limits the kernel, in a few words; may be empty
     occupancy: Gauge | None  # achieved or possible; None where unknown
     speedup: float  # best estimate; 0 without advice
-    estimate: str  # the same, written; empty without advice
-    interval: str  # of it; may be empty
+    gain: str  # its range, written; empty without advice
     advice: str  # title of the best advice, or ``none``
     change: ChangeSection | None  # since an earlier profile; None without one
 
@@ -167,8 +165,7 @@ def _build_row(
         limiter=describe_limit_briefly(kernel),
         occupancy=find_occupancy(kernel),
         speedup=best.speedup.estimate if best is not None else 0.0,
-        estimate=show_estimate(best.speedup) if best is not None else "",
-        interval=show_interval(best.speedup) if best is not None else "",
+        gain=describe_gain(best) if best is not None else "",
         advice=name_best_advice(kernel),
         change=change,
     )

@@ -64,7 +64,7 @@ def test_what_is_outside_of_the_kernel_is_named() -> None:
     first, *others = kernel.advice.advice
     outside = replace(kernel.advice, advice=(replace(first, standing=Standing.OUTSIDE), *others))
     page = render_html_report(build_report(replace(kernel, advice=outside)))
-    assert '<span class="label">Outside:</span>' in str(unpack(page))
+    assert '<span class="label">Outside the kernel:</span>' in str(unpack(page))
 
 
 def test_what_the_compiler_makes_of_an_edit_stands_behind_its_remedy() -> None:
