@@ -9,14 +9,14 @@ PAGE = ROOT / "editors" / "README.md"
 
 PASSED_ON = {
     "describe_launch.py: str(error)": "why no launch can be described",
-    "open_report.py: str(error)": "a sentence in place of the page",
+    "pages.py: str(error)": "a sentence in place of the page",
     "loader.py: reason": "PATH, and why it cannot be read",
     "user_runs.py: text": '"measuring failed: …"',
     "run_display.py: text": '"Measuring runs a command from your settings in FOLDER: COMMAND"',
     "permission.py: question": '"Measuring runs a command from your settings in FOLDER: COMMAND"',
     "session.py: str(error)": "why a baseline cannot be pinned",
     "metrics.ts: $(info) ${shown.title}: ${shown.lack}": '"NAME: not in this profile"',
-    "show_prediction.py: explain_undescribed_kernel(None)": "No launch description. Create one: use the code action",
+    "without_profile.py: explain_undescribed_kernel(None)": "No launch description. Create one: use the code action",
     "session.py: complaint": "the option is unchanged",
     "source_doubts.py: text": '"FILE was saved after it was measured: its numbers are marked with ?',
     "source_doubts.py: describe_doubts(doubts.unverified, doubts.unmapped)": '"every open source is what was measured, as far as anyone can tell"',
