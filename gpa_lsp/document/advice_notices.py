@@ -11,7 +11,6 @@ from gpa_lsp.document.advice_words import (
     describe_cause,
     describe_matched,
     label_suggestion,
-    summarise_advice,
 )
 from gpa_lsp.document.check_view import identify
 from gpa_lsp.document.findings import name_kernels
@@ -83,7 +82,7 @@ def _make_notice(kernel: KernelReport, kernel_name: str, advice: Advice, places:
 
 def _describe(kernel: KernelReport, name: str, advice: Advice, hotspot: Hotspot | None, places: PlaceNames) -> str:
     """How much, what, why here, and what to do."""
-    head = f"{summarise_advice(advice)} in {name} (estimate, {describe_bound(advice.speedup)})"
+    head = f"{label_suggestion(advice)} in {name} (estimate, {describe_bound(advice.speedup)})"
     parts = [head, describe_matched(advice), NO_SASS if kernel.lacks_sass else ""]
     use = None if hotspot is None else hotspot.use_row
     stalled = None if use is None else InstructionPlaces(kernel, places).choose_frame(use)

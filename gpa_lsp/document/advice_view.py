@@ -18,11 +18,11 @@ from gpa_lsp.document.advice_words import (
     describe_small_regions,
     describe_speedup,
     explain_silence,
-    find_best_advice,
+    find_first_suggestion,
+    label_suggestion,
     lead_gain,
-    name_best_advice,
+    name_first_suggestion,
     show_gain_range,
-    summarise_advice,
 )
 from gpa_lsp.document.blame_words import describe_basis, describe_bounds
 from gpa_lsp.document.blocks import NO_SPAN, Block, Item, Items, Paragraph, Part, Spot, Table, tabulate
@@ -75,26 +75,26 @@ def build_advice(
     def build(kernel: KernelReport, name: str) -> Part:
         return _build_kernel(kernel, name, places, max_advice, has_table)
 
-    overview = build_overview(report.kernels[:max_kernels], _OVERVIEW, _describe_best, every=report.kernels)
+    overview = build_overview(report.kernels[:max_kernels], _OVERVIEW, _describe_first, every=report.kernels)
     return list_kernels(report, places, overview, build, max_kernels=max_kernels)
 
 
-_OVERVIEW = (right("best"), flexible("advice", 16))
+_OVERVIEW = (right("gain"), flexible("first suggestion", 16))
 
 
-def _describe_best(kernel: KernelReport) -> Sequence[Span]:
-    best = find_best_advice(kernel)
-    gain = "" if best is None else describe_gain(best)
-    return [(gain, Style.PLAIN), (name_best_advice(kernel), Style.DIM if best is None else Style.PLAIN)]
+def _describe_first(kernel: KernelReport) -> Sequence[Span]:
+    first = find_first_suggestion(kernel)
+    gain = "" if first is None else describe_gain(first)
+    return [(gain, Style.PLAIN), (name_first_suggestion(kernel), Style.DIM if first is None else Style.PLAIN)]
 
 
 def _build_kernel(kernel: KernelReport, name: str, places: PlaceNames, max_advice: int | None, has_table: bool) -> Part:
     blocks: list[Block] = [Paragraph(text=join_facts(describe_run(kernel)), style=Style.DIM)]
     if bounds := describe_bounds(kernel):
         blocks.append(Paragraph(text=bounds))
-    best = find_best_advice(kernel)
-    if best is not None:
-        blocks.append(Paragraph(text=f"best: {summarise_advice(best)}"))
+    first = find_first_suggestion(kernel)
+    if first is not None:
+        blocks.append(Paragraph(text=f"first: {label_suggestion(first)}"))
     contexts = build_context_table(kernel, places)
     if contexts.rows:
         blocks.append(Part(title=contexts.title, blocks=[replace(contexts, title="")]))

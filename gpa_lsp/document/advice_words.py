@@ -186,14 +186,9 @@ def describe_bound(speedup: Speedup) -> Sentence:
     return join((say("at most {bound}", bound=factor(floor_speedup(speedup.bound))), speedup.bound_reason), ": ")
 
 
-def find_best_advice(kernel: KernelReport) -> Advice | None:
-    """The piece of advice that comes first; None where there is none."""
-    return kernel.advice.advice[0] if kernel.advice is not None and kernel.advice.advice else None
-
-
 def find_first_suggestion(kernel: KernelReport) -> Advice | None:
-    """The one that comes first on the screen; None where there is none."""
-    return None if kernel.advice is None else next(iter(kernel.advice.worthy), find_best_advice(kernel))
+    """The piece of advice that comes first in every view; None where there is none."""
+    return None if kernel.advice is None else next(iter((*kernel.advice.worthy, *kernel.advice.advice)), None)
 
 
 BY_COUNTERS = "by counters"  # In place of shares and samples, where none were matched
@@ -202,16 +197,11 @@ BY_COUNTERS = "by counters"  # In place of shares and samples, where none were m
 NO_SASS = "its SASS was not read"
 
 
-def name_best_advice(kernel: KernelReport) -> str:
-    """The title of a kernel's best advice, for a list of kernels; marked where better advice may be missing."""
-    best = find_best_advice(kernel)
-    title = "none" if best is None else best.title
+def name_first_suggestion(kernel: KernelReport) -> str:
+    """The title of what a kernel is advised first, for a list of kernels; marked where better advice may be missing."""
+    first = find_first_suggestion(kernel)
+    title = "none" if first is None else first.title
     return f"{title} ({NO_SASS})" if kernel.lacks_sass else title
-
-
-def summarise_advice(advice: Advice) -> str:
-    """An advice in a few words: ``1.3–1.5× Unroll the loop``."""
-    return f"{describe_gain(advice)} {advice.title}".lstrip()
 
 
 def describe_matched(advice: Advice) -> str:

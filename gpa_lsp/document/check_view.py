@@ -5,7 +5,7 @@ from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
 from gpa_lsp.diagnosis.advice.model import AT_THE_LIMIT, LIBRARY_USE
-from gpa_lsp.document.advice_words import NO_SASS, find_best_advice, summarise_advice
+from gpa_lsp.document.advice_words import NO_SASS, find_first_suggestion, label_suggestion
 from gpa_lsp.document.blocks import Paragraph
 from gpa_lsp.document.findings import Finding, FindingReason, list_code_findings, name_kernels
 from gpa_lsp.document.layout import Style, style_of_share
@@ -27,7 +27,7 @@ NO_STALL_RULE = "selected"  # Rule of findings whose samples are all issues
 def build_check(
     report: Report, findings: Sequence[Finding], places: PlaceNames, min_share_ratio: float
 ) -> list[Paragraph]:
-    """Problems first, then findings, then what code alone says, then one line that counts them, and the best advice for each kernel that has some.
+    """Problems first, then findings, then what code alone says, then one line that counts them, and what each kernel is advised first.
 
     Args:
         report: what was looked at.
@@ -35,7 +35,7 @@ def build_check(
         places: how sources are shown.
         min_share_ratio: the limit the findings were chosen by, for the last line.
     """
-    words = (summarise(report, findings, min_share_ratio), *list_best_advice(report))
+    words = (summarise(report, findings, min_share_ratio), *list_first_suggestions(report))
     return [
         *build_notices(list_notices(report, findings), places),
         *(Paragraph(text=((text, Style.DIM),)) for text in words),
@@ -184,19 +184,19 @@ def _summarise_samples(report: Report, findings: Sequence[Finding], min_share_ra
     return f"{format_count_of(len(findings), 'finding')} in {kernels} (places with {limit} or more of their kernel's samples)"
 
 
-def list_best_advice(report: Report) -> Iterator[str]:
-    """A line for each kernel with advice: the piece with the largest estimate."""
+def list_first_suggestions(report: Report) -> Iterator[str]:
+    """A line for each kernel with advice: what comes first in every view."""
     names = name_kernels(report.kernels)
     for kernel in report.kernels:
-        best = find_best_advice(kernel)
-        if best is not None:
+        first = find_first_suggestion(kernel)
+        if first is not None:
             doubt = f"; {NO_SASS}, so better advice may be missing" if kernel.lacks_sass else ""
-            if best.optimizer == AT_THE_LIMIT:
-                yield f"{names[kernel.name]} is at its limit: {best.hint}"
-            elif best.optimizer == LIBRARY_USE:
-                yield f"{names[kernel.name]}: {best.hint}"
+            if first.optimizer == AT_THE_LIMIT:
+                yield f"{names[kernel.name]} is at its limit: {first.hint}"
+            elif first.optimizer == LIBRARY_USE:
+                yield f"{names[kernel.name]}: {first.hint}"
             else:
-                yield f"best advice for {names[kernel.name]}: {summarise_advice(best)} (gpa-lsp advise shows where{doubt})"
+                yield f"first suggestion for {names[kernel.name]}: {label_suggestion(first)} (gpa-lsp advise shows where{doubt})"
 
 
 def name_code_place(kernel: KernelReport, finding: CodeFinding, places: PlaceNames) -> str:

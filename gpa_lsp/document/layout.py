@@ -253,8 +253,8 @@ def cut(text: str, cells: int, *, keeps_end: bool = False) -> str:
     ('long_sc…', '…me/k.cu')
     >>> cut("22 of 16,384 blocks", 9), cut("loads: sectors of a warp", 17), cut("drain 98 %, wait 2 %", 11)
     ('22 of …', 'loads: sectors …', 'drain …')
-    >>> cut("transpose.cu:4", 12, keeps_end=True)
-    'trans…e.cu:4'
+    >>> cut("math_pipe_throttle 48 %", 22), cut("transpose.cu:4", 12, keeps_end=True)
+    ('math_pipe_throttle …', 'trans…e.cu:4')
     """
     if count_cells(text) <= cells:
         return text
@@ -269,8 +269,9 @@ def cut(text: str, cells: int, *, keeps_end: bool = False) -> str:
         return _elide_path(text, "".join(reversed(kept)))
     shown = "".join(kept)
     words = shown[: shown.rfind(" ") + 1]
-    if text[len(shown)] != " " and 3 * len(words.rstrip()) >= len(shown):
-        is_unit = text[len(words)] == "%"  # a number goes with its sign
+    ends_here = text[len(shown)] == " " and text[len(shown) + 1 : len(shown) + 2] != "%"  # a number goes with its sign
+    if not ends_here and 3 * len(words.rstrip()) >= len(shown):
+        is_unit = text[len(words)] == "%"
         return ((_NUMBER_AT_END.sub("", words.rstrip()) or words) if is_unit else words) + ELLIPSIS
     is_in_number = _IN_NUMBER.match(text, len(shown)) is not None
     return ((_NUMBER_AT_END.sub("", shown) or shown) if is_in_number else shown) + ELLIPSIS

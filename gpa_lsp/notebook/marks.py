@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from gpa_lsp.code.sources.cuda_functions import find_kernels
 from gpa_lsp.code.sources.trees import read_tree
-from gpa_lsp.document.advice_words import summarise_advice
+from gpa_lsp.document.advice_words import label_suggestion
 from gpa_lsp.document.check_view import build_check, describe_finding
 from gpa_lsp.document.findings import DEFAULT_MIN_SHARE_RATIO, Finding, find_findings
 from gpa_lsp.document.places import PlaceNames
@@ -151,7 +151,7 @@ def _mark_file(kernel: KernelReport, file: str, shift: int, findings: Sequence[F
         ratio = caused[line].caused_samples / kernel.total_samples if line in caused else 0.0
         if line in caused and (stalled := _name_stalled(caused[line], (file, line), shift)):
             words.append(say("causes {share} of the samples: {lines}", share=percent(ratio), lines=stalled))
-        words += [summarise_advice(advice[number]) for number in remedies.get((file, line), ())[:1]]
+        words += [label_suggestion(advice[number]) for number in remedies.get((file, line), ())[:1]]
         suffered = hot[line].share.ratio if line in hot else 0.0
         yield LineMark(line=line + shift, suffered_ratio=suffered, caused_ratio=ratio, words=tuple(words))
 

@@ -64,7 +64,7 @@ def test_the_causing_line_first_then_those_that_suffer_then_other_causes(tmp_pat
         (("k.cu", 6), "stalled on data from global memory at FADD R3, R2, R3: 38 samples"),
         (("k.cu", 4), "another cause at LDG.E R3, [R4.64]: 10 samples"),
     ]
-    assert result["message"]["text"].startswith("1.22–1.28× Loop unrolling in kernel (estimate, ")
+    assert result["message"]["text"].startswith("Loop unrolling 1.22–1.28× in kernel (estimate, ")
     assert "/s/m.h:9 is stalled on data from global memory." in result["message"]["text"]
     assert result["rank"] == 20
     assert result["properties"]["speedup"]["estimate"] == 1.25
@@ -96,7 +96,7 @@ def test_code_without_lines_stands_on_its_profile(tmp_path: Path) -> None:
     assert location["logicalLocations"][0]["decoratedName"] == "kernel"
     places = PlaceNames()
     (command,) = write_github(list_advice_notices(report, places), places).splitlines()
-    assert command.startswith("::notice file=profile.ncu-rep,title=GPU advice%3A A 1.09–1.11×::1.09–1.11× ")
+    assert command.startswith("::notice file=profile.ncu-rep,title=GPU advice%3A A 1.09–1.11×::A 1.09–1.11× in kernel ")
 
 
 def test_a_bound_that_nobody_knows_is_null(tmp_path: Path) -> None:

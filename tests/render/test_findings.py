@@ -2,9 +2,9 @@
 
 from msgspec.structs import replace
 
-from gpa_lsp.diagnosis.advice.model import AT_THE_LIMIT
-from gpa_lsp.document.advice_words import find_best_advice
-from gpa_lsp.document.check_view import describe_finding, list_best_advice
+from gpa_lsp.diagnosis.advice.model import AT_THE_LIMIT, Standing
+from gpa_lsp.document.advice_words import find_first_suggestion
+from gpa_lsp.document.check_view import describe_finding, list_first_suggestions
 from gpa_lsp.document.findings import choose_reasons, find_findings, name_kernels
 from gpa_lsp.foundation.prose import say
 from gpa_lsp.report.changes import ReasonCount
@@ -136,8 +136,18 @@ def test_huge_numbers() -> None:
 
 
 def test_a_kernel_at_its_limit_is_called_that() -> None:
-    best, advised = find_best_advice(make_advised()), make_advised().advice
+    best, advised = find_first_suggestion(make_advised()), make_advised().advice
     assert best is not None and advised is not None
     advice = replace(best, optimizer=AT_THE_LIMIT, hint=say("DRAM is 95 % busy."))
     kernel = replace(make_advised(), advice=replace(advised, advice=(advice,)))
-    assert list(list_best_advice(build_report(kernel))) == ["smooth is at its limit: DRAM is 95 % busy."]
+    assert list(list_first_suggestions(build_report(kernel))) == ["smooth is at its limit: DRAM is 95 % busy."]
+
+
+def test_what_is_first_on_the_screen_is_first_in_every_list() -> None:
+    advised = make_advised().advice
+    assert advised is not None
+    first, *others = advised.advice
+    outside = replace(first, standing=Standing.OUTSIDE)
+    kernel = replace(make_advised(), advice=replace(advised, advice=(outside, *others)))
+    (line,) = list_first_suggestions(build_report(kernel))
+    assert line.startswith(f"first suggestion for smooth: {others[0].title} ")

@@ -8,8 +8,8 @@ from msgspec import Struct
 from gpa_lsp.document.advice_words import (
     describe_gain,
     describe_limit_briefly,
-    find_best_advice,
-    name_best_advice,
+    find_first_suggestion,
+    name_first_suggestion,
 )
 from gpa_lsp.document.blocks import Gauge
 from gpa_lsp.document.findings import name_kernels
@@ -55,7 +55,7 @@ class KernelRow(Struct, frozen=True, kw_only=True):
     occupancy: Gauge | None  # achieved or possible; None where unknown
     speedup: float  # best estimate; 0 without advice
     gain: str  # its range, written; empty without advice
-    advice: str  # title of the best advice, or ``none``
+    advice: str  # title of what is advised first, or ``none``
     change: ChangeSection | None  # since an earlier profile; None without one
 
 
@@ -149,7 +149,7 @@ def _build_row(
     number: int, kernel: KernelReport, name: str, whole_ns: float, change: ChangeSection | None
 ) -> KernelRow:
     total_ns = kernel.total_duration_ns
-    best = find_best_advice(kernel)
+    first = find_first_suggestion(kernel)
     ratio = total_ns / whole_ns if whole_ns else 0.0
     return KernelRow(
         number=number,
@@ -164,9 +164,9 @@ def _build_row(
         roof=find_nearest_roof(kernel),
         limiter=describe_limit_briefly(kernel),
         occupancy=find_occupancy(kernel),
-        speedup=best.speedup.estimate if best is not None else 0.0,
-        gain=describe_gain(best) if best is not None else "",
-        advice=name_best_advice(kernel),
+        speedup=first.speedup.estimate if first is not None else 0.0,
+        gain=describe_gain(first) if first is not None else "",
+        advice=name_first_suggestion(kernel),
         change=change,
     )
 
