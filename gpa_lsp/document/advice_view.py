@@ -79,7 +79,7 @@ def build_advice(
     return list_kernels(report, places, overview, build, max_kernels=max_kernels)
 
 
-_OVERVIEW = (right("gain"), flexible("first suggestion", 16))
+_OVERVIEW = (right("gain"), flexible("first suggestion", 16, drop_order=3))
 
 
 def _describe_first(kernel: KernelReport) -> Sequence[Span]:
@@ -275,8 +275,8 @@ def build_estimate_table(kernel: KernelReport) -> Table:
         list_estimates(kernel),
         [
             (right("factor"), show_factor),
-            (right("saves"), lambda note: format_percent((note.speedup_percent or 0.0) / 100)),
-            (left("of the time of"), lambda note: "the kernel" if note.speedup_is_global else "its part"),
+            (right("saves", drop_order=1), lambda note: format_percent((note.speedup_percent or 0.0) / 100)),
+            (left("of the time of", drop_order=2), lambda note: "the kernel" if note.speedup_is_global else "its part"),
             (left("rule"), lambda note: (note.rule, Style.CODE)),
             (flexible("remark", 16), lambda note: (cut(note.text, _REMARK_CELLS), Style.DIM)),
         ],

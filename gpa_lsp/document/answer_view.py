@@ -180,9 +180,9 @@ def build_bars(bars: Sequence[Bar], title: str = "", *, hot_ratio: float = math.
         bars,
         [
             (flexible(), lambda bar: bar.label),
-            (left(), draw),
+            (left(drop_order=1), draw),
             (right(), lambda bar: format_percent(bar.ratio)),
-            (flexible("", 8), lambda bar: (bar.words, Style.DIM)),
+            (flexible("", 8, drop_order=2), lambda bar: (bar.words, Style.DIM)),
         ],
         title,
     )

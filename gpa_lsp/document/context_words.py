@@ -148,10 +148,10 @@ def build_context_table(kernel: KernelReport, _: PlaceNames) -> Table:
         zip(name_contexts(kernel), kernel.contexts, strict=True),
         [
             (right("part"), lambda row: describe_part(kernel, row[1])),
-            (right("time"), lambda row: describe_time(kernel, row[1].duration_ns)),
-            (right("launches"), lambda row: format_count(row[1].launch_count)),
+            (right("time", drop_order=2), lambda row: describe_time(kernel, row[1].duration_ns)),
+            (right("launches", drop_order=1), lambda row: format_count(row[1].launch_count)),
             (flexible("launched with"), lambda row: (row[0], Style.TITLE)),
-            (flexible("limited by"), lambda row: shorten_limit(row[1].limiter) or "unknown"),
+            (flexible("limited by", drop_order=3), lambda row: shorten_limit(row[1].limiter) or "unknown"),
             (flexible("advice", 20), lambda row: str(describe_context_advice(row[1]))),
         ],
         "Launch contexts",

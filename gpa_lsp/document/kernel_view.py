@@ -76,10 +76,10 @@ def build_state_table(kernel: KernelReport, _: PlaceNames) -> Table:
         [
             (right("share"), lambda row: _share_span(kernel, row[1].all_samples, is_dim=not row[2].is_stall)),
             (left(drop_order=1), lambda row: _draw_share(kernel, row[1].all_samples, is_dim=not row[2].is_stall)),
-            (right("samples"), lambda row: format_count(row[1].all_samples)),
-            (right("not issued"), lambda row: format_count(row[1].latency_samples)),
+            (right("samples", drop_order=3), lambda row: format_count(row[1].all_samples)),
+            (right("not issued", drop_order=2), lambda row: format_count(row[1].latency_samples)),
             (left("state"), lambda row: (row[0], Style.PLAIN if row[2].is_stall else Style.DIM)),
-            (flexible("", 20), lambda row: (row[2].description, Style.DIM)),
+            (flexible("", 20, drop_order=4), lambda row: (row[2].description, Style.DIM)),
         ],
         "Warp states",
     )
@@ -98,7 +98,7 @@ def build_cause_table(kernel: KernelReport, _: PlaceNames) -> Table:
         [
             (right("share"), lambda row: (format_percent(row[1]), Style.DIM if row[2] else style_of_share(row[1]))),
             (left(drop_order=1), lambda row: (Gauge(row[1], _BAR_CELLS), Style.DIM if row[2] else Style.BAR)),
-            (right("samples"), lambda row: format_count(row[1] * total)),
+            (right("samples", drop_order=2), lambda row: format_count(row[1] * total)),
             (flexible("stalled on", 20), lambda row: (row[0], Style.DIM if row[2] else Style.PLAIN)),
         ],
         "Causes",
@@ -112,11 +112,17 @@ def build_function_table(kernel: KernelReport, _: PlaceNames) -> Table:
         kernel.functions if len(kernel.functions) > 1 or foreign else (),
         [
             (right("share"), lambda row: _share_span(kernel, row.samples)),
-            (right("samples"), lambda row: format_count(row.samples)),
-            (right("instructions"), lambda row: format_count(row.instruction_count) if row.instruction_count else ""),
-            (right("registers"), lambda row: format_count(row.registers) if row.registers is not None else ""),
-            (left("lines"), lambda row: "yes" if row.has_lines else ("no", Style.WARNING)),
-            (flexible("mostly"), lambda row: name_reasons(row.by_reason, 1)),
+            (right("samples", drop_order=1), lambda row: format_count(row.samples)),
+            (
+                right("instructions", drop_order=2),
+                lambda row: format_count(row.instruction_count) if row.instruction_count else "",
+            ),
+            (
+                right("registers", drop_order=3),
+                lambda row: format_count(row.registers) if row.registers is not None else "",
+            ),
+            (left("lines", drop_order=4), lambda row: "yes" if row.has_lines else ("no", Style.WARNING)),
+            (flexible("mostly", drop_order=5), lambda row: name_reasons(row.by_reason, 1)),
             (flexible("function", 20), lambda row: (shorten_name(demangle(row.name), 100), Style.CODE)),
         ],
         "Functions",
@@ -148,11 +154,14 @@ def build_line_table(kernel: KernelReport, places: PlaceNames) -> Table:
         kernel.lines,
         [
             (right("inclusive"), lambda row: _share_span(kernel, row.inclusive_samples, row.called_samples / total)),
-            (right("self"), lambda row: format_percent(row.samples / total) if kernel.total_samples else ""),
-            (right("called"), show_called),
-            (right("samples"), lambda row: format_count(row.inclusive_samples)),
-            (flexible("mostly"), lambda row: name_reasons(row.inclusive_by_reason, 2)),
-            (flexible("line", 24, keeps_end=True), lambda row: (show_place(row), Style.PATH)),
+            (
+                right("self", drop_order=3),
+                lambda row: format_percent(row.samples / total) if kernel.total_samples else "",
+            ),
+            (right("called", drop_order=4), show_called),
+            (right("samples", drop_order=2), lambda row: format_count(row.inclusive_samples)),
+            (flexible("mostly", drop_order=5), lambda row: name_reasons(row.inclusive_by_reason, 2)),
+            (flexible("line", 20, keeps_end=True), lambda row: (show_place(row), Style.PATH)),
             (flexible(drop_order=1), lambda row: (read_source(row)[:_SOURCE_CHARS], Style.CODE)),
         ],
         "Source lines",
@@ -173,11 +182,11 @@ def build_loop_table(kernel: KernelReport, places: PlaceNames) -> Table:
         loops,
         [
             (right("share"), lambda loop: _share_span(kernel, loop.samples)),
-            (right("samples"), lambda loop: format_count(loop.samples)),
-            (right("depth"), lambda loop: str(loop.depth)),
+            (right("samples", drop_order=2), lambda loop: format_count(loop.samples)),
+            (right("depth", drop_order=1), lambda loop: str(loop.depth)),
             (left("instructions"), lambda loop: f"0x{loop.header_pc_offset:x} to 0x{loop.last_pc_offset:x}"),
-            (flexible("lines", 24, keeps_end=True), lambda loop: (show_loop_lines(kernel, loop, places), Style.PATH)),
-            (flexible("function"), lambda loop: (name_function(loop), Style.CODE)),
+            (flexible("lines", 16, keeps_end=True), lambda loop: (show_loop_lines(kernel, loop, places), Style.PATH)),
+            (flexible("function", drop_order=3), lambda loop: (name_function(loop), Style.CODE)),
         ],
         "Loops",
     )
@@ -198,10 +207,10 @@ def build_launch_table(kernel: KernelReport, _: PlaceNames) -> Table:
         [
             (right("launch"), lambda launch: str(launch.index)),
             (right("time"), lambda launch: format_duration_ns(launch.duration_ns)),
-            (right("samples"), lambda launch: format_count(launch.total_samples)),
+            (right("samples", drop_order=1), lambda launch: format_count(launch.total_samples)),
             (right("grid"), lambda launch: format_dim3(launch.configuration.grid)),
             (right("block"), lambda launch: format_dim3(launch.configuration.block)),
-            (flexible("mostly"), lambda launch: name_reasons(launch.by_reason, 2)),
+            (flexible("mostly", drop_order=2), lambda launch: name_reasons(launch.by_reason, 2)),
             (flexible("", 20), lambda launch: ("; ".join(_note_launch(launch)), Style.WARNING)),
         ],
         "Launches",
@@ -229,9 +238,9 @@ def build_advice_table(kernel: KernelReport, _: PlaceNames) -> Table:
         kernel.advice.advice if kernel.advice is not None else (),
         [
             (right("gain"), lead_gain),
-            (right("at most"), lambda advice: show_bound(advice.speedup)),
-            (right("of the samples"), show_part),
-            (left("to change"), lambda advice: advice.category.value),
+            (right("at most", drop_order=3), lambda advice: show_bound(advice.speedup)),
+            (right("of the samples", drop_order=1), show_part),
+            (left("to change", drop_order=2), lambda advice: advice.category.value),
             (flexible("advice", 20), lambda advice: advice.title),
         ],
         "Advice",
@@ -426,11 +435,11 @@ def build_overview(
         time: Span = (format_duration_ns(total or None), Style.PLAIN)
         share: Span = (format_percent(total / whole) if total else "", style_of_share(total / whole))
         rows.append([time, share, *describe(kernel), (names[kernel.name], Style.TITLE)])
-    shown = (right("time"), right("share"), *columns, flexible("kernel", 16))
+    shown = (right("time"), right("share", drop_order=4), *columns, flexible("kernel", 16))
     return [Part(title="Kernels", blocks=[Table(columns=shown, rows=rows, is_whole=True)])]
 
 
-_OVERVIEW = (right("launches"), right("samples"), flexible("mostly"))
+_OVERVIEW = (right("launches", drop_order=1), right("samples", drop_order=2), flexible("mostly", drop_order=3))
 
 
 def _describe_briefly(kernel: KernelReport) -> Sequence[Span]:

@@ -72,7 +72,12 @@ def build_rooflines(
     return list_kernels(report, places, overview, build, max_kernels=max_kernels, before=before)
 
 
-_OVERVIEW = (flexible("nearest ceiling"), right("used"), right("headroom"), left(drop_order=1))
+_OVERVIEW = (
+    flexible("nearest ceiling", drop_order=3),
+    right("used"),
+    right("headroom", drop_order=2),
+    left(drop_order=1),
+)
 
 
 def _describe_nearest(kernel: KernelReport) -> Sequence[Span]:
@@ -159,9 +164,18 @@ def build_point_table(line: Roofline, title: str = "") -> Table:
         [
             (left("operations"), lambda one: show(one, one.kind.value)),
             (left("bytes of"), lambda one: show(one, one.level.value)),
-            (right("intensity"), lambda one: show(one, format_intensity(one.intensity, f"{one.kind.operation}/B"))),
-            (right("achieved"), lambda one: show(one, format_per_s(one.achieved_ops_per_s, one.kind.operation))),
-            (right("attainable"), lambda one: show(one, format_per_s(one.attainable_ops_per_s, one.kind.operation))),
+            (
+                right("intensity", drop_order=2),
+                lambda one: show(one, format_intensity(one.intensity, f"{one.kind.operation}/B")),
+            ),
+            (
+                right("achieved", drop_order=4),
+                lambda one: show(one, format_per_s(one.achieved_ops_per_s, one.kind.operation)),
+            ),
+            (
+                right("attainable", drop_order=3),
+                lambda one: show(one, format_per_s(one.attainable_ops_per_s, one.kind.operation)),
+            ),
             (right("reached"), show_reached),
             (left("limited by", drop_order=1), lambda one: show(one, _SIDES[one.is_memory_side])),
         ],
@@ -224,9 +238,9 @@ def _list_launches(kernel: KernelReport, roofline: KernelRoofline) -> list[Block
                 flexible("launched with"),
                 lambda one: names.get(one.launch_index or 0, "another context") if contexts else "",
             ),
-            (right("launch"), lambda one: format_count(one.launch_index)),
-            (right("time"), lambda one: format_duration_ns(one.duration_s * 1e9)),
-            (left("nearest ceiling"), lambda one: _name_nearest(one)[0]),
+            (right("launch", drop_order=1), lambda one: format_count(one.launch_index)),
+            (right("time", drop_order=2), lambda one: format_duration_ns(one.duration_s * 1e9)),
+            (left("nearest ceiling", drop_order=3), lambda one: _name_nearest(one)[0]),
             (right("used"), lambda one: _name_nearest(one)[1]),
             (right("headroom"), lambda one: _name_nearest(one)[2]),
         ],
@@ -258,7 +272,7 @@ def build_roof_table(machine: Machine, kinds: Collection[OperationKind] | None =
         [
             (left("ceiling"), lambda row: row[0]),
             (right("at most"), lambda row: row[1]),
-            (flexible("from", 16), lambda row: (row[2], Style.DIM)),
+            (flexible("from", 16, drop_order=1), lambda row: (row[2], Style.DIM)),
         ],
     )
 
