@@ -20,7 +20,7 @@ from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.document.terminal import write_terminal
 from gpa_lsp.editor.kernel_page import MOST_LENS_CHARS, describe_kernel_briefly
 from gpa_lsp.editor.snapshot import VisibleKernel
-from gpa_lsp.foundation.prose import say
+from gpa_lsp.foundation.prose import number, say
 from gpa_lsp.report.model import KernelReport, Report
 from gpa_lsp.report.pipeline import analyse
 from tests.conftest import ROOT
@@ -91,6 +91,10 @@ def test_a_suggestion_ends_with_a_clause_and_never_within_brackets() -> None:
         "Unroll the loop",
         "Unroll the loop",
     ]
+    ratio = replace(
+        long, hint=say("Load two rows at once, as stalls outnumber issues {ratio} : 1 here", ratio=number(14.8))
+    )
+    assert str(describe_suggestion(ratio, 76)) == "Unroll the loop: load two rows at once", "no end within 14.8 : 1"
 
 
 def test_what_would_not_help_is_said_with_the_reason() -> None:

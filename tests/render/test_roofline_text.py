@@ -74,7 +74,7 @@ def test_bars_stand_under_one_another() -> None:
 
 
 def test_the_busiest_unit_stands_first_where_it_is_nearer_than_any_ceiling() -> None:
-    busiest = BusyUnit(name="L1 requests of loads and stores", is_memory=True, share_ratio=0.95, ceiling_ratio=0.85)
+    busiest = BusyUnit(name="L1 load/store requests", is_memory=True, share_ratio=0.95, ceiling_ratio=0.85)
     line = replace(make().launches[0], busiest=busiest)
     assert [bar.label for bar in list_bars(line, most=2)] == [busiest.name, "DRAM bandwidth"]
     assert [bar.label for bar in list_bars(replace(line, busiest=None), most=1)] == ["DRAM bandwidth"]

@@ -48,7 +48,7 @@ from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import Limit, Limiter, LimiterKind
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.figures import Share, measure_share, sum_known
-from gpa_lsp.foundation.prose import Sentence, count, duration, factor, number, percent, say
+from gpa_lsp.foundation.prose import Sentence, begin_lower, count, duration, factor, number, percent, say
 from gpa_lsp.kernel.scopes import Scope
 
 MatchedRegion = EliminationRegion | HidingRegion
@@ -335,7 +335,7 @@ def _spread(
         doubt = say("priced by the work that goes, not by samples")
     elif calibration.held < LEAST_HELD:
         edits = count(calibration.edits, "simulated edit")
-        doubt = say("such ranges held {part} of {edits}", part=percent(calibration.held), edits=edits)
+        doubt = say("uncertain: such ranges held for {part} of {edits}", part=percent(calibration.held), edits=edits)
     elif high > WIDEST * low * (1 + 1e-6):
         doubt = say("anything from {low} to {high}", low=factor(low), high=factor(high))
     elif low <= NO_GAIN:
@@ -539,7 +539,9 @@ def _gate(subject: Subject, label: Label, speedup: Speedup) -> Silence | None:
     limiter = find_limiter(subject)
     first = limiter.find(limiter.unit)
     why = speedup.bound_reason if first is None else describe_unrelieved(limiter, first)
-    message = say("{published} by the formula alone, but {why}", published=factor(speedup.uncapped), why=why)
+    message = say(
+        "{published} by the formula alone, but {why}", published=factor(speedup.uncapped), why=begin_lower(why)
+    )
     by = "" if first is None else "limiter"
     return Silence(optimizer=label.name, stage=SilenceStage.GATED, message=message, contradicted_by=by)
 

@@ -65,7 +65,7 @@ class BusyUnit(Struct, frozen=True, kw_only=True):
     and few operations.
     """
 
-    name: str  # for people, e.g. ``L1 wavefronts of loads and stores``.
+    name: str  # for people, e.g. ``L1 load/store wavefronts``.
     is_memory: bool  # it is a part of the memory, and not of the arithmetic
     share_ratio: float  # of its peak, averaged over the time
     ceiling_ratio: float = 1.0  # the share that the memory it belongs to sustains; 1 for a part of an SM

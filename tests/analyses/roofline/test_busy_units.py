@@ -75,18 +75,18 @@ def test_a_full_unit_is_told_where_all_roofs_are_far():
     assert placed.whole.headroom == pytest.approx(0.97 / 0.873)
     answer = ANALYSIS.ask(Subject(kernel, None, placed))
     assert answer.summary == (
-        "Limited by L1 load/store: 87 % of peak (practical maximum 97 %). Busiest unit: L1 wavefronts of loads and stores, 87 % of its peak, "
+        "Limited by L1 load/store: 87 % of peak (practical maximum 97 %). Busiest unit: L1 load/store wavefronts, 87 % of its peak, "
         "headroom 1.11×."
     )
     first = answer.findings[0]
     assert first.weight is Weight.HIGH
     assert first.text == (
-        "L1 wavefronts of loads and stores: 87 % of the peak is used (practical maximum 97 %); the same work can run at most 1.11× as fast. The "
+        "L1 load/store wavefronts: 87 % of the peak is used (practical maximum 97 %); the same work can run at most 1.11× as fast. The "
         "nearest ceiling, FP32 peak, is only 12 % used."
     )
     assert "atency" not in first.text + first.remedy
     assert describe_line(placed.whole, placed.machine)[0].startswith(
-        "L1 wavefronts of loads and stores at 87 % (practical maximum 97 %); FP32 peak 12 %"
+        "L1 load/store wavefronts at 87 % (practical maximum 97 %); FP32 peak 12 %"
     )
 
 

@@ -23,11 +23,11 @@ def make_kernel(busiest: BusyUnit | None) -> KernelReport:
 
 
 def test_a_unit_nearer_to_full_than_any_roof_stands_in_the_list() -> None:
-    unit = BusyUnit(name="L1 wavefronts of loads and stores", is_memory=True, share_ratio=0.9, ceiling_ratio=0.97)
+    unit = BusyUnit(name="L1 load/store wavefronts", is_memory=True, share_ratio=0.9, ceiling_ratio=0.97)
     meter = find_nearest_roof(make_kernel(unit))
     assert meter is not None
     assert (meter[0], format_percent(meter[1].ratio), meter[1].ceiling) == (
-        "L1 wavefronts of loads and stores",
+        "L1 load/store wavefronts",
         "90 %",
         0.97,
     )

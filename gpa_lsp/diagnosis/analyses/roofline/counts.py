@@ -316,24 +316,24 @@ UNIT_NAMES: dict[str, str] = {
     "fbpa__dram_sectors": "DRAM sectors at the memory controller",
     "l1tex__data_bank_reads": "L1 data banks, reads",
     "l1tex__data_bank_writes": "L1 data banks, writes",
-    "l1tex__data_pipe_lsu_wavefronts": "L1 wavefronts of loads and stores",
+    "l1tex__data_pipe_lsu_wavefronts": "L1 load/store wavefronts",
     "l1tex__data_pipe_lsu_wavefronts_mem_shared": "shared memory wavefronts",
     "l1tex__data_pipe_tex_wavefronts": "L1 wavefronts of textures",
     "l1tex__f_wavefronts": "texture filter",
-    "l1tex__lsu_writeback_active": "L1 results of loads",
-    "l1tex__lsuin_requests": "L1 requests of loads and stores",
+    "l1tex__lsu_writeback_active": "L1 load results",
+    "l1tex__lsuin_requests": "L1 load/store requests",
     "l1tex__m_l1tex2xbar_req_cycles_active": "L1 to L2, requests and stores",
-    "l1tex__m_xbar2l1tex_read_sectors": "L2 to L1, sectors",
+    "l1tex__m_xbar2l1tex_read_sectors": "L1 fills from L2, sectors",
     "l1tex__tex_writeback_active": "L1 results of textures",
     "l1tex__texin_sm2tex_req_cycles_active": "texture requests",
     "lts__d_atomic_input_cycles_active": "L2 atomics",
     "lts__d_sectors": "L2 data, sectors",
     "lts__d_sectors_fill_device": "L2 fills from DRAM",
     "lts__d_sectors_fill_sysmem": "L2 fills from system memory",
-    "lts__lts2xbar_cycles_active": "L2 to the SMs",
+    "lts__lts2xbar_cycles_active": "L2 output to SMs",
     "lts__t_sectors": "L2 sectors",
     "lts__t_tag_requests": "L2 tag lookups",
-    "lts__xbar2lts_cycles_active": "the SMs to L2",
+    "lts__xbar2lts_cycles_active": "L2 input from SMs",
 }
 
 
@@ -364,7 +364,7 @@ def find_busiest(busy_s: Mapping[str, float], duration_s: float, dram_ceiling: f
     """The unit nearest to what it sustains; of equal ones that of the memory. None of nothing.
 
     >>> find_busiest({"sm__inst_executed_pipe_lsu": 0.7, "l1tex__lsuin_requests": 0.7, "dram__cycles_active": 0.02}, 1.0, 0.95)
-    BusyUnit(name='L1 requests of loads and stores', is_memory=True, share_ratio=0.7, ceiling_ratio=0.97)
+    BusyUnit(name='L1 load/store requests', is_memory=True, share_ratio=0.7, ceiling_ratio=0.97)
     """
     ceilings = {"l1tex": L1_CEILING, "lts": L2_CEILING, "dram": dram_ceiling, "fbpa": dram_ceiling, "gpu": 1.0}
     units = [
