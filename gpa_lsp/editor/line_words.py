@@ -157,7 +157,7 @@ def build_line(lines: Sequence[HotLine]) -> Iterator[Block]:
     share = (*_quote_share(line), (f": {_count_samples(line)}", Style.PLAIN))
     change = describe_line_change(line.shown.kernel.history, line.place)
     yield from (Paragraph(text=text) for text in (share, describe_doubts(line), change, mostly) if text)
-    yield make_reasons_table(row.inclusive_by_reason, report.total_samples, "of kernel")
+    yield make_reasons_table(row.inclusive_by_reason, report.total_samples)
     for other in lines[1 : 1 + _MAX_KERNELS]:
         name = (other.shown.name, Style.CODE)
         yield Paragraph(text=((f"also {label_line(other)} of ", Style.PLAIN), name))
@@ -187,12 +187,8 @@ def describe_doubts(line: HotLine | CauseLine) -> str:
     return "; ".join(filter(None, (brief.simulated, here, brief.doubts)))
 
 
-def make_reasons_table(counts: "ReasonCounts", total: int, whole: str) -> Table:
-    """The stall table.
-
-    Args:
-        whole: the title of the shares' column, e.g. ``of line``.
-    """
+def make_reasons_table(counts: "ReasonCounts", total: int) -> Table:
+    """The stall table, with shares of a kernel's samples."""
 
     def show(name: str, samples: int, quiet: int | None) -> list[Span]:
         share = format_percent(samples / total if total else 0.0)
@@ -206,7 +202,7 @@ def make_reasons_table(counts: "ReasonCounts", total: int, whole: str) -> Table:
     if others:
         samples, quiet = zip(*((count.all_samples, count.latency_samples) for _, count in others), strict=True)
         rows.append(show(f"{len(others)} others", sum(samples), sum_known(quiet)))
-    titles = ("stall reason", "samples", "not issued", whole)
+    titles = ("stall reason", "samples", "not issued", "of kernel")
     columns = [Column(title=title, align=Align.RIGHT if number else Align.LEFT) for number, title in enumerate(titles)]
     return Table(columns=columns, rows=rows)
 

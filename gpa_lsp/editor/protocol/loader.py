@@ -33,11 +33,6 @@ if TYPE_CHECKING:
 SETTLED_NS = 5_000_000_000
 
 
-class _Failure(Struct, frozen=True):
-    stamp: Stamp
-    is_final: bool
-
-
 class ProfileWatch(Struct):
     """Decides from one look to the next what to read.
 
@@ -46,7 +41,7 @@ class ProfileWatch(Struct):
     """
 
     _loaded: dict[Path, Stamp] = field(default_factory=dict)
-    _failures: dict[Path, _Failure] = field(default_factory=dict)
+    _failures: dict[Path, tuple[Stamp, bool]] = field(default_factory=dict)  # what failed, and whether that is final
     _complete: set[Path] = field(default_factory=set)
     _last: Mapping[Path, Stamp] = field(default_factory=dict)
 
@@ -63,8 +58,8 @@ class ProfileWatch(Struct):
         if self._loaded.get(path) == stamp:
             return False
         failure = self._failures.get(path)
-        if failure is not None and failure.stamp == stamp:
-            return not failure.is_final and _is_settled(stamp, now_ns)
+        if failure is not None and failure[0] == stamp:
+            return not failure[1] and _is_settled(stamp, now_ns)
         return path in self._complete or _is_settled(stamp, now_ns) or self._last.get(path) == stamp
 
     def mark_loaded(self, path: Path, stamp: Stamp) -> None:
@@ -76,7 +71,7 @@ class ProfileWatch(Struct):
     def mark_failed(self, path: Path, stamp: Stamp, now_ns: int) -> bool:
         """The profile could not be read; True when that is final and the user should hear of it, False when it is tried again."""
         is_final = _is_settled(stamp, now_ns)
-        self._failures[path] = _Failure(stamp, is_final)
+        self._failures[path] = stamp, is_final
         if is_final:
             self._loaded.pop(path, None)
         return is_final

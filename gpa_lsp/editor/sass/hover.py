@@ -84,7 +84,7 @@ def _build_page(document: SassDocument, row: int) -> Iterator[Block]:
     yield from (
         Paragraph(text=text) for text in (describe_opcode(document, row), _describe_share(document, row)) if text
     )
-    yield make_reasons_table(count_row(report.instructions, row), report.total_samples, "of kernel")
+    yield make_reasons_table(count_row(report.instructions, row), report.total_samples)
     for title, pairs in (("stalled on", causes), ("stalls", victims)):
         if pairs:
             yield Paragraph(text=((title, Style.TITLE),))

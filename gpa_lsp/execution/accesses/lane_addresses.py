@@ -103,10 +103,10 @@ def check_trace(trace: Trace) -> None:
         )
 
 
-def split_rows(rows: Integers, most_rows: int = CHUNK_ROWS) -> Iterator[Integers]:
-    """The rows in chunks of at most ``most_rows``."""
-    for start in range(0, len(rows), most_rows):
-        yield rows[start : start + most_rows]
+def split_rows(rows: Integers) -> Iterator[Integers]:
+    """The rows in chunks of at most :data:`CHUNK_ROWS`."""
+    for start in range(0, len(rows), CHUNK_ROWS):
+        yield rows[start : start + CHUNK_ROWS]
 
 
 def view_lanes(accesses: Accesses) -> LaneColumns:

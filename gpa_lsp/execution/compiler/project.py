@@ -144,9 +144,7 @@ class _Gathered(Struct):
     dropped: list[str] = field(default_factory=list)
 
 
-def build_flags(
-    words: Sequence[str], directory: Path, *, origin: str = "", sources: Iterable[Path] = ()
-) -> CompilerFlags:
+def build_flags(words: Sequence[str], directory: Path, *, sources: Iterable[Path] = ()) -> CompilerFlags:
     """The flags in a compile command.
 
     Raises:
@@ -176,7 +174,6 @@ def build_flags(
         compute_capabilities=capabilities,
         architectures=variants,
         dropped=tuple(gathered.dropped),
-        origin=origin,
     )
 
 

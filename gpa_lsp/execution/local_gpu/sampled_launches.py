@@ -7,7 +7,6 @@ Each launch is made :data:`LAUNCHES` times; the last one is what was asked for, 
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from gpa_lsp.execution.local_gpu.local_gpu import LocalGpu
 from gpa_lsp.execution.local_gpu.timing import TimingJob, find_flush
@@ -19,13 +18,13 @@ LAUNCHES = 2
 _NEEDED_FOR = "sampling a launch"
 
 
-def make_launches(jobs: Sequence[TimingJob], driver: Any = None) -> None:
-    """Launch what each job describes. ``driver`` is for tests: a scripted one.
+def make_launches(jobs: Sequence[TimingJob]) -> None:
+    """Launch what each job describes.
 
     Raises:
         GpaError: there is no GPU, or a launch failed.
     """
-    with LocalGpu(needed_for=_NEEDED_FOR, driver=driver) as gpu:
+    with LocalGpu(needed_for=_NEEDED_FOR) as gpu:
         for job in jobs:
             with gpu.borrowed():
                 _, placed = place_job(job, gpu)

@@ -233,15 +233,12 @@ class SampledTimings(Struct, frozen=True, kw_only=True):
     is_forbidden: bool = False  # the driver does not let us sample
 
 
-def sample_launches(
-    timings: LaunchTimings, output: Path, *, cupti: Cupti | None = None, period_exponent: int | None = None
-) -> SampledTimings:
+def sample_launches(timings: LaunchTimings, output: Path, *, period_exponent: int | None = None) -> SampledTimings:
     """Launch each again, sampled, and write times and samples as one profile; times alone where nothing can be sampled.
 
     Args:
         timings: at least one.
         output: the profile.
-        cupti: with which CUPTI; None looks for one.
         period_exponent: 2 to its power are the cycles between two samples; None lets CUPTI choose.
 
     Raises:
@@ -250,7 +247,7 @@ def sample_launches(
     plain = make_document(timings)
     try:
         _refuse_systems()
-        run, words = _run(timings, output, cupti or find_cupti(), period_exponent)
+        run, words = _run(timings, output, find_cupti(), period_exponent)
     except GpaError as error:
         return _give_up(plain, output, str(error))
     launches = _choose(json.loads(output.read_bytes())["launches"] if run.profile and run.profile.launches else [])

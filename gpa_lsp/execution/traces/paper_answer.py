@@ -309,12 +309,10 @@ def _tabulate_branches(found: PaperBranches) -> tuple[Table, ...]:
 _SHARED_BIT = 1 << 61  # Shared memory lies apart from all virtual addresses
 
 
-def measure_paper_divergence(
-    trace: Trace, *, line_bytes: int = KEPLER_LINE_BYTES, spaces: tuple[Space, ...] = (Space.GLOBAL,)
-) -> PaperDivergence:
-    """Memory divergence."""
+def measure_paper_divergence(trace: Trace, *, line_bytes: int = KEPLER_LINE_BYTES) -> PaperDivergence:
+    """Memory divergence of accesses to global memory."""
     accesses = trace.accesses
-    rows = _list_rows(trace, spaces)[0]
+    rows = _list_rows(trace, (Space.GLOBAL,))[0]
     # a warp that always had the same lanes at an instruction has one group per execution; only the others are looked at lane by lane
     sites = np.unique(
         np.stack([name_warps(accesses)[rows], _name_instructions(trace)[rows]], axis=1),

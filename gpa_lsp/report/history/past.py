@@ -107,15 +107,12 @@ def compare_with_past(history: "History", run: Run) -> KernelHistory:
     )
 
 
-def find_courses(
-    kernels: "Sequence[KernelReport]", path: Path | None = None, most_runs: int = MOST_COURSE_RUNS
-) -> dict[int, TimeCourse]:
+def find_courses(kernels: "Sequence[KernelReport]", path: Path | None = None) -> dict[int, TimeCourse]:
     """The past of kernels that were read without being recorded now: nothing is written, and no history is begun.
 
     Args:
         kernels: of a report.
         path: the database; None for the user's.
-        most_runs: of each kernel.
 
     Returns:
         Position of the kernel → its runs up to this one; kernels that were not recorded, or not measured before, are left out.
@@ -134,7 +131,7 @@ def find_courses(
     with History(path) as history:
         for position, kernel in enumerate(kernels):
             run = history.find_recorded(make_storable(kernel.mangled_name), identify(kernel))
-            course = None if run is None else build_course(history, run, most_runs)
+            course = None if run is None else build_course(history, run, MOST_COURSE_RUNS)
             if course is not None and len(course.runs) > 1:
                 courses[position] = course
     return courses

@@ -199,13 +199,13 @@ def is_inside(node: "Node", around: "Node") -> bool:
     return around.start_byte <= node.start_byte and node.end_byte <= around.end_byte
 
 
-def find_loops_around(node: "Node", kinds: frozenset[str]) -> "list[Node]":
+def find_loops_around(node: "Node") -> "list[Node]":
     """The loops around a node within its function or lambda, innermost first."""
     found = []
     for around in list_ancestors(node):
         if around.type in ("function_definition", "lambda_expression"):
             break
-        if around.type in kinds:
+        if around.type in LOOPS:
             found.append(around)
     return found
 
@@ -258,7 +258,7 @@ def _find_loop(site: Site, division: Division) -> "Node | None":
     if not is_real or not any(one.type == "identifier" for one in walk(division.divisor)):
         return None
     found = None
-    for loop in find_loops_around(division.node, LOOPS):
+    for loop in find_loops_around(division.node):
         if not is_invariant(division.code, division.divisor, loop):
             break
         if _can_declare_before(site, loop):
@@ -285,7 +285,7 @@ def _find_alike(division: Division, loop: "Node") -> list[Division]:
         one = _find_division_by(division, place, wanted) if is_inside(place, loop) else None
         if one is None or one.type != division.type:
             continue
-        if loop in find_loops_around(one.node, LOOPS) and _list_meanings(one) == meant:
+        if loop in find_loops_around(one.node) and _list_meanings(one) == meant:
             found[one.node.id] = one
     return list(found.values())
 

@@ -33,12 +33,12 @@ def find_type(instruction: PtxInstruction) -> ScalarType | None:
     return instruction.types[0] if len(instruction.types) == 1 else None
 
 
-def find_rounding(instruction: PtxInstruction, default: str = "rn") -> str:
-    """The rounding modifier ``rn rz rm rp``, or the default when none is written."""
+def find_rounding(instruction: PtxInstruction) -> str:
+    """The rounding modifier ``rn rz rm rp``; ``rn`` when none is written."""
     for word in instruction.suffixes:
         if word in ROUNDINGS:
             return word
-    return default
+    return "rn"
 
 
 def find_literal(instruction: PtxInstruction, source: int) -> int | None:
