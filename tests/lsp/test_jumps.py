@@ -186,10 +186,7 @@ def test_a_chain_is_asked_for_by_direction() -> None:
 @pytest.mark.parametrize("arguments", [(), (URI,), (URI, "5"), (None, 5), (URI, -1), (URI, 5, "sideways"), ([], {})])
 def test_senseless_arguments_are_refused(arguments: tuple[Any, ...]) -> None:
     session = open_all()
-    names = [
-        "findChain",
-        *(["findCauses", "findVictims", "findLinked", "goToCause"] if arguments[2:] == () else []),
-    ]
+    names = ["findChain", *(() if arguments[2:] else ("findCauses", "findVictims", "findLinked", "goToCause"))]
     for name in names:
         with pytest.raises(ArgumentsError):
             run(name, session, *arguments)

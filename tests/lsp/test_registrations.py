@@ -10,11 +10,13 @@ from lsprotocol import types
 from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.protocol.client import Client
 from gpa_lsp.editor.protocol.features import (
+    LateRegistrations,
     RequestFeature,
     load_features,
-)
+    make_registration,
+    withdraw,
+)  # fmt: skip
 from gpa_lsp.editor.protocol.features.navigation import PREPARE_CALL_HIERARCHY
-from gpa_lsp.editor.protocol.registrations import LateRegistrations, make_registration, withdraw
 from gpa_lsp.editor.settings import Settings
 
 CATALOGUE = load_features()

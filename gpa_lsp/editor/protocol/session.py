@@ -24,17 +24,15 @@ from gpa_lsp.editor.progress import ProgressDisplay
 from gpa_lsp.editor.protocol.allocation_watch import AllocationWatch
 from gpa_lsp.editor.protocol.client import Client
 from gpa_lsp.editor.protocol.document_sync import DocumentSync, Pushes
-from gpa_lsp.editor.protocol.features import Feature, PushFeature, RequestFeature
+from gpa_lsp.editor.protocol.features import Feature, LateRegistrations, PushFeature, RequestFeature, withdraw
 from gpa_lsp.editor.protocol.kept_choices import KeptChoices
 from gpa_lsp.editor.protocol.launch_recording import LaunchRecording
 from gpa_lsp.editor.protocol.loader import ProfileLoader
 from gpa_lsp.editor.protocol.pages import Pages
 from gpa_lsp.editor.protocol.past import pin_kernels
-from gpa_lsp.editor.protocol.registrations import LateRegistrations, withdraw
-from gpa_lsp.editor.protocol.run_display import OpenQuestion, RunDisplay
 from gpa_lsp.editor.protocol.source_doubts import SourceDoubts
 from gpa_lsp.editor.protocol.status import MEASURING, READING, RECORDING, Status
-from gpa_lsp.editor.protocol.user_runs import Measuring
+from gpa_lsp.editor.protocol.user_runs import Measuring, OpenQuestion, RunDisplay
 from gpa_lsp.editor.protocol.wire import Protocol, read_path
 from gpa_lsp.editor.sass.library import SCHEME, SassDocument, SassDocuments, is_sass_uri
 from gpa_lsp.editor.settings import HeldSettings, Settings, UnverifiedChoice
