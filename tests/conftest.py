@@ -61,24 +61,11 @@ def pytest_xdist_auto_num_workers() -> int:
     return min(cores + 1, 4)
 
 
+# real editors, then rooms by the time of their longest module
 _LONG_FIRST = (
-    *(
-        "editors",
-        "pages",
-        "blame",
-        "lsp",
-        "editor",
-        "binary",
-        "cli",
-        "e2e",
-        "emulator",
-        "ptx",
-        "launches",
-        "control_flow",
-        "advice",
-    ),
-    *("analyses", "traces", "volumes"),
-)
+    "editors", "pages", "prediction", "hybrid", "programs", "fixtures_manifest", "blame", "lsp", "editor", "binary", "cli", "e2e",
+    "emulator", "house", "collector", "record", "ptx", "launches", "control_flow", "advice", "analyses", "traces", "volumes",
+)  # fmt: skip
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

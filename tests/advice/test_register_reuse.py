@@ -1,20 +1,15 @@
 """Local memory: spills, arrays and saved registers told apart; which limit to change."""
 
-from functools import cache
-
 import pytest
 
-from gpa_lsp.code.binary.containers import find_cubins
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.model import Advice, Category, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.optimizers.register_reuse import OPTIMIZER, find_register_limits
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.kernel.dataflow.local_accesses import LocalUse, find_local_accesses
-from gpa_lsp.kernel.join import list_unmeasured_kernels
-from gpa_lsp.kernel.model import KernelRows
 from gpa_lsp.kernel.scopes import ScopeKind
 from tests.advice.blamed_by_hand import forget_code, write_subject
-from tests.conftest import ROOT
+from tests.dataflow.test_arithmetic_sequences import read_fixture
 from tests.rows.written import write_kernel
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_120")
@@ -174,14 +169,6 @@ def test_silences() -> None:
     blind = OPTIMIZER.match(forget_code(write_subject(SPILL, SPILL_CAUSES)))
     assert isinstance(blind, Silence)
     assert blind.stage is SilenceStage.NO_CODE
-
-
-@cache
-def read_fixture(pattern: str, role: str, sm: str) -> KernelRows:
-    (cubin,) = find_cubins(ROOT / "fixtures" / "cubins" / sm / f"{pattern}_{role}.cubin")
-    (kernel, *_), problems = list_unmeasured_kernels(cubin)
-    assert not problems
-    return kernel.rows
 
 
 @pytest.mark.parametrize("sm", ARCHITECTURES)

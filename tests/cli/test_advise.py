@@ -16,6 +16,7 @@ from gpa_lsp.cli.main import main
 from gpa_lsp.diagnosis.advice.gpa import TABLE_II
 from gpa_lsp.report.model import Report
 from gpa_lsp.report.saved.store import write_report
+from tests.cli.test_commands import FakeTerminal
 from tests.conftest import ROOT
 from tests.render.advice_examples import make_advised, make_silent
 from tests.report_builder import build_report
@@ -192,18 +193,9 @@ def test_mode_paper_shows_gpas_optimizers_with_pairs_of_def_and_use(capsys: pyte
     assert "Equation 4: T 8,526" in printed
 
 
-class Screen(io.StringIO):
-    """A stream somebody reads on a screen."""
-
-    encoding = "utf-8"
-
-    def isatty(self) -> bool:
-        return True
-
-
 def test_on_a_screen_lines_are_wrapped_and_coloured(saved: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
-    pipe, screen = io.StringIO(), Screen()
+    pipe, screen = io.StringIO(), FakeTerminal()
     monkeypatch.setattr(sys, "stdout", pipe)
     main(["advise", saved])
     monkeypatch.setenv("COLUMNS", "70")

@@ -9,15 +9,10 @@ from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.snapshot import LoadedProfile
 from gpa_lsp.editor.source.hints import list_hints
 from tests.editor.sessions import Session
+from tests.editor.test_causes import LISTING
 from tests.editor.views import SOURCE, make_profile
 from tests.report_builder import build_kernel
 
-LISTING = """
-    saxpy.cu:4                      S2R R0, SR_TID.X        ; selected=10
-    saxpy.cu:5                      LDG.E R2, [R4.64]       ; lg_throttle=20 selected=4
-    scale.h:2 < saxpy.cu:6          FMUL R2, R2, R3         ; long_scoreboard=60/50
-    saxpy.cu:7                      EXIT                    ; wait=6
-"""
 BLAME = "2 <- 1  long_scoreboard  memory_global R2 8c 1i"
 URI = "file:///project/saxpy.cu"
 

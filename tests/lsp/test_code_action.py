@@ -5,6 +5,7 @@ from lsprotocol import types
 from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.protocol.features.code_actions import answer_code_action
+from tests.editor.jobs.test_verified import LISTING
 from tests.editor.sessions import Session
 from tests.editor.views import make_profile, make_view
 from tests.report_builder import build_kernel
@@ -15,12 +16,6 @@ __global__ void relax(const float *x, float *y, int n)
     for (int i = 0; i < n; ++i)
         y[i] = 0.5 * x[i];  // 𝛼
 }
-"""
-LISTING = """
-    relax.cu:3    ISETP R1, R2            ; selected=4
-    relax.cu:4    LDG.E R2, [R4.64]       ; long_scoreboard=60/50
-    relax.cu:4    F2F.F64.F32 R6, R2      ; short_scoreboard=30/20
-    relax.cu:5    EXIT                    ; selected=1
 """
 
 

@@ -10,16 +10,9 @@ from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.protocol.features.marks import HEAT, list_heat, scale_ratio
 from gpa_lsp.editor.settings import Settings
+from tests.editor.test_metrics import BLAME, LISTING
 from tests.editor.views import SOURCE, make_profile, make_view
 from tests.report_builder import build_kernel
-
-LISTING = """
-    saxpy.cu:4                      S2R R0, SR_TID.X        ; selected=40 wait=160
-    saxpy.cu:5                      LDG.E R2, [R4.64]       ; lg_throttle=60 selected=36
-    scale.h:2 < saxpy.cu:6          FMUL R2, R2, R3         ; long_scoreboard=600
-    saxpy.cu:7                      STG.E [R4.64], R2       ; wait=4
-"""
-BLAME = "2 <- 1  long_scoreboard memory_global R2"
 
 
 def view(text: str = SOURCE, listing: str = LISTING, blame: str | None = BLAME, **settings: Any) -> DocumentView:

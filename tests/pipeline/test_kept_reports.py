@@ -24,6 +24,7 @@ from gpa_lsp.report.pipeline import analyse
 from gpa_lsp.report.saved.kept_reports import KeptReport, load_kept, open_kept_reports, store_kept
 from gpa_lsp.report.saved.store import write_report
 from gpa_lsp.report.source_paths import SourceLocator
+from tests.basis.test_packed_records import Hostile
 from tests.conftest import ROOT
 from tests.render.advice_examples import make_advised
 
@@ -274,16 +275,6 @@ def frame(*pickles: bytes) -> bytes:
     """An entry of these parts."""
     packed = [zlib.compress(one) for one in pickles]
     return b"".join(struct.pack("<Q", len(one)) + one for one in packed)
-
-
-class Hostile:
-    """Runs when it is unpickled by anybody careless."""
-
-    def __init__(self, mark: Path) -> None:
-        self.mark = mark
-
-    def __reduce__(self) -> Any:
-        return (os.mkdir, (str(self.mark),))
 
 
 class HostileImport:

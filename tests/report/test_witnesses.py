@@ -16,6 +16,7 @@ from gpa_lsp.report.fixes.try_advice import TriedFix, hold_to_witnesses, try_adv
 from gpa_lsp.report.model import KernelReport, Report
 from gpa_lsp.report.saved.store import write_report
 from gpa_lsp.report.source_paths import SourceLocator
+from tests.editor.test_verified_fixes import DESCRIPTION as LAUNCH
 from tests.report_builder import build_kernel, build_report
 
 PLAIN = """\
@@ -28,17 +29,6 @@ __global__ void relax(const float *x, float *y, int n)
 }
 """
 ROLLED = PLAIN.replace("float s = 0;\n", "float s = 0;\n#pragma unroll 1\n").replace("{\n", "{", 1)
-LAUNCH = """\
-[[launch]]
-kernel = "relax"
-grid = 2
-block = 32
-arguments = [
-  { name = "x", type = "float", count = 512 },
-  { name = "y", type = "float", count = 32 },
-  { name = "n", type = "int", value = 16 },
-]
-"""
 LISTING = """
     relax.cu:4    ISETP R1, R2            ; selected=4
     relax.cu:5    LDG.E R2, [R4.64]       ; long_scoreboard=60/50

@@ -4,40 +4,23 @@ import pytest
 
 from tests.editors.neovim.conftest import StartNeovim
 from tests.editors.neovim.reading import hover, put_cursor
-from tests.editors.workspace import Workspace
+from tests.editors.workspace import MOVING, MOVING_LAUNCH, Workspace
 from tests.patience import set_limits
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
 
-SOURCE = """\
-__global__ void transpose(const float *in, float *out, int n)
-{
-    int x = blockIdx.x * blockDim.x + threadIdx.x;
-    int y = blockIdx.y * blockDim.y + threadIdx.y;
-    out[y * n + x] = in[x * n + y];
-}
+LONE = """\
 __global__ void lone(float *out)
 {
     out[threadIdx.x] = 1;
 }
 """
-DESCRIPTION = """\
-[[launch]]
-kernel = "transpose"
-block = [32, 8]
-threads = [256, 256]
-arguments = [
-  { name = "in", type = "float", count = 65536 },
-  { name = "out", type = "float", count = 65536 },
-  { name = "n", type = "int", value = 256 },
-]
-"""
 
 
 def test_a_described_kernel_is_emulated_as_it_is_edited(start_neovim: StartNeovim, workspace: Workspace) -> None:
     source, description = workspace.folder / "moving.cu", workspace.folder / "moving.launch.toml"
-    source.write_text(SOURCE)
-    description.write_text(DESCRIPTION)
+    source.write_text(MOVING + LONE)
+    description.write_text(MOVING_LAUNCH)
     neovim = start_neovim(variables=set_limits(exploration_s=60))  # enough on a slow machine, too
     neovim.edit(source)
     neovim.wait_for_text("predicted: ")
@@ -60,7 +43,7 @@ def test_a_described_kernel_is_emulated_as_it_is_edited(start_neovim: StartNeovi
     neovim.wait_for_lua(
         f"return {buffer} > 0 and not vim.tbl_contains(vim.api.nvim_buf_get_lines({buffer}, 0, -1, false), 'block = [32, 8]')"
     )
-    assert description.read_text() == DESCRIPTION, "the edit is the user's to save"
+    assert description.read_text() == MOVING_LAUNCH, "the edit is the user's to save"
     neovim.wait_for("another emulation", lambda: neovim.screen.find("32 sectors/req") is None)
     neovim.lua("vim.api.nvim_win_set_cursor(0, { 7, 0 })")
     neovim.lua("vim.ui.input = function(options, take) vim.g.asked = options; take('threads = 96') end")

@@ -7,6 +7,7 @@ from gpa_lsp.execution.emulator import batches
 from gpa_lsp.execution.emulator.model import TraceSettings
 from gpa_lsp.execution.emulator.trace import Trace, join_pieces
 from tests.emulator.engine.running import GLOBAL_THREAD, run_text, zeros
+from tests.emulator.engine.test_tracing import Sink
 
 _INNER = ".func inner (.param .b64 to) { .reg .b64 %d<2>; ld.param.u64 %d1, [to]; st.global.u32 [%d1], 1; ret; }"
 _OUTER = """.func outer (.param .b64 to) { .reg .b64 %d<2>; ld.param.u64 %d1, [to]; st.global.u32 [%d1], 2;
@@ -14,14 +15,6 @@ _OUTER = """.func outer (.param .b64 to) { .reg .b64 %d<2>; ld.param.u64 %d1, [t
 _BOTH = f"{_INNER} {_OUTER}"
 _CALL_INNER = "{ .param .b64 a; st.param.b64 [a], %d32; call inner, (a); }"
 _CALL_OUTER = "{ .param .b64 a; st.param.b64 [a], %d32; call outer, (a); }"
-
-
-class _Sink:
-    def __init__(self) -> None:
-        self.pieces: list[Trace] = []
-
-    def add(self, piece: Trace) -> None:
-        self.pieces.append(piece)
 
 
 def _run(body: str, before: str = _BOTH, **options: object):
@@ -96,7 +89,7 @@ def test_recursion_is_one_loop_however_deep() -> None:
 def test_later_pieces_have_the_instructions_of_earlier_ones_and_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "_BEST_LANES", 32)
     monkeypatch.setattr(batches, "_FIRST_TRACED_LANES", 32)
-    sink = _Sink()
+    sink = Sink()
     body = f"setp.eq.u32 %p1, %r50, 0; @%p1 bra FIRST; {_CALL_OUTER} FIRST: {_CALL_INNER}"
     _run(body, sink=sink, grid=2)
     first, second = sink.pieces

@@ -70,7 +70,7 @@ def _check_addresses(trace: Trace, load: int) -> None:
         assert rows.addresses[first : first + len(lanes)].tolist() == [start + 4 * thread for thread in threads]
 
 
-class _Sink:
+class Sink:
     def __init__(self) -> None:
         self.pieces: list[Trace] = []
 
@@ -83,7 +83,7 @@ def test_a_sink_gets_pieces_of_whole_blocks_that_together_are_the_trace(monkeypa
     assert whole is not None
     monkeypatch.setattr(batches, "_BEST_LANES", 32)
     monkeypatch.setattr(batches, "_FIRST_TRACED_LANES", 32)
-    sink = _Sink()
+    sink = Sink()
     emulation = _run(sink=sink)
     assert emulation.trace is None
     assert [piece.traced_blocks.tolist() for piece in sink.pieces] == [[0], [1]]

@@ -104,16 +104,8 @@ UNOPTIMISED = _list_unoptimised_cases()
 FIXTURES = _list_fixture_cases()
 
 
-@pytest.mark.parametrize("case", [*OWN, *UNOPTIMISED], ids=str)
-def test_own_kernels_give_what_their_references_say(case: Case) -> None:
-    emulation = run(case)
-    assert [f"{fault.kind}: {fault.message}" for fault in emulation.faults] == []
-    assert emulation.is_complete
-    assert list_differences(case, emulation) == []
-
-
-@pytest.mark.parametrize("case", FIXTURES, ids=str)
-def test_fixture_kernels_give_what_their_references_say(case: Case) -> None:
+@pytest.mark.parametrize("case", [*OWN, *UNOPTIMISED, *FIXTURES], ids=str)
+def test_kernels_give_what_their_references_say(case: Case) -> None:
     emulation = run(case)
     assert [f"{fault.kind}: {fault.message}" for fault in emulation.faults] == []
     assert emulation.is_complete
