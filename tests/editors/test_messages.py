@@ -8,11 +8,9 @@ from tests.editors.said import list_said, simplify
 PAGE = ROOT / "editors" / "README.md"
 
 PASSED_ON = {
-    "describe_launch.py: str(error)": "why no launch can be described",
     "pages.py: str(error)": "a sentence in place of the page",
     "loader.py: reason": "PATH, and why it cannot be read",
     "user_runs.py: text": '"measuring failed: …"',
-    "run_display.py: text": '"Measuring runs a command from your settings in FOLDER: COMMAND"',
     "permission.py: question": '"Measuring runs a command from your settings in FOLDER: COMMAND"',
     "session.py: str(error)": "why a baseline cannot be pinned",
     "metrics.ts: $(info) ${shown.title}: ${shown.lack}": '"NAME: not in this profile"',
