@@ -8,10 +8,9 @@ from pathlib import PurePath
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.advice.model import Advice, KernelAdvice
-from gpa_lsp.diagnosis.analyses import answers
+from gpa_lsp.diagnosis.analyses import answers, starlight
 from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Chart, Finding, LineMark, Missing, Movement, Weight
-from gpa_lsp.diagnosis.analyses.starlight import suggestions
-from gpa_lsp.diagnosis.analyses.starlight.suggestions import NAMES_BETWEEN, OUR_ADVICE, SUGGESTIONS_TITLE
+from gpa_lsp.diagnosis.analyses.starlight import NAMES_BETWEEN, OUR_ADVICE, SUGGESTIONS_TITLE
 from gpa_lsp.document.advice_words import describe_gain
 from gpa_lsp.document.blocks import Block, Figure, Gauge, Item, Items, Part, Spot, Table, tabulate
 from gpa_lsp.document.layout import Align, Column, Span, Style, flexible, left, right, style_of_share
@@ -306,7 +305,7 @@ def list_suggestions(kernel: KernelReport) -> tuple[tuple[str, str], ...]:
         return ()
     names = [column.name for column in table.columns]
     title, ours = names.index("suggestion"), names.index(OUR_ADVICE)
-    nearest = {one.title: f" ({one.nearest})" for one in suggestions.list_suggestions() if one.nearest}
+    nearest = {one.title: f" ({one.nearest})" for one in starlight.list_suggestions() if one.nearest}
     return tuple((str(row[title]), f"{row[ours]}{nearest.get(str(row[title]), '')}") for row in table.rows)
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gpa_lsp.diagnosis.advice.advise import list_optimizers
 from gpa_lsp.diagnosis.advice.estimators import estimate_elimination
 from gpa_lsp.diagnosis.advice.model import LEAST_SPEEDUP as LEAST_OF_ADVICE
-from gpa_lsp.diagnosis.analyses.starlight.suggestions import (
+from gpa_lsp.diagnosis.analyses.starlight import (
     LEAST_SPEEDUP,
     Bottleneck,
     Direction,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from gpa_lsp.diagnosis.analyses.answers import Answer, Weight
 from gpa_lsp.diagnosis.analyses.model import KernelRoofline
 from gpa_lsp.diagnosis.analyses.questions.starlight import CHECKS, LABEL, answer_starlight, decide
-from gpa_lsp.diagnosis.analyses.starlight.suggestions import Bottleneck, LineSamples, count_lines
+from gpa_lsp.diagnosis.analyses.starlight import Bottleneck, LineSamples, count_lines
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
 from gpa_lsp.kernel.model import Kernel

@@ -18,7 +18,7 @@ from gpa_lsp.diagnosis.analyses.answers import (
 from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
 from gpa_lsp.diagnosis.analyses.limiter.model import Limiter, LimiterKind
 from gpa_lsp.diagnosis.analyses.questions import Analysis
-from gpa_lsp.diagnosis.analyses.starlight.suggestions import (
+from gpa_lsp.diagnosis.analyses.starlight import (
     NAMES_BETWEEN,
     OUR_ADVICE,
     SUGGESTIONS_TITLE,

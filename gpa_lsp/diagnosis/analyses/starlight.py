@@ -1,6 +1,6 @@
 """Starlight's Table 1: bottlenecks, what is suggested against them, which stalls count, and where that takes the kernel on the roofline chart.
 
-The paper does not say which stalls belong to which row; ``suggestions.toml`` does, with a reason each.
+The paper does not say which stalls belong to which row; ``starlight.toml`` does, with a reason each.
 Starlight multiplies the measured rate by the speedup (Equation 4) and looks at no ceiling. Here the arrow ends at the
 ceiling, and the uncapped value is told beside it.
 """
@@ -97,7 +97,7 @@ class Feed(Struct, frozen=True, kw_only=True):
 
 
 class _Table(Struct, frozen=True, kw_only=True):
-    """``suggestions.toml``."""
+    """``starlight.toml``."""
 
     bottlenecks: tuple[Row, ...]
     suggestions: tuple[Suggestion, ...]
@@ -106,7 +106,7 @@ class _Table(Struct, frozen=True, kw_only=True):
 
 @cache
 def _read_table() -> _Table:
-    text = Path(__file__).with_name("suggestions.toml").read_text(encoding="utf-8")
+    text = Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
     return convert(tomli.loads(text), _Table)
 
 

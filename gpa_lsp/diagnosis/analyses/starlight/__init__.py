@@ -1,1 +1,0 @@
-"""Starlight's table of suggestions and its estimates, as its paper gives them, set beside our own advice."""
