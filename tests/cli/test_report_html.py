@@ -41,7 +41,7 @@ def test_without_a_file_and_a_terminal_it_goes_to_standard_output_as_utf8(saved:
     )
     text = done.stdout.decode("utf-8")
     assert text.startswith(LEAD)
-    assert "1.39×" in text
+    assert "1.34–1.44×" in text
     assert list(tmp_path.glob("*.html")) == []
 
 

@@ -183,7 +183,7 @@ def test_the_page_of_a_kernel_has_its_advice() -> None:
     (anchor,) = view().anchors
     page = describe_kernel(anchor.shown)
     assert "## Advice" in page
-    assert "### 1.50× **Move loads earlier**" in page
+    assert "### 1.3–1.7× **Move loads earlier**" in page
 
 
 def test_what_crosses_the_pipe_can_be_pickled() -> None:
