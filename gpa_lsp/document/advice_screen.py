@@ -108,7 +108,7 @@ def build_rows(
     rows = [Row(label="limit", text=describe_limit(kernel)), *_find_cause(kernel, places)]
     for number, one in enumerate(worthy[:_MOST_SUGGESTIONS], start=1):
         rows.append(_suggest(kernel, one, number, places, has_code=has_code))
-    if small:
+    if small and len(worthy) < _MOST_SUGGESTIONS:
         titles = list_of(islice((begin_lower(one.title) for one in small), _MOST_NAMED))
         rows.append(
             Row(

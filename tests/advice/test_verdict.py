@@ -122,9 +122,10 @@ class TestStanding:
         assert stand(limiter, first, second) == [Standing.NOW, Standing.THEN]
         assert stand(limiter, replace(first, relieves_limiter=False), second) == [Standing.NOW, Standing.NOW]
 
-    def test_what_gains_little_at_a_full_unit_is_small(self):
+    def test_what_gains_little_is_small_but_not_the_build(self):
         assert stand(make_limiter(LimiterKind.UNIT, FULL_DRAM), make_advice("fast_math", 1.02)) == [Standing.SMALL]
-        assert stand(make_limiter(LimiterKind.LATENCY, FULL_DRAM), make_advice("fast_math", 1.02)) == [Standing.NOW]
+        assert stand(make_limiter(LimiterKind.LATENCY, FULL_DRAM), make_advice("fast_math", 1.02)) == [Standing.SMALL]
+        assert stand(make_limiter(LimiterKind.BUILD), make_advice("debug_build", 1.02)) == [Standing.NOW]
 
     def test_other_launches_stand_outside(self):
         advice = make_advice("kernel_fusion", 1.5), make_advice("at_the_limit", 1.0)

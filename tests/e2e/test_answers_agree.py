@@ -3,8 +3,9 @@
 import pytest
 
 from gpa_lsp.diagnosis.advice.advise import list_optimizers
+from gpa_lsp.diagnosis.advice.pricing import NO_GAIN
 from gpa_lsp.diagnosis.analyses.answers import Answer
-from gpa_lsp.diagnosis.analyses.limiter.model import NEAR_RATIO, Confidence, LimiterKind
+from gpa_lsp.diagnosis.analyses.limiter.model import Confidence, LimiterKind
 from gpa_lsp.document.advice_words import describe_limit, describe_limit_briefly
 from gpa_lsp.document.blame_words import describe_bounds
 from gpa_lsp.report.model import KernelReport
@@ -13,6 +14,8 @@ from tests.real_reports import REPORTS, analyse_report
 pytestmark = pytest.mark.corpus
 
 # The first promises what no unit's work bounds, the second nothing.
+FULL_RATIO = 0.9  # Of what a unit sustains
+
 SPECULATIVE = frozenset({"debug_build", "library_use"})
 
 
@@ -27,7 +30,7 @@ def test_where_a_unit_is_full_nothing_that_keeps_its_work_is_advised() -> None:
         if limiter is None or kernel.advice is None or limiter.kind is not LimiterKind.UNIT:
             continue
         first = limiter.find(limiter.unit)
-        if first is None or limiter.confidence is not Confidence.SURE or first.nearness < NEAR_RATIO:
+        if first is None or limiter.confidence is not Confidence.SURE or first.nearness < FULL_RATIO:
             continue
         full += 1
         for one in kernel.advice.advice:
@@ -39,12 +42,15 @@ def test_where_a_unit_is_full_nothing_that_keeps_its_work_is_advised() -> None:
     assert full >= 5
 
 
-def test_the_largest_estimate_comes_first_and_what_is_outside_of_the_kernel_last() -> None:
+def test_the_largest_sure_estimate_comes_first_and_what_is_outside_of_the_kernel_last() -> None:
     optimizers = list_optimizers()
     for kernel in list_kernels():
         if kernel.limiter is None or kernel.advice is None or kernel.limiter.kind is LimiterKind.BUILD:
             continue
-        places = [(optimizers[one.optimizer].is_outside, -one.speedup.estimate) for one in kernel.advice.advice]
+        places = [
+            (optimizers[one.optimizer].is_outside, one.speedup.low <= NO_GAIN, -one.speedup.estimate)
+            for one in kernel.advice.advice
+        ]
         assert places == sorted(places), kernel.name
 
 

@@ -28,7 +28,7 @@ UNPRICED = frozenset({AT_THE_LIMIT, LIBRARY_USE})
 
 LEAST_SPEEDUP = 1.01  # Advice that promises less is not shown
 
-SMALL_SPEEDUP = 1.05  # Where a unit is at its ceiling, suggestions that gain less are not worth a line each
+SMALL_SPEEDUP = 1.05  # Suggestions that gain less are not worth a line each
 
 MOST_REGIONS = 5  # Regions shown per piece of advice (GPA, section VII-A), and hotspots shown per region
 
@@ -113,7 +113,7 @@ class Standing(StrEnum):
 
     NOW = "now"
     THEN = "then"  # Once the first one is done: it relieves what limits the kernel next
-    SMALL = "small"  # A unit is at its ceiling, and it gains less than :data:`SMALL_SPEEDUP`
+    SMALL = "small"  # It gains less than :data:`SMALL_SPEEDUP`
     OUTSIDE = "outside"  # Not in the kernel's code: other launches, or how the grid divides
     NOTHING = "nothing"  # It says that nothing is to be gained
 

@@ -21,7 +21,7 @@ from gpa_lsp.diagnosis.advice.model import (
 )
 from gpa_lsp.diagnosis.advice.optimizers import Optimizer
 from gpa_lsp.diagnosis.advice.pricing import NO_GAIN
-from gpa_lsp.diagnosis.analyses.limiter.model import NEAR_RATIO, Confidence, Limit, Limiter, LimiterKind
+from gpa_lsp.diagnosis.analyses.limiter.model import Confidence, Limit, Limiter, LimiterKind
 from gpa_lsp.foundation.prose import NOTHING, Sentence, begin_lower, drop_stop, percent, say
 
 # Units that are full when too many bytes go through them → the level they are counted as
@@ -104,7 +104,7 @@ def decide_standing(advice: KernelAdvice, limiter: Limiter | None, optimizers: M
             standing = Standing.NOTHING
         elif known is not None and known.is_outside:
             standing = Standing.OUTSIDE
-        elif _is_small(limiter, one):
+        elif one.optimizer not in (*UNPRICED, DEBUG_BUILD) and one.speedup.estimate < SMALL_SPEEDUP:
             standing = Standing.SMALL
         elif first is not None and _comes_after(limiter, one, first):
             standing = Standing.THEN
@@ -125,12 +125,6 @@ def decide_standing(advice: KernelAdvice, limiter: Limiter | None, optimizers: M
 def _is_better(one: Advice) -> bool:
     """Whether a kernel with this suggestion is not at its limit."""
     return one.standing in (Standing.NOW, Standing.THEN) and one.speedup.estimate >= SMALL_SPEEDUP
-
-
-def _is_small(limiter: Limiter | None, advice: Advice) -> bool:
-    unit = None if limiter is None or limiter.kind is not LimiterKind.UNIT else limiter.find(limiter.unit)
-    is_full = unit is not None and unit.nearness >= NEAR_RATIO
-    return is_full and advice.optimizer not in UNPRICED and advice.speedup.estimate < SMALL_SPEEDUP
 
 
 def _comes_after(limiter: Limiter | None, one: Advice, first: Advice) -> bool:

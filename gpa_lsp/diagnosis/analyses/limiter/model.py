@@ -7,8 +7,6 @@ from msgspec import Struct
 from gpa_lsp.foundation.numbers import format_percent
 from gpa_lsp.foundation.prose import NOTHING, Sentence, drop_stop
 
-NEAR_RATIO = 0.9  # Of what a unit sustains: nearer than this, nothing that leaves its work gains what could be measured
-
 # What L1 is busy with where neither bytes nor bank conflicts but the number of memory instructions fills it
 REQUESTS = "requests"
 WAVEFRONTS = "wavefronts"  # And where it is passes through its data stage
