@@ -38,12 +38,12 @@ class Version:
 
     Attributes:
         edit: names of the optimizers that advise the edit leading here; empty where none should.
-        before: the version it is made from; None of the first.
+        before: the versions that it is made from; none of the first.
         block, grid: expressions of the size.
     """
 
     edit: tuple[str, ...]
-    before: int | None
+    before: tuple[int, ...]
     block: tuple[str, ...]
     grid: tuple[str, ...]
 
@@ -113,7 +113,7 @@ def _read_family(path: Path) -> Family:
     versions = [
         Version(
             edit=tuple(one.get("edit", ())),
-            before=one.get("from", index - 1) if index else None,
+            before=_read_numbers(one.get("from", index - 1)) if index else (),
             block=tuple(one["block"]),
             grid=tuple(one["grid"]),
         )
@@ -127,6 +127,10 @@ def _read_family(path: Path) -> Family:
         arguments=tuple(head["arguments"]),
         versions=tuple(versions),
     )
+
+
+def _read_numbers(value: int | Sequence[int]) -> tuple[int, ...]:
+    return (value,) if isinstance(value, int) else tuple(value)
 
 
 def simulate_version(family: Family, index: int, size: dict[str, int], machine: str, folder: Path) -> Path:
@@ -185,7 +189,7 @@ def simulate_edits(family: Family, size: dict[str, int], machine: str, folder: P
             kernels[index] = api.load(profile, sources=[profile.parent]).kernels[0]
         except GpaError as error:
             yield f"{family.name} {_name_version(index)} {size} {machine}: {error}"
-    edits = [(one.before, index, one.edit) for index, one in enumerate(family.versions) if one.before is not None]
+    edits = [(start, index, one.edit) for index, one in enumerate(family.versions) for start in one.before]
     for start, end, remedies in (*edits, (_DEBUG, 0, (DEBUG_BUILD,))):
         if start in kernels and end in kernels:
             yield Edit(
