@@ -13,12 +13,11 @@ from msgspec import Struct
 
 from gpa_lsp.foundation.figures import Share
 from gpa_lsp.foundation.locations import InlineChain, SourceLine
-from gpa_lsp.foundation.ownership import find_represented, is_library_file
+from gpa_lsp.foundation.ownership import find_represented
 from gpa_lsp.kernel.names import demangle, shorten_distinctly, shorten_name
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
-from gpa_lsp.report.callers import find_callers
+from gpa_lsp.report.callers import find_library_callers
 from gpa_lsp.report.changes import ReasonCounts
-from gpa_lsp.report.kernel_lines import find_body
 from gpa_lsp.report.model import CodeFinding, InstructionColumns, KernelReport, LineRow, Report
 
 # Lines below this share of their kernel are not worth a finding; a finding's own limit, not a fact about GPUs
@@ -162,22 +161,8 @@ def _find_in_kernel(
         return []
     index = _SampleIndex(kernel.instructions)
     rows = [row for row in rows if row.source_line not in index.represented]
-    callers = _find_callers(kernel, read_line) if any(is_library_file(row.file or "") for row in rows) else {}
+    callers = find_library_callers(kernel, lambda file, line: read_line(kernel, file, line))
     return [_make_finding(kernel, kernel_name, group, index, callers) for group in _group_rows(rows, index)]
-
-
-def _find_callers(kernel: KernelReport, read_line: ReadLine) -> Mapping[SourceLine, SourceLine]:
-    """Lines of libraries → the user's that call them, where nothing else ties the two."""
-    body = find_body(kernel)
-    if body is None or is_library_file(body[0]):
-        return {}
-    home = body[0]
-    found = find_callers(kernel, body, lambda line: read_line(kernel, home, line))
-    return {
-        SourceLine(file=file, line=line): SourceLine(file=home, line=caller)
-        for (file, line), (caller, _) in found.items()
-        if is_library_file(file)
-    }
 
 
 def _group_rows(rows: Sequence[LineRow], index: "_SampleIndex") -> list[list[LineRow]]:

@@ -10,6 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from gpa_lsp.foundation.locations import SourceLine
+from gpa_lsp.foundation.ownership import is_library_file
+
 if TYPE_CHECKING:  # numpy must not be imported before an editor has its answer to initialize
     from gpa_lsp.report.model import KernelReport
 
@@ -36,6 +39,27 @@ def find_callers(kernel: "KernelReport", body: Body | None, read_line: ReadLine)
         place: (_find_call(_choose(followers[place]), own_lines, read_line), samples)
         for place, samples in sums.items()
         if samples >= least and followers[place]
+    }
+
+
+def find_library_callers(
+    kernel: "KernelReport", read_line: Callable[[str, int], str | None]
+) -> dict[SourceLine, SourceLine]:
+    """Lines of libraries → the user's that call them, where nothing else ties the two.
+
+    Args:
+        read_line: the text of a line of a file as compiled, 1-based; None where it is not known.
+    """
+    from gpa_lsp.report.kernel_lines import find_body
+
+    body = find_body(kernel)
+    if body is None or is_library_file(body[0]):
+        return {}
+    home = body[0]
+    return {
+        SourceLine(file=file, line=line): SourceLine(file=home, line=caller)
+        for (file, line), (caller, _) in find_callers(kernel, body, lambda line: read_line(home, line)).items()
+        if is_library_file(file)
     }
 
 

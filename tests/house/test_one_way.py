@@ -66,7 +66,7 @@ CHOOSING = {
     "diagnosis/analyses/line_sums.py": "sums by the kernel's own lines, which a question asks for",
     "foundation/ownership.py": "is that way",
     "code/binary/embedded_ptx.py": "lines of PTX, which have one frame",
-    "editor/lines/callees.py": "the kernel's own body: outermost frames",
+    "report/callers.py": "the kernel's own body: outermost frames",
     "editor/sass/columns.py": "the file that a kernel is in: outermost frames",
     "editor/sass/document.py": "quotes the whole chain, from the inside out",
     "execution/hybrid/operations.py": "a line of the kernel's own source, which is said without its file",
