@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.analyses.answers import Answer
-from gpa_lsp.diagnosis.analyses.occupancy.launch import Waves, list_grid_sizes
+from gpa_lsp.diagnosis.analyses.occupancy import Waves, list_grid_sizes
 from gpa_lsp.diagnosis.analyses.questions import load_balance
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.kernel.model import Kernel

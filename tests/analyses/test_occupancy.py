@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.analyses.answers import Answer, Weight
 from gpa_lsp.diagnosis.analyses.model import KernelRoofline
-from gpa_lsp.diagnosis.analyses.occupancy.launch import LaunchShape, measure_gap
+from gpa_lsp.diagnosis.analyses.occupancy import LaunchShape, measure_gap
 from gpa_lsp.diagnosis.analyses.questions import occupancy
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.gpu.arch.lookup import find_architecture

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.code.binary.containers import find_cubins
-from gpa_lsp.kernel.dataflow.arithmetic.expansions import Family, recognise_routine
-from gpa_lsp.kernel.dataflow.arithmetic.sequences import ArithmeticSequences, Constancy, find_arithmetic_sequences
+from gpa_lsp.kernel.dataflow.arithmetic import ArithmeticSequences, Constancy, find_arithmetic_sequences
+from gpa_lsp.kernel.dataflow.expansions import Family, recognise_routine
 from gpa_lsp.kernel.join import list_unmeasured_kernels
 from gpa_lsp.kernel.model import KernelRows
 from tests.conftest import ROOT

@@ -19,8 +19,8 @@ from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.locations import SourceLine
 from gpa_lsp.foundation.ownership import has_collapsed_loops
 from gpa_lsp.foundation.prose import NOTHING, Code, Place, Sentence, capitalize, count, join, list_of, percent, say
-from gpa_lsp.kernel.dataflow.arithmetic.expansions import Family
-from gpa_lsp.kernel.dataflow.arithmetic.sequences import ArithmeticSequence, Constancy
+from gpa_lsp.kernel.dataflow.arithmetic import ArithmeticSequence, Constancy
+from gpa_lsp.kernel.dataflow.expansions import Family
 from gpa_lsp.kernel.scopes import Scope
 
 # A line with fewer instructions of a division does not divide; compilers give single ones the line of a neighbour

@@ -18,7 +18,7 @@ from gpa_lsp.diagnosis.advice.model import (
     Speedup,
 )
 from gpa_lsp.diagnosis.advice.verdict import rank
-from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
+from gpa_lsp.diagnosis.analyses.limiter import find_limiter
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.figures import Share, measure_share, sum_known
 from gpa_lsp.foundation.prose import count, join, percent, say

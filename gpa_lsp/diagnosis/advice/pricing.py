@@ -44,8 +44,7 @@ from gpa_lsp.diagnosis.advice.model import (
     Speedup,
 )
 from gpa_lsp.diagnosis.advice.residency import count_stalled
-from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
-from gpa_lsp.diagnosis.analyses.limiter.model import Limit, Limiter, LimiterKind
+from gpa_lsp.diagnosis.analyses.limiter import Limit, Limiter, LimiterKind, find_limiter
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.figures import Share, measure_share, sum_known
 from gpa_lsp.foundation.prose import Sentence, begin_lower, count, duration, factor, number, percent, say

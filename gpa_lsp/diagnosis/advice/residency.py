@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from gpa_lsp.diagnosis.analyses.decomposition.warp_time import read_warp_time
-from gpa_lsp.diagnosis.analyses.occupancy.launch import ACHIEVED, THEORETICAL, read_launch_shape
+from gpa_lsp.diagnosis.analyses.occupancy import ACHIEVED, THEORETICAL, read_launch_shape
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.gpu.arch.occupancy import BlockShape
 

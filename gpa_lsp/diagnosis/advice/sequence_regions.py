@@ -19,7 +19,7 @@ from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.foundation.prose import NOTHING, Sentence, say
 from gpa_lsp.foundation.records import ColumnRecord, remembered
 from gpa_lsp.kernel.calls import estimate_called_samples
-from gpa_lsp.kernel.dataflow.arithmetic.sequences import ArithmeticSequence
+from gpa_lsp.kernel.dataflow.arithmetic import ArithmeticSequence
 from gpa_lsp.kernel.scopes import Scope, ScopeKind
 
 # Sequences of one line and operation → what to do there

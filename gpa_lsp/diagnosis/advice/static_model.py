@@ -19,8 +19,8 @@ from gpa_lsp.foundation.locations import Frame, InlineChain
 from gpa_lsp.foundation.ownership import describe_stand_in, find_frame_in
 from gpa_lsp.foundation.prose import Sentence
 from gpa_lsp.kernel.dataflow.accesses import mark_accesses
-from gpa_lsp.kernel.dataflow.arithmetic.expansions import Family
-from gpa_lsp.kernel.dataflow.arithmetic.sequences import ArithmeticSequence, find_arithmetic_sequences
+from gpa_lsp.kernel.dataflow.arithmetic import ArithmeticSequence, find_arithmetic_sequences
+from gpa_lsp.kernel.dataflow.expansions import Family
 from gpa_lsp.kernel.scopes import ScopeTree
 
 # How much more often code runs for each loop around it, where nobody counted: the compilers' customary guess. It only orders findings.

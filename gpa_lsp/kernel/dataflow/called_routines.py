@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from gpa_lsp.code.control_flow.graph import RootedGraph
 from gpa_lsp.kernel.calls import find_callee
-from gpa_lsp.kernel.dataflow.arithmetic.expansions import recognise_routine
+from gpa_lsp.kernel.dataflow.expansions import recognise_routine
 from gpa_lsp.kernel.model import KernelRows
 from gpa_lsp.kernel.scopes import find_scopes
 

@@ -16,7 +16,7 @@ from gpa_lsp.code.binary.model import INSTRUCTION_BYTES
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace
 from gpa_lsp.code.binary.uses import OperandKind, parse_operand
 from gpa_lsp.foundation.records import remembered
-from gpa_lsp.kernel.dataflow.arithmetic.expansions import Chain, load_patterns
+from gpa_lsp.kernel.dataflow.expansions import Chain, load_patterns
 from gpa_lsp.kernel.dataflow.value_flow import FunctionFlow, build_flow
 from gpa_lsp.kernel.model import KernelRows
 from gpa_lsp.kernel.scopes import find_scopes

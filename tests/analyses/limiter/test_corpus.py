@@ -2,8 +2,7 @@
 
 import pytest
 
-from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
-from gpa_lsp.diagnosis.analyses.limiter.model import LimiterKind
+from gpa_lsp.diagnosis.analyses.limiter import LimiterKind, find_limiter
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from tests.real_reports import REPORTS, join
 

@@ -3,8 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from gpa_lsp.diagnosis.analyses.limiter.find import METRICS, find_limiter
-from gpa_lsp.diagnosis.analyses.limiter.model import Confidence, Limiter, LimiterKind
+from gpa_lsp.diagnosis.analyses.limiter import METRICS, Confidence, Limiter, LimiterKind, find_limiter
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.kernel.model import Kernel
 from tests.rows.builders import make_cubin

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpa_lsp.diagnosis.analyses.limiter.find import BUSY_RATIO
+from gpa_lsp.diagnosis.analyses.limiter import BUSY_RATIO
 from gpa_lsp.diagnosis.analyses.model import CLEARLY_NEARER, Roofline
 from gpa_lsp.diagnosis.analyses.questions.speed_of_light import (
     RECOMPUTED,

@@ -13,7 +13,7 @@ from gpa_lsp.diagnosis.advice.residency import (
     measure_issue_ratio,
     name_whole,
 )
-from gpa_lsp.diagnosis.analyses.occupancy.launch import measure_resident_warps
+from gpa_lsp.diagnosis.analyses.occupancy import measure_resident_warps
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import count, number, percent, say
 from gpa_lsp.profile.launch_configuration import LaunchConfiguration

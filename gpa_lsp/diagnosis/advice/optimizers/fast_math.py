@@ -11,8 +11,8 @@ from gpa_lsp.diagnosis.advice.sequence_regions import build_sequence_regions, ma
 from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import Code, Sentence, count, join, say
-from gpa_lsp.kernel.dataflow.arithmetic.expansions import Family
-from gpa_lsp.kernel.dataflow.arithmetic.sequences import ArithmeticSequence, find_arithmetic_sequences
+from gpa_lsp.kernel.dataflow.arithmetic import ArithmeticSequence, find_arithmetic_sequences
+from gpa_lsp.kernel.dataflow.expansions import Family
 
 _FAMILIES = (Family.DIVISION, Family.ROOT, Family.FUNCTION)
 

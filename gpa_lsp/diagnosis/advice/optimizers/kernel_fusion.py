@@ -3,7 +3,7 @@
 from gpa_lsp.diagnosis.advice.matches import IdleMatch
 from gpa_lsp.diagnosis.advice.model import Category
 from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
-from gpa_lsp.diagnosis.analyses.limiter.find import SHORT_LAUNCH_NS
+from gpa_lsp.diagnosis.analyses.limiter import SHORT_LAUNCH_NS
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import duration, percent, say
 

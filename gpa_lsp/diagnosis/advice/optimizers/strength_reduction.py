@@ -30,12 +30,12 @@ from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.foundation.prose import Sentence, count, join, say
-from gpa_lsp.kernel.dataflow.arithmetic.expansions import Family
-from gpa_lsp.kernel.dataflow.arithmetic.sequences import (
+from gpa_lsp.kernel.dataflow.arithmetic import (
     ArithmeticSequence,
     ArithmeticSequences,
     find_arithmetic_sequences,
 )
+from gpa_lsp.kernel.dataflow.expansions import Family
 from gpa_lsp.kernel.scopes import Scope, ScopeKind
 
 # What a slow arithmetic instruction makes others wait for: its result, its operands, its issue, its unit and the queue in front of it

@@ -16,7 +16,7 @@ from gpa_lsp.diagnosis.advice.residency import (
     measure_states,
     name_whole,
 )
-from gpa_lsp.diagnosis.analyses.occupancy.launch import measure_resident_warps
+from gpa_lsp.diagnosis.analyses.occupancy import measure_resident_warps
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, list_of, number, percent, say
 from gpa_lsp.gpu.arch.model import Architecture

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from gpa_lsp.diagnosis.advice.arithmetic_hints import choose_operation_remedy, describe_operations
 from gpa_lsp.diagnosis.advice.static_checks import StaticCheck
 from gpa_lsp.diagnosis.advice.static_model import StaticFacts, StaticFinding
-from gpa_lsp.kernel.dataflow.arithmetic.expansions import Family
+from gpa_lsp.kernel.dataflow.expansions import Family
 
 NAME = "accurate-arithmetic"
 

@@ -10,7 +10,7 @@ from gpa_lsp.diagnosis.advice.slow_arithmetic import SlowKind, Slowness, find_sl
 from gpa_lsp.diagnosis.advice.static_checks import StaticCheck
 from gpa_lsp.diagnosis.advice.static_model import StaticFacts, StaticFinding
 from gpa_lsp.diagnosis.analyses.subject import Subject
-from gpa_lsp.kernel.dataflow.arithmetic.sequences import ArithmeticSequences, find_arithmetic_sequences
+from gpa_lsp.kernel.dataflow.arithmetic import ArithmeticSequences, find_arithmetic_sequences
 
 NAME = "conversions"
 

@@ -13,8 +13,8 @@ from gpa_lsp.diagnosis.advice.naming import locate, read_parts
 from gpa_lsp.diagnosis.advice.static_checks import StaticCheck
 from gpa_lsp.diagnosis.advice.static_model import Certainty, StaticFacts, StaticFinding
 from gpa_lsp.foundation.prose import say
-from gpa_lsp.kernel.dataflow.arithmetic.expansions import Chain, is_widening, load_patterns
-from gpa_lsp.kernel.dataflow.arithmetic.sequences import find_arithmetic_sequences
+from gpa_lsp.kernel.dataflow.arithmetic import find_arithmetic_sequences
+from gpa_lsp.kernel.dataflow.expansions import Chain, is_widening, load_patterns
 from gpa_lsp.kernel.dataflow.value_flow import FunctionFlow, build_flow
 
 NAME = "double-constants"

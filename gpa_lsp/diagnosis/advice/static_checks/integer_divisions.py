@@ -6,7 +6,7 @@ from gpa_lsp.diagnosis.advice.arithmetic_hints import choose_division_remedy, de
 from gpa_lsp.diagnosis.advice.static_checks import StaticCheck
 from gpa_lsp.diagnosis.advice.static_model import StaticFacts, StaticFinding
 from gpa_lsp.foundation.locations import Frame
-from gpa_lsp.kernel.dataflow.arithmetic.expansions import Family
+from gpa_lsp.kernel.dataflow.expansions import Family
 
 NAME = "integer-divisions"
 

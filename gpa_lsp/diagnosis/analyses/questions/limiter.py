@@ -1,7 +1,7 @@
 """What limits the kernel? The verdict that everything else quotes, and how busy each part of the GPU was."""
 
 from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Missing
-from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
+from gpa_lsp.diagnosis.analyses.limiter import find_limiter
 from gpa_lsp.diagnosis.analyses.questions import Analysis
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, say

@@ -16,8 +16,8 @@ from gpa_lsp.diagnosis.analyses.answers import (
     list_columns,
     order_findings,
 )
-from gpa_lsp.diagnosis.analyses.limiter.find import measure_idle
-from gpa_lsp.diagnosis.analyses.occupancy.launch import (
+from gpa_lsp.diagnosis.analyses.limiter import measure_idle
+from gpa_lsp.diagnosis.analyses.occupancy import (
     ACHIEVED,
     THEORETICAL,
     UnitLoad,
@@ -152,7 +152,7 @@ BUSY_PERCENT = 60.0  # A slice or channel that is busier than this is likely to 
 
 
 def describe_waves(waves: Waves, idle_ratio: float | None, empty_ratio: float | None) -> Finding:
-    """What the division into waves costs, by the two bounds of :mod:`gpa_lsp.diagnosis.analyses.occupancy.launch`, each no more than what was
+    """What the division into waves costs, by the two bounds of :mod:`gpa_lsp.diagnosis.analyses.occupancy`, each no more than what was
     measured allows.
 
     Args:

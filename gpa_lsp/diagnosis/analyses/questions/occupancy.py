@@ -15,9 +15,8 @@ from gpa_lsp.diagnosis.analyses.answers import (
     know_nothing,
     list_columns,
 )
-from gpa_lsp.diagnosis.analyses.limiter.find import find_limiter
-from gpa_lsp.diagnosis.analyses.limiter.model import Limiter, LimiterKind
-from gpa_lsp.diagnosis.analyses.occupancy.launch import (
+from gpa_lsp.diagnosis.analyses.limiter import Limiter, LimiterKind, find_limiter
+from gpa_lsp.diagnosis.analyses.occupancy import (
     ACHIEVED,
     DYNAMIC_SHARED,
     THEORETICAL,
@@ -30,7 +29,7 @@ from gpa_lsp.diagnosis.analyses.occupancy.launch import (
     read_code_shape,
     read_launch_shape,
 )
-from gpa_lsp.diagnosis.analyses.occupancy.tables import (
+from gpa_lsp.diagnosis.analyses.occupancy_tables import (
     describe_free_room,
     describe_steps_up,
     tabulate_block_sizes,

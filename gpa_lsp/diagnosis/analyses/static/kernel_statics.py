@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from gpa_lsp.code.binary.cubin import CompiledLimits
 from gpa_lsp.diagnosis.analyses.answers import Weight
-from gpa_lsp.diagnosis.analyses.occupancy.launch import read_code_shape
-from gpa_lsp.diagnosis.analyses.occupancy.tables import BLOCK_SIZES, describe_steps_up
+from gpa_lsp.diagnosis.analyses.occupancy import read_code_shape
+from gpa_lsp.diagnosis.analyses.occupancy_tables import BLOCK_SIZES, describe_steps_up
 from gpa_lsp.diagnosis.analyses.static.model import BlockOrigin, KernelStatics, KnownBlock
 from gpa_lsp.foundation.prose import NOTHING, Sentence
 from gpa_lsp.gpu.arch.model import Architecture

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from gpa_lsp.code.control_flow.model import FlowGraph
 from gpa_lsp.kernel.calls import find_callee
-from gpa_lsp.kernel.dataflow.arithmetic.expansions import recognise_routine
+from gpa_lsp.kernel.dataflow.expansions import recognise_routine
 from gpa_lsp.kernel.dataflow.reordering.course import (
     SIDE_CODE,
     SPACE_COUNT,

@@ -17,7 +17,7 @@ from gpa_lsp.code.binary.uses import parse_operand
 from gpa_lsp.foundation.records import ColumnRecord, remembered
 from gpa_lsp.gpu.arch.hazards import find_longest_entry
 from gpa_lsp.kernel.calls import find_callee
-from gpa_lsp.kernel.dataflow.arithmetic.expansions import (
+from gpa_lsp.kernel.dataflow.expansions import (
     ArithmeticSequence,
     Chain,
     Constancy,

@@ -84,7 +84,7 @@ class ArithmeticPatterns(Struct, frozen=True, kw_only=True):
 @cache
 def load_patterns() -> ArithmeticPatterns:
     """The facts, read once."""
-    table = tomli.loads(Path(__file__).with_name("patterns.toml").read_text(encoding="utf-8"))
+    table = tomli.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
     operations = {
         key: Operation(key=key, title=entry["title"], family=Family(entry["family"]), bits=entry.get("bits"))
         for key, entry in table["operations"].items()

@@ -1,1 +1,0 @@
-"""What limits a kernel: one verdict, which everything that speaks of it quotes."""

@@ -1,1 +1,0 @@
-"""How many warps an SM holds, what limits them, and what more would be worth."""
