@@ -107,7 +107,10 @@ def test_the_range_is_what_errors_of_such_estimates_were(monkeypatch: pytest.Mon
     assert (speedup.low, speedup.estimate, speedup.high) == tuple(map(pytest.approx, (2**0.25, 2**0.5, 4.0)))
     assert speedup.doubt == "anything from 1.19× to 4.00×"
     written = replace(written, held=0.6)
-    assert priced(eliminate(nest(), line(1, 500.0))).speedup.doubt == "such ranges held 60 % of 9 simulated edits"
+    assert (
+        priced(eliminate(nest(), line(1, 500.0))).speedup.doubt
+        == "uncertain: such ranges held for 60 % of 9 simulated edits"
+    )
 
 
 def test_few_samples_are_no_number():

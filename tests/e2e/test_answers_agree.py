@@ -3,7 +3,8 @@
 import pytest
 
 from gpa_lsp.diagnosis.advice.advise import list_optimizers
-from gpa_lsp.diagnosis.advice.pricing import NO_GAIN
+from gpa_lsp.diagnosis.advice.model import UNPRICED
+from gpa_lsp.diagnosis.advice.pricing import NO_GAIN, WIDEST
 from gpa_lsp.diagnosis.analyses.answers import Answer
 from gpa_lsp.diagnosis.analyses.limiter import Confidence, LimiterKind
 from gpa_lsp.document.advice_words import describe_limit, describe_limit_briefly
@@ -52,6 +53,16 @@ def test_the_largest_sure_estimate_comes_first_and_what_is_outside_of_the_kernel
             for one in kernel.advice.advice
         ]
         assert places == sorted(places), kernel.name
+
+
+def test_a_number_is_neither_wide_nor_begins_at_no_gain() -> None:
+    """Also of kernels with several launch contexts, whose gains are weighed."""
+    kernels = [*list_kernels(), *analyse_report("more_pairs/rtx3080_lab3_part1.ncu-rep").kernels]
+    assert any(kernel.contexts for kernel in kernels)
+    for kernel in kernels:
+        for one in () if kernel.advice is None else kernel.advice.advice:
+            is_number = one.speedup.low > NO_GAIN and one.speedup.high <= 1.001 * WIDEST * one.speedup.low
+            assert one.speedup.doubt or is_number or one.optimizer in UNPRICED, (kernel.name, one.optimizer)
 
 
 def find_answer(kernel: KernelReport, analysis: str) -> Answer:

@@ -17,6 +17,7 @@ from gpa_lsp.diagnosis.advice.model import (
     SilenceStage,
     Speedup,
 )
+from gpa_lsp.diagnosis.advice.pricing import doubt_range
 from gpa_lsp.diagnosis.advice.verdict import rank
 from gpa_lsp.diagnosis.analyses.limiter import find_limiter
 from gpa_lsp.diagnosis.analyses.subject import Subject
@@ -96,14 +97,16 @@ def _measure_saving(ratio: float, speedup: Speedup) -> float:
 def _combine_gains(gains: Sequence[_Gain], unseen: float, main: Speedup) -> Speedup:
     """Time before over time after, of all contexts together. What was not judged gains as much as the rest, and at least nothing."""
     estimate = _weigh(gains, lambda one: one.estimate, unseen)
+    low = min(estimate, _weigh(gains, lambda one: one.low, 0.0))
     high = max(estimate, _weigh(gains, lambda one: one.high, unseen))
     return Speedup(
         estimate=estimate,
-        low=min(estimate, _weigh(gains, lambda one: one.low, 0.0)),
+        low=low,
         high=high,
         bound=max(high, _weigh(gains, lambda one: one.bound, unseen)),
         bound_reason=join((main.bound_reason, say("weighted by the time of the launch contexts")), ", "),
         uncapped=_weigh(gains, lambda one: one.uncapped, unseen),
+        doubt=doubt_range(low, high) or main.doubt,
     )
 
 

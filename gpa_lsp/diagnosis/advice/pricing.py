@@ -47,7 +47,7 @@ from gpa_lsp.diagnosis.advice.residency import count_stalled
 from gpa_lsp.diagnosis.analyses.limiter import Limit, Limiter, LimiterKind, find_limiter
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.figures import Share, measure_share, sum_known
-from gpa_lsp.foundation.prose import Sentence, begin_lower, count, duration, factor, number, percent, say
+from gpa_lsp.foundation.prose import NOTHING, Sentence, begin_lower, count, duration, factor, number, percent, say
 from gpa_lsp.kernel.scopes import Scope
 
 MatchedRegion = EliminationRegion | HidingRegion
@@ -161,8 +161,8 @@ def price_elimination(subject: Subject, label: Label, match: EliminationMatch) -
         return Silence(optimizer=label.name, stage=SilenceStage.NO_SAMPLES, message=message)
     left = time.leave(warp_time=max(0.0, warp_time), work=match.work)
     published = estimate_elimination(total, min(matched, total - 1)) if total else 1 / max(left, 1 / _MOST_SPEEDUP)
-    least = match.least or match.work
-    speedup = _spread(subject, label, time, left, published=published, work=least, most=match.most, samples=matched)
+    work = match.least or match.work
+    speedup = _spread(subject, label, time, left, published=published, work=work, most=match.most, samples=matched)
     return _finish(subject, label, match, speedup, reasons=(*reasons, *_explain_sampling(subject, time)))
 
 
@@ -265,8 +265,7 @@ def price_idle(subject: Subject, label: Label, match: IdleMatch) -> Advice | Sil
     """Price hardware that has nothing to do, by the time it takes. No samples count as matched: idle hardware has none, and the figures are
     counters."""
     time = measure_launch_time(subject)
-    estimate = 1 / (1 - match.saved_ratio)
-    speedup = _spread(subject, label, time, 1 - match.saved_ratio, published=estimate)
+    speedup = _spread(subject, label, time, 1 - match.saved_ratio, published=1 / (1 - match.saved_ratio))
     if speedup.bound > match.bound:
         speedup = _cut(speedup, match.bound, match.bound_reason)
     saved = say("{saved} of the run time would go", saved=percent(match.saved_ratio))
@@ -325,20 +324,17 @@ def _spread(
     few = samples if samples is not None and subject.total_samples and samples < _FEWEST_SAMPLES else None
     if few and published < LEAST_SPEEDUP:
         model = min(model, max(1.0, published))  # A few samples of very many are no evidence of work that goes
-    calibration = find_calibration(label.name)
-    low, estimate, high = (min(bound, max(1.0, one)) for one in calibration.spread(model))
-    doubt = Sentence()
+    known = find_calibration(label.name)
+    low, estimate, high = (min(bound, max(1.0, one)) for one in known.spread(model))
     if few:
         doubt = say("its basis is only {samples}", samples=count(max(1, round(few)), "sample"))
     elif few is not None and not relieves(find_limiter(subject), work):
         doubt = say("priced by the work that goes, not by samples")
-    elif calibration.held < LEAST_HELD:
-        edits = count(calibration.edits, "simulated edit")
-        doubt = say("uncertain: such ranges held for {part} of {edits}", part=percent(calibration.held), edits=edits)
-    elif high > WIDEST * low * (1 + 1e-6):
-        doubt = say("anything from {low} to {high}", low=factor(low), high=factor(high))
-    elif low <= NO_GAIN:
-        doubt = say("it may gain next to nothing")
+    elif known.held < LEAST_HELD:
+        part, edits = percent(known.held), count(known.edits, "simulated edit")
+        doubt = say("uncertain: such ranges held for {part} of {edits}", part=part, edits=edits)
+    else:
+        doubt = doubt_range(low, high)
     return Speedup(
         estimate=estimate,
         low=min(low, estimate),
@@ -348,6 +344,13 @@ def _spread(
         uncapped=published,
         doubt=doubt,
     )
+
+
+def doubt_range(low: float, high: float) -> Sentence:
+    """Why a range is no number: it is wide, or begins at no gain; empty where it is one."""
+    if high > WIDEST * low * (1 + 1e-6):
+        return say("anything from {low} to {high}", low=factor(low), high=factor(high))
+    return say("it may gain next to nothing") if low <= NO_GAIN else NOTHING
 
 
 def _find_bound(subject: Subject, time: LaunchTime, work: Mapping[str, float]) -> tuple[float, Sentence]:
@@ -399,8 +402,7 @@ def _explain_sampling(subject: Subject, time: LaunchTime) -> tuple[Sentence, ...
         part = percent(1 - time.ends_ratio)
         clauses.append(say("SMs are active for {part} of the run, and only that part speeds up", part=part))
     if subject.dropped_samples:
-        dropped = count(subject.dropped_samples, "dropped sample")
-        clauses.append(say("{dropped} could be of any instruction", dropped=dropped))
+        clauses.append(say("{n} could be of any instruction", n=count(subject.dropped_samples, "dropped sample")))
     return tuple(clauses)
 
 
