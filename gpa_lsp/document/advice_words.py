@@ -16,7 +16,7 @@ from gpa_lsp.diagnosis.advice.model import (
     SilenceStage,
     Speedup,
 )
-from gpa_lsp.diagnosis.analyses.limiter import LimiterKind, shorten_limit
+from gpa_lsp.diagnosis.analyses.model import LimiterKind, shorten_limit
 from gpa_lsp.diagnosis.blame.model import BlameCategory, Dependency
 from gpa_lsp.document.layout import Span, style_of_share
 from gpa_lsp.document.places import InstructionPlaces, PlaceNames

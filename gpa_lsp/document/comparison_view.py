@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from gpa_lsp.diagnosis.analyses.limiter import Limiter, LimiterKind
+from gpa_lsp.diagnosis.analyses.model import Limiter, LimiterKind
 from gpa_lsp.document.advice_words import label_suggestion
 from gpa_lsp.document.blocks import Block, Item, Items, Paragraph, Part, Table, tabulate
 from gpa_lsp.document.findings import name_kernels

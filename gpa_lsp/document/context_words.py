@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.advice.model import AT_THE_LIMIT, KernelAdvice
-from gpa_lsp.diagnosis.analyses.limiter import Limiter, shorten_limit
-from gpa_lsp.diagnosis.analyses.model import Roofline
+from gpa_lsp.diagnosis.analyses.model import Limiter, Roofline, shorten_limit
 from gpa_lsp.document.advice_words import label_suggestion
 from gpa_lsp.document.blocks import NO_SPAN, Table, tabulate
 from gpa_lsp.document.layout import Style, flexible, right

@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace, describe_mnemonic
 from gpa_lsp.code.binary.sass import read_mnemonic
-from gpa_lsp.diagnosis.analyses.limiter import LimiterKind
 from gpa_lsp.diagnosis.analyses.mix import WorkClass, classify_mnemonic
+from gpa_lsp.diagnosis.analyses.model import LimiterKind
 from gpa_lsp.foundation.numbers import Cell, Quantity, format_dim3
 from gpa_lsp.report.model import KernelReport
 

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.code.binary.line_table import find_source_sizes
 from gpa_lsp.diagnosis.advice.model import KernelAdvice
-from gpa_lsp.diagnosis.analyses.limiter import Limiter
-from gpa_lsp.diagnosis.analyses.model import KernelAnalyses
+from gpa_lsp.diagnosis.analyses.model import KernelAnalyses, Limiter
 from gpa_lsp.diagnosis.blame.model import KernelBlame
 from gpa_lsp.foundation.errors import Problem, ProblemSeverity
 from gpa_lsp.foundation.figures import Spread, measure_spread, sum_known

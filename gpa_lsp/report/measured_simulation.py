@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from gpa_lsp.diagnosis.analyses.answers import Answer, Finding, Table, list_columns
-from gpa_lsp.diagnosis.analyses.limiter import Limiter
+from gpa_lsp.diagnosis.analyses.model import Limiter
 from gpa_lsp.foundation.prose import NOTHING, Sentence, count, duration, list_of, percent, say
 from gpa_lsp.kernel.names import shorten_name
 from gpa_lsp.report.model import InstructionColumns, KernelReport, LaunchReport

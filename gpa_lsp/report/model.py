@@ -14,8 +14,7 @@ from msgspec import Struct, field
 
 from gpa_lsp.code.binary.model import ResourceLists
 from gpa_lsp.diagnosis.advice.model import KernelAdvice
-from gpa_lsp.diagnosis.analyses.limiter import Limiter
-from gpa_lsp.diagnosis.analyses.model import KernelAnalyses
+from gpa_lsp.diagnosis.analyses.model import KernelAnalyses, Limiter
 from gpa_lsp.diagnosis.blame.model import KernelBlame
 from gpa_lsp.foundation.errors import Problem
 from gpa_lsp.foundation.figures import Share, Spread, measure_share, measure_weighted_spread, sum_known

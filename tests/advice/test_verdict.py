@@ -8,7 +8,8 @@ from msgspec.structs import replace
 from gpa_lsp.diagnosis.advice.advise import advise_kernel, list_optimizers
 from gpa_lsp.diagnosis.advice.model import Advice, Category, KernelAdvice, Speedup, Standing
 from gpa_lsp.diagnosis.advice.verdict import decide_standing, describe_memory, is_memory_full, list_units, rank
-from gpa_lsp.diagnosis.analyses.limiter import Confidence, Limit, Limiter, LimiterKind, find_limiter
+from gpa_lsp.diagnosis.analyses.limiter import find_limiter
+from gpa_lsp.diagnosis.analyses.model import Confidence, Limit, Limiter, LimiterKind
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.foundation.figures import measure_share

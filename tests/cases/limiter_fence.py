@@ -12,7 +12,8 @@ estimate; and some who are silent, with the analysis that contradicts them.
 import re
 
 from gpa_lsp.diagnosis.advice.advise import advise_kernel
-from gpa_lsp.diagnosis.analyses.limiter import LimiterKind, find_limiter
+from gpa_lsp.diagnosis.analyses.limiter import find_limiter
+from gpa_lsp.diagnosis.analyses.model import LimiterKind
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import KernelBlame
 from gpa_lsp.kernel.model import Kernel

@@ -6,7 +6,7 @@ from gpa_lsp.diagnosis.advice.advise import list_optimizers
 from gpa_lsp.diagnosis.advice.model import UNPRICED
 from gpa_lsp.diagnosis.advice.pricing import NO_GAIN, WIDEST
 from gpa_lsp.diagnosis.analyses.answers import Answer
-from gpa_lsp.diagnosis.analyses.limiter import Confidence, LimiterKind
+from gpa_lsp.diagnosis.analyses.model import Confidence, LimiterKind
 from gpa_lsp.document.advice_words import describe_limit, describe_limit_briefly
 from gpa_lsp.document.blame_words import describe_bounds
 from gpa_lsp.report.model import KernelReport

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.diagnosis.analyses.limiter import Confidence, LimiterKind
+from gpa_lsp.diagnosis.analyses.model import Confidence, LimiterKind
 from gpa_lsp.editor.kernel_page import describe_kernel, describe_verdict
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.report.model import KernelReport

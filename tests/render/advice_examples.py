@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.advice.advise import decide
 from gpa_lsp.diagnosis.advice.model import Silence, SilenceStage
-from gpa_lsp.diagnosis.analyses.limiter import Confidence, Limit, Limiter, LimiterKind
+from gpa_lsp.diagnosis.analyses.model import Confidence, Limit, Limiter, LimiterKind
 from gpa_lsp.diagnosis.blame.model import IssueCounts
 from gpa_lsp.foundation.errors import Problem, ProblemSeverity
 from gpa_lsp.foundation.prose import percent, say

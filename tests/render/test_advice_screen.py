@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.advice.model import SMALL_SPEEDUP, Standing
-from gpa_lsp.diagnosis.analyses.limiter import LimiterKind
+from gpa_lsp.diagnosis.analyses.model import LimiterKind
 from gpa_lsp.document.advice_screen import MOST_LINES, build_rows, build_screen, build_screens
 from gpa_lsp.document.advice_words import (
     describe_gain,

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from gpa_lsp.diagnosis.analyses.limiter import Confidence, Limit, Limiter, LimiterKind
+from gpa_lsp.diagnosis.analyses.model import Confidence, Limit, Limiter, LimiterKind
 from gpa_lsp.document.comparison_view import build_comparison, describe_limiters, make_comparison_document
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.document.terminal import write_plain

@@ -18,7 +18,8 @@ from gpa_lsp.diagnosis.advice.model import (
 from gpa_lsp.diagnosis.advice.optimizers import NO_STATES, Optimizer, find_lack
 from gpa_lsp.diagnosis.advice.residency import measure_issue_ratio
 from gpa_lsp.diagnosis.advice.verdict import decide_standing, describe_memory, is_memory_full, list_units, rank
-from gpa_lsp.diagnosis.analyses.limiter import Limiter, LimiterKind, find_limiter
+from gpa_lsp.diagnosis.analyses.limiter import find_limiter
+from gpa_lsp.diagnosis.analyses.model import Limiter, LimiterKind
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.catalogue import load_catalogue
 from gpa_lsp.foundation.errors import Problem

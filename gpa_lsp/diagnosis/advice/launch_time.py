@@ -19,7 +19,8 @@ from msgspec import Struct
 
 from gpa_lsp.diagnosis.advice.residency import measure_active_part, measure_longest_part, measure_states
 from gpa_lsp.diagnosis.analyses.decomposition.memory_view import view_memory
-from gpa_lsp.diagnosis.analyses.limiter import REQUESTS, SHORT_LAUNCH_NS, Limit, Limiter, find_limiter, list_members
+from gpa_lsp.diagnosis.analyses.limiter import SHORT_LAUNCH_NS, find_limiter, list_members
+from gpa_lsp.diagnosis.analyses.model import REQUESTS, Limit, Limiter
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.categories import LONG_SCOREBOARD
 from gpa_lsp.foundation.records import remembered

@@ -11,7 +11,8 @@ from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, find_e
 from gpa_lsp.diagnosis.advice.matches import EliminationRegion
 from gpa_lsp.diagnosis.advice.naming import describe_place
 from gpa_lsp.diagnosis.advice.work_left import Marks, Parts
-from gpa_lsp.diagnosis.analyses.limiter import LimiterKind, find_limiter
+from gpa_lsp.diagnosis.analyses.limiter import find_limiter
+from gpa_lsp.diagnosis.analyses.model import LimiterKind
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import Sentence, list_of, say
 from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, count_access_bytes, mark_accesses

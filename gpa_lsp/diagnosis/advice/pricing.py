@@ -44,7 +44,8 @@ from gpa_lsp.diagnosis.advice.model import (
     Speedup,
 )
 from gpa_lsp.diagnosis.advice.residency import count_stalled
-from gpa_lsp.diagnosis.analyses.limiter import Limit, Limiter, LimiterKind, find_limiter
+from gpa_lsp.diagnosis.analyses.limiter import find_limiter
+from gpa_lsp.diagnosis.analyses.model import Limit, Limiter, LimiterKind
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.figures import Share, measure_share, sum_known
 from gpa_lsp.foundation.prose import NOTHING, Sentence, begin_lower, count, duration, factor, number, percent, say
@@ -54,7 +55,6 @@ MatchedRegion = EliminationRegion | HidingRegion
 
 _OTHERS = "others"  # Stalls outside queues
 WAITING = "long_scoreboard"  # What warps that wait for global memory are stalled on
-
 _WHOLE_RUN = 0.98  # From this part of the run on the samples are taken to speak for all of it, and nothing is said
 _NO_WORK: Mapping[str, float] = {}
 _KEPT = 0.99  # From this part on a unit keeps its work

@@ -21,7 +21,7 @@ from gpa_lsp.diagnosis.advice.model import (
 )
 from gpa_lsp.diagnosis.advice.optimizers import Optimizer
 from gpa_lsp.diagnosis.advice.pricing import NO_GAIN
-from gpa_lsp.diagnosis.analyses.limiter import Confidence, Limit, Limiter, LimiterKind
+from gpa_lsp.diagnosis.analyses.model import Confidence, Limit, Limiter, LimiterKind
 from gpa_lsp.foundation.prose import NOTHING, Sentence, begin_lower, drop_stop, percent, say
 
 # Units that are full when too many bytes go through them → the level they are counted as

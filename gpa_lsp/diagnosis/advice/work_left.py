@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from gpa_lsp.code.binary.model import Flow
 from gpa_lsp.code.binary.opcodes import MemorySpace
-from gpa_lsp.diagnosis.analyses.limiter import WAVEFRONTS, list_members
+from gpa_lsp.diagnosis.analyses.limiter import list_members
 from gpa_lsp.diagnosis.analyses.mix import assign_pipes, list_pipes
+from gpa_lsp.diagnosis.analyses.model import WAVEFRONTS
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, MOVES, mark_accesses
 from gpa_lsp.kernel.dataflow.value_flow import FunctionFlow, build_flow

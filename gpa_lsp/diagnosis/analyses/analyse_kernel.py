@@ -5,8 +5,8 @@ from functools import cache
 from typing import TypeVar
 
 import gpa_lsp.diagnosis.analyses.questions as catalogue
-from gpa_lsp.diagnosis.analyses.limiter import Limiter, find_limiter
-from gpa_lsp.diagnosis.analyses.model import KernelAnalyses
+from gpa_lsp.diagnosis.analyses.limiter import find_limiter
+from gpa_lsp.diagnosis.analyses.model import KernelAnalyses, Limiter
 from gpa_lsp.diagnosis.analyses.questions import Analysis
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.catalogue import load_catalogue

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.code.binary.cubin import read_compiled_limits, read_cubin
 from gpa_lsp.code.ptx.model import Space
-from gpa_lsp.diagnosis.analyses.limiter import shorten_limit
+from gpa_lsp.diagnosis.analyses.model import shorten_limit
 from gpa_lsp.diagnosis.analyses.static.code_change import CodeFacts, compare_code, find_code_facts
 from gpa_lsp.diagnosis.analyses.static.kernel_statics import find_kernel_statics
 from gpa_lsp.diagnosis.analyses.static.model import BlockOrigin, KnownBlock

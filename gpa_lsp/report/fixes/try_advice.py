@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.advice.model import LEAST_SPEEDUP, Advice, KernelAdvice, Silence, SilenceStage
-from gpa_lsp.diagnosis.analyses.limiter import Limiter
+from gpa_lsp.diagnosis.analyses.model import Limiter
 from gpa_lsp.diagnosis.rewrites.find import find_rewrites
 from gpa_lsp.execution.launches.read_launches import find_launch_file
 from gpa_lsp.foundation.errors import Problem

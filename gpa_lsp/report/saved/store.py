@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gpa_lsp import __version__
 from gpa_lsp.diagnosis.advice.model import KernelAdvice
-from gpa_lsp.diagnosis.analyses.limiter import Limiter
+from gpa_lsp.diagnosis.analyses.model import Limiter
 from gpa_lsp.foundation.errors import InputError, Problem, UnsupportedInputError
 from gpa_lsp.foundation.files import atomic_write, read_bounded
 from gpa_lsp.foundation.json_records import read_with

@@ -2,7 +2,8 @@
 
 import pytest
 
-from gpa_lsp.diagnosis.analyses.limiter import LimiterKind, find_limiter
+from gpa_lsp.diagnosis.analyses.limiter import find_limiter
+from gpa_lsp.diagnosis.analyses.model import LimiterKind
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from tests.real_reports import REPORTS, join
 

@@ -3,7 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from gpa_lsp.diagnosis.analyses.limiter import METRICS, Confidence, Limiter, LimiterKind, find_limiter
+from gpa_lsp.diagnosis.analyses.limiter import METRICS, find_limiter
+from gpa_lsp.diagnosis.analyses.model import Confidence, Limiter, LimiterKind
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.kernel.model import Kernel
 from tests.rows.builders import make_cubin

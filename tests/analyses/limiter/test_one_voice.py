@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.diagnosis.analyses.analyse_kernel import analyse_kernel
-from gpa_lsp.diagnosis.analyses.limiter import Confidence, Limiter, LimiterKind, find_limiter
+from gpa_lsp.diagnosis.analyses.limiter import find_limiter
+from gpa_lsp.diagnosis.analyses.model import Confidence, Limiter, LimiterKind
 from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel

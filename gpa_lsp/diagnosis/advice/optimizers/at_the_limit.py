@@ -3,7 +3,8 @@
 from gpa_lsp.diagnosis.advice.matches import Remark
 from gpa_lsp.diagnosis.advice.model import AT_THE_LIMIT, SMALL_SPEEDUP
 from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
-from gpa_lsp.diagnosis.analyses.limiter import Confidence, LimiterKind, find_limiter
+from gpa_lsp.diagnosis.analyses.limiter import find_limiter
+from gpa_lsp.diagnosis.analyses.model import Confidence, LimiterKind
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import begin_lower, percent, say
 

@@ -12,7 +12,8 @@ from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer,
 from gpa_lsp.diagnosis.advice.pricing import relieves
 from gpa_lsp.diagnosis.advice.residency import GOOD_BLOCK_THREADS, measure_issue_ratio
 from gpa_lsp.diagnosis.advice.traffic_floor import measure_floor
-from gpa_lsp.diagnosis.analyses.limiter import LimiterKind, find_limiter
+from gpa_lsp.diagnosis.analyses.limiter import find_limiter
+from gpa_lsp.diagnosis.analyses.model import LimiterKind
 from gpa_lsp.diagnosis.analyses.occupancy import measure_resident_warps
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import Code, count, number, say

@@ -11,8 +11,9 @@ from gpa_lsp.diagnosis.advice.model import DEBUG_BUILD, Category
 from gpa_lsp.diagnosis.advice.naming import name_code
 from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.advice.work_left import count_work_left
-from gpa_lsp.diagnosis.analyses.limiter import LimiterKind, find_limiter
+from gpa_lsp.diagnosis.analyses.limiter import find_limiter
 from gpa_lsp.diagnosis.analyses.mix import ARITHMETIC, CLASSES, WorkClass, classify_rows
+from gpa_lsp.diagnosis.analyses.model import LimiterKind
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import Code, list_of, percent, say
 from gpa_lsp.kernel.dataflow.accesses import (

@@ -6,7 +6,8 @@ from math import inf
 from gpa_lsp.diagnosis.advice.matches import Remark
 from gpa_lsp.diagnosis.advice.model import LIBRARY_USE, Category
 from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
-from gpa_lsp.diagnosis.analyses.limiter import SHORT_LAUNCH_NS, Limiter, LimiterKind, find_limiter
+from gpa_lsp.diagnosis.analyses.limiter import SHORT_LAUNCH_NS, find_limiter
+from gpa_lsp.diagnosis.analyses.model import Limiter, LimiterKind
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, Sentence, begin_lower, capitalize, count, duration, say
 

@@ -26,7 +26,8 @@ from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer
 from gpa_lsp.diagnosis.advice.pricing import WAITING
 from gpa_lsp.diagnosis.advice.residency import GOOD_BLOCK_THREADS, describe_block
 from gpa_lsp.diagnosis.advice.work_left import count_work_left
-from gpa_lsp.diagnosis.analyses.limiter import LimiterKind, find_limiter
+from gpa_lsp.diagnosis.analyses.limiter import find_limiter
+from gpa_lsp.diagnosis.analyses.model import LimiterKind
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, number, say, size
 from gpa_lsp.gpu.arch.model import Architecture

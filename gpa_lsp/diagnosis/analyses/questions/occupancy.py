@@ -15,7 +15,8 @@ from gpa_lsp.diagnosis.analyses.answers import (
     know_nothing,
     list_columns,
 )
-from gpa_lsp.diagnosis.analyses.limiter import Limiter, LimiterKind, find_limiter
+from gpa_lsp.diagnosis.analyses.limiter import find_limiter
+from gpa_lsp.diagnosis.analyses.model import Limiter, LimiterKind
 from gpa_lsp.diagnosis.analyses.occupancy import (
     ACHIEVED,
     DYNAMIC_SHARED,

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Finding, Missing, Table, Weight, know_nothing, list_columns
-from gpa_lsp.diagnosis.analyses.limiter import LimiterKind, find_limiter
-from gpa_lsp.diagnosis.analyses.model import BusyUnit, KernelRoofline, Point, Roof, Roofline
+from gpa_lsp.diagnosis.analyses.limiter import find_limiter
+from gpa_lsp.diagnosis.analyses.model import BusyUnit, KernelRoofline, LimiterKind, Point, Roof, Roofline
 from gpa_lsp.diagnosis.analyses.questions import Analysis
 from gpa_lsp.diagnosis.analyses.roofline.counts import read_span, read_total
 from gpa_lsp.diagnosis.analyses.roofline.operations import COUNTED

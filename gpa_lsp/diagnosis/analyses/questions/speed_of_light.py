@@ -7,8 +7,9 @@ from functools import lru_cache
 from msgspec import Struct
 
 from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Finding, Table, Weight, know_nothing, list_columns
-from gpa_lsp.diagnosis.analyses.limiter import Confidence, Limiter, LimiterKind, find_limiter
+from gpa_lsp.diagnosis.analyses.limiter import find_limiter
 from gpa_lsp.diagnosis.analyses.mix import find_pipe, list_pipes
+from gpa_lsp.diagnosis.analyses.model import Confidence, Limiter, LimiterKind
 from gpa_lsp.diagnosis.analyses.questions import Analysis
 from gpa_lsp.diagnosis.analyses.roofline.counts import (
     ELAPSED_SHARE,

@@ -22,7 +22,7 @@ from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.code.sources.directives import find_pragmas
 from gpa_lsp.code.sources.trees import SourceTree, read_text, read_tree, walk
 from gpa_lsp.diagnosis.analyses.analyse_kernel import judge_kernel
-from gpa_lsp.diagnosis.analyses.limiter import Limiter, LimiterKind
+from gpa_lsp.diagnosis.analyses.model import Limiter, LimiterKind
 from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
 from gpa_lsp.diagnosis.analyses.subject import Subject as KernelSubject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
