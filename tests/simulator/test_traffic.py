@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from gpa_lsp.execution.simulator.machine import find_traffic
+from gpa_lsp.execution.simulator.program import Kind
 from gpa_lsp.execution.simulator.warp_walk import KernelWalk, WarpWalk
 from tests.simulator.sm_notation import EXIT, LOAD, STORE, make_program
 
@@ -46,7 +48,7 @@ def test_what_no_mate_reads_is_read_by_one_block() -> None:
 
 
 def test_what_is_stored_again_is_written_once_and_parts_of_sectors_are_filled() -> None:
-    scattered, dense = list(range(32)), list(range(4))
+    scattered, dense = list(range(32)), list(range(100, 104))
     walk = make_walk(
         (10, 1, 1),
         walk_block((0, 0, 0), [], scattered),
@@ -67,7 +69,30 @@ def test_parts_that_several_stores_complete_are_not_filled() -> None:
     assert (found.parted_bytes, found.filled_bytes) == (32 * 32, 0)
     blocks = [walk_block((number, 0, 0), [], scattered) for number in (0, 7)]  # two of eight that store there
     found = find_traffic(make_walk((8, 1, 1), *blocks), PROGRAM, WIDTHS, (0, 0, 0), None)
-    assert (found.parted_bytes, found.filled_bytes) == (8 * 32 * 32, 0)
+    assert (found.written_bytes, found.parted_bytes, found.filled_bytes) == (32 * 32, 32 * 32, 0)
+
+
+def test_what_blocks_store_to_the_same_place_is_written_once_and_read_before_where_it_is_changed() -> None:
+    """However many blocks count into the same bins, no more than these come from DRAM and go there."""
+    program = make_program((LOAD, {}), (replace(STORE, kind=Kind.REDUCTION), {}), (EXIT, {}))
+    bins = list(range(32))
+    blocks = [walk_block((number, 0, 0), [], bins) for number in (50, 0)]
+    found = find_traffic(make_walk((100, 1, 1), *blocks), program, WIDTHS, (50, 0, 0), None)
+    assert found.stored_bytes == 100 * 32 * 32
+    assert found.written_bytes == found.filled_bytes == pytest.approx(32 * 32)
+
+
+def test_the_rim_that_neighbours_read_as_well_is_read_once() -> None:
+    """Blocks along a line with a rim of two sectors: each of a hundred has six of its own, and asks for ten."""
+    blocks = [walk_block((number, 0, 0), list(range(6 * number, 6 * number + 10)), []) for number in (50, 51, 0)]
+    walk = make_walk((100, 1, 1), *blocks)
+    assert find_traffic(walk, PROGRAM, WIDTHS, (50, 0, 0), None).read_bytes == pytest.approx(100 * 6 * 32)
+
+
+def test_what_neighbours_read_whole_is_read_by_two() -> None:
+    blocks = [walk_block((number, 0, 0), [number // 2 * 4, number // 2 * 4 + 1], []) for number in (50, 51, 0)]
+    walk = make_walk((100, 1, 1), *blocks)
+    assert find_traffic(walk, PROGRAM, WIDTHS, (50, 0, 0), None).read_bytes == pytest.approx(50 * 2 * 32)
 
 
 def test_what_a_far_mate_reads_is_read_by_all_along_that_axis() -> None:

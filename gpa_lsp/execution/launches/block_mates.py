@@ -1,7 +1,8 @@
-"""What blocks of a launch read in common, by some of them: :func:`count_readers`.
+"""What blocks of a launch read in common, by some of them: :func:`count_readers`, :func:`count_distinct`.
 
 It is seen on *mates*: blocks that differ from the first in one coordinate, as far away as the grid allows. A sector that a block has in common with
-its mate along an axis is taken to be read by all blocks along it.
+its mate along an axis is taken to be read by all blocks along it. What it has in common only with its *neighbour*, the next block along an axis, is
+the rim of each of them, as of stencils: it is taken to be read by two.
 """
 
 from collections.abc import Mapping
@@ -12,6 +13,8 @@ import numpy.typing as npt
 
 BlockPlace = tuple[int, int, int]
 Sectors = npt.NDArray[np.int64]
+
+_FEWEST_APART = 2  # Blocks along an axis up to which the far mate is the neighbour
 
 
 def list_mates(grid: BlockPlace, block: BlockPlace) -> tuple[BlockPlace, ...]:
@@ -26,17 +29,50 @@ def list_mates(grid: BlockPlace, block: BlockPlace) -> tuple[BlockPlace, ...]:
     return tuple(mate for mate, size in zip(along, grid, strict=True) if size > 1)
 
 
+def list_neighbours(grid: BlockPlace, block: BlockPlace) -> tuple[BlockPlace | None, ...]:
+    """The next block along each axis of the grid that has more than one; None where the mate is no further away.
+
+    >>> list_neighbours((8, 4, 2), (5, 3, 0))
+    ((6, 3, 0), (5, 2, 0), None)
+    """
+    found: list[BlockPlace | None] = []
+    for axis, (at, size) in enumerate(zip(block, grid, strict=True)):
+        place = list(block)
+        place[axis] = at + 1 if at + 1 < size else at - 1
+        if size > 1:
+            found.append((place[0], place[1], place[2]) if size > _FEWEST_APART else None)
+    return tuple(found)
+
+
 def count_readers(
     own: Sectors, distinct: Mapping[BlockPlace, Sectors], grid: BlockPlace, block: BlockPlace, most: int | None = None
 ) -> npt.NDArray[np.float64]:
     """Of each sector of a block, the blocks that touch it: of all, or of so many that follow each other."""
     readers = np.ones(len(own))
-    mates = list_mates(grid, block)
-    axes = [least for size, least in zip(grid, _measure_extents(grid, most or prod(grid)), strict=True) if size > 1]
-    for mate, size in zip(mates, axes, strict=True):
+    for mate, size in zip(list_mates(grid, block), _list_extents(grid, most), strict=True):
         if mate in distinct:
             readers[np.isin(own, distinct[mate], assume_unique=True)] *= size
     return readers
+
+
+def count_distinct(
+    own: Sectors, distinct: Mapping[BlockPlace, Sectors], grid: BlockPlace, block: BlockPlace, most: int | None = None
+) -> float:
+    """Distinct sectors that all blocks touch; or the sum of those that so many of them touch which follow each other."""
+    shares = 1 / count_readers(own, distinct, grid, block, most)
+    axes = zip(list_mates(grid, block), list_neighbours(grid, block), _list_extents(grid, most), strict=True)
+    for mate, neighbour, size in axes:
+        if neighbour is not None and neighbour in distinct and size > 1:
+            rest = ~np.isin(own, distinct.get(mate, ()), assume_unique=True)
+            rim = rest & np.isin(own, distinct[neighbour], assume_unique=True)
+            # each block has a rim on either side: half of both is its own
+            shares[rest] *= max(0.5, 1 - rim.sum() / max(1, rest.sum()))
+    return prod(grid) * float(shares.sum())
+
+
+def _list_extents(grid: BlockPlace, most: int | None) -> list[int]:
+    """How far so many blocks that follow each other reach along each axis of the grid that has more than one; all for None."""
+    return [least for size, least in zip(grid, _measure_extents(grid, most or prod(grid)), strict=True) if size > 1]
 
 
 def _measure_extents(grid: BlockPlace, blocks: int) -> BlockPlace:

@@ -16,7 +16,7 @@ from gpa_lsp.execution.compiler.ptx_files import read_build
 from gpa_lsp.execution.emulator.model import Budget
 from gpa_lsp.execution.hybrid.estimate import CompiledKernel, PaperEstimate, estimate_launch
 from gpa_lsp.execution.hybrid.operations import EVERY_TERM, Term
-from gpa_lsp.execution.launches.block_mates import list_mates
+from gpa_lsp.execution.launches.block_mates import list_mates, list_neighbours
 from gpa_lsp.execution.launches.launch import ArrayArgument, LaunchDescription
 from gpa_lsp.execution.launches.read_launches import explain_undescribed, find_launch_file
 from gpa_lsp.execution.prediction.built_modules import CODE_REMEDY, assemble_units, choose_units, read_image_module
@@ -509,7 +509,8 @@ def _walk(
     middle = own[len(own) // 2]
     first = find_places(launch.grid, own[:1])[0]
     x, y, _ = launch.grid
-    mates = tuple(at[0] + x * (at[1] + y * at[2]) for at in list_mates(launch.grid, first))
+    alike = [*list_mates(launch.grid, first), *filter(None, list_neighbours(launch.grid, first))]
+    mates = tuple(at[0] + x * (at[1] + y * at[2]) for at in alike)
     walk: KernelWalk | None = None
     tries = {(*own, *mates): 1, (own[0], *mates): 1, (middle,): _LAST_TRY}
     for blocks, factor in tries.items():

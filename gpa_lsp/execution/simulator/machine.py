@@ -1,13 +1,13 @@
 """One SM and its share of L2 and DRAM, as numbers: :class:`SmModel`, built by :func:`build_model`, and what a launch moves: :func:`find_traffic`."""
 
 from collections import defaultdict
-from math import prod
+from math import inf, prod
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from gpa_lsp.execution.launches.block_mates import BlockPlace, Sectors, count_readers
+from gpa_lsp.execution.launches.block_mates import BlockPlace, Sectors, count_distinct, count_readers
 from gpa_lsp.execution.simulator.program import Kind, SassProgram
 from gpa_lsp.execution.simulator.streams import SHARED_SECTORS
 from gpa_lsp.execution.simulator.warp_walk import LOCAL_SECTOR, KernelWalk
@@ -76,10 +76,10 @@ class Traffic(Struct, frozen=True, kw_only=True):
     """What a launch moves."""
 
     stored_bytes: float  # to L2
-    # of them, those of distinct sectors: what a block stores again to where it has stored replaces it in L2
+    # of them, those of distinct sectors: what is stored again to where it was stored replaces it in L2, while it is there
     written_bytes: float
     parted_bytes: float  # of distinct sectors that an instruction stores a part of
-    filled_bytes: float  # of them, those of which all stores leave a part
+    filled_bytes: float  # of them, those of which all stores leave a part, and those that atomic operations change
     l2_hit_ratio: float  # of the sectors a block reads first, those that another block has brought into L2
     meeting_blocks: float  # whose atomic operations go to the same sector, where the most do; at least 1
     read_bytes: float = 0.0  # of distinct sectors
@@ -135,7 +135,7 @@ def build_model(
         fetched_bytes=SECTOR_BYTES * traffic.fetched_ratio,
         dram_cycles=(hierarchy.dram_tlb_warm_cycles.value or _DRAM_CYCLES) - l1_cycles,
         written_back_ratio=_find_written_back(traffic, memory),
-        atomic_cycles=sm_hz / (machine.clocks.l2_hz or sm_hz) * min(active_sms, traffic.meeting_blocks),
+        atomic_cycles=sm_hz / (machine.clocks.l2_hz or sm_hz) * min(sharing_sms, traffic.meeting_blocks),
         block_interval_cycles=sm_count / figures.launched_blocks_per_cycle.value,
         **own,
     )
@@ -175,13 +175,14 @@ def find_traffic(
 
     Args:
         widths: bytes that each of them accesses for a lane.
-        array_bytes: of all arrays the launch is given: it reads no more than these hold. None where that is not known.
+        array_bytes: of all arrays the launch is given: it reads and writes no more than these hold. None where that is not known.
         l2_bytes: of the GPU; None for an L2 that keeps everything.
         l2_ways: of each of its sets; None for one set of all.
         fetch_bytes: least that is fetched from DRAM.
         resident_blocks: blocks that all SMs hold at once; None for the whole grid.
     """
-    stores = np.isin(np.array(program.kind), [Kind.STORE, Kind.REDUCTION])
+    kinds = np.array(program.kind)
+    stores = np.isin(kinds, [Kind.STORE, Kind.REDUCTION])
     reads: dict[BlockPlace, list[Sectors]] = defaultdict(list)
     stored: dict[BlockPlace, list[Sectors]] = defaultdict(list)
     parted: dict[BlockPlace, list[Sectors]] = defaultdict(list)
@@ -191,33 +192,36 @@ def find_traffic(
         is_store = stores[np.repeat(one.instruction, counts)]
         given = np.bitwise_count(one.active) * widths[one.instruction]
         share = np.repeat(given / np.maximum(counts * SECTOR_BYTES, 1), counts)
+        is_changed = np.repeat(kinds[one.instruction] == Kind.REDUCTION, counts)
         stored[one.block].append(one.sectors[is_store])
         parted[one.block].append(one.sectors[is_store & (share < 1)])
-        shares[one.block].append(share[is_store])
+        # atomic operations need what was there before, however much of it they change
+        shares[one.block].append(np.where(is_changed, -inf, share)[is_store])
         mine = one.sectors[~is_store]
         reads[one.block].append(mine[mine < LOCAL_SECTOR])
     grid = prod(walk.grid)
-    distinct = {place: np.unique(np.concatenate(parts)) for place, parts in reads.items()}
-    own = distinct.get(mates_of, next(iter(distinct.values()), np.zeros(0, dtype=np.int64)))
-    footprint = _count_distinct(own, distinct, walk.grid, mates_of)
-    if array_bytes is not None:
-        footprint = min(footprint, array_bytes / SECTOR_BYTES)
+    own, once, in_waves = _list_distinct(reads, walk.grid, mates_of, resident_blocks)
+    own_stored, stored_once, stored_in_waves = _list_distinct(stored, walk.grid, mates_of, resident_blocks)
+    most = inf if array_bytes is None else array_bytes / SECTOR_BYTES
+    footprint, stored_once = min(once, most), min(stored_once, most)
     asked = float(len(own)) * grid
-    in_waves = grid * float((1 / count_readers(own, distinct, walk.grid, mates_of, resident_blocks)).sum())
     evicted = 0.0
     if (
         resident_blocks is not None and l2_bytes
-    ):  # what a wave reads passes through L2 before the next one reads it again
+    ):  # what a wave reads passes through L2 before the next one comes to the same
         passed = in_waves * SECTOR_BYTES * min(1.0, resident_blocks / grid)
         evicted = find_evicted_ratio(passed, l2_bytes, l2_ways)
     fetched = footprint + max(0.0, in_waves - footprint) * evicted
     fetch_sectors = fetch_bytes // SECTOR_BYTES
-    scale = grid * SECTOR_BYTES / max(1, len(distinct))
+    scale = grid * SECTOR_BYTES / max(1, len(reads))
+    replaced = 1.0  # of what blocks store, what none of them has stored before while it was in L2
+    if len(own_stored):
+        replaced = (stored_once + (stored_in_waves - stored_once) * evicted) / (grid * len(own_stored))
     return Traffic(
         stored_bytes=scale * sum(len(part) for parts in stored.values() for part in parts),
-        written_bytes=scale * _count_all(stored),
-        parted_bytes=scale * _count_all(parted),
-        filled_bytes=scale * _count_filled(stored, shares, walk.grid, mates_of),
+        written_bytes=scale * replaced * _count_all(stored),
+        parted_bytes=scale * replaced * _count_all(parted),
+        filled_bytes=scale * replaced * _count_filled(stored, shares, walk.grid, mates_of),
         l2_hit_ratio=min(1.0, max(0.0, 1.0 - fetched / asked)) if asked else 0.0,
         meeting_blocks=_count_meeting(walk, program, mates_of),
         read_bytes=footprint * SECTOR_BYTES,
@@ -275,6 +279,11 @@ def _count_all(sectors: dict[BlockPlace, list[Sectors]]) -> int:
     return sum(len(np.unique(np.concatenate(parts))) for parts in sectors.values())
 
 
-def _count_distinct(own: Sectors, distinct: dict[BlockPlace, Sectors], grid: BlockPlace, block: BlockPlace) -> float:
-    """Distinct sectors that the whole grid reads."""
-    return float((prod(grid) / count_readers(own, distinct, grid, block)).sum())
+def _list_distinct(
+    touched: dict[BlockPlace, list[Sectors]], grid: BlockPlace, block: BlockPlace, resident_blocks: int | None
+) -> tuple[Sectors, float, float]:
+    """The distinct sectors of a block; those of the whole grid; and the sum of those of blocks that are resident together."""
+    distinct = {place: np.unique(np.concatenate(parts)) for place, parts in touched.items()}
+    own = distinct.get(block, next(iter(distinct.values()), np.zeros(0, dtype=np.int64)))
+    everywhere, together = (count_distinct(own, distinct, grid, block, most) for most in (None, resident_blocks))
+    return own, everywhere, together
