@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from gpa_lsp.diagnosis.analyses.model import Limiter, LimiterKind
-from gpa_lsp.document.advice_words import label_suggestion
+from gpa_lsp.document.advice_words import describe_gain, label_suggestion
 from gpa_lsp.document.blocks import Block, Item, Items, Paragraph, Part, Table, tabulate
 from gpa_lsp.document.findings import name_kernels
 from gpa_lsp.document.layout import Line, Span, Style, flexible, left, right
@@ -223,7 +223,7 @@ def _tabulate_outcomes(outcomes: Sequence[AdviceOutcome]) -> Table:
         [
             (flexible("advice"), lambda outcome: outcome.advice.title),
             (left(), show_fate),
-            (right("estimated"), lambda outcome: format_speedup(outcome.estimate)),
+            (right("estimated"), lambda outcome: describe_gain(outcome.advice)),
             (right("achieved"), lambda one: UNKNOWN if one.achieved is None else format_speedup(one.achieved)),
             (right("stalls before"), lambda outcome: format_percent(outcome.before_ratio)),
             (right("now"), lambda outcome: format_percent(outcome.after_ratio)),

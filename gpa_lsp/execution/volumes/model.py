@@ -23,7 +23,7 @@ class Limiter(StrEnum):
     """What can hold a kernel up; the values are words for people."""
 
     FLOPS = "floating-point operations"
-    ISSUE = "issuing instructions"
+    ISSUE = "instruction issue"
     ALU = "the ALU pipe"
     FMA = "the FMA pipe"
     XU = "special functions"
