@@ -16,7 +16,6 @@ THEMES = {
     "highContrastLight": ("ffffff", "0f4a85"),
     "light": ("ffffff", "0069cc"),
 }
-HIGH_CONTRAST = {"highContrast": "ffffff", "highContrastLight": "292929"}  # colours of hints
 
 
 def read_contributions() -> dict[str, Any]:
@@ -36,11 +35,11 @@ def list_grounds(theme: str) -> list[str]:
 
 
 def read_hint(theme: str) -> str:
-    """The colour of hints, which the extension names for the editor's own themes without high contrast."""
-    customized = read_contributions()["configurationDefaults"]["workbench.colorCustomizations"]
-    named = {names: colours["editorInlayHint.foreground"] for names, colours in customized.items()}
-    (ours,) = [colour for names, colour in named.items() if f"[{theme.title()} Modern]" in names] or [""]
-    return HIGH_CONTRAST.get(theme) or str(ours).removeprefix("#")
+    """The colour of hints, for which the extension gives the editor's another default."""
+    (colour,) = [
+        one["defaults"][theme] for one in read_contributions()["colors"] if one["id"] == "editorInlayHint.foreground"
+    ]
+    return str(colour).removeprefix("#")
 
 
 def read_colour(text: str) -> tuple[float, ...]:

@@ -54,6 +54,10 @@ export const looks: readonly Test[] = [
     await until("colours", drawnBackgrounds, (all) => all.length > 0);
     await until("hints that can be read", () => styles(".view-line span[class*=dyn-rule]", "color"), (all) => all.includes("rgb(86, 86, 86)"));
     await screenshot("heat-light");
+    const customized = vscode.workspace.getConfiguration("workbench");
+    await customized.update("colorCustomizations", { "editorInlayHint.foreground": "#123456" }, vscode.ConfigurationTarget.Global);
+    await until("hints in the user's colour", () => styles(".view-line span[class*=dyn-rule]", "color"), (all) => all.includes("rgb(18, 52, 86)") && !all.includes("rgb(86, 86, 86)"));
+    await customized.update("colorCustomizations", undefined, vscode.ConfigurationTarget.Global);
     await openSass(lines.victim);
     await openSource();
     await waitForLitSass();
