@@ -329,8 +329,8 @@ def describe_gain(advice: Advice) -> str:
 
 
 def lead_gain(advice: Advice) -> Span:
-    """The same, as hot as the part of the time that it saves."""
-    return describe_gain(advice), style_of_share(1 - 1 / max(1.0, advice.speedup.estimate))
+    """The same, as hot as the part of the time that it saves; a dash for what promises nothing."""
+    return describe_gain(advice) or UNKNOWN, style_of_share(1 - 1 / max(1.0, advice.speedup.estimate))
 
 
 def describe_priced(advice: Advice) -> Sentence:

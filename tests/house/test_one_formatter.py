@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gpa_lsp.diagnosis.advice.model import UNPRICED
 from gpa_lsp.document.advice_notices import list_advice_notices
 from gpa_lsp.document.advice_view import build_advice, build_piece, describe_run
 from gpa_lsp.document.check_view import list_notices
@@ -164,6 +165,7 @@ Fact = tuple[str, str, str]
 """Kernel with its number, place (empty for the whole kernel) and what of it is said."""
 
 SHARE = r"[<>]?[\d,.]+ %"
+GAIN = re.compile(r" (?:\(gain )?(likely|unknown|[\d.,–]+×)(?:\)|, up to \S+)? in ")
 PLACE = re.compile(r"(\S+:\d+)(?:\s|$)")
 
 
@@ -213,9 +215,9 @@ def listen_to_text(said: Said, kernel: KernelReport, name: str) -> None:
         (head,) = {
             line
             for line in shown
-            if line.endswith(f"  {advice.optimizer}") and re.match(r"  (?:[\d.,]+×|likely|–) ", line)
+            if line.endswith(f"  {advice.optimizer}") and re.match(r"  (?:[\d.,–]+×|likely(?:, up to \S+)?|–) ", line)
         }
-        said.add("text", name, "", f"estimate of {advice.optimizer}", head.split()[0])
+        said.add("text", name, "", f"estimate of {advice.optimizer}", head.split()[0].rstrip(","))
     if kernel.total_duration_ns:
         time = next(fact for fact in describe_run(kernel) if " in " in fact)
         said.add("text", name, "", "time", time.partition(" in ")[0])
@@ -229,9 +231,9 @@ def listen_to_markdown(said: Said, kernel: KernelReport, name: str) -> None:
 
     report = Report(problems=(), kernels=(kernel,))
     for row in write_markdown(build_advice(report, PlaceNames(), max_kernels=None, max_advice=None), folds=True):
-        found = re.match(r"<details><summary><b>(\S+)</b> .* (\w+)</summary>", row)
+        found = re.match(r"<details><summary><b>(\S+?)(?:, up to [^<]*)?</b> .* (\w+)</summary>", row)
         if found:
-            said.add("markdown", name, "", f"estimate of {found.group(2)}", found.group(1))
+            said.add("markdown", name, "", f"estimate of {found.group(2)}", found.group(1).rstrip(","))
     rows = [row for row in kernel.lines if row.file is not None and row.line and row.inclusive_samples][:40]
     profile = make_profile(kernel, texts=dict.fromkeys({row.file for row in rows if row.file is not None}))
     shown = VisibleKernel(name=name, profile=profile, kernel=profile.kernels[0])
@@ -253,9 +255,9 @@ def listen_to_page(said: Said, kernel: KernelReport, name: str) -> None:
     every = () if kernel.advice is None else kernel.advice.advice
     for one in every:
         written = PageWriter().write([build_piece(one, every, kernel, PlaceNames())])
-        found = re.search(r'<span class="estimate">(\S+)</span>', written)
+        found = re.search(r'<span class="estimate">(\S+)[^<]*</span>', written)
         assert found is not None
-        said.add("page", name, "", f"estimate of {one.optimizer}", found.group(1))
+        said.add("page", name, "", f"estimate of {one.optimizer}", found.group(1).rstrip(","))
     (row,) = build_groups([kernel], name_kernels([kernel]), {})[0].rows
     if kernel.total_duration_ns:
         said.add("page", name, "", "time", row.time)
@@ -274,7 +276,12 @@ def listen_to_notes(said: Said, kernel: KernelReport, name: str) -> None:
         for notice, result, command in zip(every, results, commands, strict=True):
             for view, text in (("sarif", result["message"]["text"]), ("github", command.split("::", 2)[2])):
                 if what == "estimate":
-                    said.add(view, name, "", f"estimate of {result['ruleId']}", text.split()[0])
+                    if result["ruleId"] not in UNPRICED:
+                        gain = GAIN.search(text)
+                        assert gain is not None, text
+                        said.add(view, name, "", f"estimate of {result['ruleId']}", gain[1])
+                elif "called here (estimate)" in text:  # the samples of a library's line, which other views add to it
+                    continue
                 elif notice.frame is not None and not result["ruleId"].startswith("static/"):
                     said.add(view, name, str(notice.frame.source_line), "share", cut_margin(text.replace("%25", "%")))
 
