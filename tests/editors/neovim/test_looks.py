@@ -33,6 +33,7 @@ def test_hints_can_be_read_on_the_hottest_lines(neovim: Neovim, workspace: Works
     neovim.command(f"set background={background}")
     open_source(neovim, workspace.source)
     neovim.wait_for_text("87 % samples")
+    neovim.wait_for_text("Unroll a loop")  # lenses are asked for later than hints
     wait_for_heat(neovim)
 
     def measure(text: str) -> float:
