@@ -7,7 +7,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gpa_lsp.editor.abilities import Abilities
-from gpa_lsp.editor.allocations import PlacedAllocations, place_allocations
 from gpa_lsp.editor.lines.finder import LineFinder
 from gpa_lsp.editor.lines.index import (
     CauseLine,
@@ -34,7 +33,21 @@ from gpa_lsp.foundation.records import SharedFacts
 from gpa_lsp.kernel.line_waits import LineWait
 from gpa_lsp.report.line_map import LineMap, split_lines
 from gpa_lsp.report.measured_files import MeasuredFile
-from gpa_lsp.report.saved.kept_allocations import SourceAllocations
+from gpa_lsp.report.saved.kept_allocations import AllocationNote, AllocationPlace, SourceAllocations
+
+
+class PlacedAllocations(Struct, frozen=True, kw_only=True):
+    """The findings on a document."""
+
+    # current line → findings, largest first; their other places are where they are now
+    notes: Mapping[int, tuple[AllocationNote, ...]]
+    machine: str  # the GPU that the program saw
+    doubt: str  # why the lines may not be those, as the rest of a sentence about the source; empty where they are
+
+    @property
+    def origin(self) -> str:
+        """Where the findings come from, and how far the lines can be trusted."""
+        return f"from an emulated run on {self.machine}" + (f"; the source {self.doubt}" if self.doubt else "")
 
 
 class KernelAnchor(Struct, frozen=True, kw_only=True):
@@ -299,7 +312,7 @@ def build_view(
         statics=None if statics is None else place_statics(statics, finder, _list_measured(kernels)),
         predicted=None if predicted is None else place_predictions(predicted, local_path, finder),
         timed=() if document.timed is None else place_times(document.timed, finder),
-        allocations=None if allocations is None else place_allocations(allocations, finder),
+        allocations=None if allocations is None else _place_allocations(allocations, finder),
         unsimulated=document.unsimulated,
     )
 
@@ -422,3 +435,25 @@ def _mark_gaps(text: MeasuredText, line_map: LineMap, least_ratio: float, lines:
             # A line that says what one of the lost lines said was not changed: there are several of it, and which one it is cannot be told.
             if now not in before and any(character.isalnum() for character in now):
                 yield line
+
+
+def _place_allocations(found: SourceAllocations, finder: LineFinder) -> PlacedAllocations:
+    """Put findings on lines; those whose line was edited are left out."""
+    notes: dict[int, list[AllocationNote]] = {}
+    for note in found.notes:
+        line = finder.find(found.file, note.line)
+        if line is not None:
+            related = tuple(_follow_related(note, found, finder))
+            notes.setdefault(line, []).append(replace(note, line=line, related=related))
+    return PlacedAllocations(
+        notes={line: tuple(told) for line, told in notes.items()},
+        machine=found.machine,
+        doubt=found.file.describe_doubt(),
+    )
+
+
+def _follow_related(note: AllocationNote, found: SourceAllocations, finder: LineFinder) -> Iterator[AllocationPlace]:
+    for path, line, words in note.related:
+        now = finder.find(found.file, line) if path == found.file.local_path else line
+        if now is not None:
+            yield path, now, words

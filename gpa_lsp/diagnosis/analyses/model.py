@@ -81,7 +81,7 @@ class Limiter(Struct, frozen=True, kw_only=True):
 
     @property
     def most_speedup(self) -> float | None:
-        """Of a change that leaves all work to the unit that surely limits the kernel: the inverse of its busy share; None where none surely does."""
+        """The most to gain by a change that leaves the limiting unit its work: the inverse of its busy share; None where the limiter is not sure."""
         if self.kind is not LimiterKind.UNIT or self.confidence is not Confidence.SURE or not self.busy_ratio:
             return None
         return max(1.0, 1 / self.busy_ratio)

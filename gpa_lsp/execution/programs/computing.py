@@ -146,7 +146,7 @@ def draw(call: LibraryCall, arguments: tuple[Argument, ...]) -> None:
         MalformedMessage: there is nothing to draw.
     """
     if len(arguments) != _DRAW_ARGUMENTS or not 0 <= arguments[2].word <= _MOST_DRAWN:
-        raise MalformedMessage("numbers that nobody draws")
+        raise MalformedMessage("a draw of random numbers that no library asks for")
     seed, place, count = (one.word % _WORDS for one in arguments[:3])
     mean, deviation = np.array([one.word for one in arguments[3:5]]).view("f8")
     into, dtype = arguments[5], DRAWN[call.function]
@@ -162,7 +162,7 @@ def _draw(function: str, seed: int, place: int, count: int, *, mean: float, devi
     """Numbers of two words each, of a generator that is counted on by four words."""
     if function.endswith("Poisson"):
         if not 0 < mean < _INTS:
-            raise MalformedMessage("numbers that nobody draws")
+            raise MalformedMessage("a draw of random numbers that no library asks for")
         return np.random.Generator(np.random.Philox(key=seed, counter=place << 64)).poisson(mean, count)
     raw = np.random.Philox(key=seed, counter=place // 2).random_raw(2 * (count + 1))[2 * (place % 2) :][: 2 * count]
     first, second = raw.reshape(count, 2).T
