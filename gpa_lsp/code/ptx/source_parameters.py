@@ -32,7 +32,7 @@ def read_source_parameters(file: str, text: str, kernel: str) -> tuple[SourcePar
     Returns:
         In order; none where the text has no such kernel, or several that disagree.
 
-    >>> for one in read_source_parameters("k.cu", "__global__ void k(float* __restrict__ x, const int* const* rows, unsigned int n) {}", "k"):
+    >>> for one in read_source_parameters("k.cu", "__global__ void k(float* const __restrict x, const int* const* rows, unsigned int n) {}", "k"):
     ...     print(one.type, one.name, one.is_pointer, one.leads_to_pointers)
     float x True False
     int rows True True

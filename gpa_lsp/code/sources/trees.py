@@ -92,6 +92,9 @@ _CERTAIN_BYTES = 4096  # So short a text is parsed in no time, whatever is in it
 
 _END = re.compile(rb"[;{}]")
 
+# what GCC and nvcc call C's qualifier; the grammar takes it for the name of what it stands before
+_RESTRICT = re.compile(rb"\b__restrict\b")
+
 _BEHIND_ANY_LINE = (1 << 31) - 1
 
 MOST_NODES = 20_000  # Nodes looked at for one question; code that is longer (generated tables) is read up to there
@@ -136,7 +139,7 @@ def read_tree(file: str, text: str) -> SourceTree | None:
             if parser is None:
                 return None
             content = text.encode("utf-8", "replace")
-            parsed = hide_directives(content) if language.has_pragmas else content
+            parsed = _RESTRICT.sub(b"restrict  ", hide_directives(content)) if language.has_pragmas else content
             is_hard = _is_hard(parser, parsed)
             root = None if is_hard else parser.parse(parsed).root_node
             _TREES[key] = None if root is None else SourceTree(language=language, content=content, root=root)

@@ -142,8 +142,18 @@ def build_source(
         printed = bytearray()
         words = [TOOL, "-w", "-o", str(program), *options, str(source)]
         said = " ".join([f"building {source} with {TOOL}", *(one for _, one in _ASKED_FOR if one in options)])
+        computed = [one for one in HOST_LIBRARIES if f"-l{one.stem}" in options]
         try:
-            _build(words, said, machine=machine, folder=Path.cwd(), limit_s=limit_s, take=printed.extend, tell=tell)
+            _build(
+                words,
+                said,
+                machine=machine,
+                folder=Path.cwd(),
+                limit_s=limit_s,
+                take=printed.extend,
+                tell=tell,
+                computed=computed,
+            )
         except ToolError as error:
             asked = [one for pattern, one in _ASKED_FOR if one not in options and pattern.search(printed)]
             if not asked:
@@ -198,13 +208,19 @@ def _build(
     take: Callable[[bytes], object],
     tell: Tell | None,
     is_cancelled: Callable[[], bool] = lambda: False,
+    computed: Sequence[HostLibrary] = HOST_LIBRARIES,
 ) -> None:
+    """Run a command that builds a program.
+
+    Args:
+        computed: the libraries that the program may be linked with; a command of the user's may ask for any.
+    """
     nvcc = find_program(TOOL) or find_tool(TOOL)  # the user's own first: it is the user's command that is run
     if nvcc is None:
         raise MissingToolError(TOOL, needed_for="building a program", install=INSTALL)
     with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
         private = Path(name)
-        environment = _make_environment(nvcc.resolve(), private, find_product(machine), tell)
+        environment = _make_environment(nvcc.resolve(), private, find_product(machine), computed, tell)
         if tell is not None:
             tell(said)
         running = WatchedCommand(
@@ -231,18 +247,21 @@ def _wait(running: WatchedCommand, is_cancelled: Callable[[], bool]) -> None:
         running.future.result()
 
 
-def _place_libraries(nvcc: Path, headers: CudaHeaders | None, folder: Path, tell: Tell | None) -> Path | None:
+def _place_libraries(
+    nvcc: Path, headers: CudaHeaders | None, folder: Path, computed: Sequence[HostLibrary], tell: Tell | None
+) -> Path | None:
     """A folder where linkers find the libraries, for an nvcc that brings none and for paths of other machines; None where there are no headers."""
     if headers is None:
         return None
     runtime = _find_device_runtime(nvcc.parent.parent, headers.folder.parent)
     if runtime is not None:
         (folder / runtime.name).symlink_to(runtime)
-    computed = (
+    built = (
         build_host_library(one, headers, folder / f"lib{one.stem}.so.{headers.version // 1000}", tell=tell)
         for one in _list_absent(headers)
+        if one in computed
     )
-    for library in chain(build_libraries(headers, folder, tell=tell), computed):
+    for library in chain(build_libraries(headers, folder, tell=tell), built):
         stem = library.name.partition(".so")[0]
         (folder / f"{stem}.so").symlink_to(library.name)
         _keep_for_cmake(library, f"{stem}.so")
@@ -298,9 +317,11 @@ def _choose_architecture(architectures: Sequence[int], product: Product) -> int:
     return next((one for one in fitting if one >= _WANTED), fitting[-1])
 
 
-def _make_environment(nvcc: Path, private: Path, product: Product, tell: Tell | None) -> dict[str, str]:
+def _make_environment(
+    nvcc: Path, private: Path, product: Product, computed: Sequence[HostLibrary], tell: Tell | None
+) -> dict[str, str]:
     headers = _find_headers(nvcc)
-    library = _place_libraries(nvcc, headers, private, tell)
+    library = _place_libraries(nvcc, headers, private, computed, tell)
     wrapper = _place_wrapper()
     architectures = _list_architectures(nvcc)
     wanted = _choose_architecture(architectures, product)
