@@ -93,7 +93,7 @@ def draw_places(random: np.random.Generator, room: int, width: int) -> npt.NDArr
 
 
 def find_bytes(space: MemorySpace, lane: int, place: int, width: int) -> list[int]:
-    """Where the bytes of a lane lie: of local memory, words of lanes side by side."""
+    """Places of the bytes of a lane: in local memory, words of lanes are interleaved."""
     if space != MemorySpace.LOCAL:
         return list(range(place, place + width))
     return [one // 4 * 128 + lane * 4 + one % 4 for one in range(place, place + width)]

@@ -1,4 +1,4 @@
-"""What instructions compute as machine code and in numpy is equal, for instructions drawn at random."""
+"""Results of machine code and of numpy are equal, for instructions drawn at random."""
 
 from collections.abc import Iterator
 
@@ -225,7 +225,7 @@ def run_compiled(text: str, row: dict[str, object], state: WarpState, lanes: Lan
 
 
 def _forget_which_is_no_number(state: WarpState) -> None:
-    """Of doubles, all of which go to R8, that are none."""
+    """Drop the bits of NaNs among doubles, all of which go to R8."""
     low, high = state.registers[8], state.registers[9]
     value = low.astype(np.uint64) | high.astype(np.uint64) << np.uint64(32)
     high[np.isnan(value.view(np.float64))] = 0x7FF80000
@@ -260,7 +260,7 @@ def test_steps_are_equal(seed: int) -> None:
 
 
 def test_a_constant_without_a_value_makes_no_step() -> None:
-    """As the driver's own, which builds for debugging read: what is computed of it is unknown, and the walk goes on."""
+    """Results of an unknown constant, such as the driver's own in debug builds, are unknown, and the walk goes on."""
     known = np.arange(64) < 32
     lowering = Lowering(ConstantBanks({0: Bank(data=np.zeros(64, np.uint8), known=known)}), 8, {})
     for place in ("c[0x0][0x20]", "c[0x0][0x50]", "c[0x3][0x0]"):

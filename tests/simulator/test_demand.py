@@ -1,4 +1,4 @@
-"""What is asked for of spilled registers, and what stands for blocks that are not simulated to their end."""
+"""Demand through spilled registers, and the stand-ins for blocks that are not simulated to their end."""
 
 from pathlib import Path
 

@@ -1,1 +1,1 @@
-"""What a warp-level access touches, in which order warps make them, and what a cache keeps of it: the same for every analysis and model."""
+"""Warp-level accesses: the memory they touch, the order of warps, and the contents of caches, for all analyses and models."""

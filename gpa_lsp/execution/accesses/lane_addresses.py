@@ -1,4 +1,4 @@
-"""The lanes of warp-level accesses, their addresses, and how many lines, sectors and bytes those touch together.
+"""The lanes of warp-level accesses, their addresses, and the lines, sectors and bytes that they touch.
 
 Source: CUDAAdvisor (CGO 2018), section 4.2 (B), memory divergence: distinct lines per access.
 """
@@ -49,7 +49,7 @@ class LaneList(ColumnRecord, frozen=True, kw_only=True):
 
 
 def count_lanes(masks: npt.NDArray[np.uint32]) -> Integers:
-    """int64[n], how many bits are set.
+    """Number of bits set in each mask: int64[n].
 
     >>> count_lanes(np.array([0, 1, 0xFFFFFFFF], dtype=np.uint32)).tolist()
     [0, 1, 32]
@@ -120,7 +120,7 @@ def build_lanes(*columns: "npt.NDArray[Any]") -> LaneColumns:
 
 
 def view_column(column: "npt.NDArray[Any]") -> "npt.NDArray[Any]":
-    """What compiled loops read of a column: they are compiled for one kind of arrays, contiguous ones that cannot be written to."""
+    """A column as compiled loops read it: contiguous and read-only, the one kind of array that they are compiled for."""
     view = np.ascontiguousarray(column).view()
     view.flags.writeable = False
     return view
@@ -190,7 +190,7 @@ PATTERN_WORDS = {
 
 
 class RequestColumns(ColumnRecord, frozen=True, kw_only=True):
-    """What n warp-level accesses touch; all int64[n]."""
+    """Memory touched by n warp-level accesses; all int64[n]."""
 
     lanes: Integers  # active ones
     lines: Integers  # distinct lines of 128 bytes. Every byte of an access counts, so an access across a boundary touches both sides.

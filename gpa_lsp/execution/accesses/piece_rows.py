@@ -1,4 +1,4 @@
-"""What several analyses ask of one piece of a trace, found once: :class:`PieceRows`."""
+"""Facts of one piece of a trace that several analyses need, found once: :class:`PieceRows`."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -78,7 +78,7 @@ class SectorLists(ColumnRecord, frozen=True, kw_only=True):
 
 
 class PieceRows:
-    """Its rows by kind, and those of global memory and textures in the orders of their warps; each part is found when it is asked for.
+    """Rows of a piece by kind, and those of global memory and textures in the orders of their warps; each part is found on first use.
 
     Args:
         piece: of a trace.
@@ -95,22 +95,22 @@ class PieceRows:
 
     @cached_property
     def lanes(self) -> LaneColumns:
-        """Of all rows."""
+        """Lanes of all rows."""
         return view_lanes(self.piece.accesses)
 
     @cached_property
     def kinds(self) -> RequestKinds:
-        """Which rows are alike."""
+        """Kinds of all rows."""
         return find_kinds(self.piece)
 
     @cached_property
     def measured(self) -> RequestColumns:
-        """What a row of each kind touches."""
+        """Memory touched by a row of each kind."""
         return measure_requests(self.lanes, self.kinds.rows)
 
     @cached_property
     def requests(self) -> EqualRows:
-        """Which rows access the same bytes with the same lanes; those of local memory are of different frames."""
+        """Rows that access the same bytes with the same lanes; in local memory, in different frames."""
         return find_equal_rows(self.kinds.shape, self.kinds.base)
 
     @cached_property
@@ -128,12 +128,12 @@ class PieceRows:
 
     @cached_property
     def warps(self) -> NumberedWarps:
-        """Of all rows."""
+        """Warps of all rows."""
         return number_warps(self.piece.accesses.block, self.piece.accesses.warp)
 
     @cached_property
     def orders(self) -> WarpOrders:
-        """Of these; its turns are those of all rows."""
+        """Orders of the rows of global memory and textures; the turns are of all rows."""
         return order_warps(self.piece.accesses, self.warps, self.is_global)
 
     @property
@@ -143,20 +143,20 @@ class PieceRows:
 
     @cached_property
     def sectors(self) -> SectorLists:
-        """Of these, ascending."""
+        """Sectors of the rows of global memory and textures, ascending."""
         return self.list_sectors(np.flatnonzero(self.is_global))
 
     @property
     def has_sectors(self) -> bool:
-        """Whether they were listed."""
+        """Whether :attr:`sectors` were listed."""
         return "sectors" in self.__dict__
 
     def find_sectors(self, rows: Integers) -> SectorLists:
-        """Of some of them, by row of the piece."""
+        """Sectors of some rows of global memory and textures, by row of the piece."""
         return self.sectors.choose(self._places[rows])
 
     def list_sectors(self, rows: Integers) -> SectorLists:
-        """Of some rows of global memory, textures and local memory; equal ones are listed once."""
+        """Sectors of some rows of global memory, textures and local memory; equal lists are listed once."""
         from gpa_lsp.execution.accesses.reuse_loops import find_distinct  # llvmlite takes .1 s to import
 
         frames, number = find_frames(self.piece.accesses, rows), self.requests.number[rows]
@@ -175,7 +175,7 @@ class PieceRows:
 
     @cached_property
     def _lines(self) -> tuple[SectorLists, "NumberedLists"]:
-        """The lines of these, and the same numbered."""
+        """The lines of :attr:`sectors`, and their numbered lists."""
         from gpa_lsp.execution.accesses.reuse_loops import number_lists  # llvmlite takes .1 s to import
 
         lists = list_lines(self.sectors)[0]
@@ -217,7 +217,7 @@ class PieceRows:
         return SectorLists(number=np.concatenate(numbers), size=size[:count].copy(), sector=np.concatenate(units))
 
     def count_sectors(self, is_counted: Marks) -> int:
-        """Distinct sectors of those of some instructions, bool by instruction, together."""
+        """Number of distinct sectors that some instructions touch, bool by instruction."""
         rows = np.flatnonzero(self.is_global & is_counted[self.piece.accesses.instruction])
         return len(np.unique(self.sectors.sector[self.find_sectors(rows).mark_used()]))
 
@@ -240,7 +240,7 @@ def list_lines(lists: SectorLists) -> tuple[SectorLists, npt.NDArray[np.uint8]]:
 
 
 def join_lists(parts: Sequence[SectorLists]) -> SectorLists:
-    """One behind the other."""
+    """Concatenate lists."""
     before = np.cumsum([0, *(len(one.size) for one in parts)]).tolist()
     none = np.empty(0, dtype=np.int64)
     return SectorLists(
@@ -251,7 +251,7 @@ def join_lists(parts: Sequence[SectorLists]) -> SectorLists:
 
 
 def count_kept_rows(size: Integers, most: int) -> int:
-    """Rows until there are more references than wanted: a chunk of them is looked at as a whole."""
+    """Number of rows until there are more than ``most`` references, rounded up to a whole chunk."""
     ends = np.cumsum(size)
     places = np.minimum(np.arange(CHUNK_ROWS, len(size) + CHUNK_ROWS, CHUNK_ROWS), len(size))
     is_over = ends[places - 1] > most

@@ -1,4 +1,4 @@
-"""References to lines, sectors or words, in the order in which warps are thought to make them.
+"""References to lines, sectors or words, in the assumed order of the warps.
 
 A warp-level request refers to each distinct unit it touches once, by ascending address: what a coalescing unit sends to a cache. Warps are
 interleaved *round robin*: each makes one request of any space in its turn; within a turn blocks go by ascending number and warps by ascending
@@ -197,7 +197,7 @@ def number_warps(blocks: "npt.NDArray[np.uint32]", warps: "npt.NDArray[np.uint16
 
 
 def order_turns(warps: "npt.NDArray[np.int32]", turns: Integers, groups: Integers, ranks: Integers) -> Integers:
-    """The rows of one group of warps after the other, and in each round robin: by turn, and by the ranks of the warps.
+    """Order rows by group of warps, and round robin in each: by turn, then by rank of the warp.
 
     Args:
         warps: int32[n], the warp of each row.
@@ -216,7 +216,7 @@ def order_turns(warps: "npt.NDArray[np.int32]", turns: Integers, groups: Integer
 
 
 class Distances(ColumnRecord, frozen=True, kw_only=True):
-    """What n references find."""
+    """Reuse distances of n references."""
 
     # int64[n], distinct units referenced since the last reference to the same unit; INFINITE for a first one, NOT_COUNTED for one
     # that erases
@@ -257,7 +257,7 @@ def measure_distances(units: Integers, groups: Integers, erases: Marks | None = 
 
 
 def find_hits(units: Integers, capacity: int) -> Marks:
-    """bool[n], the references that a cache of so many units has, of which the least recently used goes first; it is empty at first.
+    """Whether each reference hits in a cache of ``capacity`` units with least-recently-used replacement, empty at first: bool[n].
 
     Args:
         units: int64[n], not negative, in the order of the references.

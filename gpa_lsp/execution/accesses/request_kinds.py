@@ -1,6 +1,6 @@
-"""Which warp-level accesses of a piece are alike: what holds for one of a kind is found once and counted for all.
+"""Kinds of warp-level accesses of a piece: facts of a kind are found for one access and counted for all.
 
-Warps of a loop do the same at other addresses: 98,000 accesses of a matrix times a vector are of a hundred kinds.
+Warps of a loop repeat accesses at other addresses: 98,000 accesses of a matrix-vector product are of a hundred kinds.
 """
 
 from typing import Any
@@ -62,7 +62,7 @@ class EqualRows(ColumnRecord, frozen=True, kw_only=True):
 
 
 def find_equal_rows(*columns: "npt.NDArray[Any]") -> EqualRows:
-    """Which rows are equal in all of some columns of integers.
+    """Number rows that are equal in all of some columns of integers.
 
     >>> equal = find_equal_rows(np.array([5, 6, 5]), np.array([1, 2, 1]))
     >>> equal.number.tolist(), equal.first.tolist(), equal.before.tolist()

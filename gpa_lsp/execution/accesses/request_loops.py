@@ -1,4 +1,4 @@
-"""Loops over the lanes of warp-level accesses, compiled: which rows have equal shapes, their order by keys, and what each touches."""
+"""Loops over the lanes of warp-level accesses, compiled: shapes of rows, their order by keys, and the memory that each touches."""
 
 from typing import NamedTuple
 
@@ -128,8 +128,8 @@ def _list_starts(lanes: LaneColumns, row: int, starts: Integers) -> int:
 
 @part
 def _list_words(lanes: LaneColumns, row: int, starts: Integers) -> int:
-    """The same of local memory, which is interleaved: word ``w`` of lane ``l`` lies at byte ``128·w + 4·l`` of the warp's frame, so that lanes which
-    access the same offset touch one line.
+    """:func:`_list_starts` of local memory, which is interleaved: word ``w`` of lane ``l`` lies at byte ``128·w + 4·l`` of the warp's frame, so
+    that lanes which access the same offset touch one line.
 
     Source: CUDA C++ Programming Guide, "Device Memory Accesses", Local Memory.
     """
@@ -147,7 +147,7 @@ def _list_words(lanes: LaneColumns, row: int, starts: Integers) -> int:
 
 @part
 def _find_width(lanes: LaneColumns, row: int) -> int | np.int64:
-    """Bytes of each of these pieces."""
+    """Bytes of each piece that a lane touches."""
     width = np.int64(lanes.width[row])
     return _WORD_BYTES if lanes.space[row] == _LOCAL and width > _WORD_BYTES else width
 

@@ -1,4 +1,4 @@
-"""Loops over references to lists of units, compiled: exact reuse distances, and what caches of least recently used lines have.
+"""Loops over references to lists of units, compiled: exact reuse distances, and hits in caches that replace the least recently used line.
 
 Warps of a loop refer to the same lists of units again and again. A list none of whose units another list took since is *intact*: its units lie behind
 each other among the last references, all have one distance, and move as one.
@@ -38,7 +38,7 @@ class UnitLists(NamedTuple):
 
 
 class Recency(NamedTuple):
-    """Which units were referred to last. Places go on from sequence to sequence. Behind the lists there is one of each unit alone."""
+    """Order of the last references to units. Places go on from sequence to sequence. After the lists there is one of each unit alone."""
 
     # int64[5]: place of the first reference of the sequence, and of the next one; units that are marked, and words of marks; and the distance of all
     # units of the list that was referred to last, or SEVERAL
@@ -122,7 +122,7 @@ def _is_equal(lists: UnitLists, one: int, other: int) -> bool:
 
 
 class ArrayColumns(NamedTuple):
-    """Columns of an :class:`~gpa_lsp.execution.traces.model.ArrayIndex`."""
+    """Columns of an :class:`~gpa_lsp.execution.accesses.lane_addresses.ArrayIndex`."""
 
     bases: npt.NDArray[np.uint64]
     ends: npt.NDArray[np.uint64]
@@ -292,7 +292,7 @@ def _add_list(tally: Tally, recency: Recency, lists: UnitLists, number: int, bas
 
 @part
 def _use(fresh: Integers, number: int, sums: Integers, group: int, count: int) -> None:
-    """So many units are used again, or for the first time by a group."""
+    """Count units that a group uses for the first time, or that are used again."""
     if group >= 0:
         sums[group, 0] += count
     elif fresh[number] > 0:
@@ -309,7 +309,7 @@ class Sequences(NamedTuple):
 
 
 class UnitColumns(NamedTuple):
-    """What is found of n references to single units."""
+    """Results for n references to single units."""
 
     distance: Integers
     is_streaming: Marks  # it is not referred to again before it is erased, and was not before
@@ -371,7 +371,7 @@ EVERY, NONE = -1, -2
 
 
 class Cache(NamedTuple):
-    """What a cache has."""
+    """Contents of a cache."""
 
     recency: Recency
     lines: int  # that it holds; -1 where that is not known
@@ -381,7 +381,7 @@ class Cache(NamedTuple):
 
 @part
 def _look_up(cache: Cache, line: int, rank: int, wanted: int) -> int:
-    """Which of the wanted sectors of a line of the list that was referred to last the cache has."""
+    """The wanted sectors that the cache has, of a line of the list referred to last, as bits."""
     distance = cache.recency.state[_DISTANCE]
     if distance == SEVERAL:
         distance = cache.recency.distance[rank]
@@ -499,7 +499,7 @@ _NONE = np.empty(0, np.bool_)
 
 
 def open_recency(lists: UnitLists, units: int, references: int) -> Recency:
-    """Nothing was referred to yet.
+    """Recency before the first reference.
 
     Args:
         references: to units, in the longest sequence.

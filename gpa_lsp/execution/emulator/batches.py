@@ -24,7 +24,7 @@ _BEST_CORE_LANES = 8192
 _MOST_REPEATED = 4096  # Batches that the core is given at once; grids may be larger than memory
 _FIRST_TRACED_LANES = 4096
 _BYTES_PER_SLOT = 8
-# Arrays of a fragment beside its live registers, all of which may be there twice while lanes part and meet: temporaries, indexes, masks
+# Arrays of a fragment in addition to its live registers (temporaries, indexes, masks); all may exist twice while lanes part and meet
 _SCRATCH = 24
 _KEPT_BYTES = 30 << 20  # below the 32 MiB where glibc stops to learn
 _SHADOW_BYTES = 33
@@ -111,7 +111,7 @@ class Runner:
         return max(1, min(count, int(meter.left_bytes * 0.8 / size)))
 
     def _estimate_bytes(self) -> int:
-        """What a block needs: registers, shared and local memory."""
+        """Bytes that a block needs: registers, shared and local memory."""
         geometry = self._machine.geometry
         kernel, calls = self._compile()
         registers = (2 * kernel.root.bound.most_live + _SCRATCH) * _BYTES_PER_SLOT * geometry.lanes_per_block
@@ -120,7 +120,7 @@ class Runner:
         return max(1, registers + geometry.shared_stride_bytes + shadow + local)
 
     def _run_batches(self, chosen: Blocks, count: int, done: BatchDone) -> None:
-        """Run so many blocks, or those that are left; and behind them as many others as often as that can be repeated."""
+        """Run ``count`` blocks, or those that are left; then, in the same memory, as many further batches of that size as can be repeated."""
         machine = self._machine
         meter, geometry, tracer = machine.meter, machine.geometry, machine.tracer
         blocks = self._take(chosen, count)
@@ -151,7 +151,7 @@ class Runner:
             meter.release(held + more)
 
     def _repeat(self, scheduler: CompiledScheduler, chosen: Blocks, count: int) -> None:
-        """Run more blocks in the memory of others, so many at once."""
+        """Run further batches of ``count`` blocks in the memory of one that has ended."""
 
         def note(more: int) -> None:
             self.finished += more * count

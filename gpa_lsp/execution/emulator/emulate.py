@@ -43,7 +43,7 @@ _MOST_PARAMETER_BYTES = 32764
 
 
 def check_launch(kernel: PtxFunction, launch: LaunchDescription, static_shared_bytes: int) -> str | None:
-    """What is wrong with a launch, one sentence; None when nothing is.
+    """The problem with a launch, one sentence; None when there is none.
 
     ``.reqntid`` counts threads: kernels compiled for 768 x 1 x 1 were measured with blocks of 32 x 24.
 
@@ -121,7 +121,7 @@ def emulate(
 ) -> Emulation:
     """Run a kernel without a GPU.
 
-    Whatever the kernel does wrong is a finding (:class:`.model.Fault`) and no exception; lanes go on where they can: loads out of bounds read
+    Errors of the kernel are faults (:class:`.model.Fault`), not exceptions; lanes go on where they can: loads out of bounds read
     zero, stores out of bounds do nothing. Blocks run in batches, in ascending order; blocks of one batch see each other's writes. Of lanes that
     store to one address with one instruction, the highest one wins; atomic operations happen in the order of blocks, warps and lanes.
 
@@ -181,7 +181,7 @@ class _Emulation:
         *,
         is_checked: bool,
     ) -> None:
-        """Lay out memory; what is too much of it is noted."""
+        """Lay out memory; a budget that does not hold it is a fault."""
         budget = self._meter.budget
         inputs = build_inputs(self._module, self._kernel, self._launch, memory_limit_bytes=budget.memory_bytes)
         given_bytes = sum(one.data.nbytes for one in inputs.buffers if not one.is_zero)
@@ -248,12 +248,12 @@ class _Emulation:
         tracer.limit_bytes = max(self._most_traced - self._kept_bytes, 0)
 
     def _bound_trace(self, tracer: Tracer, runner: Runner) -> None:
-        """Let no more be recorded of the next batch than the sink can deal with in time."""
+        """Limit the trace of the next batch to what the sink can process in the time left."""
         timely = int(self._meter.left_seconds * _SINK_BYTES_PER_S / _SINK_SHARE)
         tracer.limit_bytes = runner.trace_bytes = min(self._most_traced, max(timely, _LEAST_TRACED_BYTES))
 
     def finish(self) -> Emulation:
-        """Everything found."""
+        """Results so far."""
         machine = self._machine
         counts = count_executions(len(self._instructions), machine)
         is_complete = machine is not None and self._finished == len(self._chosen)
@@ -314,7 +314,7 @@ def _squeeze(name: str) -> str:
 
 
 def _without_arguments(name: str) -> str:
-    """Without what follows the closing name: arguments and the result before it."""
+    """A readable name without result type and arguments."""
     text = name.removeprefix("void ").strip()
     depth = 0
     for place, letter in enumerate(text):
@@ -325,7 +325,7 @@ def _without_arguments(name: str) -> str:
 
 
 def bare_name(name: str) -> str:
-    """Without arguments, template arguments and scopes.
+    """A readable name without arguments, template arguments and scopes.
 
     >>> bare_name("void outer::kernel<int, 3>(float*)")
     'kernel'

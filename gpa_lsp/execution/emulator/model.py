@@ -1,4 +1,4 @@
-"""What emulating gives: :class:`Emulation`; and what bounds it: :class:`Budget`, :class:`Sampling`."""
+"""Results of emulating, :class:`Emulation`, and its limits, :class:`Budget` and :class:`Sampling`."""
 
 from enum import StrEnum
 from typing import Protocol
@@ -16,7 +16,7 @@ from gpa_lsp.foundation.records import ColumnRecord
 
 
 class Budget(Struct, frozen=True, kw_only=True):
-    """What an emulation may use; whatever is reached first ends it with a finding, and what was executed until then counts."""
+    """Limits of an emulation; the first one reached ends it with a fault, and everything executed until then counts."""
 
     # processor time, the sink's included: the less of it is left, the less is recorded of a batch
     seconds: float = 20.0
@@ -27,7 +27,7 @@ class Budget(Struct, frozen=True, kw_only=True):
 
 
 class SamplingKind(StrEnum):
-    """Which blocks are executed."""
+    """Ways to choose the blocks that are executed."""
 
     ALL = "all"
     WAVE = "wave"  # The first blocks that the whole GPU holds at once
@@ -36,7 +36,7 @@ class SamplingKind(StrEnum):
 
 
 class Sampling(Struct, frozen=True, kw_only=True):
-    """Which blocks are executed. Blocks that are not executed leave their results unwritten."""
+    """Choice of the blocks that are executed; the results of others stay unwritten."""
 
     kind: SamplingKind = SamplingKind.ALL  # how they are chosen
     blocks: tuple[int, ...] = ()  # linear indexes for CHOSEN
@@ -44,7 +44,7 @@ class Sampling(Struct, frozen=True, kw_only=True):
 
 
 class TraceSettings(Struct, frozen=True, kw_only=True):
-    """What is recorded."""
+    """Events that a trace records."""
 
     accesses: bool = True  # warp-level accesses of global, shared, local and constant memory and textures
     branches: bool = True  # conditional branches
@@ -62,7 +62,7 @@ class TraceSink(Protocol):
 
 
 class FaultKind(StrEnum):
-    """What an emulated program did wrong, or what ended its emulation; the values are names for people."""
+    """Kinds of faults of an emulated program, and reasons for the end of its emulation; the values are names for people."""
 
     OUT_OF_BOUNDS = "out-of-bounds access"
     MISALIGNED = "misaligned access"
@@ -85,7 +85,7 @@ class FaultKind(StrEnum):
 
 
 class DeviceError(StrEnum):
-    """What a GPU ends a kernel with where the emulator notes a fault and goes on; the values are the names of ``cudaError_t``.
+    """Errors with which a GPU ends a kernel where the emulator notes a fault and goes on; the values are names of ``cudaError_t``.
 
     Source: CUDA Runtime API, data types.
     """
@@ -100,7 +100,7 @@ FAILED_ASSERTION = "assertion"  # What the message of a trap by ``assert`` begin
 
 
 class PassedEnd(Struct, frozen=True, kw_only=True):
-    """Where an access out of bounds went."""
+    """Target of an access out of bounds."""
 
     array: str = ""  # whose end it passed, most likely; empty where none is near
     offset_bytes: int = 0  # from the beginning of that array, below zero in front of it
@@ -125,14 +125,14 @@ class Fault(Struct, frozen=True, kw_only=True):
 
 
 class Counts(ColumnRecord, frozen=True, kw_only=True):
-    """How often each of n static instructions was executed, over the executed blocks."""
+    """Executions of each of n static instructions, over the executed blocks."""
 
     warp_executions: npt.NDArray[np.int64]  # int64[n], by warps, with at least one lane
     lane_executions: npt.NDArray[np.int64]  # int64[n], by lanes whose guard was true
 
 
 class Emulation(ColumnRecord, frozen=True, kw_only=True):
-    """What happened."""
+    """Results of an emulation."""
 
     kernel: str  # mangled name
     grid: tuple[int, int, int]  # of the launch

@@ -36,7 +36,7 @@ from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.launches.model import TextureInput
 
 _LARGEST_PARAMETERS = 32 << 10
-# Characters of one launch: more than a GPU keeps unless it is asked to (1 MiB), little enough for a pipe
+# Characters of one launch: more than a GPU keeps by default (1 MiB), little enough for a pipe
 _MOST_PRINTED = 16 << 20
 # For parameters of launches by device code that have not begun; memory is taken as it is touched
 _LAUNCHES_BYTES = 64 << 20
@@ -47,7 +47,7 @@ _HEAP_BYTES = 8 << 20  # what CUDA gives device code without being asked
 
 
 class LaunchCost(Struct, frozen=True, kw_only=True):
-    """What one launch did."""
+    """Result and cost of one launch."""
 
     blocks: int  # that ran to their end
     warp_instructions: int  # executed
@@ -65,9 +65,9 @@ class LaunchCost(Struct, frozen=True, kw_only=True):
 
 
 class ResidentMemory:
-    """Memory of a device: what the emulator keeps in it, and what a program allocated.
+    """Memory of a device: the emulator's own part, and a program's allocations.
 
-    The first part is the emulator's own: parameters, the heap of device code and the variables of modules. What a program allocates lies behind it.
+    The first part is the emulator's own: parameters, the heap of device code and the variables of modules. The program's allocations follow it.
 
     Args:
         data: all of it, from :data:`~gpa_lsp.execution.emulator.engine.arena.ARENA_BASE` on, zeros; others may write to it, too.
@@ -78,8 +78,8 @@ class ResidentMemory:
         textures: by handle.
         heap: of device code.
         parameters: where those of a launch go.
-        freed: what the program released, the last ones, newest first, without names.
-        marks: what launches have touched; None, as at first, where nobody asks.
+        freed: the last allocations that the program freed, newest first, without names.
+        marks: of the memory that launches have touched; None, as at first, where they are not kept.
     """
 
     def __init__(self, data: npt.NDArray[np.uint8], own_bytes: int) -> None:
@@ -122,11 +122,11 @@ class ResidentMemory:
 
     @property
     def allocations(self) -> tuple[Region, ...]:
-        """What the program has allocated, by address."""
+        """The program's allocations, by address."""
         return tuple(map(self._allocated.__getitem__, self._bases))
 
     def allocate(self, allocations: Iterable[tuple[int, int]], *, is_whole: bool = True) -> None:
-        """Take over what the program has allocated and released.
+        """Take over the allocations of the program and its frees.
 
         What lies outside the program's part of the memory is left out.
         """
@@ -150,12 +150,12 @@ class ResidentMemory:
             self.freed.appendleft(replace(region, name=""))
 
     def allocate_one(self, base: int, size_bytes: int) -> None:
-        """Take over one allocation more."""
+        """Take over one more allocation."""
         if self.find(base) is None:
             self.allocate([(base, size_bytes)], is_whole=False)
 
     def add_texture(self, source: TextureInput, base: int, row_bytes: int) -> int | None:
-        """Make a texture of what lies in the memory.
+        """Make a texture of a piece of the memory.
 
         Returns:
             Its handle; None where no allocation holds all of it.
@@ -181,18 +181,18 @@ class ResidentMemory:
         return handle
 
     def drop_texture(self, handle: int) -> None:
-        """Forget one."""
+        """Forget a texture."""
         self.textures.pop(handle, None)
         self._copied.pop(handle, None)
 
     def refresh_textures(self) -> None:
-        """Take over what was written since to the memory of textures that are copies."""
+        """Refresh textures that are copies from their memory."""
         for memory, copied in self._copied.values():
             copied[:] = memory
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        """Everything that may be accessed."""
+        """All regions that may be accessed."""
         return (*self._own, *self.allocations)
 
     def bytes_at(self, address: int, size_bytes: int) -> npt.NDArray[np.uint8]:
@@ -201,7 +201,7 @@ class ResidentMemory:
         return self.data[start : start + size_bytes]
 
     def find_freed(self, address: int) -> Region | None:
-        """What lay at an address until the program released it; None where something lies now, or nothing is known to have."""
+        """The freed allocation at an address; None where there is memory now, or never was any that is known."""
         if self.find(address) is not None:
             return None
         return next((one for one in self.freed if one.base <= address < one.base + one.size_bytes), None)
@@ -266,7 +266,7 @@ class ResidentModule:
         return DeviceRuntime(kernels, Heap(room))
 
     def is_changed(self, name: str) -> bool:
-        """Whether a variable holds something else than it began with."""
+        """Whether a variable has changed since the module was loaded."""
         region = self.variables[name]
         return not np.array_equal(self._begun[name], self.memory.bytes_at(region.base, region.size_bytes))
 
@@ -352,12 +352,12 @@ class ResidentKernel:
         self._runner = None if self.problem else Runner(self._machine, checks_races=checks_races, trace_bytes=None)
 
     def limit_seconds(self, seconds: float) -> None:
-        """Let the next launch take no longer."""
+        """Limit the time of the next launch."""
         self._meter.budget = replace(self._meter.budget, seconds=min(seconds, self._budget_s))
 
     @property
     def finished_blocks(self) -> int:
-        """Of the launch at work; from any thread."""
+        """Blocks of the launch at work that have ended; from any thread."""
         return 0 if self._runner is None else self._runner.finished
 
     def end(self) -> None:
@@ -365,7 +365,7 @@ class ResidentKernel:
         self._meter.end()
 
     def run(self, parameters: bytes) -> LaunchCost:
-        """Launch it once, with these bytes of parameters."""
+        """Launch the kernel once, with the bytes of its parameters."""
         self._meter.restart()
         if self._runner is None:
             self.faults.add(FaultKind.BAD_LAUNCH, self.problem or "", is_fatal=True)

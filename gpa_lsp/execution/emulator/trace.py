@@ -1,4 +1,4 @@
-"""What was executed, as numpy columns: :class:`Trace`. The format does not say what wrote it: an emulator, or a recorder on a GPU.
+"""Traces of executions, as numpy columns: :class:`Trace`. The format is the same from the emulator and from recorders on a GPU.
 
 A row is one *warp-level* access, branch or entry into a basic block. Rows are in the order in which they were executed; rows of one warp are
 always in program order, rows of one block in the order in which its warps ran between barriers. Nothing says how blocks interleave: they are

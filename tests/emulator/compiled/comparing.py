@@ -48,7 +48,7 @@ def by_numpy() -> Iterator[None]:
 
 
 def list_different(module: PtxModule, launch: LaunchDescription, budget: Budget) -> tuple[list[str], Emulation]:
-    """What both do not agree on, with everything recorded but races, which numpy does not look for; and what the core gave."""
+    """Differences of both, with everything recorded but races, which numpy does not find; and the core's emulation."""
     settings = TraceSettings(entries=True)
     with by_numpy():
         expected = emulate(module, launch, budget=budget, trace=settings, check_races=False)

@@ -61,7 +61,7 @@ def _run(function: str, caller: str, block: int, own: str = "") -> Emulation:
 
 
 def _inline(body: str) -> str:
-    """What a function does, on registers of the kernel that nothing else uses."""
+    """The body of a function, on registers of the kernel that nothing else uses."""
     moved = re.sub(
         r"%(r|d|p|h)(\d+)", lambda found: f"%{found[1]}{found[2] if found[1] == 'h' else int(found[2]) + 10}", body
     )

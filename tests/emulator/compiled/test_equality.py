@@ -142,7 +142,7 @@ def list_values(number: int) -> tuple[Array, Array]:
 
 
 def _run(text: str, number: int) -> Array:
-    """What an instruction gives of values of all kinds, 64 bits of each lane."""
+    """Results of an instruction for values of all kinds, 64 bits of each lane."""
     values, doubles = list_values(number)
     body = f"""{GLOBAL_THREAD} mul.wide.u32 %d20, %r59, 8; add.u64 %d21, %d1, %d20; add.u64 %d22, %d2, %d20;
     ld.global.u32 %r1, [%d31]; ld.global.u32 %r2, [%d31+{4 * _LANES}]; ld.global.u32 %r3, [%d31+{8 * _LANES}];

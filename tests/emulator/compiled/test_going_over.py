@@ -40,7 +40,7 @@ _BODIES = {
 
 @pytest.fixture(autouse=True)
 def translations(monkeypatch: pytest.MonkeyPatch) -> Translations:
-    """None yet."""
+    """Forget all translations."""
     translations = Translations()
     monkeypatch.setattr(batches, "TRANSLATIONS", translations)
     monkeypatch.setattr(translated, "_OPERATIONS_A_SECOND", 1 << 30)
@@ -55,7 +55,7 @@ def run_loop(body: str, *, budget: Budget = SMALL) -> Emulation:
 
 
 def translate(run: Callable[[], Emulation], translations: Translations, monkeypatch: pytest.MonkeyPatch) -> Emulation:
-    """What numpy gives, where a translation is there then."""
+    """Results of numpy, once a translation has been made."""
     with by_numpy():
         expected = run()
     monkeypatch.setattr(translated, "HOT_WARP_INSTRUCTIONS", expected.warp_instructions)

@@ -44,7 +44,7 @@ _PRODUCTS = tuple(_list_products())
 
 
 def _run(name: str, counts: tuple[int, int, int], *, guard: str = "", in_place: bool = False) -> Array:
-    """What a product makes of random registers; the addends are near both ends of the range."""
+    """Results of a product of random registers; the addends are near both ends of the range."""
     random = np.random.Generator(np.random.PCG64(len(name)))
     a, b, c = counts
     values = random.integers(0, 1 << 32, (a + b + c, _THREADS), dtype=np.uint32)

@@ -30,7 +30,7 @@ _FEW_LANES = 32
 
 @pytest.fixture(autouse=True)
 def translations(monkeypatch: pytest.MonkeyPatch) -> Translations:
-    """None yet; launches are many batches."""
+    """Forget all translations; launches are many batches."""
     monkeypatch.setattr(batches, "_BEST_LANES", _FEW_LANES)
     monkeypatch.setattr(batches, "_BEST_CORE_LANES", _FEW_LANES)
     monkeypatch.setattr(batches, "_MOST_REPEATED", 3)
@@ -41,7 +41,7 @@ def translations(monkeypatch: pytest.MonkeyPatch) -> Translations:
 
 
 def list_facts(emulation: Emulation) -> dict[str, object]:
-    """What engines must agree on."""
+    """Facts that engines must agree on."""
     facts: dict[str, object] = {
         "faults": emulation.faults,
         "printed": emulation.printed,
@@ -55,7 +55,7 @@ def list_facts(emulation: Emulation) -> dict[str, object]:
 def list_different(
     run: Callable[[], Emulation], translations: Translations, monkeypatch: pytest.MonkeyPatch
 ) -> list[str]:
-    """What is not the same in numpy, in the interpreter, and in what is translated behind it."""
+    """Facts that differ between numpy, the interpreter, and the translation made after it."""
     with by_numpy():
         executed = run()
         expected = list_facts(executed)

@@ -134,7 +134,7 @@ def test_barrier_objects_count_arrivals_and_turn_their_phase() -> None:
 
 @pytest.mark.parametrize(("form", "expected"), [("", 32), (".noinc", 64)])
 def test_barrier_objects_count_copies_that_arrive(form: str, expected: int) -> None:
-    """With ``.noinc`` the arrival is one of those expected; without, it adds itself to them."""
+    """An arrival with ``.noinc`` is one of those expected; without, it adds itself to them."""
     body = f""".shared .align 8 .b8 object[8]; {_SHARED} {GLOBAL_THREAD} mov.u32 %r3, tile; mad.lo.u32 %r5, %r52, 4, %r3;
     mov.u32 %r20, object; setp.ne.u32 %p1, %r52, 0; mul.wide.u32 %d6, %r52, 4; add.u64 %d6, %d6, %d0;
     @%p1 bra NEXT; mbarrier.init.shared.b64 [%r20], {expected}; NEXT: bar.sync 0;

@@ -1,4 +1,4 @@
-"""Whatever a kernel does, its emulation ends within what it may use, and says so."""
+"""Budgets: every emulation ends within its limits, and says so."""
 
 import gc
 import re
@@ -236,7 +236,7 @@ def test_a_required_block_is_a_number_of_threads(block: tuple[int, int, int], ru
 @pytest.mark.parametrize("call", ["", "call nothing, ();"])
 @pytest.mark.parametrize("block", [256, 200])
 def test_batches_leave_nothing_behind(block: int, call: str) -> None:
-    """Neither memory, as thousands of them run before Python looks for what holds itself, nor anything that the next one reads."""
+    """Batches free their memory at once, as thousands run between two garbage collections, and leave nothing that the next one reads."""
     body = f"{GLOBAL_THREAD} {call} add.u32 %r8, %r8, %r59; st.global.u32 [%d31], %r8;"
     gc.collect()
     gc.disable()

@@ -1,4 +1,4 @@
-"""Which kernel and which blocks somebody means."""
+"""The choice of kernels by name and of blocks."""
 
 import numpy as np
 import pytest

@@ -22,7 +22,7 @@ mad.lo.u32 %r9, %r8, 24, %r4; mul.wide.u32 %d1, %r9, 16; add.u64 %d1, %d0, %d1;
 
 
 def read_four(instructions: str) -> np.ndarray:
-    """What each thread of the launch reads into ``%r21`` to ``%r24``: uint32[blocks, threads, 4]."""
+    """Values that each thread of the launch reads into ``%r21`` to ``%r24``: uint32[blocks, threads, 4]."""
     out = np.zeros(12 * 24 * 4, np.uint32)
     run = run_text(
         f"{PLACE}{instructions}\n{store('%r21', '%r22', '%r23', '%r24')}", {"out": out}, block=BLOCK, grid=GRID

@@ -1,4 +1,4 @@
-"""What is recorded of accesses, branches and entries, row by row."""
+"""Recorded accesses, branches and entries, row by row."""
 
 import numpy as np
 

@@ -30,7 +30,7 @@ class Source:
 
 
 def read_source(path: Path) -> Source:
-    """What stands at the top of one source."""
+    """The directives at the top of one source."""
     text = path.read_text(encoding="utf-8")
     flags = _FLAGS.search(text)
     least = _LEAST.search(text)

@@ -238,7 +238,7 @@ class Thread:
         self._turns = 0
 
     def run(self, program: Block) -> int:
-        """What it writes."""
+        """Run the program; its results."""
         values = self._values
         try:
             self._run_block(program)

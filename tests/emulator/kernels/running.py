@@ -64,7 +64,7 @@ def run(case: Case, *, budget: Budget = BUDGET) -> Emulation:
 
 
 def compute_expected(case: Case, given: Given) -> dict[str, "Array | Close | Unordered"]:
-    """What the reference of a launch says; one for a twin goes before that of the kernel."""
+    """Expected results of a launch; the reference of a twin goes before that of the kernel."""
     name = case.launch.kernel
     compute = REFERENCES.get(f"{name}/{case.launch.title}") or REFERENCES[name]
     with np.errstate(all="ignore"):
@@ -97,7 +97,7 @@ _OPEN = {"atomics_returned": ("heads", "next", "winners")}
 
 
 def read_given(case: Case) -> Given:
-    """What the launch is given, by name."""
+    """Inputs of the launch, by name."""
     module = load_module(case.source, case.architecture, *case.flags)
     function = find_kernel(module, case.launch.kernel)
     inputs = build_inputs(module, module.functions[function], case.launch, memory_limit_bytes=64 << 20)
@@ -112,7 +112,7 @@ def read_given(case: Case) -> Given:
 
 
 def find_kernel(module: PtxModule, name: str) -> str:
-    """Its mangled name in a module."""
+    """Mangled name of the kernel in a module."""
     bare, _, template = name.partition("<")
     letter = {"float>": "f", "double>": "d", "int>": "i"}.get(template, "")
     found = [

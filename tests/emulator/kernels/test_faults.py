@@ -1,4 +1,4 @@
-"""What faulty kernels do is found at its line, within a small budget, and nothing else is found; launches nobody can make are refused."""
+"""Faults of faulty kernels are found at their lines, within a small budget, and no others; impossible launches are refused."""
 
 import dataclasses
 import re

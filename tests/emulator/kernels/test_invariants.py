@@ -1,4 +1,4 @@
-"""What must not depend on how a launch is emulated, and what must agree in what an emulation says of itself."""
+"""Results that must not depend on how a launch is emulated, and numbers of an emulation that must agree."""
 
 from importlib import import_module
 

@@ -1,4 +1,4 @@
-"""What Triton compiled gives what numpy says: loads by halves of a warp, reductions, tensor cores by warps and by groups of them."""
+"""Triton's kernels give numpy's results: loads by halves of a warp, reductions, tensor cores by warps and by warp groups."""
 
 from dataclasses import dataclass
 from functools import cache

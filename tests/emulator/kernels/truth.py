@@ -1,4 +1,4 @@
-"""What a kernel must give: references written in numpy, by kernel name, and how results are compared with them."""
+"""Expected results of kernels: references written in numpy, by kernel name, and the comparison with them."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Launch3 = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """What one launch was given.
+    """Inputs of one launch.
 
     Attributes:
         values: arrays and scalars by the name of their argument or variable; arrays as before the launch, half precision as bits.

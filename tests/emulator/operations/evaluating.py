@@ -35,7 +35,7 @@ def read_instruction(text: str) -> PtxInstruction:
 
 @cache
 def bind(text: str) -> LaneOperation:
-    """What an instruction of lanes means."""
+    """The meaning of an instruction of lanes."""
     meaning = find_meaning(read_instruction(text))
     assert meaning is not None and not meaning.exchanges, text
     return LaneOperation(meaning)
@@ -43,7 +43,7 @@ def bind(text: str) -> LaneOperation:
 
 @cache
 def bind_warp(text: str) -> LaneOperation:
-    """What an exchange means."""
+    """The meaning of an exchange."""
     meaning = find_meaning(read_instruction(text))
     assert meaning is not None and meaning.exchanges, text
     return LaneOperation(meaning)

@@ -107,7 +107,7 @@ def edge_floats(layout: Layout, seed: int = 3, more: int = 10) -> list[int]:
 
 
 def to_float(bits: int, layout: Layout) -> float:
-    """As a Python float; only for infinities, NaNs and zeros, whose rules need no rounding."""
+    """The value as a Python float; only for infinities, NaNs and zeros, whose rules need no rounding."""
     if is_nan(bits, layout):
         return float("nan")
     if not is_finite(bits, layout):

@@ -13,7 +13,7 @@ _REGISTERS = {"16": "%h", "32": "%r", "64": "%d", "f32": "%f", "f64": "%g", "f16
 
 
 def apply(operation: str, kind: str, *operands: list[int]) -> list[int]:
-    """What stands in memory afterwards; what was there is what each lane is given."""
+    """Memory afterwards; each lane must be given the value before."""
     register = _REGISTERS.get(kind) or _REGISTERS[kind.lstrip("ubsf")]
     size = 2 if register == "%h" else 8 if register in ("%d", "%g") else 4
     arrays = {f"a{place}": np.array(one, f"u{size}").view(np.uint8) for place, one in enumerate(operands)}

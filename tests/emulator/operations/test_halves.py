@@ -36,7 +36,7 @@ def pack(patterns: list[int]) -> np.ndarray:
 
 
 def run(name: str, kind: str, *sources: list[int]) -> list[int]:
-    """As single halves and as pairs, which must agree."""
+    """Results as single halves and as pairs, which must agree."""
     operands = range(2, 2 + len(sources))
     found = bits_of(evaluate(f"{name}.{kind} %h1, " + ", ".join(f"%h{place}" for place in operands), *sources))
     packed = evaluate(f"{name}.{kind}x2 %r1, " + ", ".join(f"%r{place}" for place in operands), *map(pack, sources))

@@ -51,7 +51,7 @@ def total(lane: int, i: int) -> tuple[int, int]:
 
 
 def f16_m16n8k16_left(lane: int, i: int) -> tuple[int, int]:
-    """As the ISA writes it for .f16 m16n8k16."""
+    """Row and column of an element of A, as the ISA gives them for .f16 m16n8k16."""
     row = lane // 4 + (0 if i < 2 or 4 <= i < 6 else 8)
     return row, lane % 4 * 2 + (i & 1) + (8 if i >= 4 else 0)
 
@@ -284,7 +284,7 @@ def test_four_products_of_quad_pairs(layouts: tuple[str, str], sums: str) -> Non
 
 
 def load(text: str, memory: np.ndarray, addresses: np.ndarray, stride: int) -> list[np.ndarray]:
-    """What a matrix load reads, byte by byte, by the pieces."""
+    """Registers that a matrix load reads, byte by byte, by the pieces."""
     access = matrix_addresses(read_instruction(text))
     assert access is not None
     registers = np.zeros((len(access.register_types), 32), np.uint64)
@@ -451,7 +451,7 @@ HARDWARE = [
 def test_wmma_asks_memory_as_the_hardware_does(
     row: tuple[str, str, str, str, tuple[int, int], tuple[int, int]],
 ) -> None:
-    """As many requests of the same width, and together each byte of the matrix once."""
+    """The requests are as many and as wide as the hardware's, and together read each byte of the matrix once."""
     kind, which, shape, layout, everywhere, in_shared = row
     text = f"wmma.load.{which}.sync.aligned.{layout}.{shape}.global.{kind}"
     found = next(

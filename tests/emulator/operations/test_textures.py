@@ -23,7 +23,7 @@ def make(
     normalized: bool = False,
     fractions: bool = False,
 ) -> TextureInput:
-    """From [z, y, x, channels]."""
+    """A texture of [z, y, x, channels]."""
     dimensions = 3 if texels.shape[0] > 1 else 2 if texels.shape[1] > 1 else 1
     return TextureInput(
         name="texture",

@@ -1,1 +1,1 @@
-"""What PTX instructions compute, a second time and in numpy: what the core gives is compared with it."""
+"""The oracle: the meanings of PTX instructions a second time, in numpy, which the core's results are compared with."""

@@ -24,7 +24,7 @@ Mover = Callable[[Fragment, Value, Value, Value], None]
 
 
 def find_binder(instruction: PtxInstruction) -> Callable[[Binder], None] | None:
-    """What binds an access; None for other instructions."""
+    """The binder of an access; None for other instructions."""
     words = instruction.suffixes
     match instruction.opcode, words[:1]:
         case (("ld" | "ldu"), _):
@@ -163,7 +163,7 @@ def _bind_function(binder: Binder, function: AtomicFunction, operands: tuple[Ope
 
 
 def _spread(offsets: Value, element: int, dtype: "np.dtype[Any]") -> Value:
-    """Where the bytes of an element lie: int64[k, bytes]."""
+    """Places of the bytes of an element: int64[k, bytes]."""
     return offsets[:, None] + element * dtype.itemsize + np.arange(dtype.itemsize)
 
 

@@ -1,4 +1,4 @@
-"""What atomic operations make of the old value: :func:`atomic_function`.
+"""New values of atomic operations: :func:`atomic_function`.
 
 Source: PTX ISA 9.0, sections 9.7.13.6 (atom) and 9.7.13.7 (red).
 """
@@ -22,7 +22,7 @@ _HALVES = {S.F16: S.F16, S.BF16: S.BF16, S.F16X2: S.F16, S.BF16X2: S.BF16}
 
 
 class AtomicFunction(Struct, frozen=True, kw_only=True):
-    """How an atomic operation changes a value in memory."""
+    """Change of a value in memory by an atomic operation."""
 
     name: str  # ``add min max inc dec cas exch and or xor``
     evaluate: Function  # ``(old, *operands) -> new``, lane-wise; arrays or scalars of the type's natural dtype

@@ -30,7 +30,7 @@ _UNSIGNED: dict[str, Function] = {
 
 
 def _is_ordered(a: Any, b: Any) -> Any:
-    """Neither is NaN."""
+    """Whether neither is NaN."""
     return np.logical_and(np.equal(a, a), np.equal(b, b))
 
 

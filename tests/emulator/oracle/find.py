@@ -1,4 +1,4 @@
-"""Which operation an instruction is: :func:`bind_operation`."""
+"""Finding the operation of an instruction: :func:`bind_operation`."""
 
 from functools import cache
 

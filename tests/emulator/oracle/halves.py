@@ -45,7 +45,7 @@ def _narrow_double_half(values: Any) -> Any:
 
 
 def _narrow_double_bfloat(values: Any) -> Any:
-    """By float32, which is wrong only where that falls on the middle between two bf16: those lanes are rounded to odd instead."""
+    """f64 to bf16 by float32, which is wrong only where that falls on the middle between two bf16: those lanes are rounded to odd instead."""
     single = values.astype(np.float32)
     bits = single.view(np.uint32)
     if not np.equal(np.left_shift(bits, _LOW_15), _NOTHING).any():  # no middle, not even between subnormal numbers

@@ -1,4 +1,4 @@
-"""How an instruction's meaning is given: :class:`LaneOperation`, :class:`WarpOperation`, and the :class:`Family` that binds them.
+"""Meanings of instructions in the oracle: :class:`LaneOperation`, :class:`WarpOperation`, and the :class:`Family` that binds them.
 
 What holds of both kinds of operation:
 
@@ -21,7 +21,7 @@ from gpa_lsp.code.ptx.scalar_types import ScalarType
 
 
 class LaneOperation(Struct, frozen=True, kw_only=True):
-    """What an instruction does to each lane by itself."""
+    """Meaning of an instruction for each lane by itself."""
 
     # takes the sources, each an array of n lanes or a numpy scalar (a value all lanes share), and gives the result, or a tuple of them when there are
     # several. All-scalar sources give scalars; a result that does not depend on an array may be a scalar too.
@@ -33,7 +33,7 @@ class LaneOperation(Struct, frozen=True, kw_only=True):
 
 
 class WarpOperation(Struct, frozen=True, kw_only=True):
-    """What an instruction does across the lanes of warps."""
+    """Meaning of an instruction across the lanes of warps."""
 
     # takes ``active``, bool[w, 32] (the lanes that execute together), then the sources, each [w, 32] in its natural dtype (or anything that
     # broadcasts to that); gives one result [w, 32], or a tuple of them. Lanes that are not active hold anything, in sources and in results.

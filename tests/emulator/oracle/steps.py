@@ -13,7 +13,7 @@ from tests.emulator.oracle.model import LaneOperation, Operation, WarpOperation
 
 
 def find_operation(instruction: PtxInstruction) -> Operation | None:
-    """What numpy does; None where the core alone knows, as what a clock shows."""
+    """The operation in numpy; None where only the core knows it, as the time of a clock."""
     if any(isinstance(one, SpecialRegister) and one.name in CLOCKS for one in instruction.sources):
         return None
     return bind_operation(instruction)

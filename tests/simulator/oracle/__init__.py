@@ -1,1 +1,1 @@
-"""What SASS computes, in numpy: held against what machine code does."""
+"""The oracle of SASS in numpy, which machine code is compared with."""

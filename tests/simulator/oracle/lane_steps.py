@@ -1,4 +1,4 @@
-"""What instructions do across the lanes of a warp, as columns of numpy: :data:`LANE_STEPS`."""
+"""Exchanges between the lanes of a warp, as columns of numpy: :data:`LANE_STEPS`."""
 
 import re
 from collections.abc import Callable

@@ -102,7 +102,7 @@ def read_predicate(operand: str) -> Reader:
 
 
 def write_register(operand: str, width: int = 0) -> Writer:
-    """Where uint32 results go; ``width`` registers behind the one that is named."""
+    """Writer of uint32 results, ``width`` registers after the one that is named."""
     found = _SOURCE.fullmatch(operand)
     if found is None:
         raise UnreadOperandError(operand)
@@ -132,7 +132,7 @@ def store(column: Column, lanes: Lanes, value: Column) -> None:
 
 
 def write_pair(operand: str) -> Writer:
-    """Where uint64 results go."""
+    """Writer of uint64 results."""
     low, high = write_register(operand), write_register(operand, 1)
 
     def write(state: WarpState, lanes: Lanes, value: Column) -> None:
@@ -143,7 +143,7 @@ def write_pair(operand: str) -> Writer:
 
 
 def write_predicate(operand: str) -> Writer:
-    """Where truth goes."""
+    """Writer of predicates."""
     if operand.endswith("T"):
         return lambda state, lanes, value: None
     number = int(operand[-1])

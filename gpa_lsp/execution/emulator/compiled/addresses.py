@@ -1,6 +1,6 @@
-"""Where the lanes of all warps access memory, and whether they may: typed Python, which the core consists of.
+"""Addresses of the lanes of all warps, and whether they may be accessed: typed Python of the core.
 
-What a function without types gives may be 32 values, one of each lane.
+Functions without type annotations may take and give 32 values, one per lane.
 """
 
 from gpa_lsp.execution.emulator.compiled.model import (
@@ -29,16 +29,16 @@ from gpa_lsp.foundation.machine_code.types import (
 )
 
 ALL_LANES = 0xFFFFFFFF
-# Of spaces, as :class:`~gpa_lsp.code.ptx.model.Space` has them
+# Numbers of spaces, as in :class:`~gpa_lsp.code.ptx.model.Space`
 IN_GENERIC, IN_GLOBAL, IN_SHARED, IN_LOCAL, IN_CONST, IN_PARAM = range(6)
 SHARED_WINDOW, LOCAL_WINDOW, WINDOW_BYTES = 0x7FFD00000000, 0x7FFE00000000, 1 << 32
-# How the addresses of a warp lie: each so many bytes behind the one before, all at one place, or anyhow
+# Layouts of a warp's addresses: each one access width after the one before, all equal, or anything else
 SCATTERED, IN_A_ROW, AT_ONE_PLACE = range(3)
-UNKNOWN, OUTSIDE = 0, 1  # In place of addresses: of handles that are none of a texture, of coordinates outside
+UNKNOWN, OUTSIDE = 0, 1  # In place of addresses: the handle is no texture's; the coordinates lie outside
 
 
 def operand(frame: Pointer[u8], constants: Pointer[u8], place: s32) -> Pointer[u8]:
-    """Where the values of an operand lie."""
+    """Place of an operand's 32 values: in the frame or, complemented, among the constants."""
     return frame + place if place >= 0 else constants + ~place
 
 
@@ -62,7 +62,7 @@ def guard_of(machine: CoreMachine, operation: Operation, warp: s64) -> u32:
 
 
 def find_masks(machine: CoreMachine, operation: Operation) -> u32:
-    """Note the lanes whose guard holds; 0 where there are none."""
+    """Fill ``machine.masks`` with the lanes whose guard holds; their union over the warps, 0 where there are none."""
     found = u32(0)
     for warp in range(machine.warps):
         mask = guard_of(machine, operation, warp)
@@ -82,7 +82,7 @@ def count_guarded(machine: CoreMachine, operation: Operation) -> None:
 
 
 def find_addresses(machine: CoreMachine, operation: Operation) -> None:
-    """Note the addresses of all lanes of the masks."""
+    """Fill ``machine.addresses`` for the lanes of the masks."""
     offset, is_private = u64(operation.literal), operation.space in (IN_SHARED, IN_LOCAL)
     for warp in range(machine.warps):
         if machine.masks[warp] == 0:
@@ -186,7 +186,7 @@ def check_global(machine: CoreMachine, operation: Operation) -> u32:
 
 
 def check_private(machine: CoreMachine, operation: Operation, room: s64) -> u32:
-    """Whether all lanes may access what is their own, or their block's."""
+    """Whether all lanes may access local memory of their own, or shared memory of their block."""
     size = measure(operation)
     if room < s64(size):
         return 0
@@ -198,7 +198,7 @@ def check_private(machine: CoreMachine, operation: Operation, room: s64) -> u32:
 
 
 def find_space(machine: CoreMachine) -> s32:
-    """The space all lanes go to by generic addresses, which become those of the space; IN_GENERIC where they part."""
+    """The space that the generic addresses of all lanes lead to, made relative to it; IN_GENERIC where they lead to several."""
     every, in_shared, in_local = u32(0), u32(0), u32(0)
     parts_shared, parts_local = u32(0), u32(0)
     for warp in range(machine.warps):
@@ -221,7 +221,7 @@ def find_space(machine: CoreMachine) -> s32:
 
 
 def take_window(machine: CoreMachine, space: s32) -> None:
-    """Leave only the lanes that go to a space by generic addresses, which become those of the space."""
+    """Keep only the lanes whose generic addresses lead to a space, and make these relative to it."""
     for warp in range(machine.warps):
         place = machine.addresses + warp * LANES
         address, mask = lanes(place), machine.masks[warp]
@@ -239,7 +239,7 @@ def take_window(machine: CoreMachine, space: s32) -> None:
 
 
 def find_wrong(machine: CoreMachine, operation: Operation, space: s32) -> None:
-    """Part the lanes of the masks that may not access a space as they want."""
+    """Move lanes that may not access a space as they want from ``masks`` to ``wrong``."""
     size, room = measure(operation), machine.shared_bytes
     if space == IN_LOCAL:
         room = machine.local_stride
@@ -257,21 +257,21 @@ def find_wrong(machine: CoreMachine, operation: Operation, space: s32) -> None:
 
 
 def base_of(machine: CoreMachine, space: s32, warp: s64) -> Pointer[u8]:
-    """What the offsets of a warp count from."""
+    """Pointer that the offsets of a warp count from."""
     if space == IN_SHARED:
         return machine.shared + s64(machine.slots[warp]) * machine.shared_stride
     return machine.local if space == IN_LOCAL else machine.arena - machine.arena_base
 
 
 def offsets_of(machine, space, warp):
-    """Where the values of 32 lanes lie behind that: u64."""
+    """Offsets of the values of 32 lanes from :func:`base_of`: u64."""
     address = lanes(machine.addresses + warp * LANES)
     stride = machine.local_stride if space == IN_LOCAL else s64(0)
     return address + (lane_numbers() + u64(warp * LANES)) * u64(stride)
 
 
 def place_of(machine: CoreMachine, space: s32, warp: s64, lane: s64) -> Pointer[u8]:
-    """Where the value of a lane lies."""
+    """Place of a lane's value."""
     behind = s64(0)
     if space == IN_LOCAL:
         behind = (warp * LANES + lane) * machine.local_stride
@@ -279,7 +279,7 @@ def place_of(machine: CoreMachine, space: s32, warp: s64, lane: s64) -> Pointer[
 
 
 def find_order(address, mask, size):
-    """How the lanes of a mask lie; SCATTERED where these are not all."""
+    """Layout of a warp's addresses; SCATTERED where the mask is not full."""
     if mask != ALL_LANES:
         return s32(SCATTERED)
     behind = address - address[0]
@@ -297,7 +297,7 @@ def find_surface(machine: CoreMachine, handle: u64) -> s64:
 
 
 def surface_bases(machine, handles, mask):
-    """Where the texels of textures begin, of the lanes of a mask; 0 for what is none: u64."""
+    """Addresses of the first texels of textures by handle, for the lanes of a mask: u64, UNKNOWN for other handles."""
     held, found = local(u64, LANES), local(u64, LANES)
     put(held, handles)
     fill(found, UNKNOWN, 8 * LANES)
@@ -309,7 +309,7 @@ def surface_bases(machine, handles, mask):
 
 
 def step_along(machine, handles, places, addresses, axis, size, clamps, mask):
-    """Addresses after another coordinate: x in bytes of what is accessed, y or z. Outside, the nearest place is taken where it clamps."""
+    """Addresses after one more coordinate: x in bytes, y or z. Outside, the nearest place is taken where it clamps, else OUTSIDE."""
     held, wanted, found = local(u64, LANES), local(s64, LANES), local(u64, LANES)
     put(held, handles)
     put(wanted, places)
@@ -330,7 +330,7 @@ def step_along(machine, handles, places, addresses, axis, size, clamps, mask):
 
 
 def surface_extents(machine, handles, axis, mask):
-    """The width, height or depth of textures in texels, 0 where they have none such; all ones for what is no texture: u64."""
+    """Width, height or depth of textures in texels: u64, 0 beyond their dimensions; all ones for handles of no texture."""
     held, found = local(u64, LANES), local(u64, LANES)
     put(held, handles)
     fill(found, 255, 8 * LANES)

@@ -1,4 +1,4 @@
-"""Functions at work: :class:`Calls` gives each chain of calls segments of its own, made when lanes first come by it."""
+"""Chains of calls: :class:`Calls` gives each one segments of its own, made when lanes first take it."""
 
 import numpy as np
 import numpy.typing as npt
@@ -50,7 +50,7 @@ class Call(Frame):
 
     @property
     def end_bytes(self) -> int:
-        """Where its registers end in the frames."""
+        """End of its registers in the frames."""
         return self.base + self.compiled.frames.frame_bytes
 
     def number(self, kernel_number: int) -> int:
@@ -99,7 +99,7 @@ class Calls:
         return self._owners[number]
 
     def find_segment(self, number: int) -> Segment:
-        """What a segment is a copy of."""
+        """The kernel's segment that a segment is a copy of."""
         return self.kernel.segments[self._find_number(number)]
 
     def find_row(self, call: Frame, segment: Segment) -> int:
@@ -116,7 +116,7 @@ class Calls:
         return number - call.first + call.compiled.segments.start
 
     def enter(self, number: int) -> Call | None:
-        """The call that an entry leads to, from now on; None where calls would be nested too deeply.
+        """Make the call that an entry leads to; None where calls would be nested too deeply.
 
         Args:
             number: of the entry's segment.
@@ -137,7 +137,7 @@ class Calls:
         return call
 
     def _find_end(self, call: Call) -> int:
-        """Where the registers end of a call and of those that it may call in turn: arguments are handed over before these are entered."""
+        """End of the registers of a call and of any function that it calls: arguments are written there before the callee is entered."""
         functions = self.kernel.functions
         most = max((functions[edge.callee].frames.frame_bytes for edge in call.function.edges), default=0)
         return call.end_bytes + most
@@ -171,7 +171,7 @@ class Calls:
             self._places[number] = (*call.place, *self.kernel.places[own.start + place])
 
     def _number_instructions(self, call: Call) -> int:
-        """Where the numbers of a call's instructions begin, less the first of them; -1 where no trace asks for them."""
+        """Place of the numbers of a call's instructions in :attr:`numbers`, less the first static number; -1 without a trace."""
         machine = self.machine
         if machine.tracer is None:
             return -1

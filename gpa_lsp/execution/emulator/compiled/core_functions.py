@@ -34,7 +34,7 @@ class Core:
         code: of its functions.
 
     Attributes:
-        functions: uint64, addresses of lane operations by number; 0 for those that nobody has asked for.
+        functions: uint64, addresses of lane operations by number; 0 for those not yet compiled.
     """
 
     def __init__(self, code: Code) -> None:
@@ -44,7 +44,7 @@ class Core:
         self._codes: list[Code] = []
 
     def prepare(self, numbers: Iterable[int]) -> None:
-        """Have lane operations compiled that were not before.
+        """Compile the lane operations that are not yet compiled.
 
         Raises:
             TranslationError: one is written in a way that the translator does not know.
@@ -99,7 +99,7 @@ def _read_lane_functions(text: str) -> list[Written]:
 
 @cache
 def find_lane_names() -> dict[str, Any]:
-    """What the expressions of lane operations name."""
+    """Functions and types that the expressions of lane operations may name."""
     more = (
         CoreMachine, multiply_matrices, multiply_floats, schedule.read_clock, addresses.are_fixed, addresses.surface_bases, addresses.step_along,
         addresses.surface_extents,
@@ -109,13 +109,13 @@ def find_lane_names() -> dict[str, Any]:
 
 @cache
 def read_sources() -> tuple[str, ...]:
-    """All that the core and lane operations are made from."""
+    """Texts of all modules that the core and lane operations are compiled from."""
     folders = (Path(__file__).parent, Path(__file__).parents[1] / "semantics")
     return tuple(path.read_text(encoding="utf-8") for one in folders for path in sorted(one.rglob("*.py")))
 
 
 def prepare_meanings(meanings: Iterable[Meaning]) -> None:
-    """Have what several instructions mean compiled together."""
+    """Compile the meanings of several instructions together."""
     find_core().prepare([OPERATIONS.number(step.function) for one in meanings for step in list_steps(one)])
 
 
@@ -124,7 +124,7 @@ LANE_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64, *(_PLACE,) * 6, ctypes.c_int64,
 
 
 class LaneOperation:
-    """What an instruction means, evaluated by the core beside any kernel.
+    """Meaning of one instruction, evaluated by the core without a kernel.
 
     Args:
         meaning: it.

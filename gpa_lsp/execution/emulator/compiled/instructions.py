@@ -1,4 +1,4 @@
-"""Which operations an instruction becomes, :func:`lower_instruction`, and what is passed to functions and back."""
+"""Lowering of instructions, :func:`lower_instruction`, and of arguments and results of calls."""
 
 from collections.abc import Callable
 from typing import Any
@@ -59,7 +59,7 @@ _STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
 
 
 def _describe(lowering: Lowering, operand: Operand, kind: ScalarType, elements: int) -> dict[str, Any]:
-    """What loads, stores and atomic operations have in common."""
+    """Fields that loads, stores and atomic operations share: address, space and size."""
     if not isinstance(operand, Address):
         raise NotLowered("address of this kind")
     if elements > LONGEST_VECTOR:
@@ -129,7 +129,7 @@ def _find_width(lowering: Lowering, elements: list[Operand | None], kind: Scalar
 
 
 def _find_parameter(lowering: Lowering, operand: Operand) -> Symbol | None:
-    """What an instruction of parameters accesses, where it is none of the kernel's own."""
+    """The parameter of a called function that an instruction accesses; None for memory and the kernel's own parameters."""
     if find_space(lowering.instruction.suffixes) is not Space.PARAM or not isinstance(operand, Address):
         return None
     base = operand.base
@@ -139,7 +139,7 @@ def _find_parameter(lowering: Lowering, operand: Operand) -> Symbol | None:
 
 
 def _lower_store(lowering: Lowering) -> None:
-    """``st``. What is handed over to functions, or returned by them, are registers. Of lanes that store to one address the highest one wins."""
+    """``st``. Arguments and results of functions are registers. Of lanes that store to one address, the highest wins."""
     instruction = lowering.instruction
     if "async" in instruction.suffixes:
         raise NotLowered("stores to other blocks of a cluster")
@@ -193,7 +193,7 @@ def _lower_change(lowering: Lowering) -> None:
 
 
 def _lower_wait(lowering: Lowering) -> None:
-    """``mbarrier.test_wait`` and ``.try_wait``: whether the phase that a token (or parity) stands for has ended."""
+    """``mbarrier.test_wait`` and ``.try_wait``: whether the phase of a token, or of a parity, has ended."""
     instruction = lowering.instruction
     word = lowering.take_scratch()
     fields = _describe(lowering, instruction.sources[0], ScalarType.U64, 1)
@@ -334,7 +334,7 @@ def _pack(piece: MatrixPiece | MatrixRequest) -> Any:
 
 
 def _find_piece(lowering: Lowering, piece: MatrixPiece, base: int, stride: int, address: int) -> None:
-    """Where a piece of each lane's registers stands."""
+    """Emit the address of a piece of each lane's registers."""
     own = bool((piece.address_lane == np.arange(32)).all())
     if own:
         packed = lowering.frames.numbers(_pack(piece))
@@ -457,7 +457,7 @@ _LOWER |= dict.fromkeys(
 
 
 def _find_lower(instruction: PtxInstruction) -> Lower | None:
-    """What gives the operations of an instruction that has no meaning for each lane alone; None for those that are not known."""
+    """The lowering of an instruction that is not computed lane by lane; None for unknown ones."""
     if find_change(instruction) is not None:
         return _lower_change
     if instruction.opcode == "wmma" and instruction.suffixes[:1] in (("load",), ("store",)):

@@ -18,7 +18,7 @@ _OPERAND = re.compile(r"\b([a-ekxyz])(?=\()")  # As expressions read them
 
 
 class LaneFunction(Struct, frozen=True):
-    """What one operation computes."""
+    """The computation of one operation, as typed Python."""
 
     bits: int  # of the result; 0: it writes registers itself
     value: str  # of the result: a, b and c are its operands
@@ -39,7 +39,7 @@ class LaneStep(Struct, frozen=True):
 
 
 def find_operands(texts: Iterable[str]) -> list[str]:
-    """Which operands expressions read, in alphabetical order."""
+    """Operands that expressions read, in alphabetical order."""
     return sorted({one for text in texts for one in _OPERAND.findall(text)})
 
 
@@ -99,7 +99,7 @@ _TYPED = ", machine: CoreMachine, literal: s64, mask: u32, standing: u32, writte
 
 
 def write_expressions(functions: dict[str, LaneFunction]) -> str:
-    """Typed Python of functions by name, as functions of their operands; what has another result has ``_other`` behind its name for it."""
+    """Typed Python of functions by name; the other result is computed by a second function with the suffix ``_other``."""
     lines = []
     for name, one in functions.items():
         given = _EXCHANGED if one.exchanges else ""
@@ -110,7 +110,7 @@ def write_expressions(functions: dict[str, LaneFunction]) -> str:
 
 
 def write_operations(functions: dict[str, LaneFunction]) -> str:
-    """The same on places in memory, as functions named ``lane_…``: those of lanes, and those of exchanges, which are given more."""
+    """Typed Python of ``lane_NAME`` functions, which read operands from memory and write results there; those that exchange take more arguments."""
     lines = [write_expressions(functions)]
     for name, one in functions.items():
         places = ", ".join(f"{place}: Pointer[u8]" for place in ("out", "other", "a", "b", "c"))

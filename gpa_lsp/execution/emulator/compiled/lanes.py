@@ -1,4 +1,4 @@
-"""What the core gives back: registers of lanes (:class:`LaneRegisters`), rows of a trace (:class:`CoreRows`)."""
+"""Results of the core as numpy sees them: registers of lanes (:class:`LaneRegisters`), rows of a trace (:class:`CoreRows`)."""
 
 import ctypes
 from collections.abc import Callable
@@ -70,18 +70,18 @@ class LaneRegisters:
         self._changed.add(slot)
 
     def turn_to(self, rows: Value) -> "LaneRegisters":
-        """Those of other warps."""
+        """Registers of other warps."""
         return LaneRegisters(self._frames, self._layout, self._template, self._base, rows)
 
     def copy(self) -> "LaneRegisters":
-        """The same, with what was changed."""
+        """A copy, pending changes included."""
         other = self.turn_to(self._rows)
         other._values = dict(self._values)
         other._changed = set(self._changed)
         return other
 
     def write_back(self, mask: Value) -> None:
-        """Put what was changed into the frames.
+        """Write pending changes into the frames.
 
         Args:
             mask: bool[n], of these lanes; None for all.
@@ -114,7 +114,7 @@ class LaneRegisters:
 _WORD = np.dtype("<u4")
 _BYTE = np.dtype("u1")
 _ADDRESS = np.dtype("<u8")
-_ADDRESSES = COLUMNS  # beside the columns of rows
+_ADDRESSES = COLUMNS  # after the columns of rows
 
 
 class _Column:
@@ -130,7 +130,7 @@ class _Column:
         self._address = address
 
     def __del__(self) -> None:
-        """Nobody looks at it."""
+        """Free the column."""
         if self._address:
             self._core.call("free_column", ctypes.c_void_p(self._address))
 
@@ -160,7 +160,7 @@ class _Columns:
 
 
 class CoreRows:
-    """What the core and the steps beside it recorded of one batch.
+    """Rows of a trace that the core and numpy's steps recorded in one batch.
 
     Args:
         core: the core.
@@ -204,7 +204,7 @@ class CoreRows:
             raise MemoryError
 
     def take(self, batch: Batch) -> tuple[Accesses, Branches, Entries]:
-        """All of them, and forget them."""
+        """Take all rows; none are left."""
         machine = self._machine
         columns = [_Columns(self._core, rows) for rows in machine.rows]
         self._core.call("forget_rows", self._place)

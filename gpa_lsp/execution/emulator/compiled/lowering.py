@@ -98,7 +98,7 @@ class FrameLayout:
         return place
 
     def _place_local(self, blocks: PtxBlocks, lives: Lives) -> None:
-        """Registers of one block each, which take the places of those that are dead."""
+        """Place registers that live in one block, reusing the places of dead ones."""
         free: dict[int, list[int]] = {}
         for first, last in zip(blocks.first, blocks.last, strict=True):
             ends = {slot: index for index in range(first, last + 1) for slot in lives.dead_after[index]}
@@ -182,12 +182,12 @@ class Lowering:
         self.frames.begin_scratch()
 
     def begin_call(self, static: int) -> None:
-        """Turn to what only those do that a call, by its static number, is made by: without its guard."""
+        """Turn to the call with a static number, without its guard: only lanes that call come here."""
         self.begin(self._function.instructions[static - self.first_static])
         self._guard = None
 
     def finish(self) -> list[Operation]:
-        """The operations of the instruction; its guard is that of those which write registers or stop: one of them counts who holds it."""
+        """The operations of the instruction; the first guarded one counts the lanes whose guard holds."""
         operations = [*self._operations, *self._after]
         for one in [one for one in operations if one.get("counts")][1:]:
             one["counts"] = 0
@@ -252,7 +252,7 @@ class Lowering:
         return {"guard": holds}
 
     def apply(self, meaning: Meaning) -> None:
-        """Add what an instruction means: its steps, then its results, which go to registers of any width.
+        """Add the operations of a meaning: its steps, then its results, which go to registers of any width.
 
         Raises:
             NotLowered: an operand is of another kind, or there are too many.
@@ -379,7 +379,7 @@ class Lowering:
         self.emit(resize(size, size), is_guarded=not self._after, a=source, result=place, result_bytes=size)
 
     def assemble(self, parts: dict[Piece, int], piece: Piece) -> int:
-        """The place of a part of a parameter, of the parts that were written, whatever their sizes; what was not written is zero.
+        """The place of a part of a parameter, put together from the parts that were written; bytes never written are zero.
 
         Args:
             parts: their places.
@@ -496,7 +496,7 @@ _ALIGNMENT = 32
 
 
 def _find_local(blocks: PtxBlocks, lives: Lives) -> set[int]:
-    """Slots that instructions of one block alone know."""
+    """Slots that only instructions of one block use."""
     owners: dict[int, int] = {}
     for block, (first, last) in enumerate(zip(blocks.first, blocks.last, strict=True)):
         for index in range(first, last + 1):

@@ -1,4 +1,4 @@
-"""An access or a divisor of all lanes that stand at an instruction: typed Python, which the core consists of.
+"""Accesses and divisor checks of all lanes at an instruction: typed Python of the core.
 
 Where something is wrong with an access, the core stops before anything has changed; numpy says what is wrong, and lets the core do it by the
 lanes that may, space by space (:func:`choose_lanes`, :func:`access_lanes`).
@@ -76,8 +76,10 @@ def transfer(machine: CoreMachine, operation: Operation, space: s32) -> None:
 
 
 def choose_lanes(machine: CoreMachine, space: s64) -> s64:
-    """Of the access at work choose the lanes that go to a space: those of the masks may access it, those that are *wrong* may not. Whether
-    there are any.
+    """Choose the lanes of the access at work that go to a space: ``masks`` those that may access it, ``wrong`` those that may not.
+
+    Returns:
+        Whether any lane goes there.
     """
     operation = machine.operations[machine.operation]
     find_masks(machine, operation)
@@ -100,7 +102,7 @@ def join_wrong(machine: CoreMachine) -> None:
 
 
 def access_lanes(machine: CoreMachine, space: s64) -> s64:
-    """Do the access at work by the lanes that were chosen; those that may not get zeros. FAILED where there is no room for rows of the trace."""
+    """Do the access at work for the chosen lanes; wrong ones read zeros. FAILED where there is no room for rows of the trace."""
     operation, at = machine.operations[machine.operation], s32(space)
     join_wrong(machine)
     count_guarded(machine, operation)
@@ -119,7 +121,7 @@ def access_lanes(machine: CoreMachine, space: s64) -> s64:
 
 
 def is_unmetered(machine: CoreMachine) -> u32:
-    """Whether what rows of the trace hold is to be metered first."""
+    """Whether rows of the trace must be metered before more are added."""
     unmetered = machine.held_bytes - machine.metered_bytes
     is_asked = machine.traces_accesses != 0 and machine.held_bytes < machine.limit_bytes
     return u32(is_asked and unmetered > METERED_AT_ONCE)
@@ -176,7 +178,7 @@ def access(machine: CoreMachine, operation: Operation) -> s32:
 
 
 def check_not_zero(machine: CoreMachine, operation: Operation) -> s32:
-    """Look at a number that must not be 0, as a divisor, which the quotient follows; numpy says what is wrong where it is."""
+    """Check a number that must not be 0, such as a divisor; where it is, numpy reports the fault."""
     find_masks(machine, operation)
     size = operation.element_bytes
     for warp in range(machine.warps):

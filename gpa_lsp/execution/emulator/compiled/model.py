@@ -1,4 +1,4 @@
-"""What the core works on: its structures, which Python fills and :mod:`schedule`, :mod:`memory` and :mod:`lane_operations` execute."""
+"""Structures of the core, which Python fills and :mod:`schedule`, :mod:`memory` and :mod:`lane_operations` read."""
 
 from enum import IntEnum
 from typing import Literal
@@ -27,7 +27,7 @@ class Operation(Struct):
     exchanges: s32  # lanes read those of others
     # of atomics: which, or FUNCTIONS and the number of a lane operation of the old value and the operand; of notes: the lanes that ask
     combination: s32
-    literal: s64  # what the operation makes of it
+    literal: s64  # of accesses, the offset; else as the operation defines it
     space: s32  # of accesses, from here on
     elements: s32
     element_bytes: s32
@@ -37,7 +37,7 @@ class Operation(Struct):
     is_float: s32
     is_signed: s32
     region: s32  # the one its lanes went to last
-    is_known: s32  # reads of what nobody wrote were reported
+    is_known: s32  # reads of uninitialized words were reported
     places: Array[s32, Literal[16]]  # of values, then where atomic operations put what they found; -1 for none
     register_bytes: s32
     is_hidden: s32  # it leaves no rows in traces
@@ -45,7 +45,7 @@ class Operation(Struct):
 
 
 class SegmentRow(Struct):
-    """A run of operations, and what comes behind it."""
+    """A run of operations, and how it ends."""
 
     first: s64  # operations, last excluded
     last: s64
@@ -85,7 +85,7 @@ class Surface(Struct):
 
 
 class CoreMachine(Struct):
-    """Everything the core works on."""
+    """State of the core: a batch with its code, memory, trace and checks."""
 
     functions: Pointer[u64]  # of lane operations, by code
     operations: Pointer[Operation]
@@ -209,7 +209,7 @@ SEGMENT = np.dtype(SegmentRow.c_type)
 
 
 class End(IntEnum):
-    """How a segment ends."""
+    """The end of a segment."""
 
     PYTHON = 0
     JUMP = 1
@@ -222,7 +222,7 @@ class End(IntEnum):
 
 
 class Stop(IntEnum):
-    """Why the core stopped."""
+    """Reason why the core stopped."""
 
     IDLE = 0
     STEP = 1
@@ -235,7 +235,7 @@ class Stop(IntEnum):
 
 
 class Phase(IntEnum):
-    """Where the core goes on."""
+    """Point at which the core resumes."""
 
     NOBODY = 0
     OPERATIONS = 1
@@ -251,5 +251,5 @@ ACCESSES, BRANCHES, ENTRIES = range(3)  # Kinds of rows
 COLUMNS = 7
 WARP, INSTRUCTION, EXECUTION, MASK, OTHER, BYTES, SPACE = range(COLUMNS)
 WIDE_COLUMNS = 5  # The first ones are of 32 bits, the others of 8
-FUNCTIONS = 1 << 8  # What makes of the old value what a lane operation does begins here
-FAILED = -1  # What a function gives that could not do it
+FUNCTIONS = 1 << 8  # Combinations from here on are lane operations of the old value and the operand
+FAILED = -1  # Result of a function that could not do its work

@@ -1,6 +1,6 @@
-"""What pieces are made of: :mod:`translated` writes calls of these, one after the other, for the 32 lanes of each warp. Typed Python.
+"""Building blocks of translated pieces: :mod:`translated` writes calls of these for the 32 lanes of each warp. Typed Python.
 
-What cannot be accessed the core does operation by operation, which says what is wrong with it.
+Where a lane may not access memory, the core does the piece operation by operation and reports the fault.
 """
 
 from gpa_lsp.execution.emulator.compiled.addresses import (
@@ -42,7 +42,7 @@ from gpa_lsp.foundation.machine_code.types import (
 
 
 class Site(Struct):
-    """Where an instruction may access: from what its addresses count, and no further behind the base."""
+    """Memory that an instruction may access: addresses from ``base`` to ``base + furthest``."""
 
     memory: Pointer[u8]
     base: u64
@@ -51,7 +51,7 @@ class Site(Struct):
 
 
 class Lie(Struct):
-    """How the addresses of a warp lie, and between which two."""
+    """Layout of a warp's addresses, and the lowest and highest of them."""
 
     low: u64
     high: u64
@@ -60,7 +60,7 @@ class Lie(Struct):
 
 
 def find_written(mask, exists):
-    """Which lanes write what they computed: all, where all that exist do, for shuffles may read what no thread stands for."""
+    """The lanes that write their results: all 32 where all existing ones do, as shuffles may read lanes without a thread."""
     return u32(ALL_LANES) if mask & exists == exists else mask
 
 
@@ -70,7 +70,7 @@ def view_lanes(values, kind):
 
 
 def find_global(machine, number, is_load, is_generic, size, site):
-    """Where an operation may access global memory: where its lanes went last."""
+    """Fill the site of an access to global memory: the region that its lanes accessed last."""
     region = s64(machine.operations[number].region)
     site.memory, site.base, site.furthest, site.is_open = machine.arena - machine.arena_base, 0, 0, 0
     if region >= 0 and region < machine.region_count and u64(machine.region_bytes[region]) >= size:
@@ -81,7 +81,7 @@ def find_global(machine, number, is_load, is_generic, size, site):
 
 
 def find_shared(machine, size, site):
-    """Where it may access shared memory."""
+    """Fill the site of an access to shared memory."""
     site.memory, site.base, site.furthest = machine.shared, 0, u64(machine.shared_bytes) - size
     site.is_open = u32(machine.shared_bytes >= size and machine.checks == 0)
 
@@ -92,7 +92,7 @@ def are_apart(machine: CoreMachine, first: s64, second: s64) -> u32:
 
 
 def find_lie(address, size, mask, lie):
-    """How the addresses of the lanes of a mask lie."""
+    """Fill the layout of the addresses of the lanes of a mask."""
     order = find_order(address, mask, u64(size))
     lie.order = order
     if order != SCATTERED:
@@ -127,7 +127,7 @@ def mark_access(machine, address, lie, offset, size, mask, marks):
 
 
 def load(kind, memory, address, lie, is_part, mask, before):
-    """A value of each lane; of the others what they had before. A part of several that lie together is in no row."""
+    """Load a value for each lane of the mask; the others keep theirs. Elements of vectors are never one row of memory."""
     found = before
     if lie.order == IN_A_ROW and not is_part:
         found = lanes(view(memory + lie.low, kind))
@@ -139,12 +139,12 @@ def load(kind, memory, address, lie, is_part, mask, before):
 
 
 def load_narrow(kind, wide, memory, address, lie, is_part, mask, before):
-    """The same into wider registers."""
+    """:func:`load` into wider registers."""
     return wide(load(kind, memory, address, lie, is_part, mask, all_lanes(kind(0)))) if lanes_of(mask) else before
 
 
 def store(kind, memory, address, lie, is_part, mask, values):
-    """Store a value of each lane; of lanes at one place the last one's stays."""
+    """Store a value of each lane of the mask; of lanes with one address the last wins."""
     if lie.order == IN_A_ROW and not is_part:
         put(view(memory + lie.low, kind), kind(values))
     else:

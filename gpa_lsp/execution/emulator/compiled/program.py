@@ -40,7 +40,7 @@ from gpa_lsp.execution.emulator.model import FaultKind
 from gpa_lsp.execution.emulator.semantics.model import LONGEST_VECTOR
 from gpa_lsp.foundation.records import ColumnRecord
 
-# What comes of operands that nobody writes
+# Raised by operands that no compiler writes
 _MALFORMED = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
 # Fields of operations that say -1 where there is none
 _NONE = frozenset({"guard", "result", "other_result", "combination", "region"})
@@ -84,7 +84,7 @@ class CompiledKernel(ColumnRecord, frozen=True, kw_only=True):
     numbers: dict[int, int]  # of segments, by the id of each
     calls: bool  # it calls functions
     is_written_first: bool  # no lane reads a register that it has not written, its own or another's
-    is_ordered: bool  # what threads find in memory may depend on which others run beside them, as what atomic operations return does
+    is_ordered: bool  # values that threads read from memory may depend on the threads that run together, as results of atomic operations do
 
     @property
     def root(self) -> CompiledFunction:
@@ -92,7 +92,7 @@ class CompiledKernel(ColumnRecord, frozen=True, kw_only=True):
         return next(iter(self.functions.values()))
 
     def find_frames(self, segment: Segment) -> FrameLayout:
-        """Where the registers lie that a segment works on."""
+        """Layout of the registers that a segment works on."""
         return self.functions[segment.function].frames
 
 
@@ -109,7 +109,7 @@ def compile_kernel(machine: Machine) -> CompiledKernel:
 
 
 def _tabulate(operations: list[Operation]) -> npt.NDArray[Any]:
-    """Operations as the core reads them, and one more, so that there is a first one."""
+    """Operations as the core reads them, and one more, so that the table is never empty."""
     table = np.zeros(len(operations) + 1, OPERATION)
     for name in OPERATION.names or () if operations else ():
         default = [-1] * (2 * LONGEST_VECTOR) if name == "places" else -1 if name in _NONE else 0
@@ -263,7 +263,7 @@ class _Compiler:
         return -1 if segment is None else self._numbers[id(segment)]
 
 
-# Which operations of a kernel can be translated together: :func:`find_pieces`.
+# Pieces: operations of a kernel that are translated together, :func:`find_pieces`.
 #
 # The core executes an operation by all warps before it turns to the next one, a piece all its operations by one
 # warp before the next warp. Pieces end before an access that could tell the difference: one to where another of the
@@ -289,7 +289,7 @@ class Piece(Struct, frozen=True, kw_only=True):
 
 
 def find_pieces(kernel: CompiledKernel, *, checks_shared: bool) -> list[Piece]:
-    """The pieces of all segments, by what the accesses went to so far."""
+    """The pieces of all segments, given the regions that their accesses went to so far."""
     fields = OPERATION.names or ()
     operations: list[Operation] = [dict(zip(fields, row, strict=True)) for row in kernel.operations.tolist()]
     for one in operations:
@@ -333,7 +333,7 @@ def list_read(operation: Operation) -> list[int]:
 
 
 def list_read_by_python(kernel: CompiledKernel) -> list[list[int]]:
-    """Places that are read behind segments; none where the core does all, for then the operations say it."""
+    """Places read after each segment; empty where the core does everything, as the operations then tell."""
     rows = [dict(zip(kernel.table.dtype.names or (), row, strict=True)) for row in kernel.table.tolist()]
     if PYTHON not in kernel.operations["code"] and all(row["end"] != End.PYTHON for row in rows):
         return []
@@ -342,7 +342,7 @@ def list_read_by_python(kernel: CompiledKernel) -> list[list[int]]:
 
 
 class _Cutter:
-    """Parts the operations of a segment.
+    """Cuts the operations of a segment into pieces.
 
     Args:
         operations: of the kernel.

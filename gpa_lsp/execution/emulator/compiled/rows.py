@@ -78,7 +78,7 @@ def free_rows(machine: CoreMachine) -> s64:
 
 
 def forget_rows(machine: CoreMachine) -> s64:
-    """Leave the rows to who took their columns, each of which is to be given to :func:`free_column`."""
+    """Forget the rows without freeing them: the taker of the columns frees each with :func:`free_column`."""
     for kind in range(3):
         rows = machine.rows[kind]
         for number in range(COLUMNS):
@@ -89,13 +89,13 @@ def forget_rows(machine: CoreMachine) -> s64:
 
 
 def free_column(column: Pointer[u8]) -> s64:
-    """Free what was taken."""
+    """Free a column that was taken."""
     release(column)
     return 0
 
 
 def find_room(machine: CoreMachine) -> s32:
-    """Whether another row is taken: IDLE; not: -1; or only when what is held was metered."""
+    """Whether there is room for another row: IDLE; FAILED where not; METER where held rows must be metered first."""
     if machine.held_bytes >= machine.limit_bytes:
         machine.is_cut_off = 1
         return FAILED
@@ -103,7 +103,7 @@ def find_room(machine: CoreMachine) -> s32:
 
 
 def next_execution(machine: CoreMachine, number: s64, warp: s64) -> u32:
-    """How often a warp executed something before; it is counted."""
+    """Number of earlier executions of an instruction by a warp; counts this one."""
     place = number * machine.warps + warp
     found = machine.executions[place]
     machine.executions[place] = found + 1
@@ -200,8 +200,8 @@ def append_rows(
     machine: CoreMachine, kind: s64, warps: Pointer[s64], masks: Pointer[u32], taken: Pointer[u32], count: s64, number: s64, size: s64,
     space: s64, addresses: Pointer[u64], address_count: s64,
 ) -> s64:  # fmt: skip
-    """Add what numpy executed: rows of one instruction, by its number, with the addresses of their lanes; or branches, with the lanes that
-    jumped. FAILED where they cannot be added.
+    """Add rows of one instruction that numpy executed, with the addresses of their lanes, or branches with the lanes that jumped. FAILED where
+    they cannot be added.
     """
     rows = machine.rows[kind]
     if reserve(rows, count, address_count) == 0:

@@ -1,6 +1,6 @@
-"""Which lanes run next, and what they do: typed Python, which the core consists of.
+"""Schedule and execution of lanes: typed Python of the core.
 
-The order is told by :class:`~gpa_lsp.execution.emulator.compiled.scheduler.CompiledScheduler`.
+:class:`~gpa_lsp.execution.emulator.compiled.scheduler.CompiledScheduler` describes the order.
 """
 
 from gpa_lsp.execution.emulator.compiled.addresses import (
@@ -56,7 +56,7 @@ from gpa_lsp.foundation.machine_code.types import (
 )
 
 _MOST_REFUSALS = 1 << 14  # Pieces that leave more warps to single operations than this are no longer asked
-_A_TURN = 8  # What a segment costs beside its instructions, in warp instructions
+_A_TURN = 8  # Cost of a segment in addition to its instructions, in warp instructions
 
 
 # Operations on the lanes of one warp
@@ -90,13 +90,13 @@ def execute(
         keep(frame + operation.other_result, other, 1, written)
 
 
-# Of the clock by each warp, before it runs faster: what measures, rather than waits, reads it less often
+# Reads of the clock by each warp before it runs faster: code that measures time reads it less often than code that waits
 _PATIENT_READS = 1024
 _HASTE = 64  # Each read of it then takes it on by this part of the time since the first
 
 
 def read_clock(machine: CoreMachine) -> u64:
-    """What a warp reads: warp instructions executed so far.
+    """Clock of a warp: warp instructions executed so far.
 
     Kernels that wait for it, as for 10 ms, would wait for millions of instructions: where warps have read it very often, it runs faster
     the longer they wait.
@@ -125,7 +125,7 @@ def send(machine: CoreMachine, segment: s32, masks: Pointer[u32]) -> None:
 
 
 def send_lanes(machine: CoreMachine, segment: s64, warps: Pointer[s64], masks: Pointer[u32], count: s64) -> s64:
-    """Lanes of some warps, which numpy has looked at, go on; FAILED where they cannot."""
+    """Send lanes of some warps on, after a step of numpy; FAILED where they cannot go there."""
     if segment < 0 or segment >= machine.segment_count:
         return FAILED
     waiting = machine.waiting + segment * machine.warps
@@ -141,7 +141,7 @@ def send_lanes(machine: CoreMachine, segment: s64, warps: Pointer[s64], masks: P
 
 
 def choose_segment(machine: CoreMachine) -> u32:
-    """Turn to the first segment that lanes wait for or, where others have polled for long, to the one that they wait for longest."""
+    """Turn to the first segment with waiting lanes or, where others have polled for long, to the one whose lanes have waited longest."""
     first, longest, count = -1, -1, 0
     for place in range(machine.segment_count):
         segment = s64(machine.order[place])
@@ -214,7 +214,7 @@ def run_piece(machine: CoreMachine, piece: s64, first: s64) -> None:
 
 
 def let_go(machine: CoreMachine) -> None:
-    """A piece was done operation by operation for some warps: the others go on."""
+    """Resume the warps that waited while a piece was done operation by operation for others."""
     copy(machine.current, machine.held, 4 * machine.warps)
     machine.is_held = 0
     if machine.held_warp < machine.warps:
@@ -273,7 +273,7 @@ def run_operations(machine: CoreMachine, segment: SegmentRow) -> s32:
 
 
 def find_holding(machine: CoreMachine, segment: SegmentRow) -> s64:
-    """Note which lanes hold a predicate; how many."""
+    """Fill ``masks`` with the lanes whose predicate holds; their number."""
     count = 0
     for warp in range(machine.warps):
         mask = machine.current[warp]
@@ -286,7 +286,7 @@ def find_holding(machine: CoreMachine, segment: SegmentRow) -> s64:
 
 
 def count_lanes(masks: Pointer[u32], warps: s64) -> s64:
-    """How many lanes there are."""
+    """Number of lanes in some masks."""
     found = 0
     for warp in range(warps):
         found += s64(popcount(masks[warp]))
@@ -294,7 +294,7 @@ def count_lanes(masks: Pointer[u32], warps: s64) -> s64:
 
 
 def retire(machine: CoreMachine, masks: Pointer[u32]) -> None:
-    """Lanes are at their end."""
+    """Retire lanes that have exited."""
     for warp in range(machine.warps):
         mask = masks[warp]
         machine.live[warp] &= ~mask
@@ -304,7 +304,7 @@ def retire(machine: CoreMachine, masks: Pointer[u32]) -> None:
 
 
 def leave_out(machine: CoreMachine) -> None:
-    """The lanes of the masks no longer stand here."""
+    """Remove the lanes of the masks from those at work."""
     for warp in range(machine.warps):
         machine.current[warp] &= ~machine.masks[warp]
 
@@ -398,7 +398,7 @@ def count_segment(machine: CoreMachine, segment: SegmentRow) -> None:
 
 
 def enter_segment(machine: CoreMachine, segment: SegmentRow) -> s32:
-    """Note who enters a block."""
+    """Note the lanes that enter a basic block."""
     if machine.traces_entries != 0 and segment.enters_block >= 0:
         found = find_room(machine)
         if found == Stop.METER:
@@ -450,7 +450,7 @@ def run_warps(machine: CoreMachine) -> s32:
 
 
 def fill_block_index(machine: CoreMachine, axis: s64) -> None:
-    """Write where in the grid the blocks of a batch lie."""
+    """Write one axis of the block index of each block of a batch into the frames."""
     place, of_block = machine.block_places[axis], machine.warps // machine.blocks
     if place < 0:
         return
@@ -502,7 +502,7 @@ def run_batches(machine: CoreMachine) -> s64:
 
 
 def begin_next_batch(machine: CoreMachine) -> s64:
-    """Turn to the next batch, where numpy has looked at the last lanes of one; FAILED where there is none."""
+    """Turn to the next batch after numpy finished one; FAILED where there is none."""
     if machine.batch >= machine.last_batch:
         return FAILED
     begin_batch(machine)

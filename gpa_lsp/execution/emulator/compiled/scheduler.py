@@ -34,7 +34,7 @@ _OF_BLOCKS = frozenset({"ctaid", "clusterid", "smid"})  # Special registers that
 
 
 class CoreColumns:
-    """What one batch leaves to the next of as many warps: to make it for each batch would take longer than short kernels run.
+    """Arrays that batches of the same number of warps share: making them for each batch would take longer than short kernels run.
 
     Args:
         calls: of the launch.
@@ -44,7 +44,7 @@ class CoreColumns:
         warps: of a batch.
         frames: uint8[warps, bytes].
         handed: arrays for the core, by the name of its field.
-        filled: columns of the frames that are the same in every batch, and are there.
+        filled: columns of the frames that are the same in every batch and already written.
     """
 
     def __init__(self, calls: Calls, warps: int) -> None:
@@ -119,7 +119,7 @@ class CompiledScheduler:
 
     The segment that comes first in its function's order is run first, callees before what follows the call, so lanes that parted wait for each
     other where their ways join. Lanes that spin on memory would keep others from running: after some segments with polling loads those that
-    wait for longest run, so whatever another lane of the batch has to do will be done.
+    wait for longest run, so every lane of the batch gets its turn.
 
     Args:
         unit_bytes: the unit in which shared memory is watched; None where it is not.
@@ -267,7 +267,7 @@ class CompiledScheduler:
         tracer.gather_in(CoreRows(self._kernel.core, core))
 
     def _take_pieces(self, *, is_at_end: bool = False) -> None:
-        """Count what was executed, and go over to what was translated meanwhile."""
+        """Count what was executed, and switch to pieces translated meanwhile."""
         translation = self._translation
         if translation is None or self._table is not None:
             return
@@ -281,7 +281,7 @@ class CompiledScheduler:
             self._array(table.ends, "piece_ends")
 
     def _fill_columns(self) -> None:
-        """Special registers that stay the same for each lane; of those of threads, what the batch before has left."""
+        """Write the special registers of lanes into the frames, except those that the batch before has left there."""
         root: Any = _Root(self.batch)
         columns = self._columns
         for (name, axis), place in self._kernel.root.frames.columns.items():
@@ -366,7 +366,7 @@ class CompiledScheduler:
         self._push_all()
 
     def _access(self) -> None:
-        """Say what is wrong with the access that the core has come to, and let it do it by the lanes that may."""
+        """Report the faults of the access at which the core stopped, and let the core do it for the lanes that may."""
         row, handed, call = self._kernel.operations[self._core.operation], self._columns.handed, self._kernel.core.call
         access = _read_access(row)
         handed["done"].fill(0)
@@ -390,7 +390,7 @@ class CompiledScheduler:
     def _watch(
         self, warps: npt.NDArray[np.int64], addresses: npt.NDArray[np.int64], mask: npt.NDArray[np.bool_]
     ) -> None:
-        """Watch reads of shared memory that the steps at work do, as if lanes of warps did them: int64[w, 32], bool[w, 32]."""
+        """Check reads of shared memory by numpy's steps as if lanes did them: addresses int64[w, 32], mask bool[w, 32]."""
         row, handed = self._kernel.operations[self._core.operation], self._columns.handed
         if self._checks is None:
             return
@@ -435,7 +435,7 @@ class CompiledScheduler:
         return True
 
     def _assist(self, stop: Stop) -> bool:
-        """Do what the core does not; False when nobody is left."""
+        """Do the work that the core stopped for; False when no lane is left."""
         core = self._core
         if stop in (Stop.STEP, Stop.END) and not self._meter.left_seconds:
             self._check_budget()  # the core looks at the time by what it executes, and this may be most of it
@@ -461,7 +461,7 @@ class CompiledScheduler:
         return True
 
     def _enter(self) -> bool:
-        """Where the core has come to a call for the first time, let it enter; lanes that are too deep in calls end."""
+        """Enter a call that the core reached for the first time; lanes too deep in calls end. False where it did not stop at one."""
         core, calls = self._core, self._calls
         row = calls.table[core.segment]
         if row["end"] != End.JUMP or row["taken"] >= 0:
@@ -489,13 +489,13 @@ class CompiledScheduler:
         return build_fragment(self.batch, call, segment, self._current, registers)
 
     def _note_known(self, operation: int) -> None:
-        """Reads of what nobody wrote are reported once per instruction."""
+        """Tell the core that reads of uninitialized words by an instruction were reported: once is enough."""
         row = self._kernel.operations[operation]
         if row["kind"] == AccessKind.LOAD and self.faults.is_known(FaultKind.UNINITIALISED, int(row["instruction"])):
             row["is_known"] = 1
 
     def _push_all(self) -> None:
-        """What Python changed, to the core."""
+        """Hand the core what Python changed."""
         core, batch = self._core, self.batch
         if self._machine.tracer is not None:
             core.metered_bytes = self._machine.tracer.metered_bytes
@@ -554,13 +554,13 @@ class CompiledScheduler:
 
 
 def _read_access(row: Any) -> Access:
-    """What an operation accesses."""
+    """The access of an operation, for messages."""
     size_bytes = int(row["elements"]) * int(row["element_bytes"])
     return Access(instruction=int(row["instruction"]), kind=AccessKind(int(row["kind"])), bytes=size_bytes)
 
 
 class _Root:
-    """All lanes of a batch, for what reads a special register."""
+    """All lanes of a batch, for readers of special registers."""
 
     def __init__(self, batch: Batch) -> None:
         self.warps = batch.root
@@ -574,7 +574,7 @@ def find_place(segment: Segment, instructions: tuple[StaticInstruction, ...]) ->
 
 
 def count_core_bytes(calls: Calls, warps: int) -> int:
-    """What the frames, masks, counts and scratch of a batch hold."""
+    """Bytes of the frames, masks, counts and scratch of a batch."""
     tracer = calls.machine.tracer
     traced = 0 if tracer is None else tracer.number_count
     per_warp = calls.frame_bytes + 4 * (len(calls.table) + traced) + (LONGEST_VECTOR + 1) * 8 * LANES

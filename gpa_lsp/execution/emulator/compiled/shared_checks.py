@@ -1,4 +1,4 @@
-"""Races and reads of nothing in shared memory: :class:`SharedChecks` keeps a shadow of every word, and says what the core finds."""
+"""Races on shared memory and reads of uninitialized words: :class:`SharedChecks` keeps a shadow of every word, and reports what the core finds."""
 
 from collections.abc import Callable
 from itertools import count
@@ -24,7 +24,7 @@ Lanes = npt.NDArray[np.int64]
 
 
 class SharedChecks:
-    """Who touched each unit of shared memory last, since which barrier.
+    """Shadow of shared memory: the last accesses of each unit, with the barriers between them.
 
     Per unit (a word of four bytes, or one byte in kernels that access less than words) stamps are kept: of the last write (and, when several
     lanes write with one instruction, of the lowest of them), of the first read since the last barrier, and of a later read by a thread of
@@ -36,9 +36,9 @@ class SharedChecks:
         batch: whose shared memory.
         unit_bytes: 4, or 1.
         faults: where races are noted.
-        core: watches.
+        core: compares accesses with the shadow.
         machine: what it works on.
-        stamps: uint64, where it notes whom the lanes met.
+        stamps: uint64, where it writes the stamps that lanes conflict with.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class SharedChecks:
         self._core.call("pass_warps", self._place, masks)
 
     def report_suspects(self, access: Access) -> None:
-        """Say which lanes that are about to access memory read what nobody wrote, or race."""
+        """Report lanes that are about to read an uninitialized word, or race."""
 
         def report(number: int, lanes: Lanes, stamps: Lanes) -> None:
             if number % SHADOWS == UNWRITTEN:
@@ -93,7 +93,7 @@ class SharedChecks:
         self._list_found("find_suspects", report)
 
     def report_lost(self, access: Access) -> None:
-        """Say which lanes stored something else than what is there now, with one instruction."""
+        """Report lanes whose stored value another lane overwrote with the same instruction."""
 
         def report(_: int, lanes: Lanes, stamps: Lanes) -> None:
             message = "threads store different values to the same address with one instruction"
@@ -105,7 +105,7 @@ class SharedChecks:
         self._list_found("find_lost", report)
 
     def _list_found(self, name: str, report: Callable[[int, Lanes, Lanes], None]) -> None:
-        """Report lanes that the core finds, set by set: its number, int64[k] lanes of the batch, and the stamps of whom they met."""
+        """Report the lanes that the core finds, set by set: number of the set, int64[k] lanes of the batch, and the stamps they conflict with."""
         for number in count():
             found = self._core.call(name, self._place, number)
             if found < 0:
@@ -134,7 +134,7 @@ class SharedChecks:
             )
 
     def _part(self, lanes: Lanes, stamps: Lanes) -> tuple[tuple[FaultKind, Lanes], ...]:
-        """Which of the lanes met threads of other warps, and of their own."""
+        """Places of the lanes that conflict with threads of other warps, and with threads of their own warp."""
         within = (stamps >> THREAD_SHIFT & THREAD_MASK) >> 5 == self._threads(lanes) >> 5
         return (FaultKind.SHARED_RACE, np.flatnonzero(~within)), (FaultKind.WARP_RACE, np.flatnonzero(within))
 

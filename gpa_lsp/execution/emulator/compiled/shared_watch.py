@@ -1,4 +1,4 @@
-"""The checks of shared memory: typed Python, which the core consists of."""
+"""Checks of shared memory: typed Python of the core."""
 
 from gpa_lsp.execution.emulator.compiled.addresses import (
     ALL_LANES,
@@ -32,18 +32,18 @@ def unit_of(machine: CoreMachine, warp: s64, lane: s64) -> s64:
 
 
 def thread_of(machine: CoreMachine, warp: s64, lane: s64) -> s64:
-    """Which one of its block a lane is."""
+    """Thread index of a lane in its block."""
     return s64(machine.ranks[warp]) * LANES + lane
 
 
 def count_units(machine: CoreMachine, operation: Operation) -> s64:
-    """How many units an access covers."""
+    """Number of units that an access covers."""
     units = s64(measure(operation)) >> machine.unit_shift
     return units if units > 0 else 1
 
 
 def races_with(machine: CoreMachine, operation: Operation, found: s64, warp: s64, lane: s64) -> u32:
-    """Whether a lane is about to race with who left a stamp."""
+    """Whether a lane is about to race with the thread that left a stamp."""
     thread, who = thread_of(machine, warp, lane), found >> THREAD_SHIFT & THREAD_MASK
     if found < machine.block_since[machine.slots[warp]] or found == 0 or who == thread:
         return 0
@@ -69,7 +69,7 @@ def is_race(machine: CoreMachine, operation: Operation, shadow: Pointer[s64], st
 
 
 def reads_unwritten(machine: CoreMachine, step: s64) -> u32:
-    """Whether a lane reads what nobody wrote."""
+    """Whether a lane reads an uninitialized unit."""
     for warp in range(machine.warps):
         for lane in bits_of(machine.masks[warp]):
             if machine.is_written[unit_of(machine, warp, lane) + step] == 0:
@@ -118,8 +118,14 @@ def is_suspect(machine: CoreMachine, operation: Operation) -> u32:
 
 
 def find_suspects(machine: CoreMachine, number: s64) -> s64:
-    """Lanes of the access at work that read what nobody wrote, or race: units by what they are compared with. The stamps of those that they race
-    with, or all ones, are noted in ``before``. How many; FAILED behind the last.
+    """Find lanes of the access at work that read an uninitialized unit, or race, and note the stamps that they race with, or all ones, in
+    ``before``.
+
+    Args:
+        number: of a pair: a unit of the access, and a shadow that it is compared with.
+
+    Returns:
+        Number of lanes; FAILED after the last pair.
     """
     operation, step, shadow = machine.operations[machine.operation], number // SHADOWS, number % SHADOWS
     if step >= count_units(machine, operation):
@@ -144,14 +150,14 @@ def find_suspects(machine: CoreMachine, number: s64) -> s64:
 
 
 def next_stamp(machine: CoreMachine, operation: Operation) -> s64:
-    """When an instruction accesses; the lanes' threads come into it."""
+    """Stamp of an access, without the thread."""
     machine.time += 1
     low = s64(operation.instruction & INSTRUCTION_MASK) << 1 | s64(operation.is_strong != 0)
     return machine.time << TIME_SHIFT | low
 
 
 def stamp_of(machine: CoreMachine, stamp: s64, warp: s64, lane: s64) -> s64:
-    """That of a lane."""
+    """Stamp of an access by a lane."""
     return stamp + (thread_of(machine, warp, lane) << THREAD_SHIFT)
 
 
@@ -236,7 +242,7 @@ def note_lanes(machine: CoreMachine) -> s64:
 
 
 def pass_barrier(machine: CoreMachine) -> None:
-    """All threads met: what was accessed before is settled."""
+    """Note that all threads met: earlier accesses can race no more."""
     machine.time += 1
     now = machine.time << TIME_SHIFT
     for block in range(machine.blocks):
@@ -246,7 +252,7 @@ def pass_barrier(machine: CoreMachine) -> None:
 
 
 def pass_blocks(machine: CoreMachine, blocks: Pointer[u8]) -> s64:
-    """All threads of some blocks met."""
+    """Note that all threads of some blocks met."""
     machine.time += 1
     is_all = u32(1)
     for block in range(machine.blocks):
@@ -261,7 +267,7 @@ def pass_blocks(machine: CoreMachine, blocks: Pointer[u8]) -> s64:
 
 
 def settle(machine: CoreMachine) -> None:
-    """Find what is settled now."""
+    """Update the oldest barrier of the blocks, and the number of unwritten units."""
     oldest, newest = machine.block_since[0], machine.block_since[0]
     for block in range(machine.blocks):
         since = machine.block_since[block]
@@ -276,7 +282,7 @@ def settle(machine: CoreMachine) -> None:
 
 
 def pass_warps(machine: CoreMachine, masks: Pointer[u32]) -> s64:
-    """The lanes of some warps met."""
+    """Note that the lanes of some warps met."""
     machine.time += 1
     for warp in range(machine.warps):
         if masks[warp] != 0:

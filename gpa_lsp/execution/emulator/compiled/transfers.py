@@ -1,4 +1,4 @@
-"""Loads, stores and atomic operations of all lanes, and marks of what they touched: typed Python, which the core consists of."""
+"""Loads, stores and atomic operations of all lanes, and marks of the memory they touched: typed Python of the core."""
 
 from gpa_lsp.execution.emulator.compiled.addresses import (
     ALL_LANES,
@@ -51,7 +51,7 @@ from gpa_lsp.foundation.machine_code.types import (
     view,
 )
 
-# Marks, as :mod:`~gpa_lsp.execution.emulator.engine.marks` has them
+# Marks, as in :mod:`~gpa_lsp.execution.emulator.engine.marks`
 MARK_READ, MARK_WRITTEN = 1, 2
 WORD_SHIFT, CHUNK_SHIFT = 2, 9  # A chunk is no longer than what one instruction of a warp accesses in a row
 INIT, ARRIVE, ARRIVE_AND_DROP = range(13, 16)
@@ -148,7 +148,7 @@ def load_as(kind, base, offsets, order, to, mask):
 
 
 def load_one(machine: CoreMachine, operation: Operation, space: s32, warp: s64, element: s64) -> None:
-    """One value of each lane of a warp."""
+    """Load one value for each lane of a warp."""
     mask, size, width = machine.masks[warp], operation.element_bytes, operation.register_bytes
     to = frame_of(machine, warp) + operation.places[element]
     base = base_of(machine, space, warp) + element * s64(size)
@@ -182,14 +182,14 @@ def load(machine: CoreMachine, operation: Operation, space: s32) -> None:
 
 
 def values_of(machine, operation, warp, place):
-    """What the lanes of a warp store: u64."""
+    """Values that the lanes of a warp store: u64."""
     source = operand(frame_of(machine, warp), machine.constants, place)
     size = operation.register_bytes if place >= 0 else operation.element_bytes
     return take_lanes(source, size)
 
 
 def value_of(machine: CoreMachine, operation: Operation, warp: s64, lane: s64, place: s32) -> u64:
-    """What one lane stores."""
+    """Value that one lane stores."""
     source = operand(frame_of(machine, warp), machine.constants, place)
     size = operation.register_bytes if place >= 0 else operation.element_bytes
     return take(source + lane * s64(size), operation.element_bytes)
@@ -204,7 +204,7 @@ def store_as(kind, base, offsets, order, values, mask):
 
 
 def store_one(machine: CoreMachine, operation: Operation, space: s32, warp: s64, element: s64) -> None:
-    """One value of each lane of a warp; of lanes at one place the last one's stays."""
+    """Store one value of each lane of a warp; of lanes with one address the last wins."""
     mask, size = machine.masks[warp], operation.element_bytes
     base = base_of(machine, space, warp) + element * s64(size)
     offsets = offsets_of(machine, space, warp)
@@ -242,7 +242,7 @@ def differs(operation: Operation, found: u64, stored: u64) -> u32:
 
 
 def store_shared(machine: CoreMachine, operation: Operation) -> u32:
-    """Store to shared memory; where lanes lose what they stored to others that stored something else, all is as before, and they do."""
+    """Store to shared memory; where a lane's value is overwritten by a different one, undo it all and return 1."""
     every, size = machine.warps * LANES, operation.element_bytes
     for warp in range(machine.warps):
         for lane in bits_of(machine.masks[warp]):
@@ -268,8 +268,8 @@ def store_shared(machine: CoreMachine, operation: Operation) -> u32:
 
 
 def find_lost(machine: CoreMachine, element: s64) -> s64:
-    """Lanes that lost an element which they stored to shared memory with the access at work, to others that stored something else: who wrote it
-    is noted in ``before``. How many; FAILED behind the last element.
+    """Find lanes whose element, stored to shared memory with the access at work, a different value overwrote, and note the writers' stamps in
+    ``before``. Number of lanes; FAILED after the last element.
     """
     operation, count = machine.operations[machine.operation], 0
     if element >= operation.elements or operation.code != STORE:
@@ -286,7 +286,7 @@ def find_lost(machine: CoreMachine, element: s64) -> s64:
 
 
 def arrive(word: u64, count: u64, drops: u32) -> u64:
-    """A barrier's word behind so many arrivals; those that drop out are not expected again."""
+    """A barrier's word after ``count`` arrivals; threads that drop out are not expected again."""
     expected, pending = word & COUNT_MASK, word >> PENDING_SHIFT & COUNT_MASK
     if drops != 0:
         expected = expected - (count if count < expected else expected)
@@ -299,7 +299,7 @@ def arrive(word: u64, count: u64, drops: u32) -> u64:
 
 
 def call_function(machine: CoreMachine, operation: Operation, old: u64, value: u64) -> u64:
-    """What a lane operation makes of what one lane finds and what it brings."""
+    """New value of one lane's word by a lane operation of the old value and the operand."""
     found, other = local(u8, 8 * LANES), local(u8, LANES)
     of, by = local(u8, 8 * LANES), local(u8, 8 * LANES)
     give(of, old, operation.element_bytes)
@@ -309,7 +309,7 @@ def call_function(machine: CoreMachine, operation: Operation, old: u64, value: u
 
 
 def change_further(machine: CoreMachine, operation: Operation, old: u64, value: u64) -> u64:
-    """What lane operations and arrivals at barriers make of it."""
+    """New value by lane operations and arrivals at barriers."""
     what = operation.combination
     if what >= FUNCTIONS:
         return call_function(machine, operation, old, value)
@@ -317,7 +317,7 @@ def change_further(machine: CoreMachine, operation: Operation, old: u64, value: 
 
 
 def change(machine: CoreMachine, operation: Operation, old: u64, value: u64, other: u64) -> u64:
-    """What an atomic operation makes of what it finds."""
+    """New value of an atomic operation."""
     what = operation.combination
     if what >= INIT:
         return change_further(machine, operation, old, value)
@@ -325,7 +325,7 @@ def change(machine: CoreMachine, operation: Operation, old: u64, value: u64, oth
 
 
 def finds_another(machine: CoreMachine, operation: Operation, space: s32, warp: s64) -> u32:
-    """Whether all lanes of a warp compare one word with what it does not hold: they find it, whoever comes first, and it stays.
+    """Whether all lanes of a warp compare-and-swap one word with values that it does not hold: each reads it, and it stays.
 
     Of lanes that contend by compare-and-swap nearly all do, again and again.
     """
@@ -368,7 +368,7 @@ def change_in_order(machine: CoreMachine, operation: Operation, space: s32) -> N
 
 
 def give_zeros(machine: CoreMachine, operation: Operation) -> None:
-    """What lanes find that may not access what they want."""
+    """Give zeros to lanes that may not access what they want."""
     first = LONGEST_VECTOR if operation.code == ATOMIC else 0
     if operation.code == STORE:
         return
@@ -381,12 +381,12 @@ def give_zeros(machine: CoreMachine, operation: Operation) -> None:
 
 
 def choose_marks(size: u64, marks: u8) -> u8:
-    """Of a word that an instruction writes in part the rest counts as read: what was there before still matters."""
+    """Add READ to the marks of accesses of less than a word: the rest of the word still matters."""
     return marks | MARK_READ if size < 1 << WORD_SHIFT else marks
 
 
 def mark_words(machine: CoreMachine, address: u64, size: u64, marks: u8) -> None:
-    """Some bytes one behind the other were accessed."""
+    """Mark the words of consecutive bytes."""
     first = (address - machine.arena_base) >> WORD_SHIFT
     last = (address - machine.arena_base + size - 1) >> WORD_SHIFT
     for word in range(s64(first), s64(last) + 1):
@@ -394,12 +394,12 @@ def mark_words(machine: CoreMachine, address: u64, size: u64, marks: u8) -> None
 
 
 def mark_chunk(machine: CoreMachine, address: u64, marks: u8) -> None:
-    """So were some of a chunk."""
+    """Mark the chunk of an address."""
     machine.chunk_marks[(address - machine.arena_base) >> CHUNK_SHIFT] |= marks
 
 
 def mark_lanes(machine: CoreMachine, addresses: Pointer[u64], offset: u64, size: u64, mask: u32, marks: u8) -> None:
-    """What some lanes accessed, wherever it lies: each whole words, or a part of one."""
+    """Mark the words and chunks that some lanes accessed."""
     for lane in bits_of(mask):
         at = addresses[lane] + offset
         for behind in range(0, s64(size), 4):
@@ -408,7 +408,7 @@ def mark_lanes(machine: CoreMachine, addresses: Pointer[u64], offset: u64, size:
 
 
 def mark(machine: CoreMachine, operation: Operation) -> None:
-    """Note what an access touched."""
+    """Mark the words and chunks of an access."""
     size = measure(operation)
     marks = u8(MARK_READ if operation.code != STORE else 0) | u8(MARK_WRITTEN if operation.code != LOAD else 0)
     marks = choose_marks(size, marks)

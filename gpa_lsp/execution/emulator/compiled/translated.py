@@ -32,7 +32,7 @@ from gpa_lsp.foundation.records import ColumnRecord
 
 
 def name_piece(piece: Piece) -> str:
-    """Of its function."""
+    """Name of a piece's function."""
     return f"piece_{piece.first}"
 
 
@@ -44,7 +44,7 @@ def write_pieces(chosen: Iterable[Piece]) -> str:
 
 
 def read_pieces(text: str) -> list[Written]:
-    """The functions of a text that pieces are."""
+    """The functions ``piece_…`` of a text."""
     names = {**vars(types), **find_lane_names(), **vars(addresses), **vars(transfers), **vars(pieces)}
     return [one for name, one in read_functions(text, names, "pieces").items() if name.startswith("piece_")]
 
@@ -115,13 +115,13 @@ class _Writer:
         return f"v{place}_{self._sizes[place]}"
 
     def _find(self, place: int) -> str:
-        """What an operand is: a place in memory or, where the piece wrote it, lanes."""
+        """Expression of an operand: a place in memory or, where the piece wrote it, lanes."""
         if place < 0:
             return f"constants + {~place}"
         return self._name_value(place) if place in self._sizes else f"frame + {place}"
 
     def _read(self, place: int, size: int) -> str:
-        """The lanes of an operand, as unsigned numbers; what an instruction left of another size nobody reads."""
+        """Expression of the lanes of an operand, as unsigned numbers; zeros where the piece wrote it in another size, which is never read."""
         if self._sizes.get(place, size) != size:
             return f"all_lanes(u{8 * size}(0))"
         if place in self._sizes:
@@ -176,7 +176,11 @@ class _Writer:
         self._write(place, size, f"({text}){chosen}{self._read(place, size)}" if chosen else text)
 
     def _open_access(self, number: int, operation: Operation) -> tuple[str, str, str, str]:
-        """Lanes, what their addresses count from, addresses, and how they lie; what does not fit is left to single operations."""
+        """Write the beginning of an access, which leaves the warp to single operations where it does not fit.
+
+        Returns:
+            Names of the mask, of the pointer that addresses count from, of the addresses and of their layout.
+        """
         mask = self._find_mask(operation)
         self._count(operation, mask)
         size, site = operation["elements"] * operation["element_bytes"], f"site_{number}"
@@ -200,7 +204,7 @@ class _Writer:
         return mask, base, address, lie
 
     def _find_lie(self, operation: Operation, mask: str, size: int) -> tuple[str, str]:
-        """Addresses, without their offset, and how they lie."""
+        """Names of the addresses' layout and of the addresses, without their offset."""
         place = operation["a"]
         key = place, self._versions.get(place, 0), size, operation["address_bytes"]
         if mask == "standing" and key in self._lies:
@@ -263,7 +267,7 @@ class PieceTable(ColumnRecord, frozen=True, kw_only=True):
 
 
 class Translation:
-    """One kernel's way into C. Launches of the same kernel share it, from whichever thread.
+    """Translation of one kernel into machine code, shared by all its launches, from any thread.
 
     Args:
         checks_shared: shared memory is watched.
@@ -277,7 +281,7 @@ class Translation:
         self.table: PieceTable | None = None
 
     def count(self, kernel: CompiledKernel, warp_instructions: int, *, is_seen: bool) -> None:
-        """Note what was executed; what is executed for long is translated, beside it."""
+        """Count what was executed; begin the translation, in a thread, once it is enough."""
         with self._lock:
             self._executed += warp_instructions
             enough = HOT_WARP_INSTRUCTIONS * max(1, len(kernel.operations) // _OPERATIONS_A_SECOND)
@@ -287,7 +291,7 @@ class Translation:
                 self._thread.start()
 
     def wait(self) -> None:
-        """Until it is there, where it was begun."""
+        """Wait until the translation has ended, where it was begun."""
         if self._thread is not None:
             self._thread.join()
 
@@ -315,14 +319,14 @@ class Translation:
 
 
 class Translations:
-    """Those of this process, by what they are of."""
+    """Translations of this process, by the operations of their kernels."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._known: dict[bytes, Translation] = {}
 
     def find(self, kernel: CompiledKernel, *, checks_shared: bool) -> Translation | None:
-        """The one of a kernel; None where it stays as it is."""
+        """The translation of a kernel; None where translation is switched off."""
         if not may_translate():
             return None
         noted = ("region", "is_known")  # while it ran; of the fields alone, for bytes between them may be anything
@@ -338,7 +342,7 @@ class Translations:
             return self._known.setdefault(digest.digest(), Translation(checks_shared=checks_shared))
 
     def wait(self) -> int:
-        """Until all that were begun are there; how many are."""
+        """Wait until all translations have ended; the number that succeeded."""
         with self._lock:
             known = list(self._known.values())
         for one in known:

@@ -46,13 +46,13 @@ class Region(ColumnRecord, frozen=True, kw_only=True):
 
 
 def make_zeros(size_bytes: int) -> npt.NDArray[np.uint8]:
-    """Zeros that take memory as they are touched, whatever the system says of as many bytes at once."""
+    """Zeros that take memory only as they are touched, even where the system would refuse as many bytes at once."""
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
     return np.frombuffer(mmap.mmap(-1, size_bytes, flags=flags), np.uint8)
 
 
 class Arena:
-    """Buffers, laid out one after the other with gaps that belong to nobody.
+    """Buffers, laid out one after the other with gaps that no access may touch.
 
     Args:
         meter: counts its bytes.
@@ -61,7 +61,7 @@ class Arena:
     Attributes:
         regions: what may be accessed, by address.
         version: counts how often they have changed since the launch began.
-        marks: where accesses are noted; None where nobody asks.
+        marks: where accesses are noted; None where they are not.
         list_pointers: gives, by number of a static instruction, the pointers that its address may be made of; none where that is not known.
     """
 
@@ -133,7 +133,7 @@ class Arena:
         self._index()
 
     def adopt(self, data: npt.NDArray[np.uint8], regions: Iterable[Region], *, freed: Iterable[Region] = ()) -> None:
-        """Use memory that is there already, in place of :meth:`allocate`."""
+        """Use existing memory in place of :meth:`allocate`."""
         self.regions = sorted(regions, key=lambda region: region.base)
         self._freed = tuple(freed)
         self._data = data
@@ -175,7 +175,7 @@ class Arena:
         return self._data
 
     def bytes_of(self, region: Region) -> npt.NDArray[np.uint8]:
-        """The region's bytes; written to by whoever fills it."""
+        """The region's bytes, a view."""
         start = region.base - ARENA_BASE
         return self._data[start : start + region.size_bytes]
 
@@ -242,7 +242,7 @@ class Arena:
                 )
 
     def _is_mapped(self, addresses: Value, region: Value) -> Value:
-        """Which addresses a GPU has memory at: those near a region. ``region`` is the index of the one below each, -1 for none."""
+        """Whether a GPU has memory at each address: those near a region. ``region`` is the index of the one below each, -1 for none."""
         if len(self._bases) == 0:
             return np.zeros(len(addresses), np.bool_)
         pages = addresses >> _MAPPED_BITS
@@ -252,7 +252,7 @@ class Arena:
         return ((region >= 0) & (last[region] == pages)) | near
 
     def _find_pointed(self, access: Access) -> Region | None:
-        """The region that the pointer of an access leads to; None where it is not known, and where it may be several."""
+        """The region that the pointer of an access leads to; None where it is unknown or may be several."""
         found = {
             number
             for pointer in self.list_pointers(access.instruction)
@@ -330,7 +330,7 @@ _NEAREST = " (the nearest array; which one its pointer leads to is not known)"
 
 
 def _place_outside(region: Region, offset: int) -> str:
-    """Where an access is whose first byte lies so far from the beginning of a region that it is not all in it."""
+    """Place of an access that begins ``offset`` bytes from the start of a region and is not all in it, in words."""
     if offset < 0 or offset % region.element_bytes:
         before = _describe_offset(offset, region.element_bytes)
         return f"{before} {region.name}, which has {region.size_bytes} bytes"
@@ -341,7 +341,7 @@ def _place_outside(region: Region, offset: int) -> str:
 
 
 def _describe_offset(offset: int, element_bytes: int) -> str:
-    """Where an address is that is no element of an array.
+    """Place of an address that is no element of an array, in words.
 
     >>> _describe_offset(-4, 4), _describe_offset(-2048, 4), _describe_offset(5, 4)
     ('4 bytes before', '2,048 bytes (512 elements) before', 'byte 5 of')
@@ -353,7 +353,7 @@ def _describe_offset(offset: int, element_bytes: int) -> str:
     return f"{format_count(-offset)} bytes{counted} before"
 
 
-# What kinds of access are called in messages
+# Kinds of access in messages
 ACCESS_WORDS = {
     AccessKind.LOAD: "load",
     AccessKind.STORE: "store",

@@ -1,4 +1,4 @@
-"""Where lanes wait for others: barriers of blocks (:class:`BlockBarrier`), and of lanes of a warp (:class:`WarpBarrier`)."""
+"""Barriers of blocks (:class:`BlockBarrier`) and of lanes of a warp (:class:`WarpBarrier`)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -66,7 +66,7 @@ class BlockBarrier(Struct, Barrier, frozen=True, kw_only=True):
         return int(number) % _BARRIERS, threads
 
     def _part(self, dispatcher: Dispatcher, barriers: "Barriers", fragment: Fragment) -> None:
-        """Lanes that come to different barriers with one instruction."""
+        """Handle lanes that come to different barriers with one instruction."""
         numbers = fragment.registers[self.number]
         active = fragment.active()
         for number in np.unique(numbers[active]):
@@ -101,7 +101,7 @@ class WarpBarrier(Struct, Barrier, frozen=True, kw_only=True):
         barriers.park_at_gate(self, fragment)
 
     def find_missing(self, fragment: Fragment, have: Value) -> Value:
-        """Lanes each warp still waits for: uint32[w]; those that exited are not waited for, but by a warp group.
+        """Lanes that each warp still waits for: uint32[w]; no warp waits for exited lanes, but a warp group does.
 
         A warp that waits for another one of its group waits for all lanes.
 
@@ -126,7 +126,7 @@ class WarpBarrier(Struct, Barrier, frozen=True, kw_only=True):
         return missing
 
     def describe_missing(self, missing: Value) -> str:
-        """What keeps a warp waiting forever, as a sentence; ``missing`` is what :meth:`find_missing` gives, not all of it 0."""
+        """Reason why a warp waits forever, a sentence; ``missing`` is the result of :meth:`find_missing`, not all 0."""
         if self.is_of_group:
             return "not all lanes of the four warps of its warp group ever reach it"
         return f"lanes 0x{int(missing[missing != 0][0]):08x} of the warp never reach it"
@@ -145,7 +145,7 @@ def _find_whole_groups(fragment: Fragment, have: Value) -> npt.NDArray[np.bool_]
 
 
 def end_with_barrier(barrier: Barrier) -> End:
-    """All lanes come to a barrier."""
+    """End of a segment at a barrier."""
     return lambda dispatcher, fragment: dispatcher.meet(barrier, fragment)
 
 
@@ -157,7 +157,7 @@ class _Parked(Struct):
 
 
 class Barriers:
-    """Who waits where, in one batch.
+    """Waiting lanes of one batch, by barrier.
 
     Args:
         batch: the batch.
@@ -178,20 +178,20 @@ class Barriers:
 
     @property
     def is_waited_at(self) -> bool:
-        """Whether anybody waits."""
+        """Whether any lane waits."""
         return bool(self._parked or self._gates)
 
     def list_frames(self) -> set[Frame]:
-        """Chains of calls that somebody waits in."""
+        """Chains of calls with waiting lanes."""
         return {one.fragment.frame for one in self._parked} | {fragment.frame for _, fragment in self._gates}
 
     @property
     def has_arrivals(self) -> bool:
-        """Whether anybody came to any barrier without waiting."""
+        """Whether lanes arrived at any barrier without waiting."""
         return bool(self._arrived)
 
     def has_arrived(self, number: int) -> bool:
-        """Whether anybody came to a barrier without waiting."""
+        """Whether lanes arrived at a barrier without waiting."""
         return number in self._arrived
 
     def note_passing(self, barrier: BlockBarrier) -> None:
@@ -223,7 +223,11 @@ class Barriers:
         self._gates.append((gate, fragment))
 
     def release(self, dispatcher: Dispatcher, *, force: bool = True) -> bool:
-        """Let those go on who need wait no more."""
+        """Let lanes go on that need wait no more; whether any could.
+
+        Args:
+            force: break a deadlock, with a fault, where none could.
+        """
         if not self._parked and not self._gates:
             return False
         if self._release_gates(dispatcher) or self._release_blocks(dispatcher):
@@ -380,7 +384,7 @@ class Barriers:
             )
 
     def _break_deadlock(self, dispatcher: Dispatcher) -> None:
-        """Nobody can run: say so, and let all go on."""
+        """Report that no lane can run, and let all go on."""
         places = sorted({one.barrier.static for one in self._parked})
         if self._gates:
             self._open_gates(dispatcher)
@@ -408,7 +412,7 @@ class Barriers:
             dispatcher.go(one.fragment, one.barrier.following)
 
     def _open_gates(self, dispatcher: Dispatcher) -> None:
-        """Lanes that others of their warp wait for never come: let those that wait go on without them."""
+        """Report lanes that wait for others of their warp forever, and let them go on."""
         gates, self._gates = self._gates, []
         for gate, fragment in gates:
             missing = gate.find_missing(fragment, pack_lanes(fragment.active()))

@@ -1,4 +1,4 @@
-"""What binds one function: :class:`Binder` gives operands their slots and gathers the steps of an instruction."""
+"""Binding of one function for numpy's steps: :class:`Binder` gives operands their slots and gathers the steps of an instruction."""
 
 from collections.abc import Callable
 from typing import Any
@@ -67,16 +67,16 @@ class Binder:
         self.guard = self._negated(instruction.guard.slot) if instruction.guard.is_negated else instruction.guard.slot
 
     def finish(self) -> None:
-        """Add what comes behind the instruction: results are widened and selected by the guard."""
+        """Add the steps that follow the instruction: results are widened and selected by the guard."""
         self.steps.extend(self._after)
         self._after.clear()
 
     def discard(self) -> None:
-        """Forget what would come behind the instruction."""
+        """Drop the steps that would follow the instruction."""
         self._after.clear()
 
     def defer(self, steps: list[Step]) -> None:
-        """Add what comes behind the instruction to another segment."""
+        """Add the steps that follow the instruction to another segment."""
         steps.extend(self._after)
         self._after.clear()
 
@@ -106,7 +106,7 @@ class Binder:
         """Refuse a source that cannot be read as a type.
 
         Raises:
-            UnsupportedInstruction: it is of another kind, or nobody knows it.
+            UnsupportedInstruction: it is of another kind, or unknown.
         """
         match operand:
             case Register():
@@ -155,7 +155,7 @@ class Binder:
         return self._fit(self.read_address(operand), kind)
 
     def write(self, operand: Operand | None, kind: ScalarType) -> int:
-        """The slot a result of a type is written to; behind the instruction it reaches the register it is for.
+        """The slot that a result of a type is written to; a step after the instruction moves it to its register.
 
         Raises:
             UnsupportedInstruction: such an operand cannot be written.
@@ -201,7 +201,7 @@ class Binder:
         """The slot of a symbol's address in its own space: uint64.
 
         Raises:
-            UnsupportedInstruction: nobody knows the symbol.
+            UnsupportedInstruction: the symbol is unknown.
         """
         self.check(symbol, ScalarType.U64)
         offset = self._find_local(symbol)
@@ -212,7 +212,7 @@ class Binder:
         return self.layout.constant(np.uint64(address))
 
     def _find_local(self, symbol: Symbol) -> int | None:
-        """Where a variable of the function's own lies; None for other symbols."""
+        """Offset of a variable of the function's own in local memory; None for other symbols."""
         found = (one.offset_bytes for one in self.function.locals if one.name == symbol.name)
         offset = next(found, None)
         return None if offset is None else offset + symbol.offset_bytes
@@ -295,11 +295,9 @@ _COLUMNS = ("laneid", "warpid", "smid", "lanemask_eq")
 # They count the warp instructions executed so far, and run faster when warps wait for them; ``%globaltimer`` takes them for nanoseconds
 CLOCKS = frozenset({"clock", "clock_hi", "clock64", "globaltimer", "globaltimer_lo", "globaltimer_hi"})
 _ZEROS = ("gridid", "cluster_ctarank", "is_explicit_cluster")
+# Halves of the address of a cooperative launch's workspace, by their first bit. Source: the headers of cooperative groups in CUDA 13.0
+# (``details/driver_abi.h``), which read it there.
 WORKSPACE_REGISTERS = {"envreg1": 32, "envreg2": 0}
-"""The halves of the address of a cooperative launch's workspace, by the bits they begin at.
-
-Source: the headers of cooperative groups in CUDA 13.0 (``details/driver_abi.h``), which read it there.
-"""
 _LANE_MASKS: dict[str, Callable[[Value], Value]] = {
     "lanemask_lt": lambda bit: bit - np.uint32(1),
     "lanemask_le": lambda bit: (bit - np.uint32(1)) | bit,
@@ -313,7 +311,7 @@ Reader = Callable[[Fragment], Value]
 
 
 def find_special(operand: SpecialRegister, geometry: Geometry) -> "Value | Reader | None":
-    """A uniform value, or what reads it; None for a register that is not known, and for clocks.
+    """A uniform value, or a reader of lane values; None for unknown registers and clocks.
 
     A cluster is one block; ``%smid`` deals the blocks out to the multiprocessors one after the other. Source: PTX ISA 9.0, section 10.
     """

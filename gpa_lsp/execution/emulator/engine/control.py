@@ -1,4 +1,4 @@
-"""What ends segments that no :class:`~.fragments.Closing` tells of: tables of branches, traps, calls by pointers and of the system's functions."""
+"""Ends of segments that no :class:`~.fragments.Closing` describes: branch tables, traps, calls through pointers and of system functions."""
 
 from collections.abc import Callable
 
@@ -100,7 +100,7 @@ Builtin = Callable[[Fragment, list[Value], int], Value]
 
 
 def assemble(registers: Registers, parts: Parts, offset_bytes: int, size_bytes: int) -> Value:
-    """A part of a parameter from the parts that were written, whatever their sizes; what was not written is zero."""
+    """A part of a parameter, put together from the parts that were written; bytes never written are zero."""
     exact = parts.get((offset_bytes, size_bytes))
     dtype = np.dtype(f"u{size_bytes}")
     if exact is not None:
@@ -151,14 +151,14 @@ def end_with_indirect_call(
 
 
 def end_lanes(dispatcher: Dispatcher, fragment: Fragment, kind: FaultKind, message: str, static: int) -> None:
-    """Lanes end here, with a fault."""
+    """End lanes with a fault."""
     lanes = np.flatnonzero(fragment.active())
     dispatcher.faults.add_lanes(kind, message, fragment.warps, lanes, instruction=static, is_fatal=True)
     dispatcher.retire(fragment)
 
 
 def end_with_builtin(builtin: Builtin, arguments: list[Parts], return_to: Segment, static: int) -> End:
-    """A call of a function the system brings: ``vprintf``, ``malloc`` … Of an argument of more than 8 bytes it gets several values."""
+    """A call of a system function: ``vprintf``, ``malloc`` … An argument of more than 8 bytes becomes several values."""
     sizes = [(parts, max((offset + size for offset, size in parts), default=1)) for parts in arguments]
 
     def end(dispatcher: Dispatcher, fragment: Fragment) -> None:

@@ -1,6 +1,6 @@
-"""What device code asks of the runtime library when it launches kernels itself (dynamic parallelism): :class:`DeviceRuntime`.
+"""The device runtime library, for kernels that launch kernels (dynamic parallelism): :class:`DeviceRuntime`.
 
-What a thread launches waits in a queue until its own grid has ended, or until it waits for it: on a GPU it may run at any time behind the launch.
+A thread's launch waits in a queue until the thread's grid ends or the thread synchronizes; a GPU may run it at any time after the launch.
 Source: CUDA C++ programming guide, CUDA dynamic parallelism; ``cuda_device_runtime_api.h`` of CUDA 13.0.
 """
 
@@ -44,7 +44,7 @@ class _Heap(Protocol):
 
 
 class _Machine(Protocol):
-    """What is asked of the launch at work."""
+    """The parts of a machine that the runtime uses."""
 
     arena: Arena
     heap: _Heap
@@ -55,7 +55,7 @@ class _Machine(Protocol):
 
 
 class DeviceRuntime:
-    """What the kernels of one module have launched, and it has not run yet.
+    """Launches by the kernels of one module that have not run yet.
 
     Args:
         kernels: address → linkage name and bytes of the parameters of each.
@@ -78,23 +78,23 @@ class DeviceRuntime:
         self.run_queued: Callable[[], str] = str
 
     def take_all(self) -> list[Work]:
-        """What waits for the end of a grid, in its order."""
+        """Take all waiting work, in order."""
         taken = [*self._queued, *self._tails]
         self._queued, self._tails = [], []
         return taken
 
     def take_queued(self) -> "tuple[list[Work], list[Work]]":
-        """What a thread waits for, and what begins only when its grid has ended: to be given back."""
+        """Take the work that a thread waits for, and the work of tail launches, which is to be given back."""
         queued, tails = self._queued, self._tails
         self._queued, self._tails = [], []
         return queued, tails
 
     def give_back(self, tails: list[Work]) -> None:
-        """Keep what begins when the grid has ended."""
+        """Give tail launches back: they begin when the grid has ended."""
         self._tails[:0] = tails
 
     def find_function(self, machine: _Machine, name: str) -> "Callable[[Fragment, list[Value], int], Value] | None":
-        """What one of its functions does; None for one that is not emulated."""
+        """Implementation of one of its functions; None for one that is not emulated."""
         calls: dict[str, Callable[[_Lane], int]] = {
             "GetParameterBufferV2": self._get_buffer,
             "LaunchDeviceV2": self._launch,

@@ -42,7 +42,7 @@ _CONVERSION = re.compile(r"%[-+ #0]*(\d+|\*)?(?:\.(\d+|\*))?(hh|h|ll|l|z|j|t)?([
 
 
 def find_builtin(machine: Machine, name: str) -> Builtin | None:
-    """What a function without a body does; None when nobody knows."""
+    """Implementation of a function without a body; None for unknown ones."""
     if machine.device_runtime is not None and name.startswith(PREFIXES):
         return machine.device_runtime.find_function(machine, name)
     found: dict[str, Builtin] = {
@@ -167,7 +167,7 @@ class _Printer:
 
 
 def _limit(flags: str) -> str:
-    """Widths and precisions that would fill the memory are cut."""
+    """Cut widths and precisions that would fill the memory."""
     return re.sub(r"\d+", lambda found: found.group(0)[:3], flags)
 
 
@@ -185,7 +185,7 @@ class Ending(Struct, frozen=True, kw_only=True):
 
     @property
     def next_segment(self) -> Segment:
-        """What is behind it.
+        """The segment after it.
 
         Raises:
             UnsupportedInstruction: nothing is.
@@ -196,7 +196,7 @@ class Ending(Struct, frozen=True, kw_only=True):
 
 
 def bind_end(ending: Ending) -> None:
-    """Give a segment its end.
+    """Bind the end of a segment.
 
     Raises:
         UnsupportedInstruction: the form is not emulated.
@@ -221,7 +221,7 @@ def bind_end(ending: Ending) -> None:
 
 
 def _close(ending: Ending, kind: ClosingKind, taken: Segment | None = None) -> Closing:
-    """The end of a segment where all lanes, or those whose guard holds, do one thing."""
+    """End of a segment where all lanes, or those whose guard holds, do the same."""
     guard = ending.binder.instruction.guard
     leaves = kind in (ClosingKind.EXIT, ClosingKind.RETURN)
     if guard is None or (leaves and ending.following is None):  # nothing is behind it for others either
@@ -309,7 +309,7 @@ def _make_bypass_test(binder: Binder, blocks: PtxBlocks) -> Callable[[], bool]:
 
 
 def _find_ways_past(blocks: PtxBlocks, block: int) -> set[int]:
-    """Blocks on ways past one, behind the branches that decide whether it is executed and up to where they decide again.
+    """Blocks on paths around one, from the branches that decide whether it is executed to where they decide again.
 
     Threads that leave a loop with a barrier for the end of the kernel have exited like any others; those that go round it in the loop have not.
     """

@@ -1,4 +1,4 @@
-"""What went wrong, gathered while a kernel runs: :class:`FaultLog`."""
+"""Faults gathered while a kernel runs: :class:`FaultLog`."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ _ORDER = tuple(FaultKind)
 
 
 class Access(Struct, frozen=True, kw_only=True):
-    """A memory instruction of which something is wrong."""
+    """A faulty memory instruction."""
 
     instruction: int  # static number
     kind: AccessKind  # what it does

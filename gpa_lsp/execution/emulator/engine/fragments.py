@@ -1,5 +1,5 @@
-"""Lanes that stand at the same place, :class:`Fragment`, what they execute, :class:`Segment`, :class:`BoundFunction`, :class:`Frame`, and the shared
-memory of their blocks and local memory of their threads: :class:`BatchMemory`.
+"""Lanes at the same place, :class:`Fragment`; the code they execute, :class:`Segment`, :class:`BoundFunction`, :class:`Frame`; and the shared
+memory of their blocks and local memory of their threads, :class:`BatchMemory`.
 """
 
 from collections.abc import Callable
@@ -158,7 +158,7 @@ Parts = dict[Piece, int]  # Of a parameter, those that are written or read: (off
 
 
 class ClosingKind(Enum):
-    """How a segment ends."""
+    """The end of a segment, where the core knows it."""
 
     JUMP = 1  # All lanes go to one place
     BRANCH = 2  # Some jump
@@ -176,7 +176,7 @@ End = Callable[["Dispatcher", "Fragment"], None]
 
 
 class SharedWatch(Protocol):
-    """Watches what threads do to shared memory."""
+    """Checks of shared memory."""
 
     def pass_barrier(self, slots: "npt.NDArray[np.bool_]") -> None:
         """Threads of some blocks met: bool[k]."""
@@ -205,14 +205,14 @@ class Batch(Blocks):
         self.watch: Callable[[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_]], None] = _nowhere
 
     def close(self) -> None:
-        """Give back what it holds, now: it and its warps hold each other, and the next batch needs as much."""
+        """Free its memory now: batch and warps refer to each other, and the next batch needs as much."""
         self.memory.close()
         self.checks, self.watch = None, _nowhere
         del self.root
 
 
 class Barrier:
-    """Where lanes wait for others; see :mod:`.barriers`."""
+    """A barrier; see :mod:`.barriers`."""
 
     __slots__ = ()
 
@@ -222,7 +222,7 @@ class Dispatcher(Protocol):
 
     @property
     def faults(self) -> FaultLog:
-        """What went wrong."""
+        """Faults so far."""
         ...
 
     def go(self, fragment: "Fragment", segment: "Segment") -> None:
@@ -239,7 +239,7 @@ class Dispatcher(Protocol):
 
 
 class Closing(Struct, frozen=True, kw_only=True):
-    """What ends a segment, where it is simple enough to be told."""
+    """The end of a segment, where it is one of a few kinds."""
 
     kind: ClosingKind  # how
     taken: "Segment | None" = None  # where lanes go, or jump to; None for an exit
@@ -292,7 +292,7 @@ class Segment:
 
 
 def _nowhere(*_: object) -> None:
-    raise AssertionError("a segment without an end, or a batch that nobody runs")
+    raise AssertionError("a segment without an end, or a batch that is not running")
 
 
 class BoundFunction:
@@ -388,15 +388,15 @@ class Registers(Protocol):
         ...
 
     def copy(self) -> "Registers":
-        """The same, with what was changed."""
+        """A copy, pending changes included."""
         ...
 
     def turn_to(self, rows: Value) -> "Registers":
-        """Those of other warps of the batch, by number."""
+        """Registers of other warps of the batch, by number."""
         ...
 
     def write_back(self, mask: Value) -> None:
-        """Put what was changed where registers lie: of the lanes bool[n], or of all (None)."""
+        """Write pending changes where registers lie, for the lanes bool[n] or for all (None)."""
         ...
 
 
@@ -435,11 +435,11 @@ class Fragment:
         self.segment = segment
 
     def active(self) -> Value:
-        """Its mask, as an array in any case."""
+        """The mask as an array: bool[n]."""
         return np.ones(self.warps.lanes, np.bool_) if self.mask is None else self.mask
 
     def narrow(self, mask: Value, count: int) -> "Fragment":
-        """A fragment of some of its lanes, over the same warps.
+        """A fragment of a subset of the lanes, over the same warps.
 
         Args:
             mask: bool[n], a subset of its own lanes.
@@ -457,7 +457,7 @@ class Fragment:
         )
 
     def merge(self, others: "list[Fragment]") -> "Fragment":
-        """Its lanes and those of others at the same place, which have none in common; what registers they changed is written back."""
+        """Join fragments of different lanes at the same place; their pending changes of registers are written back."""
         if not others:
             return self
         masks = np.zeros(len(self.batch.root.ids), np.uint32)

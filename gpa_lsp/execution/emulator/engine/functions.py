@@ -1,4 +1,4 @@
-"""PTX functions → :class:`.segments.BoundFunction`."""
+"""PTX functions → :class:`.fragments.BoundFunction`."""
 
 import numpy as np
 
@@ -46,7 +46,7 @@ def bind_instruction(binder: Binder) -> None:
 
 
 def _bind_divisor(binder: Binder, kind: ScalarType) -> None:
-    """Say that a divisor is 0, for which the core stops."""
+    """Add the step that reports divisors of 0, for which the core stops."""
     faults, static, guard = binder.machine.faults, binder.static, binder.guard
     source = binder.read(flatten(binder.instruction.sources)[1], kind)
 
@@ -107,7 +107,7 @@ def find_gate(binder: Binder) -> int | None:
     return binder.read(Immediate(0xFFFFFFFF), ScalarType.U32)
 
 
-# What comes of instructions with operands that nobody writes
+# Raised by operands that no compiler writes
 _MALFORMED = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
 _POLLING_OPCODES = frozenset({"atom", "red", "nanosleep"})
 _POLLING_SUFFIXES = frozenset({"volatile", "acquire", "relaxed", "mmio"})
@@ -123,7 +123,7 @@ def bind_function(machine: Machine, name: str) -> BoundFunction:
     return bound
 
 
-# What the names of the variables begin with that instrumented PTX records in: nobody waits for them
+# Prefix of the variables that instrumented PTX records in: no lane polls them
 _RECORDING = "gpa_lsp_"
 
 
@@ -149,7 +149,7 @@ class _FunctionBinder:
         self._starts = [self._new_segment(block, first) for block, first in enumerate(self._blocks.first)]
 
     def bind(self) -> None:
-        """Bind everything."""
+        """Bind all blocks."""
         for block, segment in enumerate(self._starts):
             segment.enters_block = self._number_block(block)
             self._bind_block(block, segment)
@@ -173,7 +173,7 @@ class _FunctionBinder:
         self._bound.returns = [layout.pieces.setdefault(one.name, {}) for one in self._function.returns]
 
     def _number_block(self, block: int) -> int:
-        """Its number over all functions, in the order of the static instructions."""
+        """Number of a block over all functions, in the order of the static instructions."""
         return self._machine.block_bases.get(self._function.name, 0) + block
 
     def _new_segment(self, block: int, start: int) -> Segment:
@@ -304,7 +304,7 @@ class _FunctionBinder:
         return following
 
     def _names_who_is_here(self) -> bool:
-        """Whether its member mask is what ``activemask`` said in this segment: those lanes are together."""
+        """Whether the member mask is the result of ``activemask`` in this segment: those lanes are together."""
         sources = self._binder.instruction.sources
         members = sources[-1] if sources else None
         is_exchange = self._binder.instruction.opcode in ("shfl", "vote")
@@ -320,12 +320,12 @@ class _FunctionBinder:
         return self._starts[block + 1] if index + 1 < len(self._function.instructions) else None
 
     def _refuse(self, segment: Segment, index: int, error: Exception) -> None:
-        """End the lanes that come to an instruction that is not emulated; what is behind it is never reached."""
+        """End lanes at an instruction that is not emulated; the code after it is never reached."""
         instruction = self._function.instructions[index]
         segment.parts.append((None, tuple(self._binder.steps[self._mark :])))
         reason = f" ({error})" if isinstance(error, UnsupportedInstruction) and str(error) else ""
         self._binder.discard()
-        segment.closing = None  # nobody meets for it
+        segment.closing = None  # lanes do not meet for it
         segment.end = end_with_fault(
             None,
             None,

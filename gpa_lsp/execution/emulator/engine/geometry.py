@@ -1,4 +1,4 @@
-"""Where lanes are: :class:`Geometry` of a launch, :class:`Blocks` that are executed together, :class:`WarpSet` of their warps."""
+"""Positions of lanes: :class:`Geometry` of a launch, :class:`Blocks` that are executed together, :class:`WarpSet` of their warps."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,32 +22,32 @@ class Geometry(Struct, frozen=True, kw_only=True):
 
     @property
     def threads(self) -> int:
-        """Of a block."""
+        """Threads per block."""
         return self.block[0] * self.block[1] * self.block[2]
 
     @property
     def block_count(self) -> int:
-        """Of the grid."""
+        """Blocks in the grid."""
         return self.grid[0] * self.grid[1] * self.grid[2]
 
     @property
     def warps_per_block(self) -> int:
-        """The last one may have lanes without a thread."""
+        """Warps per block; the last one may have lanes without a thread."""
         return -(-self.threads // WARP_LANES)
 
     @property
     def lanes_per_block(self) -> int:
-        """Of its warps, those without a thread included."""
+        """Lanes per block, those without a thread included."""
         return self.warps_per_block * WARP_LANES
 
     @property
     def shared_bytes(self) -> int:
-        """Of a block, static and dynamic."""
+        """Shared memory per block, static and dynamic."""
         return self.static_shared_bytes + self.dynamic_shared_bytes
 
     @property
     def shared_stride_bytes(self) -> int:
-        """From one block's shared memory to the next one's in a batch: whole 128-byte rows."""
+        """Distance between the shared memories of two blocks of a batch: whole 128-byte rows."""
         return -(-self.shared_bytes // 128) * 128
 
 
@@ -107,7 +107,7 @@ class Blocks:
         self.live_count = geometry.threads * len(numbers)
 
     def turn_to(self, numbers: npt.NDArray[np.uint32]) -> None:
-        """Stand for as many other blocks from now on; who of them is live, others say."""
+        """Turn to as many other blocks; their live lanes are set elsewhere."""
         self.numbers = numbers
         self.root = WarpSet(self, self.root.ids)
 
@@ -118,7 +118,7 @@ class Blocks:
 
 
 def _build_column(blocks: Blocks, name: str) -> Value:
-    """A constant value of each lane of a whole blocks; uniform where all lanes agree whatever the blocks."""
+    """A constant value of each lane of all blocks; a scalar where all lanes agree for any blocks."""
     kind, _, detail = name.partition(".")
     return _BUILDERS[kind](blocks, detail)
 

@@ -1,4 +1,4 @@
-"""From a launch to a machine that can run it: limits, memory, parameters."""
+"""A launch → the machine that runs it, its memory laid out and filled: :func:`build_machine`."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -37,16 +37,14 @@ from gpa_lsp.foundation.numbers import format_count
 
 _ALIGNMENT_BYTES = 16
 HEAP_NAME = "device heap"
-# freed pieces that are told by their own address and size; others are told together with their neighbours
+# Freed pieces that messages name by their own address and size; older ones are joined with their neighbours
 _MOST_FREED = 4096
-# That a GPU can hold at once, all of which a cooperative launch needs: more threads than any has room for are no such launch
+# Threads that the largest GPU holds at once: a cooperative launch needs all of its blocks to be resident
 _MOST_RESIDENT_THREADS = 2048 * 192
 WORKSPACE_BYTES = 64
+# Workspace by which the blocks of a cooperative launch meet: its own size, and a barrier not yet reached. Source: the headers of cooperative groups
+# in CUDA 13.0 (``details/driver_abi.h``).
 WORKSPACE = (8).to_bytes(4, "little") + bytes(4)
-"""What the blocks of a cooperative launch meet by: its own size, and a barrier that nobody has reached.
-
-Source: the headers of cooperative groups in CUDA 13.0 (``details/driver_abi.h``).
-"""
 
 
 class Heap:
@@ -85,7 +83,7 @@ class Heap:
         return 0
 
     def list_free(self) -> list[tuple[int, int]]:
-        """Addresses and sizes in bytes of what was given back and is not handed out again, by address, apart from each other."""
+        """Addresses and sizes in bytes of freed memory not handed out again, by address; neighbours are joined."""
         found: list[tuple[int, int]] = []
         for start, whole in sorted(self._free):
             size = min(whole, self.end - start)
@@ -96,11 +94,11 @@ class Heap:
         return found
 
     def list_pieces(self) -> list[int]:
-        """Addresses of those that are handed out."""
+        """Addresses of the pieces that are handed out."""
         return list(self._taken)
 
     def free(self, address: int) -> None:
-        """Give a piece back; addresses that were not handed out are passed over."""
+        """Free a piece; addresses that were not handed out are ignored."""
         size_bytes = self._taken.pop(address, None)
         if size_bytes is None:
             return
@@ -170,7 +168,7 @@ def build_machine(
 
 
 def _fill(machine: Machine, inputs: LaunchInputs, regions: "_Regions", arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Put into memory what the launch gives."""
+    """Fill memory with the launch's arrays, variables and parameters."""
     machine.variables, machine.parameters = regions.variables, regions.parameters
     machine.heap = None if regions.heap is None else Heap(regions.heap)
     if regions.workspace is not None:
@@ -184,7 +182,7 @@ def _fill(machine: Machine, inputs: LaunchInputs, regions: "_Regions", arrays: M
 
 
 class _Regions(Struct, frozen=True, kw_only=True):
-    """What is laid out: the arrays, the variables by name, the parameters, room for ``malloc`` where it is called, and what blocks meet by."""
+    """Regions of a launch: arrays, variables by name, parameters, the heap where ``malloc`` is called, and the workspace of cooperative launches."""
 
     buffers: list[Region]
     variables: dict[str, Region]
@@ -194,7 +192,7 @@ class _Regions(Struct, frozen=True, kw_only=True):
 
 
 def _meets_all_blocks(functions: list[PtxFunction], launch: LaunchDescription) -> bool:
-    """Whether code asks for what the blocks of a cooperative launch meet by, and the launch can be one."""
+    """Whether code reads the address of the cooperative workspace, and the launch can be a cooperative one."""
     return prod(launch.grid) * prod(launch.block) <= _MOST_RESIDENT_THREADS and any(
         isinstance(operand, SpecialRegister) and operand.name in WORKSPACE_REGISTERS
         for function in functions
@@ -358,7 +356,7 @@ def list_buffers(machine: Machine, inputs: LaunchInputs) -> tuple[Buffer, ...]:
 
 
 def collect_arrays(machine: Machine) -> dict[str, npt.NDArray[Any]]:
-    """What the arrays hold now, with the dtype of their elements, by name: views of the emulated memory.
+    """Contents of the arrays, with the dtype of their elements, by name: views of the emulated memory.
 
     Variables come with the dtype they were given, or that of their declaration: bytes for structures.
     """

@@ -1,4 +1,4 @@
-"""The register file of one function: :class:`Layout` gives every operand a slot, :func:`find_lives` says how long it is needed."""
+"""The register file of one function: :class:`Layout` gives every operand a slot, :func:`find_lives` finds how long it is live."""
 
 from typing import Any
 
@@ -66,7 +66,7 @@ class Layout:
 
     @property
     def always_live(self) -> tuple[int, ...]:
-        """Slots of all parts of parameters: nobody tells when they are read."""
+        """Slots of all parts of parameters, which may be read at any time."""
         return tuple(slot for parts in self.pieces.values() for slot in parts.values())
 
 
@@ -101,7 +101,7 @@ MEETING = frozenset(
 
 
 class Lives(Struct, frozen=True, kw_only=True):
-    """Where registers live."""
+    """Liveness of registers."""
 
     live_at: dict[int, frozenset[int]]  # slots that are live before an instruction, for those where a segment may begin
     written: list[tuple[int, ...]]  # for each instruction slots that it writes
@@ -113,7 +113,7 @@ class Lives(Struct, frozen=True, kw_only=True):
 
 @remembered
 def find_lives(function: PtxFunction) -> Lives:
-    """Go through each block from its end."""
+    """Liveness of a function's registers, found block by block from its end."""
     blocks = find_blocks(function)
     live_at: dict[int, frozenset[int]] = {}
     written: list[tuple[int, ...]] = [()] * len(function.instructions)

@@ -1,4 +1,4 @@
-"""What all parts of an emulation share: :class:`Machine`."""
+"""The launch at work, shared by all parts of an emulation: :class:`Machine`."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,11 +21,11 @@ from gpa_lsp.execution.launches.model import TextureInput
 FUNCTION_BASE = 0x1_0000
 _FUNCTION_STEP = 16
 _POINTER_BYTES = 8
-_MOST_PRINTED = 64 << 10  # Characters that are kept for people to read, where nobody says how many are wanted
+_MOST_PRINTED = 64 << 10  # Characters of printed text that are kept by default
 
 
 def find_function_addresses(module: PtxModule) -> dict[str, int]:
-    """What the address of each function is: that of no memory."""
+    """Addresses of functions by name; they lead to no memory."""
     return {name: FUNCTION_BASE + _FUNCTION_STEP * place for place, name in enumerate(module.functions)}
 
 
@@ -95,7 +95,7 @@ class Machine:
         self.is_printing_cut = False
 
     def find_symbol(self, name: str, function: PtxFunction) -> int | None:
-        """The address of a variable or function in its own space; None for a name that nobody declared."""
+        """The address of a variable or function in its own space; None for undeclared names."""
         if name in self._shared_offsets:
             return self._shared_offsets[name]
         if name in self.variables:
@@ -131,7 +131,7 @@ class Machine:
             self.arena.exclude(self.heap.region, self.heap.list_free(), self.heap.freed)
 
     def use_binder(self, bind: "Callable[[Machine, str], BoundFunction]") -> None:
-        """Say what binds functions."""
+        """Set the function that binds functions."""
         self._bind = bind
 
     def get_function(self, name: str) -> BoundFunction:
@@ -167,13 +167,13 @@ class Machine:
         return not self.is_printing_cut
 
     def restart_printing(self, most: int) -> None:
-        """Forget what was printed, and keep so many characters from now on."""
+        """Forget the text printed, and keep at most ``most`` characters from now on."""
         self.most_printed = most
         self._printed, self._printed_characters, self.is_printing_cut = [], 0, False
 
     @property
     def printed(self) -> str:
-        """Everything printed."""
+        """All text printed."""
         return "".join(self._printed)
 
 

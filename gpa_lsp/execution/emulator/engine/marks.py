@@ -1,4 +1,4 @@
-"""What launches have touched of global memory, word by word: :class:`Marks`."""
+"""Marks of the words of global memory that launches have touched: :class:`Marks`."""
 
 from enum import IntFlag
 
@@ -11,10 +11,10 @@ _WORD_SHIFT, _CHUNK_SHIFT = WORD_BYTES.bit_length() - 1, CHUNK_BYTES.bit_length(
 
 
 class Mark(IntFlag):
-    """What a launch did to a word; the compiled core has the same bits. The bits above are for those who keep the marks."""
+    """Use of a word by a launch; the compiled core has the same bits. Higher bits are free for other uses."""
 
     READ = 1
-    # Of a word that is written in part the rest counts as read: what was there before still matters
+    # A word written in part counts as read, too: its other bytes still matter
     WRITTEN = 2
 
 

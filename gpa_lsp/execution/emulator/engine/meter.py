@@ -1,11 +1,11 @@
-"""What an emulation has used of its budget: :class:`Meter`."""
+"""Use of an emulation's budget: :class:`Meter`."""
 
 from gpa_lsp.execution.emulator.model import Budget, FaultKind
 from gpa_lsp.foundation.numbers import format_bytes, format_count, format_seconds
 from gpa_lsp.foundation.work_time import work_time
 
 
-class BudgetReached(Exception):  # noqa: N818  (no error of anybody's: it ends the emulation)
+class BudgetReached(Exception):  # noqa: N818  (no error: it ends the emulation)
     """A limit was reached.
 
     Args:
@@ -38,7 +38,7 @@ class Meter:
         budget: the limits.
 
     Attributes:
-        sink_seconds: spent by whoever takes the trace; it counts against the budget, but is no time of the emulator's.
+        sink_seconds: spent by the trace's sink; it counts against the budget, but not as time of the emulator.
     """
 
     def __init__(self, budget: Budget) -> None:
@@ -52,7 +52,7 @@ class Meter:
         self._is_ended = False
 
     def end(self) -> None:
-        """Let the time be over, for good; from any thread."""
+        """End the time for good; from any thread."""
         self._is_ended = True
         self._deadline = self.started
 
@@ -65,12 +65,12 @@ class Meter:
 
     @property
     def seconds(self) -> float:
-        """Since it began, without those of the sink."""
+        """Seconds since it began, without those of the sink."""
         return work_time() - self.started - self.sink_seconds
 
     @property
     def left_seconds(self) -> float:
-        """Until the time is over; 0 behind that."""
+        """Seconds left; 0 once the time is over."""
         return max(self._deadline - work_time(), 0.0)
 
     def count_instructions(self, warp_instructions: int) -> None:
@@ -100,7 +100,7 @@ class Meter:
             )
 
     def _describe_time(self) -> str:
-        """The processor time that was used, and what of it went to whoever took the trace."""
+        """The processor time used, and the part of it that the trace's sink took."""
         used = self.seconds + self.sink_seconds
         whole = f"{format_seconds(used)} of processor time"
         taken = self.sink_seconds
@@ -127,5 +127,5 @@ class Meter:
 
     @property
     def left_bytes(self) -> int:
-        """What may still be held."""
+        """Bytes that may still be held."""
         return self.budget.memory_bytes - self.held_bytes

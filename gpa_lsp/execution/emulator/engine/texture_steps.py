@@ -27,7 +27,7 @@ _FACES = 6
 
 
 class TextureRead(ColumnRecord, frozen=True, kw_only=True):
-    """What n lanes read."""
+    """Texels read by n lanes."""
 
     # four arrays [n] of the result type's natural dtype; channels the texture lacks are 0
     values: tuple[Any, Any, Any, Any]
@@ -64,7 +64,7 @@ def bind_texture(binder: Binder) -> None:
 
 
 def find_surface_shape(suffixes: tuple[str, ...]) -> tuple[int, bool]:
-    """How many coordinates an instruction has, and whether one of a layer stands before them.
+    """Number of coordinates of an instruction, and whether the index of a layer precedes them.
 
     Raises:
         UnsupportedInstruction: the shape is not known.
@@ -138,7 +138,7 @@ def _make_sampler(binder: Binder, result_type: ScalarType) -> Sampler:
 
 
 def _split_layer(binder: Binder, operand: TextureAddress) -> tuple[int | None, list[Operand | None]]:
-    """The slot of the layer, which stands first where there are layers, and the other coordinates."""
+    """The slot of the layer, None where there are none, and the other coordinates."""
     given = flatten(operand.coordinates)
     if not _LAYERED & set(binder.instruction.suffixes):
         return None, given
@@ -153,7 +153,7 @@ def _read_layer(fragment: Fragment, slot: int) -> Value:
 def _part_by_handle(
     machine: Machine, fragment: Fragment, handle: int, mask: Value, static: int
 ) -> Iterator[tuple[Texture, Value]]:
-    """Textures with the lanes that use them; handles of none are noted."""
+    """Textures with the lanes that use them; invalid handles are faults."""
     handles = np.broadcast_to(read_as(fragment, handle, np.dtype(np.uint64)), mask.shape)
     for number in np.unique(handles[mask]).tolist():
         where = mask & (handles == number)
@@ -190,7 +190,7 @@ def _trace(
 
 
 def _bind_query(binder: Binder) -> None:
-    """``txq`` and ``suq``: an extent, which the core gives where the handle is one of a texture."""
+    """``txq`` and ``suq``: an extent, which the core finds where the handle is valid."""
     instruction = binder.instruction
     if {"width", "height", "depth"}.isdisjoint(instruction.suffixes):
         raise UnsupportedInstruction("query of this property")
@@ -224,11 +224,11 @@ def _bind_surface(binder: Binder) -> None:
 
 
 def _bind_report(binder: Binder, handle: int, find_outside: "Callable[[Fragment], Any]") -> None:
-    """Add the step that says what is wrong with the handle of a surface, or its coordinates.
+    """Add the step that reports invalid handles of a surface, or coordinates outside it.
 
     Args:
         handle: its slot.
-        find_outside: gives what says of a texture which lanes' coordinates are outside, bool[n].
+        find_outside: gives a function of the texture: the lanes whose coordinates are outside, bool[n].
     """
     machine, guard, static = binder.machine, binder.guard, binder.static
 
@@ -244,7 +244,7 @@ def _bind_report(binder: Binder, handle: int, find_outside: "Callable[[Fragment]
 
 
 def _are_outside(texture: Texture, places: list[Value], layers: Value, size: int) -> Value:
-    """Which lanes' coordinates lead outside a surface: bool[n]."""
+    """Lanes whose coordinates lie outside a surface: bool[n]."""
     depth, height, width, channels = texture.source.texels.shape
     limits = (width * channels * texture.source.texels.itemsize - size, height - 1, depth - 1)
     outside: Value = np.zeros(len(places[0]), np.bool_) if layers is None else layers >= depth
@@ -336,7 +336,7 @@ def gather_texture(
 
 
 def _filters(texture: TextureInput) -> bool:
-    """Only what is read as floating point can be filtered."""
+    """Whether reads are filtered: only those as floating point can be."""
     return texture.is_linear_filter and (texture.element.is_float or texture.reads_normalized)
 
 

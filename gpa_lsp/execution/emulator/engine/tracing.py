@@ -16,7 +16,7 @@ from gpa_lsp.execution.emulator.model import TraceSettings
 from gpa_lsp.execution.emulator.trace import Accesses, Branches, Buffer, Entries, Trace
 
 _MOST_PATHS = 1 << 12
-# What is reached in further ways keeps the number it has without regard to its callers: that the way is not known then shows
+# Beyond this, instructions keep their number without a chain of calls
 _MOST_INSTRUCTIONS = 1 << 16
 _INSTRUCTION_BYTES = 512
 
@@ -25,7 +25,7 @@ _Path = tuple[tuple[int, ...], dict[int, int]]
 
 
 class CallPaths:
-    """Numbers of instructions in called functions, one for each chain of calls that leads there.
+    """Numbers of instructions in called functions, one per chain of calls.
 
     A call that is on the chain already is not put on it again, so that recursion, however deep, is one loop of it.
 
@@ -96,11 +96,11 @@ _METERED_AT_ONCE = 1 << 20
 
 
 class GatheredRows(Protocol):
-    """Rows of one batch that are gathered elsewhere."""
+    """Rows of one batch, gathered by the core."""
 
     @property
     def held_bytes(self) -> int:
-        """Of all of them."""
+        """Bytes of all rows."""
         ...
 
     def append(
@@ -118,7 +118,7 @@ class GatheredRows(Protocol):
         ...
 
     def take(self, batch: Batch) -> tuple[Accesses, Branches, Entries]:
-        """All of them, and forget them."""
+        """Take all rows; none are left."""
         ...
 
 
@@ -145,7 +145,7 @@ class Tracer:
         self._rows: GatheredRows | None = None
 
     def gather_in(self, rows: "GatheredRows") -> None:
-        """Let another gather the rows of the next batch; what is recorded here is added to them."""
+        """Set where the rows of the next batch are gathered; rows recorded here are added to them."""
         self._rows = rows
 
     def number_instructions(self, frame: Frame, statics: Iterable[int]) -> tuple[int, ...]:
@@ -158,16 +158,16 @@ class Tracer:
 
     @property
     def number_count(self) -> int:
-        """How many numbers there are."""
+        """Number of numbered instructions."""
         return len(self._paths.list_instructions())
 
     def follow(self, held_bytes: int, metered_bytes: int) -> None:
-        """Take over what the other holds."""
+        """Take over the bytes that the core's rows hold."""
         self.held_bytes, self._metered_bytes = held_bytes, metered_bytes
 
     @property
     def metered_bytes(self) -> int:
-        """Of the rows held, what was metered."""
+        """Bytes of the rows held that were metered."""
         return self._metered_bytes
 
     def record_addresses(
@@ -219,7 +219,7 @@ class Tracer:
         kernel: str,
         buffers: tuple[Buffer, ...],
     ) -> Trace:
-        """Everything gathered of one batch so far as a piece of a trace, and forget it."""
+        """Take the rows of one batch as a piece of a trace."""
         rows, self._rows = self._rows, None
         assert rows is not None
         accesses, branches, entries = rows.take(batch)
@@ -241,11 +241,11 @@ class Tracer:
         return piece
 
     def keep(self, size_bytes: int) -> None:
-        """Note that a piece is kept; it has room, see :attr:`limit_bytes`."""
+        """Account for a piece that is kept; it has room, see :attr:`limit_bytes`."""
         self._meter.held_bytes += size_bytes
 
     def _has_room(self) -> bool:
-        """Whether another row is taken; what rows hold is metered in steps."""
+        """Whether there is room for another row; the bytes of rows are metered in steps."""
         if self.held_bytes < self.limit_bytes:
             if self.held_bytes - self._metered_bytes > _METERED_AT_ONCE:
                 self._meter.hold(self.held_bytes - self._metered_bytes, "the trace")

@@ -1,11 +1,11 @@
-"""What stands in a register: :data:`Value`, an array over the lanes of a warp set, or one numpy scalar that all lanes share."""
+"""Values of registers: :data:`Value`, an array over the lanes of a warp set, or one numpy scalar that all lanes share."""
 
 from typing import Any
 
 import numpy as np
 
 # Array [n] over the lanes of a warp set, or a numpy scalar (*uniform*). Its dtype has the width of the register; which of the dtypes of that width it
-# is depends on who wrote it, and readers view it as they need. Nobody writes into one.
+# is depends on its writer, and readers view it as they need. No value is modified in place.
 Value = Any
 
 U32 = np.dtype(np.uint32)
@@ -43,7 +43,7 @@ def take_rows(value: Value, rows: Value) -> Value:
 
 
 def find_active_rows(mask: Value) -> Value:
-    """Which warps have any lane set: bool[w] of a contiguous mask bool[32w]."""
+    """Whether each warp has any lane set: bool[w] of a contiguous mask bool[32w]."""
     words = mask.view(np.uint64).reshape(-1, 4)
     return (words[:, 0] | words[:, 1] | words[:, 2] | words[:, 3]) != 0
 

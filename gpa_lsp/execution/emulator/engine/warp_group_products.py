@@ -1,4 +1,4 @@
-"""What a ``wgmma.mma_async`` multiplies: :func:`read_product`; where its matrices stand, and their elements as numbers.
+"""Operands of ``wgmma.mma_async``: shapes and types (:func:`read_product`), the place of matrices in memory, and their elements as numbers.
 
 Source: PTX ISA 9.0, section 9.7.15.5.2 (shapes, types and operands of wgmma.mma_async).
 """
@@ -57,7 +57,7 @@ class WarpGroupProduct(Struct, frozen=True, kw_only=True):
 
     @property
     def result_registers(self) -> int:
-        """Of D, per lane."""
+        """Registers of D per lane."""
         return self.columns // 2 * BITS[self.result] // 32
 
 
@@ -123,7 +123,7 @@ def _read_choices(
     return is_negated, left_is_turned, turns > 0 and values[-1] == 1
 
 
-# Where matrices stand that a descriptor of ``wgmma`` tells of: :func:`find_rows`; and their elements: :func:`arrange`.
+# Matrices in shared memory, given by descriptors of ``wgmma``: their place, :func:`find_rows`, and elements, :func:`arrange`.
 #
 # Such a matrix is read in rows of 16 bytes. Along the depth of the product it has 32 bytes: two rows side by side for
 # each row of A (or column of B) where neighbours along the depth stand side by side (*K-major*); else, for elements of
@@ -136,7 +136,7 @@ def _read_choices(
 # Source: PTX ISA 9.0, sections 9.7.15.5.1.2.1 (strides, canonical layouts) and 9.7.15.5.1.2.2 (matrix descriptor
 # format).
 
-UNIT_BYTES = 16  # What is read at once, and what addresses and strides of a descriptor count in
+UNIT_BYTES = 16  # Read at once; unit of the addresses and strides of a descriptor
 _FIELD = (1 << 14) - 1
 _START_BITS = 16
 _STRIDE_SHIFT = 16
@@ -147,7 +147,7 @@ _TURNED_DEPTH = 16
 
 
 def has_base_offset(descriptors: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-    """Which descriptors say that their atoms begin at an address that is no multiple of an atom; ignored without a swizzle."""
+    """Whether each descriptor has a base offset: its atoms begin at no multiple of an atom. Ignored without a swizzle."""
     fields = descriptors >> np.uint64(_START_BITS)
     found: npt.NDArray[np.bool_] = (fields >> np.uint64(_BASE_SHIFT) & np.uint64(7) != 0) & (
         fields >> np.uint64(_MODE_SHIFT) != 0

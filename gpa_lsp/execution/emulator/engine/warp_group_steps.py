@@ -3,7 +3,7 @@
 ``wgmma.mma_async`` may run on while its warps do; here it is done when they come to it, in the order of the program, which is one of the orders it
 may be done in. What begins, commits and waits has nothing left to do. Each warp works on its own 16 rows, once all four are there.
 
-Shared memory is read by the tensor core, not by lanes: these reads are checked (bounds, races, words that nobody wrote; as if the lanes of each
+Shared memory is read by the tensor core, not by lanes: these reads are checked (bounds, races, uninitialized words; as if the lanes of each
 warp took turns), but they are no accesses of a trace.
 
 Source: PTX ISA 9.0, section 9.7.15 (asynchronous warpgroup level matrix instructions). Numbers are summed in double precision and

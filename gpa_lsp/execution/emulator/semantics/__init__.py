@@ -1,1 +1,1 @@
-"""What each PTX instruction makes of the lanes of its operands: one meaning, in typed Python, which the core compiles."""
+"""Meanings of PTX instructions: the results of the lanes' operands, once, in typed Python, which the core compiles."""

@@ -1,4 +1,4 @@
-"""What atomic operations and arrivals at barriers make of a value in memory: :func:`find_change`.
+"""New values of atomic operations and arrivals at barriers: :func:`find_change`.
 
 Source: PTX ISA 9.0, sections 9.7.13.6 (atom), 9.7.13.7 (red) and 9.7.13.15 (mbarrier).
 """
@@ -20,7 +20,7 @@ _FLOATS = frozenset({S.F32, S.F64, S.F16, S.BF16, S.F16X2, S.BF16X2})
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """How an instruction changes a value in memory, or each element of a vector there."""
+    """Change of a value in memory, or of each element of a vector there."""
 
     name: str  # ``add and or xor exch cas inc dec min max``; of a barrier's word ``init arrive arrive_drop``
     type: ScalarType  # of the value and of every operand; where the sign does not matter the unsigned one of the width

@@ -1,4 +1,4 @@
-"""What lanes of a warp tell one another, of PTX and of SASS: typed Python."""
+"""Exchanges between the lanes of a warp, for PTX and SASS: typed Python."""
 
 from gpa_lsp.execution.emulator.semantics.floats import canonical, greatest, least, or_nan
 from gpa_lsp.foundation.machine_code.types import (
@@ -25,7 +25,11 @@ from gpa_lsp.foundation.machine_code.types import (
 
 
 def find_lane(mode, b, c):
-    """The lane that each lane reads from, which may be beyond its segment."""
+    """The lane that each lane reads from, which may lie outside its segment.
+
+    Args:
+        mode: 0 up, 1 down, 2 butterfly, 3 index.
+    """
     lane, distance = s32(lane_numbers()), b & 31
     segment = c >> 8 & 31
     if mode == 0:
@@ -38,7 +42,7 @@ def find_lane(mode, b, c):
 
 
 def is_inside(mode, b, c):
-    """Whether that is within its segment."""
+    """Whether the lane that each lane reads from lies in its segment."""
     segment = c >> 8 & 31
     bound = (s32(lane_numbers()) & segment) | (c & ~segment & 31)
     if mode == 0:
@@ -47,12 +51,12 @@ def is_inside(mode, b, c):
 
 
 def shuffle(mode, values, b, c):
-    """What each lane reads; its own where it reads from no lane of its segment."""
+    """Values that lanes read; a lane's own where it reads from no lane of its segment."""
     return pick(values, u32((find_lane(mode, b, c) & 31) if is_inside(mode, b, c) else s32(lane_numbers())))
 
 
 def by_members(function, values, members, mask):
-    """What a function gives the lanes of each set that name the same members: u32."""
+    """Apply a function to each set of lanes that name the same members: u32."""
     found, left = local(u32, LANES), mask
     fill(found, 0, 4 * LANES)
     while left != 0:
@@ -68,22 +72,22 @@ def ballot(holds, among):
 
 
 def vote_any(holds, among):
-    """Whether it holds for one."""
+    """Whether something holds for any lane."""
     return u32(holds & among != 0)
 
 
 def vote_all(holds, among):
-    """For all."""
+    """Whether something holds for all lanes."""
     return u32(~holds & among == 0)
 
 
 def vote_uni(holds, among):
-    """For all or for none."""
+    """Whether something holds for all lanes or for none."""
     return u32((~holds & among == 0) | (holds & among == 0))
 
 
 def match_any(values, among):
-    """The lanes that hold the same."""
+    """The lanes with the same value as each lane."""
     found = local(u32, LANES)
     fill(found, 0, 4 * LANES)
     for lane in bits_of(among):
@@ -92,42 +96,42 @@ def match_any(values, among):
 
 
 def match_all(values, among):
-    """All lanes where all hold the same, else none."""
+    """All lanes where all have the same value, else none."""
     return among if mask_of(values == values[trailing_zeros(among)]) & among == among else u32(0)
 
 
 def reduce_add(values, among):
-    """Their sum."""
+    """Sum of the lanes' values."""
     return total(values if lanes_of(among) else 0)
 
 
 def reduce_and(values, among):
-    """The bits that all have."""
+    """Bits set in all lanes' values."""
     return ~union(~values if lanes_of(among) else 0)
 
 
 def reduce_or(values, among):
-    """Those that any has."""
+    """Bits set in any lane's value."""
     return union(values if lanes_of(among) else 0)
 
 
 def reduce_xor(values, among):
-    """Those that an odd number of them has."""
+    """Bits set in an odd number of lanes' values."""
     return odd(values if lanes_of(among) else 0)
 
 
 def reduce_min(values, among):
-    """The lowest."""
+    """Lowest of the lanes' values."""
     return u32(lowest(values if lanes_of(among) else values[trailing_zeros(among)]))
 
 
 def reduce_max(values, among):
-    """The highest."""
+    """Highest of the lanes' values."""
     return u32(highest(values if lanes_of(among) else values[trailing_zeros(among)]))
 
 
 def reduce_floats(function, values, among):
-    """Of f32 by a function of two."""
+    """Reduce f32 values by a function of two."""
     found = values[trailing_zeros(among)]
     for lane in bits_of(among):
         found = function(found, values[lane])
@@ -173,6 +177,6 @@ def transpose(values):
 
 
 def elect(members, mask):
-    """The lowest lane that is named."""
+    """The lowest lane of the members."""
     named = mask_of((members >> u32(lane_numbers()) & 1) != 0) & mask
     return trailing_zeros(named) & 31

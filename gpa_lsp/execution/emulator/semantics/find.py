@@ -1,4 +1,4 @@
-"""Which meaning an instruction has: :func:`find_meaning`."""
+"""Finding the meaning of an instruction: :func:`find_meaning`."""
 
 import inspect
 from functools import cache
@@ -36,10 +36,10 @@ def count_flattened(operands: tuple[Operand, ...]) -> int:
 
 
 def find_meaning(instruction: PtxInstruction) -> Meaning | None:
-    """Give what an instruction computes.
+    """Find the meaning of an instruction.
 
     Returns:
-        The meaning, or None when the instruction is none of lanes, is not supported, or is written with operands that do not fit it.
+        The meaning; None when the instruction is not computed lane by lane, is not supported, or has operands that do not fit it.
     """
     for family in _find_families().get(instruction.opcode, ()):
         meaning = family.find(instruction)
@@ -55,7 +55,7 @@ def find_meaning(instruction: PtxInstruction) -> Meaning | None:
 
 @cache
 def find_names() -> dict[str, Any]:
-    """What the expressions of all families name."""
+    """Functions and types that the expressions of all families name."""
     members: dict[str, Family] = load_catalogue(catalogue, "FAMILY", Family)
     modules: list[ModuleType | None] = [inspect.getmodule(family.find) for family in members.values()]
     names: dict[str, Any] = {**vars(types), **vars(floats), **vars(words), **vars(exchange)}

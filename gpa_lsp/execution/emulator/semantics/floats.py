@@ -66,7 +66,7 @@ def flush(value):
 
 
 def flush_double(value):
-    """Those of double precision."""
+    """Subnormal numbers of double precision become zero."""
     bits = as_bits(value)
     return as_float(bits & 0x8000000000000000) if (bits & 0x7FF0000000000000) == 0 else value
 
@@ -77,7 +77,7 @@ def cut_low_word(value):
 
 
 def keep_high_word(value):
-    """The same of an operand, of which NaN stays."""
+    """:func:`cut_low_word` of an operand; NaN stays."""
     return cut_low_word(value) if value == value else value
 
 
@@ -103,12 +103,12 @@ def high_bit(bits):
 
 
 def magnitude(value):
-    """Without its sign."""
+    """Magnitude of a number."""
     return as_float(as_bits(value) << 1 >> 1)
 
 
 def negate(value):
-    """With the other sign, NaN as well."""
+    """A number or NaN with the other sign."""
     return as_float(as_bits(value) ^ high_bit(as_bits(value)))
 
 
@@ -227,20 +227,20 @@ def widen(bits, of):
 
 
 def find_significand(value: f64) -> u64:
-    """The integer that a finite double is a multiple of 2^exponent by, without its sign."""
+    """Significand of a finite double as an integer: its magnitude is significand · 2^exponent."""
     size = as_bits(value) & 0x7FFFFFFFFFFFFFFF
     fraction = size & 0xFFFFFFFFFFFFF
     return fraction if size >> 52 == 0 else fraction | 0x10000000000000
 
 
 def find_exponent(value: f64) -> s64:
-    """Its exponent."""
+    """Exponent of the integer significand of a finite double."""
     field = s64(as_bits(value) >> 52 & 0x7FF)
     return (1 if field == 0 else field) - 1075
 
 
 def is_finite(value: f64) -> u32:
-    """Neither infinite nor NaN."""
+    """Whether a number is neither infinite nor NaN."""
     return u32((as_bits(value) >> 52 & 0x7FF) != 0x7FF)
 
 

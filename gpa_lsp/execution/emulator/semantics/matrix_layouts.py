@@ -1,5 +1,5 @@
-"""Matrices of ``mma``, ``wgmma``, ``wmma`` and ``ldmatrix``: which lane holds which element (:class:`Fragment`), which products there are
-(:func:`find_product`), and which lane accesses which address.
+"""Matrices of ``mma``, ``wgmma``, ``wmma`` and ``ldmatrix``: the elements of each lane (:class:`Fragment`), the products
+(:func:`find_product`), and the addresses that lanes access (:func:`matrix_addresses`).
 
 Source: PTX ISA 9.0, sections 9.7.14.5 (matrix fragments for mma.m8n8k4 … m16n8k256) and 9.7.15.5.1.1 (wgmma: each of the four warps holds 16 rows
 of A and D, laid out like those of ``mma``). The layout of ``wmma`` fragments is unspecified there; the one
@@ -66,12 +66,12 @@ class Fragment(ColumnRecord, frozen=True, kw_only=True, dict=True):
 
     @property
     def elements(self) -> int:
-        """Per lane."""
+        """Elements per lane."""
         return int(self.row.shape[1])
 
     @property
     def turned(self) -> "Fragment":
-        """The same lanes, with rows and columns exchanged."""
+        """The transpose, in the same lanes."""
         return Fragment(rows=self.columns, columns=self.rows, row=self.column, column=self.row)
 
     def gather(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
@@ -122,13 +122,13 @@ def sum_fragment(rows: int, columns: int) -> Fragment:
 
 @cache
 def plain_fragment(rows: int, columns: int, elements: int) -> Fragment:
-    """Of ``wmma``: row-major, consecutive elements in one lane; a lane with more registers than its share holds the same again."""
+    """A matrix of ``wmma``: row-major, consecutive elements in one lane; a lane with more registers than its share repeats them."""
     share = rows * columns // 32
     index = _LANES[:, None] * share + np.arange(elements)[None, :] % share
     return Fragment(rows=rows, columns=columns, row=index // columns, column=index % columns)
 
 
-# How many registers the fragments of ``wmma`` have.
+# Registers of the fragments of ``wmma``.
 #
 # Source: PTX ISA 9.0, section 9.7.14.4.1 (matrix fragments for WMMA).
 
@@ -189,7 +189,7 @@ class MatrixProduct(Struct, frozen=True, kw_only=True):
 
     @property
     def registers(self) -> tuple[int, ...]:
-        """How many a lane holds of A, B, C and D."""
+        """Registers per lane of A, B, C and D."""
         a, b, c = self.fragments
         d_type, *rest = self.types
         pairs = zip((a, b, c, c), (*rest, d_type), strict=True)
@@ -197,7 +197,7 @@ class MatrixProduct(Struct, frozen=True, kw_only=True):
 
 
 def find_product(instruction: PtxInstruction) -> MatrixProduct | None:
-    """What an instruction multiplies; None for other instructions, forms that are not supported, and the products of quads of Volta."""
+    """The product of an instruction; None for other instructions, unsupported forms, and Volta's products of quads."""
     shape, types = find_shape(instruction), find_types(instruction)
     if shape is None or types is None:
         return None
@@ -263,7 +263,7 @@ def _lay_out_wmma(shape: tuple[int, int, int], types: Types) -> Fragments | None
     return fragments[0], fragments[1], fragments[2]
 
 
-# Which lane reads or writes which address in ``ldmatrix``, ``stmatrix``, ``wmma.load`` and ``wmma.store``:
+# Addresses that lanes read or write in ``ldmatrix``, ``stmatrix``, ``wmma.load`` and ``wmma.store``:
 # :func:`matrix_addresses`.
 #
 # Source: PTX ISA 9.0, sections 9.7.14.4.3 to 9.7.14.4.5 (wmma), 9.7.14.5.15 and 9.7.14.5.16 (ldmatrix, stmatrix).
@@ -287,7 +287,7 @@ class MatrixPiece(ColumnRecord, frozen=True, kw_only=True):
 
 
 class MatrixRequest(ColumnRecord, frozen=True, kw_only=True):
-    """One access of a warp as the hardware makes it: which bytes of memory each lane asks for, whichever lane holds them afterwards."""
+    """One access of a warp as the hardware makes it: the bytes that each lane asks for, no matter which lane holds them afterwards."""
 
     lanes: int  # that take part, from lane 0 on
     size_bytes: int  # per lane
@@ -296,7 +296,7 @@ class MatrixRequest(ColumnRecord, frozen=True, kw_only=True):
 
 
 class MatrixAccess(Struct, frozen=True, kw_only=True):
-    """What a matrix load or store moves."""
+    """Pieces and accesses of a matrix load or store."""
 
     pieces: tuple[MatrixPiece, ...]  # of all registers. A register no piece covers is zero.
     register_types: tuple[ScalarType, ...]  # of the vector operand
@@ -309,7 +309,7 @@ class MatrixAccess(Struct, frozen=True, kw_only=True):
 
 
 def matrix_addresses(instruction: PtxInstruction) -> MatrixAccess | None:
-    """Find what a matrix load or store moves; None for a form that is not supported."""
+    """The pieces and accesses of a matrix load or store; None for an unsupported form."""
     if instruction.opcode in ("ldmatrix", "stmatrix"):
         return _find_rows(instruction)
     if instruction.opcode == "wmma" and instruction.suffixes[:1] in (("load",), ("store",)):
@@ -401,7 +401,7 @@ _MOST_ROWS = 32
 
 
 def _list_requests(name: str, *, by_rows: bool, kind_bytes: int, extent: tuple[int, int]) -> tuple[MatrixRequest, ...]:
-    """What ``wmma`` asks memory for.
+    """Requests of ``wmma`` for memory.
 
     Four lanes go along the dimension that products sum over (along the columns of a sum) and eight across it. Where memory goes the same way, a
     lane takes neighbouring elements at once; elements of 16 bits are taken so either way, and turned in registers.

@@ -23,7 +23,7 @@ from gpa_lsp.execution.emulator.semantics.matrix_layouts import (
 
 S = ScalarType
 _FACTORS = frozenset({S.U8, S.S8, S.U4, S.S4, S.B1})
-# Of one matrix, what the core has room for: elements of integers (bits of A in m16n8k256); floating-point numbers, each as often as lanes hold it
+# Room of the core for one matrix: integer elements (bits of A in m16n8k256); floating-point numbers, each as often as lanes hold it
 MOST_ELEMENTS, MOST_NUMBERS = 4096, 1024
 _FORMATS = {
     S.F16: "F16", S.BF16: "BF16", S.TF32: "TF32", S.F32: "SINGLE", S.F64: "DOUBLE", S.E4M3: "E4M3", S.E5M2: "E5M2",
@@ -75,7 +75,7 @@ def _describe_floats(
 
 
 def _list_holders(fragment: Fragment) -> "npt.NDArray[np.int64]":
-    """Where the elements lie, row by row: 32 · element + lane."""
+    """Places of the elements, row by row: 32 · element + lane."""
     lane, element = np.divmod(fragment.holders, fragment.elements)
     found: npt.NDArray[np.int64] = 32 * element + lane
     return found
@@ -95,7 +95,7 @@ def _describe_integers(product: MatrixProduct) -> list[int]:
 
 
 def _list_elements(fragment: Fragment, kind: ScalarType) -> list[int]:
-    """Where the elements lie, row by row: 1024 · register + 32 · lane + bit."""
+    """Places of the elements, row by row: 1024 · register + 32 · lane + bit."""
     lane, element = np.divmod(fragment.holders, fragment.elements)
     register, bit = np.divmod(element * BITS[kind], 32)
     found: list[int] = (1024 * register + 32 * lane + bit).tolist()
@@ -111,7 +111,7 @@ _HIGH = np.where(_LANES < 16, 0, 4)[:, None]
 
 
 def _place_factor(*, along_lane: bool) -> "npt.NDArray[np.int64]":
-    """Of each lane's elements of A, counted by rows of the four matrices, 8 × 4; of B: turned. A row per lane, or a column per lane."""
+    """Numbers of each lane's elements of A, by rows of the four 8 × 4 matrices; of B, transposed. A row per lane, or a column per lane."""
     elements = np.arange(4)[None, :]
     row, column = (_LOW + _HIGH, elements) if along_lane else (elements + _HIGH, _LOW)
     found: npt.NDArray[np.int64] = 32 * _QUAD + 4 * row + column
@@ -119,7 +119,7 @@ def _place_factor(*, along_lane: bool) -> "npt.NDArray[np.int64]":
 
 
 def _place_sum(kind: ScalarType) -> "npt.NDArray[np.int64]":
-    """Of each lane's elements of C and D, 8 × 8."""
+    """Numbers of each lane's elements of C and D, by rows of the four 8 × 8 matrices."""
     element, lane = np.arange(8)[None, :], _LANES[:, None]
     row, column = _LOW + _HIGH, element
     if kind is S.F32:
@@ -129,7 +129,7 @@ def _place_sum(kind: ScalarType) -> "npt.NDArray[np.int64]":
 
 
 def _turn(places: "npt.NDArray[np.int64]") -> "npt.NDArray[np.int64]":
-    """Which of 32 · element + lane holds each."""
+    """Place, 32 · element + lane, that holds each number."""
     holders = np.empty(places.size, np.int64)
     holders[places] = 32 * np.arange(places.shape[1])[None, :] + _LANES[:, None]
     return holders

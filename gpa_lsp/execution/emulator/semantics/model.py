@@ -1,4 +1,4 @@
-"""How the meaning of an instruction is given: :class:`Meaning`, and the :class:`Family` that finds it.
+"""Meanings of instructions: :class:`Meaning`, and the :class:`Family` that finds it.
 
 Operands are counted *flattened*: the elements of vectors one by one, both halves of a pair. A negated predicate (``!%p``) arrives negated. A register
 wider than its source type gives its low bits, one that is narrower zeros above it; a result narrower than its register is extended by the result
@@ -20,7 +20,7 @@ LONGEST_VECTOR = 8  # Elements that an instruction accesses at once
 
 
 class Meaning(Struct, frozen=True, kw_only=True):
-    """What an instruction does, as expressions of typed Python.
+    """Meaning of an instruction, as expressions of typed Python.
 
     ``a(T)`` are the lanes of its first source as numbers of a type T, ``b(T)`` to ``e(T)`` those of the others, ``k(u8)`` the carry flag. Predicates
     are ``u8`` 0 or 1. What exchanges sees ``mask``, the lanes that execute it, and ``standing``, those that stand at it, guarded or not.

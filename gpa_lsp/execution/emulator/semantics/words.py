@@ -1,4 +1,4 @@
-"""Functions of words, and what atomic operations make of them, of PTX and of SASS: typed Python."""
+"""Functions of words, and atomic operations on them, for PTX and SASS: typed Python."""
 
 from gpa_lsp.foundation.machine_code.types import as_bits, as_float, s32, s64, u32, u64, unrolled
 
@@ -13,14 +13,14 @@ def combine_bits(a, b, c, table):
 
 
 def funnel(low, high, amount, left, wraps):
-    """A word of two that were shifted together."""
+    """The high or low word of two words shifted together."""
     both = u64(high) << 32 | u64(low)
     by = (amount & 31) if wraps else amount if amount < 32 else 32
     return u32(both << by >> 32) if left else u32(both >> by)
 
 
 def permute(low, high, selector):
-    """Four bytes of eight; or of each, in eight bits, its sign."""
+    """Four bytes chosen from eight; selectors with bit 3 replicate the byte's sign."""
     both = u64(high) << 32 | u64(low)
     found = low & 0
     for place in unrolled(4):
@@ -37,7 +37,7 @@ ADD, AND, OR, XOR, EXCHANGE, COMPARE_AND_SWAP, INCREMENT, DECREMENT, MIN, MAX, M
 
 
 def change_word(what: s32, size: s32, old: u64, value: u64, other: u64) -> u64:
-    """The new value.
+    """New value of a word by an atomic operation.
 
     Args:
         what: the operation.
@@ -62,7 +62,7 @@ def change_word(what: s32, size: s32, old: u64, value: u64, other: u64) -> u64:
 
 
 def add_floats(size: s32, old: u64, value: u64) -> u64:
-    """The bits of a sum."""
+    """The bits of a floating-point sum."""
     if size == 4:
         found = as_float(u32(old)) + as_float(u32(value))
         return u64(as_bits(found)) if found == found else 0x7FFFFFFF
@@ -70,7 +70,7 @@ def add_floats(size: s32, old: u64, value: u64) -> u64:
 
 
 def join_words(what, is_narrow, old, value):
-    """The lesser, the greater, or the bits of both."""
+    """The lesser, the greater, or a bitwise combination of two words."""
     if what == AND:
         return old & value
     if what == OR:

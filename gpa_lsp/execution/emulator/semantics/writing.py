@@ -75,5 +75,5 @@ def write_comparison(instruction: PtxInstruction, kind: ScalarType, operands: tu
 
 
 def find_combination(instruction: PtxInstruction) -> str | None:
-    """What joins a comparison with a further predicate."""
+    """The operator that joins a comparison with a further predicate; None where there is none."""
     return next((_COMBINATIONS[word] for word in instruction.suffixes if word in _COMBINATIONS), None)

@@ -1,1 +1,1 @@
-"""Machine code and memory → what every lane of some warps does, many warps at a time."""
+"""Machine code and memory → the execution of every lane of some warps, many warps at a time."""

@@ -112,7 +112,7 @@ class BoundCode:
         self._leaders = frozenset(targets[targets >= 0].tolist())  # rows that are jumped to
 
     def find_segment(self, first: int) -> Segment:
-        """From a row to the next one that moves control, or is jumped to."""
+        """The rows from one to the next that moves control, or to before the next that is jumped to."""
         found = self._segments.get(first)
         if found is None:
             steps = self._list_steps(first)
@@ -159,7 +159,7 @@ class BoundCode:
         return found
 
     def _lower(self, instruction: MachineInstruction) -> Row | None:
-        """For machine code: of accesses also whether what they load or store is asked for; of others nothing where it is not."""
+        """Lower an instruction: accesses with whether their values are needed, others not at all where their results are not."""
         row = self._lowering.lower(instruction)
         if row is None:
             return None
@@ -172,7 +172,7 @@ class BoundCode:
 
 
 def _refuse(instruction: MachineInstruction, opcode: Opcode) -> str:
-    """Why an instruction that is not understood ends the walk; empty where only its results are unknown."""
+    """Reason why an unknown instruction ends the walk; empty where only its results are unknown."""
     if opcode.memory is not None and opcode.memory not in _WITHOUT_SECTORS:
         why = _WHY_NOT.get(opcode.memory, "")
         return f"{instruction.opcode} is not simulated{why}"
@@ -207,7 +207,7 @@ def find_functions() -> npt.NDArray[np.uint64]:
 
 
 class WalkFaultError(Exception):
-    """Some warps cannot execute a step.
+    """A step that some warps cannot execute.
 
     Args:
         reason: a sentence.
@@ -325,7 +325,7 @@ class CompiledSteps:
         }[fault]
 
     def _take_noted(self) -> None:
-        """What was noted goes to the recorder."""
+        """Hand the notes to the recorder."""
         walk, noted = self._walk, self._noted
         guards, accesses = noted.guards[:, : walk.guard_count], noted.accesses[:, : walk.access_count]
         self._recorder.add_noted(guards, accesses, noted.sectors[: walk.sector_count])

@@ -1,7 +1,7 @@
-"""Which instructions decide where lanes go and what they access: :func:`find_demand`.
+"""Instructions whose results decide branches and addresses: :func:`find_demand`.
 
-Most arithmetic of most kernels ends in what is stored. It need not be executed to know which instructions are, by which lanes, and which sectors they
-touch. A backward analysis over the control flow finds what is asked for: predicates, addresses, and whatever they come from, through memory as well.
+Most arithmetic of most kernels ends in stored values. It need not be executed to know the executed instructions, their lanes and the sectors they
+touch. A backward analysis over the control flow finds the needed values: predicates, addresses, and their sources, through memory as well.
 """
 
 import re
@@ -29,20 +29,20 @@ _LOADING = (Access.LOAD, Access.ATOMIC, Access.COPY)
 
 
 class Demand(Struct, frozen=True, kw_only=True):
-    """What is asked for."""
+    """Values that are needed."""
 
     rows: tuple[bool, ...]  # by row, whether its results are
     stored: tuple[bool, ...]  # by row, whether what it stores is
 
 
 def demand_everything(rows: KernelRows) -> Demand:
-    """Every result is asked for: the memory is then as the kernel leaves it."""
+    """Demand of every result: the memory is then as the kernel leaves it."""
     every = (True,) * len(rows)
     return Demand(rows=every, stored=every)
 
 
 def find_demand(rows: KernelRows) -> Demand:
-    """Of a kernel and what it calls."""
+    """Demand of a kernel and its callees."""
     return _DemandSearch(rows).run()
 
 
@@ -84,7 +84,7 @@ class _DemandSearch:
         self._asked: set[MemorySpace] = set()
 
     def _find_address(self, row: int) -> int:
-        """What the address of an access is made of."""
+        """Resources that the address of an access is made of, as bits."""
         if self._opcodes[row].memory is None:
             return 0
         instruction: MachineInstruction = read_instruction(row, self._rows.texts[row])
@@ -92,7 +92,7 @@ class _DemandSearch:
         return self._reads[row] if found is None else _to_bits(found)
 
     def run(self) -> Demand:
-        """Until no more memory is asked for."""
+        """Find the demand, until no further memory is needed."""
         before: list[_Asked] = [{} for _ in range(self._count)]
         while True:
             live = self._spread(before)
@@ -127,7 +127,7 @@ class _DemandSearch:
         return opcode.memory in self._asked or MemorySpace.GENERIC in self._asked or opcode.access is Access.COPY
 
     def _spread(self, before: "list[_Asked]") -> list[int]:
-        """What is asked for behind each row; what is asked for before it is added to ``before``."""
+        """Resources needed after each row, as bits; those needed before it go into ``before``."""
         leading: list[list[int]] = [[] for _ in range(self._count)]
         for row, following in enumerate(self._following):
             for one in following:
@@ -158,7 +158,7 @@ class _DemandSearch:
         return [self._find_asked(row, behind[row]) for row in range(self._count)]
 
     def _list_behind(self, row: int, before: "list[_Asked]") -> "list[_Asked]":
-        """What is asked for on each way on: behind a branch that a predicate decides, only where that holds, or does not."""
+        """Demand on each way on; after a branch decided by a predicate, only where it holds, or does not."""
         ways = [before[one] for one in self._following[row]]
         literal = self._literals[row]
         if not literal or self._flow[row] != Flow.BRANCH or len(ways) != 2 or self._reads[row] != self._guards[row]:
@@ -166,7 +166,7 @@ class _DemandSearch:
         return [_narrow(ways[0], literal), _narrow(ways[1], -literal)]
 
     def _find_asked(self, row: int, behind: "_Asked") -> int:
-        """What of a row's results is asked for: not what is asked for where its predicate does not hold."""
+        """Needed results of a row, without those needed only where its predicate does not hold."""
         opposite = -self._literals[row] if self._literals[row] else None
         bits = 0
         for literal, resources in behind.items():
@@ -179,7 +179,7 @@ class _DemandSearch:
         return 1 << abs(literal) if literal else 0
 
     def _ask(self, row: int, behind: "_Asked") -> "_Asked":
-        """What is asked for before a row, given what is behind it."""
+        """Demand before a row, given the demand after it."""
         writes, literal = self._writes[row], self._literals[row]
         if not literal and (not behind or (len(behind) == 1 and 0 in behind)):
             return self._ask_always(row, behind.get(0, 0))
@@ -203,7 +203,7 @@ class _DemandSearch:
         return {one: bits for one, bits in found.items() if bits}
 
     def _ask_always(self, row: int, behind: int) -> "_Asked":
-        """The same where nothing depends on a predicate."""
+        """:meth:`_ask` where nothing depends on a predicate."""
         writes = self._writes[row]
         reads = self._addresses[row]
         is_needed = self._is_always(row) or bool(writes & behind)
@@ -220,7 +220,7 @@ _Asked = dict[int, int]
 
 
 def _narrow(part: _Asked, literal: int) -> _Asked:
-    """What is asked for always, where a predicate is known to hold."""
+    """Restrict demand that holds always to where a predicate holds."""
     if 0 not in part:
         return part
     found = {one: bits for one, bits in part.items() if one}

@@ -1,4 +1,4 @@
-"""What instructions of SASS make of the 32 lanes of their operands, beside sums, products and logic: :data:`VALUES` and :data:`TRUTHS`. Typed Python.
+"""Results of SASS instructions other than sums, products and logic, for 32 lanes: :data:`VALUES` and :data:`TRUTHS`. Typed Python.
 
 Values decide branches and addresses only, so that a last bit may differ from the hardware's: special functions are those of the C library, and
 subnormal numbers are kept.
@@ -87,7 +87,7 @@ def keep_range(value):
 
 
 def extend(value, count, is_signed):
-    """So many low bits, extended."""
+    """The ``count`` low bits, extended by zeros or by their sign."""
     kept = count & 0xFFFFFFFF
     gap = 32 - (kept if kept < 32 else 32)
     moved = value << gap & 0xFFFFFFFF
@@ -98,7 +98,7 @@ def extend(value, count, is_signed):
 
 
 def find_size(word):
-    """Without its sign."""
+    """Magnitude of a signed word."""
     number = s32(u32(word))
     return u64(u32(-number if number < 0 else number))
 
@@ -122,7 +122,7 @@ def find_leading_one(word, from_top, is_signed):
 
 
 def make_mask(place, count):
-    """So many ones from a place on."""
+    """``count`` ones from a place on."""
     start, width = u32(place), u32(count)
     least_start, least_width = u64(start if start < 32 else 32), u64(width if width < 32 else 32)
     return ((u64(1) << least_width) - 1) << least_start
@@ -175,7 +175,7 @@ def round_number(value, how):
 
 
 def to_integer(value, how, bits, is_signed):
-    """A double as an integer of so many bits: clamped; what is no number gives 0, of 64 bits the highest one."""
+    """A double as an integer of ``bits`` bits, clamped; NaN gives 0, of 64 bits the highest bit."""
     rounded = round_number(value, how)
     found = u64(s64(rounded if rounded > -4611686018427387904.0 and rounded < 4611686018427387904.0 else 0.0))
     if bits == 64:
@@ -198,7 +198,7 @@ def to_integer(value, how, bits, is_signed):
 
 
 def from_integer(value, bits, is_signed, how, is_single):
-    """An integer of so many bits, of which there may be more, as a float or a double: its bits."""
+    """The low ``bits`` bits as an integer, converted to a float or a double: its bits."""
     unused = u64(64 - bits)
     number = value << unused >> unused
     sign = number & 0

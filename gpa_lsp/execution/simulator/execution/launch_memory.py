@@ -1,4 +1,4 @@
-"""From a launch to the memory and the constants its code sees: :func:`lay_out_launch`."""
+"""A launch → the memory and constants of its code: :func:`lay_out_launch`."""
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +36,7 @@ _IMMEDIATES = {
 
 
 class LaunchMemory(ColumnRecord, frozen=True, kw_only=True):
-    """What a launch's code sees."""
+    """Memory and constants of a launch's code."""
 
     # uint8[n], global memory from :data:`~gpa_lsp.execution.simulator.execution.memory_spaces.GLOBAL_BASE` on
     data: npt.NDArray[np.uint8]
@@ -104,7 +104,7 @@ def lay_out_launch(
 
 
 def _find_given_end(module: PtxModule, inputs: LaunchInputs) -> int:
-    """Bytes up to the last of those that have to lie somewhere; 0 where none has.
+    """End of the arrays and variables with given addresses, in bytes; 0 where there are none.
 
     Raises:
         InputError: there is no such address.
@@ -120,7 +120,7 @@ def _find_given_end(module: PtxModule, inputs: LaunchInputs) -> int:
 
 
 def _round(size_bytes: int) -> int:
-    """With a gap behind that is nobody's."""
+    """Bytes with a gap after them, a multiple of the alignment."""
     return -(-(size_bytes + _ALIGNMENT_BYTES) // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
 
 
@@ -142,7 +142,7 @@ def _fill_variable(
 
 
 def _read_function_numbers(elf: ElfImage, module: PtxModule) -> dict[tuple[str, int], bytes]:
-    """(variable, offset) → what stands there for a function: the assembler numbers those whose addresses are taken."""
+    """(variable, offset) → word that stands for a function there: the assembler numbers functions whose addresses are taken."""
     wanted = {
         name: [offset for offset, symbol, _ in one.initial_symbols if symbol not in module.variables]
         for name, one in module.variables.items()
@@ -168,7 +168,7 @@ def _read_function_numbers(elf: ElfImage, module: PtxModule) -> dict[tuple[str, 
 def _list_driver_words(
     places: DriverConstants, launch: LaunchDescription, local_bytes: int, constants: int
 ) -> dict[int, int]:
-    """Place in bank 0 → what the driver puts there, 32 bits.
+    """Place in bank 0 → the driver's 32-bit word there.
 
     Args:
         constants: generic address of the program's constants.
@@ -189,7 +189,7 @@ def _list_driver_words(
 
 
 def _fill_driver_bank(words: dict[int, int], first: int, parameters: bytes) -> Bank:
-    """Bank 0: what the driver puts there, and the parameters, from a place on."""
+    """Bank 0: the driver's words, and the parameters from a place on."""
     size = min(max(first + len(parameters), _DRIVER_BYTES), _BANK_BYTES)
     data, known = np.zeros(size, np.uint8), np.zeros(size, np.bool_)
     pieces = [(place, word.to_bytes(4, "little")) for place, word in words.items()]
@@ -200,7 +200,7 @@ def _fill_driver_bank(words: dict[int, int], first: int, parameters: bytes) -> B
 
 
 def _find_parameters(elf: ElfImage, kernel: str) -> int | None:
-    """Where the parameters begin in bank 0, as the image says; None where it does not."""
+    """Offset of the parameters in bank 0, as the image says; None where it does not."""
     section = elf.find_section(f".nv.info.{kernel}")
     if section is None:
         return None
@@ -251,7 +251,7 @@ def _list_immediates(elf: ElfImage, variables: dict[str, int]) -> dict[tuple[str
 
 
 def _overlay(content: npt.NDArray[np.uint8], start: int, given: npt.NDArray[np.uint8]) -> None:
-    """A variable in constant memory holds what the launch gives it."""
+    """Copy a variable that the launch gives into constant memory."""
     size = max(min(len(given), len(content) - start), 0)
     content[start : start + size] = given[:size]
 
@@ -263,7 +263,7 @@ def _relocate(
     row: np.void,
     variables: dict[str, int],
 ) -> None:
-    """An address of a variable; of anything else it is not known."""
+    """Fill in the address of a variable; other addresses are unknown."""
     offset, number = int(row["offset"]), int(row["symbol"])
     if offset + 8 > len(content) or number >= len(symbols.table):
         return

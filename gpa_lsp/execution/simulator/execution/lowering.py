@@ -55,7 +55,7 @@ class Lowering(RowOperands):
     """Lowers the instructions of one launch."""
 
     def lower(self, instruction: MachineInstruction) -> Row | None:
-        """What it does; None for what is not known."""
+        """The row of an instruction; None for unknown ones."""
         opcode = instruction.opcode
         name = _find_name(opcode)
         lower = LOWERED.get(name)
@@ -69,7 +69,7 @@ class Lowering(RowOperands):
         return row
 
     def _check(self, row: Row, *, is_uniform: bool) -> None:
-        """What is one value for the warp comes from such values alone."""
+        """Refuse rows with too many operands, and uniform results of values that differ by lane."""
         sources, predicates, outs = (row.get(name, ()) for name in ("sources", "predicates", "outs"))
         if len(sources) > MOST_SOURCES or len(predicates) > MOST_PREDICATES or len(outs) > MOST_OUTS:
             raise NotLoweredError
@@ -294,7 +294,7 @@ def _find_address(low: RowOperands, one: MachineInstruction, place: int, space: 
 
 
 def _describe(low: RowOperands, one: MachineInstruction, space: int, place: int, width: int) -> Row:
-    """What accesses of one address have in common."""
+    """Fields that accesses of one address share."""
     sources, offset, resources = _find_address(low, one, place, space)
     return {
         "sources": sources,
@@ -443,7 +443,7 @@ def _lower_special(low: RowOperands, one: MachineInstruction) -> Row:
 
 
 def _lower_nothing(low: RowOperands, one: MachineInstruction) -> Row:
-    """What changes no register."""
+    """Instructions that change no register."""
     del low, one
     return {"code": Code.SKIP}
 

@@ -1,4 +1,4 @@
-"""The memories of a launch: :class:`MemorySpaces`; its constant banks, and what a lane can ask of its place."""
+"""The memories of a launch, :class:`MemorySpaces`, its constant banks and special registers."""
 
 from collections.abc import Mapping
 from enum import IntEnum
@@ -19,7 +19,7 @@ WORD_STRIDE = 4 * WARP_LANES  # Bytes of local memory from a word of a lane to i
 
 
 class MemorySpace(IntEnum):
-    """Where an access goes."""
+    """Memories that accesses go to."""
 
     GLOBAL = 0
     SHARED = 1
@@ -52,7 +52,7 @@ class FlatMemory:
         self.unknown: Marks | None = None
 
     def make_marks(self) -> None:
-        """Have marks, of which none is set."""
+        """Create marks, none of them set."""
         self.unknown = np.zeros(len(self.data) // 4 + 1, np.bool_)
 
 

@@ -25,7 +25,7 @@ def _number(text: str) -> int:
 
 
 def find_register(operand: str) -> tuple[str, int] | None:
-    """File and number of a register, whatever its sign or part."""
+    """File and number of a register, without sign and part; None for other operands."""
     found = _SOURCE.fullmatch(operand)
     return None if found is None else (found["file"], _number(found["number"]))
 
@@ -37,7 +37,7 @@ def find_constant(operand: str) -> tuple[int, int] | None:
 
 
 def find_signs(operand: str) -> tuple[str, str, bool, str]:
-    """How an operand is negated or inverted, whether its absolute value is meant, and which part of it."""
+    """Negation and inversion of an operand, whether its absolute value is meant, and its suffix."""
     found = _SOURCE.fullmatch(operand) or _CONSTANT.fullmatch(operand)
     if found is None:
         return "", "", False, ""
@@ -68,7 +68,7 @@ _PARTS = {".H0_H0": (0, 0), ".H1_H1": (1, 1), ".H1_H0": (0, 1), ".H0_NH1": (0, 1
 
 
 class Half(Struct, frozen=True, kw_only=True):
-    """Where one float16 comes from."""
+    """Source of one float16."""
 
     word: str  # register or constant
     shift: int  # bits below it
@@ -240,7 +240,7 @@ def list_addresses(instruction: MachineInstruction) -> list[int]:
 
 
 def list_terms(operand: str, *, is_wide: bool) -> tuple[list[Term], int]:
-    """What is added up in brackets: registers, and the rest.
+    """Terms of an address in brackets: registers, and the sum of the numbers.
 
     Args:
         is_wide: registers are pairs where they do not say otherwise.
@@ -307,7 +307,7 @@ _HALVES = ("F16", "BF16")
 
 
 def find_atomic(one: MachineInstruction) -> tuple[int, int]:
-    """What an atomic operation does, and to how many bytes.
+    """The kind of an atomic operation, and its width in bytes.
 
     Raises:
         UnreadOperandError: more than are known.

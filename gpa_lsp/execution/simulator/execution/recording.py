@@ -1,4 +1,4 @@
-"""What was executed, as columns: :class:`Recorder`."""
+"""Recording of executions, as columns: :class:`Recorder`."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -52,7 +52,7 @@ class _Columns:
 
 
 class NoteRoom:
-    """What machine code notes until it is taken: columns of guards, of accesses, and their sectors.
+    """Room for the notes of machine code: columns of guards, of accesses, and their sectors.
 
     Args:
         warps: how many there are.
@@ -95,7 +95,7 @@ class Recorder:
         self.executions = 0
 
     def end(self, first: int, count: int, lanes: Lanes) -> None:
-        """The segment's rows have been executed, as far as ``count``."""
+        """Note that the first ``count`` rows of a segment were executed."""
         if not count:
             return
         chosen = self._numbers[lanes.warps]
@@ -104,7 +104,7 @@ class Recorder:
         self.executions += count * len(chosen)
 
     def add_noted(self, guards: Integers, accesses: Integers, sectors: Integers) -> None:
-        """What was noted, as :class:`NoteRoom` has it; copied."""
+        """Add copies of notes, as of :class:`NoteRoom`."""
         if guards.shape[1]:
             self._guards.add(*guards.copy())
         if accesses.shape[1]:
@@ -129,7 +129,7 @@ class Recorder:
         return by_warps, by_lanes
 
     def _keep_executed(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Without what was noted of the instruction at which a walk ended; warps and places are the first two columns."""
+        """Notes without those of the instruction at which a walk ended; warps and places are the first two columns."""
         return rows[:, rows[1] < self.lengths[rows[0]]]
 
     def _find_rows(self, warps: Integers, places: Integers) -> tuple[Integers, Integers]:
@@ -205,7 +205,7 @@ def _build_walk(
 
 
 def _take_nothing() -> None:
-    """Nothing was executed yet."""
+    """Take no notes: nothing was executed yet."""
 
 
 def _spread(first: Integers, count: Integers, weights: npt.NDArray[np.float64], rows: int) -> npt.NDArray[np.float64]:

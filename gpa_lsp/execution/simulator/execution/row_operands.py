@@ -58,7 +58,7 @@ Row = dict[str, Any]
 
 
 class NotLoweredError(Exception):
-    """It is not known."""
+    """An instruction, or a form of one, is unknown."""
 
 
 class RowOperands:
@@ -191,7 +191,7 @@ class RowOperands:
         return [encode_resource(kind, int(operand[-1]))]
 
     def target(self, operand: str, words: int = 1) -> Row:
-        """Where results go."""
+        """Fields of the target register."""
         file, number = self.find_target(operand, words)
         return {"target_file": file, "target": number, "words": words}
 
@@ -269,7 +269,7 @@ _COMPARED = _ORDERED | {f"{name}U": table | _NO_NUMBERS for name, table in _ORDE
 
 
 def _lower_float_comparison(low: RowOperands, one: MachineInstruction) -> Row:
-    """FSETP, DSETP; beside a choice of one of two (``.MIN``, ``.MAX``) the other predicate says that there is no number, else the opposite."""
+    """FSETP, DSETP. The second predicate written is the opposite or, with ``.MIN`` and ``.MAX``, whether an operand is NaN."""
     roles = find_comparison_roles(one.operands)
     read = low.double if one.opcode == "DSETP" else low.single
     chosen = next((text for text in one.modifiers if text in ("MIN", "MAX")), "")

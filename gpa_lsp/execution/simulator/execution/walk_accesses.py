@@ -1,4 +1,4 @@
-"""Loads, stores, atomic operations and copies of warps, and what is noted of them: typed Python, executed as machine code."""
+"""Loads, stores, atomic operations and copies of warps, and notes of their sectors and passes: typed Python, executed as machine code."""
 
 from gpa_lsp.execution.emulator.semantics.words import change_word
 from gpa_lsp.execution.simulator.execution.memory_spaces import (
@@ -217,7 +217,7 @@ def count_wavefronts(addresses: Pointer[s64], bits: u32, width: s64, is_load: u3
 
 
 def count_repeats(addresses: Pointer[s64], bits: u32) -> s64:
-    """Over the lines of 128 bytes, the sum of the most lanes that name one address of each."""
+    """Sum over the lines of 128 bytes: the most lanes with one address in it."""
     count, left = 0, bits
     while left != 0:
         line, in_line, most = addresses[trailing_zeros(left)] >> _LINE_SHIFT, u32(0), 0
@@ -460,7 +460,7 @@ def can_access(walk: CoreWalk, step: StepRow) -> u32:
 
 
 def move(walk: CoreWalk, step: StepRow, index: s64) -> u32:
-    """What an access does; the lanes in which what it writes to registers is not known."""
+    """Do an access by one warp; the lanes in which its results are unknown."""
     if step.code == Code.LOAD_MATRIX:  # what it loads is not followed further
         return walk.bits[index]
     if step.flags & Flag.ASKED == 0:

@@ -1,4 +1,4 @@
-"""What steps work on: the structures that :mod:`lowering` and :mod:`compiled_steps` fill and :mod:`walk_steps` executes."""
+"""Structures of the walk, which :mod:`lowering` and :mod:`compiled_steps` fill and :mod:`walk_steps` executes."""
 
 from collections.abc import Sequence
 from enum import IntEnum, IntFlag
@@ -129,7 +129,7 @@ MOST_SOURCES, MOST_PREDICATES, MOST_OUTS = (StepRow.fields[name][2] for name in 
 
 
 class Code(IntEnum):
-    """What a step does. Of sources a, b and c; results that nobody knows come before what is known."""
+    """Operations of a step, with sources a, b and c."""
 
     REFUSED = 0
     SKIP = 1
@@ -164,7 +164,7 @@ class Code(IntEnum):
 
 
 class Flag(IntFlag):
-    """How a step does it."""
+    """Variants of a step."""
 
     UPPER = 1  # the result's upper word is kept
     HIGH = 2  # the upper word of what was shifted is added
@@ -180,7 +180,7 @@ class Flag(IntFlag):
 
 
 class File(IntEnum):
-    """What a source or a target is."""
+    """Kinds of sources and targets."""
 
     CONSTANT = 0
     REGISTER = 1
@@ -191,7 +191,7 @@ class File(IntEnum):
 
 
 class Extension(IntEnum):
-    """How 64 bits become of a source."""
+    """Extension of a source to 64 bits."""
 
     NONE = 0
     ZERO = 1
@@ -199,14 +199,14 @@ class Extension(IntEnum):
 
 
 class PredicateBit(IntFlag):
-    """Beside the number of a predicate."""
+    """Bits that are added to the number of a predicate."""
 
     UNIFORM = 8
     NEGATED = 16
 
 
 class Join(IntEnum):
-    """Of what is compared and a predicate."""
+    """Operator that joins a comparison with a predicate."""
 
     AND = 0
     OR = 1
@@ -214,7 +214,7 @@ class Join(IntEnum):
 
 
 class Reduction(IntEnum):
-    """What becomes of the values of all lanes."""
+    """Reductions of the lanes' values."""
 
     SUM = 0
     AND = 1
@@ -227,7 +227,7 @@ class Reduction(IntEnum):
 
 
 class Stop(IntEnum):
-    """Why not all steps were done."""
+    """Reason why not all steps were done."""
 
     DONE = 0
     ROOM = 1  # what was noted is to be taken
@@ -236,7 +236,7 @@ class Stop(IntEnum):
 
 
 class Fault(IntEnum):
-    """Why a warp cannot execute a step."""
+    """Reason why a warp cannot execute a step."""
 
     GUARD = 1
     ADDRESS = 2

@@ -61,7 +61,7 @@ from gpa_lsp.foundation.machine_code.types import (
 
 
 def compute(walk: CoreWalk, step: StepRow, index: s64) -> None:
-    """What goes to the target; predicates are written at once."""
+    """Compute the values for the target; predicates are written at once."""
     sources = local(u64, LANES * MOST_SOURCES)
     fill(sources, 0, 8 * LANES * MOST_SOURCES)
     for number in range(s64(step.source_count)):
@@ -130,7 +130,7 @@ def compute_bits(walk: CoreWalk, step: StepRow, index: s64, sources: Pointer[u64
 
 
 def decide(walk: CoreWalk, step: StepRow, index: s64, sources: Pointer[u64]) -> None:
-    """What depends on predicates."""
+    """Predicate logic, comparisons and choices by predicates."""
     a, b, warp = sources, sources + LANES, walk.chosen[index]
     first = read_predicate(walk, step.predicates[0], warp)
     second, third = read_predicate(walk, step.predicates[1], warp), read_predicate(walk, step.predicates[2], warp)
@@ -150,7 +150,7 @@ def decide(walk: CoreWalk, step: StepRow, index: s64, sources: Pointer[u64]) -> 
 
 
 def compute_value(walk: CoreWalk, step: StepRow, index: s64, sources: Pointer[u64]) -> None:
-    """What a function of values gives: a number, or two truths."""
+    """Call a function of :mod:`lane_values`: a number, or two truths."""
     holds, found = u32(ALL_LANES), walk.results + index * LANES
     if step.predicate_count != 0:
         holds = read_predicate(walk, step.predicates[0], walk.chosen[index])
@@ -189,7 +189,7 @@ def move_predicates(walk: CoreWalk, step: StepRow, index: s64, sources: Pointer[
 
 
 def exchange(walk: CoreWalk, step: StepRow, index: s64, sources: Pointer[u64]) -> None:
-    """What lanes of a warp tell one another."""
+    """Exchanges between the lanes of a warp."""
     to, bits = walk.results + index * LANES, walk.bits[index]
     values = u32(lanes(sources))
     if step.code == Code.SHUFFLE:
@@ -250,7 +250,7 @@ def leave_barrier(walk: CoreWalk, step: StepRow, index: s64) -> None:
 
 
 def clear_barrier(walk: CoreWalk, number: s32, index: s64) -> None:
-    """What the lanes that execute wait for becomes nothing."""
+    """Clear the lanes that executing lanes wait for."""
     place = walk.barriers + (s64(number) * walk.warps + walk.chosen[index]) * LANES
     put(place, u32(0) if lanes_of(walk.bits[index]) else lanes(place))
 
@@ -259,7 +259,7 @@ def clear_barrier(walk: CoreWalk, number: s32, index: s64) -> None:
 
 
 def compute_all(walk: CoreWalk, step: StepRow) -> None:
-    """What a step computes, by all warps."""
+    """Do a step that computes, by all warps."""
     first, values = 1 if step.flags & Flag.UPPER else 0, local(u32, LANES)
     for index in range(walk.count):
         if walk.bits[index] != 0:
@@ -275,7 +275,7 @@ def compute_all(walk: CoreWalk, step: StepRow) -> None:
 
 
 def find_guarded(walk: CoreWalk, step: StepRow) -> u32:
-    """The lanes that execute a step; 0 where who does is not known, or there is no room to note it."""
+    """Find the lanes that execute a step; 0 where the guard is unknown, or there is no room to note it."""
     copy(walk.bits, walk.whole, 4 * walk.count)
     if step.guard < 0:
         return 1
@@ -297,7 +297,7 @@ def find_guarded(walk: CoreWalk, step: StepRow) -> u32:
 
 
 def note_guard(walk: CoreWalk) -> None:
-    """Who executed a step."""
+    """Note the lanes that executed a step."""
     for index in range(walk.count):
         row, warp = walk.guard_count + index, walk.chosen[index]
         walk.guard_warp[row], walk.guard_place[row] = warp, walk.lengths[warp] + walk.offset
@@ -306,7 +306,7 @@ def note_guard(walk: CoreWalk) -> None:
 
 
 def refuse(walk: CoreWalk) -> u32:
-    """What cannot be executed; 1 where no lane executes it."""
+    """Stop at a step that cannot be executed; 1 where no lane executes it."""
     any_lane = u32(0)
     for index in range(walk.count):
         any_lane |= walk.bits[index]

@@ -52,7 +52,7 @@ _MOST_CALLS = 64  # Nested: deeper ones end the walk
 
 
 class WalkLimits(Struct, frozen=True, kw_only=True):
-    """What a walk may use; what is reached first ends it."""
+    """Limits of a walk; the first one reached ends it."""
 
     executions: int = 12_000_000  # of instructions by warps, kept
     seconds: float = 60.0  # of wall time
@@ -122,7 +122,7 @@ class Walk:
         }
 
     def run(self) -> None:
-        """Until every block has ended, or nothing more can."""
+        """Run until every block has ended, or none can go on."""
         end = work_time() + self._limits.seconds
         with np.errstate(all="ignore"):
             while True:
@@ -143,7 +143,7 @@ class Walk:
         self._note_deadlocks()
 
     def _choose_row(self) -> int:
-        """The lowest row, where warps that went different ways are likely to meet; now and then that of who waited longest.
+        """The lowest row, where warps that diverged are likely to meet; now and then that of the warp that waited longest.
 
         Without the latter, a warp that waits in a loop for another would keep it from ever going on.
         """
@@ -228,7 +228,7 @@ class Walk:
         return found
 
     def _go(self, lanes: Lanes, taken: npt.NDArray[np.bool_], target: int, following: int) -> None:
-        """Those lanes that are taken jump, the others go on behind."""
+        """Let some lanes jump; the others go on at the following row."""
         whole = self._lanes.mask
         jumps = (taken == whole).all(axis=1)
         stays = ~taken.any(axis=1)
@@ -295,7 +295,7 @@ class Walk:
         return [*ways, (self._tell_apart(place, lanes)[1], row + 1)]
 
     def _tell_apart(self, place: int, lanes: Lanes) -> tuple[Bits, Bits]:
-        """Of the running path of a warp, the lanes for which the predicate holds, and the others."""
+        """Lanes of a warp's running path for which the predicate holds, and the others."""
         return gather(lanes.mask[place]), gather(self._lanes.mask[place] & ~lanes.mask[place])
 
     def _call_indirectly(self, step: BoundStep, lanes: Lanes) -> None:
@@ -452,7 +452,7 @@ class Walk:
             self.problems.setdefault(int(self._blocks[warp]), (warp, None if row == BLOCKED else row, reason))
 
     def _note_deadlocks(self) -> None:
-        """Whoever still waits does so for ever."""
+        """Note the blocks whose lanes still wait."""
         for warp in np.flatnonzero(self._state.alive.any(axis=1)).tolist():
             block = int(self._blocks[warp])
             row = self._paths.waiting_row(warp)
@@ -468,20 +468,20 @@ def _write(file: Column, lanes: Lanes, values: Column) -> None:
 
 
 def _describe_refusal(opcode: str) -> str:
-    """Why an instruction that moves control ends the walk."""
+    """Reason why an instruction that moves control ends the walk."""
     why = ": blocks of a cluster, which wait for each other on several SMs, are not" if "CGABAR" in opcode else ""
     return f"{opcode} is not simulated{why}"
 
 
 def _nest(stack: CallStack, row: int) -> CallStack:
-    """What is returned to inside of a call."""
+    """The call stack inside of a call."""
     if len(stack) >= _MOST_CALLS:
         raise WalkRefusedError(f"calls nest deeper than {_MOST_CALLS}")
     return (*stack, row + 1)
 
 
 class _Calls(Struct, frozen=True, kw_only=True):
-    """Who calls whom."""
+    """Calls and entries of functions."""
 
     rows: frozenset[int]  # that call, and do not only jump
     first_rows: dict[str, int]  # of each function, by its name
@@ -504,7 +504,7 @@ def _find_calls(rows: KernelRows) -> _Calls:
 
 
 def describe_problems(walk: Walk, blocks: Sequence[int], warps: Sequence[int]) -> tuple[NotSimulated, ...]:
-    """What a walk could not do, each reason once."""
+    """Reasons why blocks did not run to their end, each once."""
     found: dict[tuple[str, int | None], NotSimulated] = {}
     for block, (warp, row, reason) in sorted(walk.problems.items()):
         entry = NotSimulated(reason=reason, row=row, block=blocks[block], warp=warps[warp])

@@ -1,5 +1,5 @@
-"""The warps that run: their registers, :class:`WarpState`; who executes an instruction, :class:`Lanes`; where their lanes are, :class:`Paths`, and
-which of them wait for others of their block, :class:`BlockBarriers`.
+"""Warps at work: their registers, :class:`WarpState`; the lanes that execute an instruction, :class:`Lanes`; the paths of lanes, :class:`Paths`;
+and barriers of blocks, :class:`BlockBarriers`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ Warps = npt.NDArray[np.int64] | slice
 
 
 class Lanes:
-    """Who executes an instruction.
+    """Lanes that execute an instruction.
 
     Attributes:
         warps: their numbers, or a slice for all of them.
@@ -122,7 +122,7 @@ class Path(ColumnRecord, frozen=True):
 
     @property
     def place(self) -> Place:
-        """Where they wait."""
+        """Key of the place where they wait."""
         return self.barrier, self.row if self.barrier is None else -1
 
 
@@ -197,20 +197,20 @@ class Paths:
         self.stacks[warp] = path.stack
 
     def drop(self, warp: int) -> None:
-        """Nothing of a warp goes on."""
+        """Stop all paths of a warp."""
         self._pending[warp].clear()
         self._waiting[warp].clear()
         self.rows[warp] = BLOCKED
         self.masks[warp] = False
 
     def _release(self, warp: int) -> None:
-        """Let those go on that everybody has come to."""
+        """Release waiting paths whose lanes are all there."""
         alive = gather(self._state.alive[warp])
         while self._waiting[warp] and self._release_one(warp, alive):
             pass
 
     def _release_one(self, warp: int, alive: Bits) -> bool:
-        """Whether there was a place that everybody has come to."""
+        """Release one place whose lanes are all there; whether there was one."""
         waiting = self._waiting[warp]
         for place, paths in waiting.items():
             missing = alive
@@ -243,7 +243,7 @@ class Paths:
         return int(np.bitwise_or.reduce(lanes)) if len(lanes) else 0
 
     def part(self) -> bool:
-        """Where nothing goes on, those who wait at a convergence barrier go on without the others; whether there are any.
+        """Let paths at convergence barriers go on without the others, where none else can; whether there are any.
 
         They need not meet there: it only lets them go on together. Others may wait for them at a barrier of the warp or the block.
         """
@@ -308,7 +308,7 @@ class BlockBarriers:
     def arrive(
         self, warp: int, number: int, path: Path, *, expected: int = 0, holds: int = 0, waits: bool = True
     ) -> None:
-        """A path has come, and goes on when the others have. Its warp must be switched where it waits."""
+        """Note that a path has come; it goes on when the others have. Where it waits, its warp must be switched."""
         key = int(self._blocks[warp]), number
         gathering = self._gatherings.setdefault(key, _Gathering(expected, []))
         gathering.expected = max(gathering.expected, expected)
@@ -319,7 +319,7 @@ class BlockBarriers:
             gathering.waiting.append((warp, path))
 
     def release(self, blocks: npt.NDArray[np.int64]) -> None:
-        """Let go where everybody has come, in some blocks."""
+        """Release barriers of some blocks that all lanes have reached."""
         wanted = set(blocks.tolist())
         ready = {
             key: gathering

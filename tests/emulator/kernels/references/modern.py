@@ -1,4 +1,4 @@
-"""What newer architectures and libraries add: CUB, barrier objects, tensor types, eight-bit floats, vector atomics."""
+"""Kernels of newer architectures and libraries: CUB, barrier objects, tensor types, eight-bit floats, vector atomics."""
 
 import numpy as np
 import numpy.typing as npt

@@ -48,7 +48,7 @@ def build_select(kind: ScalarType) -> Callable[[Any, Any, Any], Any]:
 
 
 def _blend(a: Any, b: Any, p: Any) -> Any:
-    """Of uint32, with an array of predicates."""
+    """Blend uint32 by an array of predicates."""
     differing = np.multiply(np.bitwise_xor(a, b), p)
     return np.bitwise_xor(differing, b, out=differing)
 

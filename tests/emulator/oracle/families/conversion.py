@@ -75,7 +75,7 @@ def _widened(source: ScalarType, *, flushes: bool, then: Function) -> Function:
 
 
 def _to_half(words: tuple[str, ...], source: ScalarType, result: ScalarType, mode: str) -> Function:
-    """To f16 or bf16, with ``.relu``, ``.sat``, ``.satfinite`` and any rounding."""
+    """Conversion to f16 or bf16, with ``.relu``, ``.sat``, ``.satfinite`` and any rounding."""
     plain = not {"relu", "sat", "satfinite"} & set(words)
     first: list[Function] = [flush] if "ftz" in words and source is S.F32 else []
     if source in _HALVES:

@@ -46,7 +46,7 @@ def _finish(function: Function, *, flushes: bool) -> Function:
 
 
 def _three_by_magnitude(kind: ScalarType, instruction: PtxInstruction) -> Function:
-    """Of three magnitudes; the sign is the exclusive or of all three signs."""
+    """The extreme of three magnitudes; the sign is the exclusive or of all three signs."""
     two = build_extreme(
         kind, greatest=instruction.opcode == "max", keeps_nan="NaN" in instruction.suffixes, by_magnitude=False
     )

@@ -1,4 +1,4 @@
-"""``and or xor not cnot lop3 shl shr shf``.
+"""Logic and shifts: ``and or xor not cnot lop3 shl shr shf``.
 
 Source: PTX ISA 9.0, section 9.7.8 (logic and shift instructions). Shift amounts are unsigned 32-bit numbers; those above the width shift
 everything out (``shl``, ``shr``, ``shf.clamp``) or count modulo 32 (``shf.wrap``).

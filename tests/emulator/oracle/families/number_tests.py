@@ -17,7 +17,7 @@ S = ScalarType
 
 
 def _is_normal(a: Any) -> Any:
-    """Neither subnormal, nor infinite, nor NaN; zeros count as normal."""
+    """Whether a number is neither subnormal, infinite nor NaN; zeros count as normal."""
     return np.logical_and(np.logical_not(_is_subnormal(a)), np.isfinite(a))
 
 

@@ -43,7 +43,7 @@ def bind(instruction: PtxInstruction) -> LaneOperation | None:
 
 
 def _read_selector(selector: int, mode: str | None) -> tuple[tuple[int, bool], ...]:
-    """For each byte of the result, lowest first: the byte it comes from, and whether only its sign is copied."""
+    """Source of each byte of the result, lowest first, and whether only its sign is copied."""
     if mode is not None:
         return tuple((byte, False) for byte in MODES[mode][selector & 3])
     nibbles = [selector >> (4 * place) & 0xF for place in range(4)]

@@ -168,7 +168,7 @@ def pick_part(values: Any, selector: str, *, signed: bool) -> Any:
 
 
 def merge_scalar(values: Any, addend: Any, target: str, second: str | None, *, signed: bool) -> Any:
-    """What a scalar video instruction does with its first result.
+    """The second operation of a scalar video instruction, on its first result.
 
     Args:
         values: int64[n], before it is cut to 32 bits.

@@ -103,7 +103,7 @@ def pack_mask(lanes: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint32]:
 
 
 def _by_members(evaluate: Function) -> Function:
-    """For each set of lanes of a warp that name the same members: tiles of half a warp meet at one instruction with masks of their own."""
+    """Sets of lanes of a warp that name the same members: tiles of half a warp meet at one instruction with masks of their own."""
 
     def run(active: Any, *sources: Any) -> Any:
         members = sources[-1]

@@ -23,29 +23,29 @@ def find_highest(value, bits):
 
 
 def shift_left(value, amount, bits):
-    """Shifted, by more than its width as well."""
+    """``value << amount``, 0 for amounts of its width or more."""
     return value << amount if amount < bits else 0
 
 
 def find_field(word, position, length, bits):
-    """Ones of a length from a position on."""
+    """A field of ones at a position."""
     ones = shift_left(word(1), length, bits) - 1
     return shift_left(ones, position, bits)
 
 
 def lowest_byte(value, most):
-    """The low eight bits, no more than a number."""
+    """The low eight bits, at most ``most``."""
     low = value & 255
     return low if low < most else most
 
 
 def at_most(value, most):
-    """A number, no more than another."""
+    """The lesser of two numbers."""
     return value if value < most else most
 
 
 def extract(value, position, length, bits):
-    """Bits from a position on, by the sign of the type extended with the highest of them that exists."""
+    """A field of bits at a position, extended by the sign of the type; beyond the top its highest existing bit counts."""
     size = length if length < bits - position else bits - position
     return value << (bits - position - size) >> (bits - size) if size > 0 else 0
 

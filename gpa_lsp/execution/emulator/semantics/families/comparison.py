@@ -38,7 +38,7 @@ def find(instruction: PtxInstruction) -> Meaning | None:
 
 
 def _find_comparisons(instruction: PtxInstruction, kind: ScalarType) -> list[str] | None:
-    """Whether it holds, and that of the upper halves of pairs, each joined with the third source."""
+    """Expressions of whether the comparison holds, and of that of pairs' upper halves; None for unsupported ones."""
     flushes = "ftz" in instruction.suffixes
     operands: list[tuple[str, str] | None] = [None]
     if kind in (S.F32, S.F64):

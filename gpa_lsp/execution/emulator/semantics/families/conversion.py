@@ -17,7 +17,7 @@ _SCALARS = _INTEGERS | HALVES | {S.F32, S.F64}
 
 
 def to_integer(value, kind, least_value, above, nothing):
-    """A rounded double as an integer: clamped; what is not a number gives what is asked for."""
+    """A rounded double as an integer, clamped; NaN gives ``nothing``."""
     inside = kind(value) if value < above else above - 1
     return nothing if value != value else least_value if value < least_value else inside
 
@@ -31,7 +31,7 @@ def as_odd(value, kind):
 
 
 def sizes_of(value, unsigned):
-    """A signed integer without its sign."""
+    """Magnitude of a signed integer."""
     return unsigned(-value) if value < 0 else unsigned(value)
 
 
@@ -99,7 +99,7 @@ def _write_scalar(instruction: PtxInstruction, source: ScalarType, result: Scala
 
 
 def _write_integer(source: ScalarType, result: ScalarType, *, saturates: bool) -> str:
-    """By the source's sign to any width, cut off or clamped."""
+    """Integer to integer: extended by the source's sign, cut off or clamped."""
     value = f"a({source.value})"
     if saturates:
         (low, high), (least, most) = find_limits(source), find_limits(result)
@@ -108,8 +108,8 @@ def _write_integer(source: ScalarType, result: ScalarType, *, saturates: bool) -
 
 
 def _write_to_integer(value: str, source: ScalarType, result: ScalarType, mode: str) -> str | None:
-    """What is out of range is clamped. NaN gives 0, but where the source is f64 or the result has 64 bits: there it gives the integer with only the
-    highest bit set. Source: PTX ISA 9.0, section 9.7.9.22, notes.
+    """Floating point to integer, clamped. NaN gives 0, except where the source is f64 or the result has 64 bits: there it gives the integer with
+    only the highest bit set. Source: PTX ISA 9.0, section 9.7.9.22, notes.
     """
     if mode not in INTEGRAL:
         return None
@@ -121,7 +121,7 @@ def _write_to_integer(value: str, source: ScalarType, result: ScalarType, mode: 
 
 
 def _write_of_integer(source: ScalarType, result: ScalarType, mode: str) -> str:
-    """To f32 or f64 with one rounding."""
+    """Integer to f32 or f64, rounded once."""
     value = f"a({source.value})"
     if mode == "rn" or source.bytes <= 2 or (result is S.F64 and source.bytes <= 4):
         return f"{result.value}({value})"
@@ -132,7 +132,7 @@ def _write_of_integer(source: ScalarType, result: ScalarType, mode: str) -> str:
 
 
 def _write_half(words: tuple[str, ...], source: ScalarType, result: ScalarType, mode: str) -> str:
-    """To f16 or bf16."""
+    """Any scalar to f16 or bf16."""
     is_single = source is S.F32 or source in HALVES
     if source in HALVES:
         value = write_half("a", source)
@@ -150,7 +150,7 @@ def _write_half(words: tuple[str, ...], source: ScalarType, result: ScalarType, 
 
 
 def _limit(words: tuple[str, ...], value: str) -> str:
-    """With ``.relu`` and ``.sat``, which rounding does not undo."""
+    """Apply ``.relu`` and ``.sat``, which rounding does not undo."""
     for word, function in (("relu", "clip_negative"), ("sat", "saturate")):
         if word in words:
             value = f"{function}({value})"
@@ -158,7 +158,7 @@ def _limit(words: tuple[str, ...], value: str) -> str:
 
 
 def _write_float(words: tuple[str, ...], value: str, source: ScalarType, result: ScalarType, mode: str) -> str:
-    """Between f32 and f64."""
+    """Conversion between f32 and f64."""
     if mode in INTEGRAL:
         value = f"{INTEGRAL[mode]}({value})"
     if source is S.F64 and result is S.F32:
@@ -227,7 +227,7 @@ def _write_narrow(words: tuple[str, ...], value: str, name: str) -> str:
 
 
 def find_mode(words: tuple[str, ...]) -> str:
-    """How is rounded."""
+    """The rounding of an instruction."""
     return next((word for word in words if word in ROUNDINGS), "rn")
 
 

@@ -27,17 +27,17 @@ def lesser(a, b):
 
 
 def larger(a, b):
-    """The larger."""
+    """The larger of two integers."""
     return a if a > b else b
 
 
 def distance(a, b):
-    """How far they are apart."""
+    """Distance of two integers."""
     return a - b if a > b else b - a
 
 
 def average(a, b):
-    """Halfway between, rounded away from zero."""
+    """Average of two integers, rounded away from zero."""
     return (a + b + (1 if a + b >= 0 else 0)) >> 1
 
 
@@ -177,7 +177,7 @@ def _find_multiplication(instruction: PtxInstruction, signs: list[bool]) -> Mean
     words = instruction.suffixes
     selectors = [find_selector(operand) for operand in instruction.sources[:2]]
     if len(instruction.sources) != 3 or not all(selectors):
-        return None  # 32-bit factors make a 66-bit sum; nobody emits them
+        return None  # 32-bit factors make a 66-bit sum; compilers do not emit them
     a, b = (_take(one, *_find_part(selectors[at]), signed=signs[at + 1], kind="s64") for at, one in enumerate("ab"))
     scale = 7 if "shr7" in words else 15 if "shr15" in words else 0
     value = f"({a} * {b} + s64(c({'s32' if signs[0] else 'u32'})) + {int('po' in words)} >> {scale})"

@@ -1,4 +1,4 @@
-"""``shfl vote match redux movmatrix elect activemask``: what lanes of a warp tell one another.
+"""``shfl vote match redux movmatrix elect activemask``: exchanges between the lanes of a warp.
 
 Lanes that name other members than the first of them exchange among themselves: tiles of half a warp meet at one instruction with masks of their own.
 Source: PTX ISA 9.0, sections 9.7.9.5, 9.7.9.6 (shfl), 9.7.13.9 (vote), 9.7.13.10 (match), 9.7.13.12 (redux) and 9.7.14.5.17 (movmatrix).
