@@ -108,8 +108,7 @@ _TILE = """.shared .align 8 .b8 tile[512]; mov.u32 %r1, %tid.x; mov.u32 %r2, til
 
 
 @pytest.mark.parametrize(
-    ("between", "expected"),
-    [("", {FaultKind.WARP_RACE}), ("bar.warp.sync 0xffffffff;", set()), ("bar.sync 0;", set())],
+    ("between", "expected"), [("", {FaultKind.WARP_RACE}), ("bar.warp.sync 0xffffffff;", set()), ("bar.sync 0;", set())]
 )
 def test_lanes_of_a_warp_need_a_warp_barrier(between: str, expected: set[FaultKind]) -> None:
     assert _find_kinds(f"{_TILE} st.shared.u32 [%r3], %r1; {between} ld.shared.u32 %r6, [%r5];") == expected

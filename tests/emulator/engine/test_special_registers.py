@@ -53,9 +53,7 @@ def test_elements_have_the_names_of_colours_as_well() -> None:
 
 
 def test_registers_that_are_vectors_are_moved_by_element() -> None:
-    found = read_four(
-        ".reg .v4 .b32 %v; mov.v4.b32 %v, %tid; mov.v4.b32 {%r24, %r23, %r22, %r21}, %v;",
-    )
+    found = read_four(".reg .v4 .b32 %v; mov.v4.b32 %v, %tid; mov.v4.b32 {%r24, %r23, %r22, %r21}, %v;")
     assert np.array_equal(found[0], expect_index(BLOCK)[:, ::-1])
 
 

@@ -140,9 +140,7 @@ def test_integers(rows: int, depth: int, a_kind: str, b_kind: str) -> None:
         text = f"mma.sync.aligned.m{rows}n8k{depth}.row.col{clamp}.s32.{a_kind}.{b_kind}.s32{join} {names}"
         with np.errstate(all="ignore"):
             found = bind_product(text)(
-                *a_registers,
-                *b_registers,
-                *(register.astype(np.uint32) for register in c_registers),
+                *a_registers, *b_registers, *(register.astype(np.uint32) for register in c_registers)
             )
         for w in range(WARPS):
             for lane in (0, 1, 6, 31):

@@ -44,12 +44,7 @@ def _swap_equal(old: Any, compared: Any, new: Any) -> Any:
     return np.where(old == compared, new, old)[()]
 
 
-_ASSOCIATIVE: dict[str, Function] = {
-    "add": np.add,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-}
+_ASSOCIATIVE: dict[str, Function] = {"add": np.add, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
 _IN_ORDER: dict[str, Function] = {"exch": lambda _old, new: new, "inc": _increase, "dec": _decrease}
 _NAMES = frozenset({"cas", "min", "max", *_ASSOCIATIVE, *_IN_ORDER})
 

@@ -21,12 +21,7 @@ _ORDERED: dict[str, Function] = {
     "gt": np.greater,
     "ge": np.greater_equal,
 }
-_UNSIGNED: dict[str, Function] = {
-    "lo": np.less,
-    "ls": np.less_equal,
-    "hi": np.greater,
-    "hs": np.greater_equal,
-}
+_UNSIGNED: dict[str, Function] = {"lo": np.less, "ls": np.less_equal, "hi": np.greater, "hs": np.greater_equal}
 
 
 def _is_ordered(a: Any, b: Any) -> Any:

@@ -3,12 +3,7 @@
 Functions without type annotations may take and give 32 values, one per lane.
 """
 
-from gpa_lsp.execution.emulator.compiled.model import (
-    FAILED,
-    LANES,
-    CoreMachine,
-    Operation,
-)
+from gpa_lsp.execution.emulator.compiled.model import FAILED, LANES, CoreMachine, Operation
 from gpa_lsp.foundation.machine_code.types import (
     Pointer,
     bits_of,

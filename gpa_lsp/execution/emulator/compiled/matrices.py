@@ -7,13 +7,9 @@ clamped. Tensor cores cut intermediate sums off in ways NVIDIA does not document
 
 from typing import Literal
 
-from gpa_lsp.execution.emulator.compiled.addresses import (
-    operand,
-)
+from gpa_lsp.execution.emulator.compiled.addresses import operand
 from gpa_lsp.execution.emulator.compiled.model import LANES
-from gpa_lsp.execution.emulator.compiled.transfers import (
-    blend,
-)
+from gpa_lsp.execution.emulator.compiled.transfers import blend
 from gpa_lsp.execution.emulator.semantics.floats import NEAREST, canonical, narrow_double, widen
 from gpa_lsp.execution.emulator.semantics.matrix_products import MOST_ELEMENTS, MOST_NUMBERS
 from gpa_lsp.foundation.machine_code.types import (

@@ -20,24 +20,9 @@ from gpa_lsp.execution.emulator.compiled.addresses import (
     operand,
     take_window,
 )
-from gpa_lsp.execution.emulator.compiled.model import (
-    ATOMIC,
-    FAILED,
-    LANES,
-    LOAD,
-    STORE,
-    CoreMachine,
-    Operation,
-    Stop,
-)
-from gpa_lsp.execution.emulator.compiled.rows import (
-    METERED_AT_ONCE,
-    note_access,
-)
-from gpa_lsp.execution.emulator.compiled.shared_watch import (
-    is_suspect,
-    note_shared,
-)
+from gpa_lsp.execution.emulator.compiled.model import ATOMIC, FAILED, LANES, LOAD, STORE, CoreMachine, Operation, Stop
+from gpa_lsp.execution.emulator.compiled.rows import METERED_AT_ONCE, note_access
+from gpa_lsp.execution.emulator.compiled.shared_watch import is_suspect, note_shared
 from gpa_lsp.execution.emulator.compiled.transfers import (
     change_in_order,
     give_zeros,

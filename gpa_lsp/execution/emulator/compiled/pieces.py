@@ -12,12 +12,7 @@ from gpa_lsp.execution.emulator.compiled.addresses import (
     find_order,
 )
 from gpa_lsp.execution.emulator.compiled.model import LANES, CoreMachine
-from gpa_lsp.execution.emulator.compiled.transfers import (
-    choose_marks,
-    mark_chunk,
-    mark_lanes,
-    mark_words,
-)
+from gpa_lsp.execution.emulator.compiled.transfers import choose_marks, mark_chunk, mark_lanes, mark_words
 from gpa_lsp.foundation.machine_code.types import (
     Pointer,
     Struct,

@@ -1,10 +1,6 @@
 """Rows of the trace, in memory of the core: typed Python."""
 
-from gpa_lsp.execution.emulator.compiled.addresses import (
-    ALL_LANES,
-    IN_PARAM,
-    measure,
-)
+from gpa_lsp.execution.emulator.compiled.addresses import ALL_LANES, IN_PARAM, measure
 from gpa_lsp.execution.emulator.compiled.model import (
     ACCESSES,
     BRANCHES,

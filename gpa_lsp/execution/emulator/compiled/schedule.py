@@ -3,17 +3,8 @@
 :class:`~gpa_lsp.execution.emulator.compiled.scheduler.CompiledScheduler` describes the order.
 """
 
-from gpa_lsp.execution.emulator.compiled.addresses import (
-    ALL_LANES,
-    frame_of,
-    operand,
-    pack,
-)
-from gpa_lsp.execution.emulator.compiled.memory import (
-    access,
-    check_not_zero,
-    note_request,
-)
+from gpa_lsp.execution.emulator.compiled.addresses import ALL_LANES, frame_of, operand, pack
+from gpa_lsp.execution.emulator.compiled.memory import access, check_not_zero, note_request
 from gpa_lsp.execution.emulator.compiled.model import (
     FAILED,
     LANES,
@@ -27,15 +18,8 @@ from gpa_lsp.execution.emulator.compiled.model import (
     SegmentRow,
     Stop,
 )
-from gpa_lsp.execution.emulator.compiled.rows import (
-    find_room,
-    note_branch,
-    note_entry,
-)
-from gpa_lsp.execution.emulator.compiled.shared_watch import (
-    pass_barrier,
-    pass_warps,
-)
+from gpa_lsp.execution.emulator.compiled.rows import find_room, note_branch, note_entry
+from gpa_lsp.execution.emulator.compiled.shared_watch import pass_barrier, pass_warps
 from gpa_lsp.execution.emulator.compiled.transfers import keep
 from gpa_lsp.foundation.machine_code.types import (
     Pointer,

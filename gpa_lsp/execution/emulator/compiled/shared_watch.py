@@ -1,25 +1,8 @@
 """Checks of shared memory: typed Python of the core."""
 
-from gpa_lsp.execution.emulator.compiled.addresses import (
-    ALL_LANES,
-    measure,
-)
-from gpa_lsp.execution.emulator.compiled.model import (
-    FAILED,
-    LANES,
-    CoreMachine,
-    Operation,
-)
-from gpa_lsp.foundation.machine_code.types import (
-    Pointer,
-    all_lanes,
-    bits_of,
-    put,
-    s64,
-    u8,
-    u32,
-    u64,
-)
+from gpa_lsp.execution.emulator.compiled.addresses import ALL_LANES, measure
+from gpa_lsp.execution.emulator.compiled.model import FAILED, LANES, CoreMachine, Operation
+from gpa_lsp.foundation.machine_code.types import Pointer, all_lanes, bits_of, put, s64, u8, u32, u64
 
 # A stamp: when (counted in accesses), who (thread in its block), with which instruction and, in the lowest bit, whether it was strong
 THREAD_SHIFT, TIME_SHIFT, THREAD_MASK, INSTRUCTION_MASK = 20, 30, 1023, (1 << 19) - 1

@@ -14,16 +14,8 @@ from gpa_lsp.execution.emulator.compiled.core_functions import find_lane_names, 
 from gpa_lsp.execution.emulator.compiled.lane_operations import LaneFunction, write_expressions
 from gpa_lsp.execution.emulator.compiled.lowering import Operation
 from gpa_lsp.execution.emulator.compiled.model import LOAD, NOT_ZERO, PYTHON, STORE
-from gpa_lsp.execution.emulator.compiled.program import (
-    CompiledKernel,
-    Piece,
-    find_pieces,
-    list_read_by_python,
-)
-from gpa_lsp.execution.emulator.compiled.transfers import (
-    MARK_READ,
-    MARK_WRITTEN,
-)
+from gpa_lsp.execution.emulator.compiled.program import CompiledKernel, Piece, find_pieces, list_read_by_python
+from gpa_lsp.execution.emulator.compiled.transfers import MARK_READ, MARK_WRITTEN
 from gpa_lsp.foundation.machine_code import types
 from gpa_lsp.foundation.machine_code.build import Code, load_module
 from gpa_lsp.foundation.machine_code.translate import Written, read_functions, translate

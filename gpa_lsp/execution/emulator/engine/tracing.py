@@ -212,13 +212,7 @@ class Tracer:
         self._rows.append(ids, masks, self._paths.number(fragment.frame, static), taken=taken)
         self.held_bytes = self._rows.held_bytes
 
-    def take(
-        self,
-        batch: Batch,
-        *,
-        kernel: str,
-        buffers: tuple[Buffer, ...],
-    ) -> Trace:
+    def take(self, batch: Batch, *, kernel: str, buffers: tuple[Buffer, ...]) -> Trace:
         """Take the rows of one batch as a piece of a trace."""
         rows, self._rows = self._rows, None
         assert rows is not None

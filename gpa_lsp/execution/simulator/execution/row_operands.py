@@ -425,10 +425,7 @@ def _lower_half_comparison(low: RowOperands, one: MachineInstruction) -> Row:
     table = next(_COMPARED[text] for text in one.modifiers if text in _COMPARED)
     if is_bfloat or (writes_register and not one.has("AND")):
         raise NotLoweredError
-    row: Row = {
-        "sources": _list_halves(low, roles.sources),
-        "predicates": [encode_predicate(roles.predicates_read[0])],
-    }
+    row: Row = {"sources": _list_halves(low, roles.sources), "predicates": [encode_predicate(roles.predicates_read[0])]}
     if len(row["sources"]) != 2:
         raise NotLoweredError
     if writes_register:

@@ -104,12 +104,7 @@ def _to_half(words: tuple[str, ...], source: ScalarType, result: ScalarType, mod
     return over_lanes(evaluate)
 
 
-INTEGER_ROUNDERS: dict[str, Function] = {
-    "rni": np.rint,
-    "rzi": np.trunc,
-    "rmi": np.floor,
-    "rpi": np.ceil,
-}
+INTEGER_ROUNDERS: dict[str, Function] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 
 
 def float_to_integer(rounder: Function, source: ScalarType, result: ScalarType) -> Function:

@@ -6,12 +6,7 @@ unspecified value, here all ones, as the code that NVIDIA's compiler makes of it
 
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.execution.emulator.semantics.modifiers import INTEGERS, SIGNED, find_type
-from tests.emulator.oracle.integers import (
-    divide_signed,
-    divide_unsigned,
-    remainder_signed,
-    remainder_unsigned,
-)
+from tests.emulator.oracle.integers import divide_signed, divide_unsigned, remainder_signed, remainder_unsigned
 from tests.emulator.oracle.model import Family, LaneOperation
 
 

@@ -47,12 +47,7 @@ _INTEGER_PARTS: dict[str, "np.dtype[Any]"] = {
     "u8x4": np.dtype(np.uint8),
     "s8x4": np.dtype(np.int8),
 }
-_INTEGER_FUNCTIONS: dict[str, Function] = {
-    "add": np.add,
-    "sub": np.subtract,
-    "min": np.minimum,
-    "max": np.maximum,
-}
+_INTEGER_FUNCTIONS: dict[str, Function] = {"add": np.add, "sub": np.subtract, "min": np.minimum, "max": np.maximum}
 
 
 def _bind_integers(instruction: PtxInstruction, part: "np.dtype[Any]") -> LaneOperation | None:
