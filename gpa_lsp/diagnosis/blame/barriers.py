@@ -1,4 +1,4 @@
-"""What the instructions of a function do to the six scoreboards: set them, wait for them, wait for all but the newest.
+"""Scoreboard traffic of a function: which instructions set the six scoreboards, and what each wait waits for.
 
 A scoreboard is a counter. Setting it counts it up; it is counted down when the result is written (*write barrier*) or when the operands are
 read (*read barrier*). So a second setter does not take the place of the first: what waits for the scoreboard waits for both. What a
@@ -86,7 +86,7 @@ def list_classes(bits: int) -> list[int]:
 
 
 class DependencyBarrier(NamedTuple):
-    """What a DEPBAR waits for, besides its own wait mask."""
+    """Scoreboards that a DEPBAR waits for, besides its own wait mask."""
 
     mask: int  # scoreboards that must be at zero
     # of ``DEPBAR.LE SB0, 0x2``: a scoreboard, and how many of its newest setters may stay pending, behind which operations complete in order;

@@ -1,4 +1,4 @@
-"""From a joined kernel to its blame: every function by the chosen blamer, callers' shares, coverage, and the check that nothing was lost."""
+"""Attribution of a joined kernel's stalls: the chosen blamer on every function, causes in callers, coverage, conservation."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -156,7 +156,7 @@ class _Carrier:
         return moved
 
     def _find_causes(self, callee: int, row: int, reason: str) -> list[_Cause]:
-        """What happened at the calls of a function; empty where that does not explain the stall."""
+        """Find the causes of a stall at the calls of its function; empty where they do not explain it."""
         function, sites = self._kernel.functions[callee], self.sites_of.get(callee)
         if sites is None or function.graph is None or function.control is None:
             return []

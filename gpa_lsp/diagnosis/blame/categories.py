@@ -1,4 +1,4 @@
-"""From what an instruction is, and why another one waits for it, to the category of the blame."""
+"""Categories of attributed stalls: from the opcode of the cause, how the stalled instruction depends on it, and the reason."""
 
 from functools import lru_cache
 
@@ -116,7 +116,7 @@ def find_category(
 
 
 def _find_result_category(opcode: Opcode, reason: str) -> BlameCategory:
-    """What kind of result the def has."""
+    """Category of a dependency on a result, by the opcode that makes it."""
     group = load_opcode_classes().find_producer(opcode.name)
     by_group = None if group is None else _OF_GROUP.get(group)
     if by_group is not None:

@@ -147,7 +147,7 @@ def _find_near(
     uses: Sequence[tuple[int, ...]],
     guarded: Collection[int],
 ) -> list[tuple[int, ...]]:
-    """``near`` of :class:`DefUse`."""
+    """Compute ``near`` of :class:`DefUse`."""
     count = len(uses)
     starts = np.cumsum([0, *map(len, uses)])
     rows = np.repeat(np.arange(count), np.diff(starts))

@@ -26,7 +26,7 @@ _DEPENDENCIES = tuple(Dependency)
 
 
 class Connection(NamedTuple):
-    """How a use depends on its def."""
+    """Dependency between a def and its use."""
 
     dependency: Dependency  # the kind
     # the lowest resource number they share, so that the halves of a 64-bit pair or the parts of a vector are one dependency; :data:`NO_RESOURCE`
@@ -37,7 +37,7 @@ class Connection(NamedTuple):
 def connect(
     view: FunctionView, def_row: int, use_row: int, *, by_result: bool = True, by_operands: bool = False
 ) -> Connection:
-    """What makes a use wait for a def; a value that is read counts before a guard, and a guard before a register reused."""
+    """Find why a use waits for a def; a value that is read counts before a guard, and a guard before a register reused."""
     if by_result and (results := view.flow.writes_of[def_row]):
         guard = view.flow.guard_of[use_row]
         for dependency, others in (

@@ -37,7 +37,7 @@ _FACTOR_COUNT = 2  # IMAD.WIDE's first two sources are factors, the third is add
 
 
 class _Pair(NamedTuple):
-    """What the latency between two instructions depends on."""
+    """Key of the latency between two instructions."""
 
     writer: int  # index of the def's mnemonic
     reader: int  # index of the use's
@@ -101,7 +101,7 @@ class RequiredLatencies:
         return None
 
     def _place_source(self, row: int, register: int) -> tuple[int, int]:
-        """Which source operand of an IMAD.WIDE a register is, and which register of that; a factor counts before the addend."""
+        """Source operand of an IMAD.WIDE that names a register, and which register of it; factors are tried before the addend."""
         values = [one for one in self._read_operands(row) if one.kind != OperandKind.PREDICATE][1:]
         for number, operand in enumerate(values):
             expanded = operand.expand(1 if number < _FACTOR_COUNT else 2)
@@ -164,7 +164,7 @@ class _Scan(Struct):
 
 
 class _Place(Struct, order=True):
-    """Where a scan goes on: an instruction, the cycles between its issue and that of the one with the stall count, and what is still sought."""
+    """Place where a scan goes on: an instruction, cycles from its issue to that of the one with the stall count, resources still sought."""
 
     cycles: int
     instructions: int

@@ -1,4 +1,4 @@
-"""How often each instruction issued, in samples, and what follows: the parts of causes in a wait, and a check of ``wait``."""
+"""Issue counts of instructions, in samples; from them the parts of causes in a wait, and a check of ``wait``."""
 
 from collections.abc import Iterable, Sequence
 
@@ -25,7 +25,7 @@ _Floats = npt.NDArray[np.float64]
 
 
 def count_issues(kernel: Kernel) -> IssueCounts:
-    """How often each row of a kernel issued, in units of ``selected`` samples.
+    """Count issues of each row of a kernel, in units of ``selected`` samples.
 
     Executions, scaled by Σ selected / Σ executions, are exact where they and the samples come from the same course of the program. A
     chi-square test says whether they do: Σ (selected - scaled)² / max(scaled, 1) per row, over the executed rows whose ``selected`` samples
@@ -51,7 +51,7 @@ def count_issues(kernel: Kernel) -> IssueCounts:
 
 
 def count_issued_samples(kernel: Kernel) -> IssueCounts:
-    """How often each row of a kernel was sampled as it issued, and at least :data:`LEAST_ISSUES_SAMPLES`: each row for itself, as published.
+    """Count samples of each row as it issued, at least :data:`LEAST_ISSUES_SAMPLES`: each row for itself, as published.
 
     Rows of one basic block count as often as they issued under their guards (Figure 4), where :func:`count_issues` averages.
 
@@ -67,7 +67,7 @@ def _read_selected(kernel: Kernel) -> _Floats:
 
 
 def _refuse(kernel: Kernel, executions: _Floats, chi_square: float | None) -> str | None:
-    """Why executions are not taken for exact; None where they are."""
+    """Reason not to take executions for exact; None where they are."""
     if np.isnan(executions).all():
         return "executions were not counted"
     if any(launch.samples_truncated for launch in kernel.launches):
@@ -139,7 +139,7 @@ def _average_blocks(selected: _Floats, is_typical: npt.NDArray[np.bool_], block:
 
 
 def count_waits(issues: float, use_issues: float) -> float:
-    """How often one instruction is waited for by another, at most: as often as either issues.
+    """Upper bound of how often one instruction waits for another: as often as either issues.
 
     A use that never issued bounds nothing: its samples are of another run, or show where a branch fell through.
     """

@@ -1,4 +1,4 @@
-"""What blaming produces: a :class:`KernelBlame`, the samples of a kernel moved to their causes, as columns.
+"""Result of blaming: a :class:`KernelBlame`, the samples of a kernel moved to their causes, as columns.
 
 *Rows* are instructions of the whole kernel: those of ``kernel.functions[0]``, then of the next function, and so on, in the order of the
 functions' columns. The same numbers index ``report.model.InstructionColumns``.
@@ -62,7 +62,7 @@ NO_STALLS = (BlameCategory.ISSUED, BlameCategory.NOT_SELECTED)
 
 
 class Dependency(IntEnum):
-    """How a use depends on its def."""
+    """Kind of dependency of a use on its def."""
 
     ITSELF = 0  # The instruction is its own cause; def and use are one row
     READ_AFTER_WRITE = 1
@@ -79,7 +79,7 @@ class Dependency(IntEnum):
 
 
 class UnattributedCause(IntEnum):
-    """Why samples have no cause."""
+    """Reason why samples have no cause."""
 
     NO_CODE = 0  # The profile does not hold the code they were taken in
     NO_INSTRUCTIONS = 1  # The code could not be disassembled
@@ -179,7 +179,7 @@ class Unattributed(ColumnTable, frozen=True, kw_only=True):
 
 
 class IssueCounts(ColumnRecord, frozen=True, kw_only=True):
-    """How often each instruction issued, for apportioning and for the model of ``wait``."""
+    """Issue counts of instructions, for apportioning and for the model of ``wait``."""
 
     counts: npt.NDArray[np.float64]  # float64[n] over all rows, in samples: comparable with ``selected`` samples
     is_exact: bool  # derived from executions (``inst_executed``), not from ``selected`` samples
@@ -188,7 +188,7 @@ class IssueCounts(ColumnRecord, frozen=True, kw_only=True):
 
 
 class SingleDependencyCoverage(Struct, frozen=True, kw_only=True):
-    """How far stalls have one cause each. Ratios are None without anything to count.
+    """Shares of stalls with a single cause. Ratios are None without anything to count.
 
     Source: GPA section VI-C; the definition of a single node as its code counts (reference measurements, two classes).
     """

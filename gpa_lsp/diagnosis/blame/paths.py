@@ -160,7 +160,7 @@ class ShortestPaths:
 
 
 class DominatorDistances:
-    """How far blocks of one function are from the blocks that dominate them: every way to a block leads past all of them, one after the other."""
+    """Distances between blocks and the blocks that dominate them; every path to a block passes all its dominators in order."""
 
     def __init__(self, blocks: Blocks, dominator: Sequence[int], paths: ShortestPaths) -> None:
         self._blocks, self._dominator, self._paths = blocks, dominator, paths

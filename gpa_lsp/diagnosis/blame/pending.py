@@ -1,4 +1,4 @@
-"""Which instructions may still hold a scoreboard when another one waits for it: reaching definitions of six counters.
+"""Instructions that may still hold a scoreboard when another one waits for it: reaching definitions of six counters.
 
 Backward, this answers what a sample at a wait blames; it is found forward, for all sampled waits of a function at once: within blocks by
 going through them (:class:`~gpa_lsp.diagnosis.blame.barriers.BlockScan`), between blocks by letting what is pending travel.

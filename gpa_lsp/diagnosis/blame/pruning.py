@@ -28,7 +28,7 @@ _BEHIND_SCOREBOARD = (ScoreboardKind.LONG, ScoreboardKind.SHORT)
 
 
 def bound_latency(architecture: Architecture | None, writer: str, reader: str, kinds: _Kinds) -> float:
-    """How long the consumer of a result may have to wait for it, at most, with nothing else going on, in cycles.
+    """Upper bound, in cycles, of the time a consumer waits for a result on an otherwise idle GPU.
 
     * Fixed latencies are those of the architecture's hazard tables, for the pair of opcodes; the longest of a pair's cases.
     * Variable ones are the upper bounds of the producer table: a global access that misses the TLB, as published; an access to another
@@ -248,7 +248,7 @@ class _Flood:
 
     @property
     def waiting(self) -> bool:
-        """There are blocks left to look at."""
+        """Blocks are left to look at."""
         return self._place < len(self.order)
 
     def advance(self, others: Collection[int], goal: int) -> bool:
@@ -280,7 +280,7 @@ class Pruner:
         self._writers: dict[int, tuple[int, ...]] = {}
 
     def prune(self, edge: DependencyEdge) -> tuple[DependencyEdge, Distance] | None:
-        """What is left of an edge, with the length of its shortest path; None when it is cold.
+        """Prune an edge: what is left of it, and the length of its shortest path; None when it is cold.
 
         Raises:
             OutOfWorkError: the budget is spent.
@@ -310,7 +310,7 @@ class Pruner:
         return bound
 
     def find_reach(self, use_row: int, resource: int) -> float:
-        """How many instructions before a use a def of a resource may lie and still cause stalls, by rule 3."""
+        """Largest number of instructions between a def of a resource and a use that it can still stall, by rule 3."""
         mnemonics = self._writers.get(resource)
         if mnemonics is None:
             rows = self._def_use.definitions.get(resource, ())

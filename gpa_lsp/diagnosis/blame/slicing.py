@@ -53,7 +53,7 @@ class _Node(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """It asks for all cases, and has met nothing."""
+        """Every case is asked for, and no def was met yet."""
         return self.condition == UNCONDITIONAL and not self.covered
 
 
@@ -227,7 +227,7 @@ class Slicer:
         return found, above
 
     def _pass_block(self, resource: int, node: _Node) -> tuple[list[int], _Node | None]:
-        """From the end of a block up to the first one where the search has to be split."""
+        """Follow a search from the end of a block up to the first block where it has to be split."""
         block = node.block
         if block not in self._find_places(resource)[0] and not self._writes_predicates[block]:
             return [], node
@@ -238,7 +238,7 @@ class Slicer:
         return found + passed, left
 
     def _pass_up(self, resource: int, node: _Node) -> tuple[list[int], _Node | None]:
-        """From the start of a block up to the first one where the search has to be split: the defs on the way, and what is left to do."""
+        """Follow a search from the start of a block up to where it has to be split: the defs on the way, and the search that is left."""
         if not node.is_plain or node.block in self._find_places(resource)[1]:
             return [], node
         return self._pass_dominators(resource, self._dominators.parent[node.block])
@@ -264,7 +264,7 @@ class Slicer:
         return found, None
 
     def _find_places(self, resource: int) -> tuple[Mapping[int, int], frozenset[int], frozenset[int]]:
-        """Where the defs of a resource are: block → its last def, the blocks where different defs can meet, and both."""
+        """Index the defs of a resource: block → its last def, the blocks where different defs can meet, and both kinds of blocks."""
         places = self._places.get(resource)
         if places is None:
             rows = self._def_use.definitions[resource]
@@ -313,7 +313,7 @@ class Slicer:
         return frozenset(found)
 
     def _list_ways_up(self, resource: int, block: int) -> list[tuple[int, int, int]]:
-        """Where a search that asks for all cases goes on from the start of a block: the next blocks in which defs are or can meet."""
+        """List the next blocks above a block in which defs are or can meet, for a search that asks for all cases."""
         ways = self._ways_up.setdefault(resource, {})
         if block not in ways:
             before = self._blocks.predecessors[block]
@@ -355,7 +355,7 @@ class Slicer:
         return found, _Node(block, condition, covered)
 
     def _pass_writes(self, start: int, end: int, condition: int, covered: frozenset[int]) -> tuple[int, frozenset[int]]:
-        """What stays comparable above the instructions ``start..end - 1``: nothing that is about a predicate written there."""
+        """Drop conditions that cannot be compared above the instructions ``start..end - 1``: those on predicates written there."""
         if condition != UNCONDITIONAL and self._is_written(condition >> 1, start, end):
             condition = UNCONDITIONAL
         if covered:
@@ -372,7 +372,7 @@ class Slicer:
 def _merge(
     steps: Sequence[tuple[Sequence[int], Sequence[_Node]]], known: Mapping[_Node, frozenset[int]]
 ) -> frozenset[int]:
-    """What the nodes of a cycle see: all the same. Sets are shared where nothing is added, so that long chains cost no memory."""
+    """Defs that all nodes of a cycle see. Sets are shared where nothing is added, so that long chains cost no memory."""
     local: set[int] = set()
     inherited: dict[int, frozenset[int]] = {}
     for found, above in steps:

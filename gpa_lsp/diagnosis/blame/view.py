@@ -1,4 +1,4 @@
-"""What a blamer sees of one function: its instructions, control codes and samples, its blocks as lists, and distances along straight code."""
+"""View of one function for blamers: instructions, control codes, samples, blocks as lists, and distances along straight code."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -29,7 +29,7 @@ class Distance(NamedTuple):
     instructions: int  # from after the first up to and including the last; 1 where it follows directly
 
     def then(self, other: "Distance") -> "Distance":
-        """This path, and another one from its end.
+        """Join this path and another one that begins at its end.
 
         >>> Distance(7, 2).then(Distance(1, 1))
         Distance(cycles=8, instructions=3)
@@ -122,7 +122,7 @@ class FunctionView(ColumnRecord, frozen=True, kw_only=True, dict=True):
         return self.flow.mnemonic(row)
 
     def scoreboard(self, row: int) -> ScoreboardKind | None:
-        """Under which reason a wait for the result of instruction ``row`` counts; None when not known."""
+        """Reason under which a wait for the result of instruction ``row`` counts; None when not known."""
         return None if self.architecture is None else self.architecture.find_scoreboard(self.mnemonic(row))
 
     def reason_index(self, reason: str) -> int | None:

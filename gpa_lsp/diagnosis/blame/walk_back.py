@@ -181,7 +181,7 @@ _Lost = list[tuple[int, int, UnattributedCause]]  # (row, reason, why its sample
 
 
 class _Rule(Struct, frozen=True, kw_only=True):
-    """Where the cause of a reason is looked for."""
+    """Rule that finds the causes of one reason."""
 
     is_cause: _Kind  # what can be the cause
     dependency: Dependency = Dependency.SYNCHRONISATION  # of use and cause

@@ -15,7 +15,7 @@ from gpa_lsp.kernel.model import Kernel
 
 
 class FunctionBlame(ColumnRecord, frozen=True, kw_only=True):
-    """What a blamer found in one function. Rows are instruction numbers of the function, groups count from 0."""
+    """Causes found in one function. Rows are instruction numbers of the function, groups count from 0."""
 
     edges: BlameEdges  # causes and their shares
     unattributed: Unattributed  # samples without a cause

@@ -163,7 +163,7 @@ class _Function:
         return left
 
     def _find_causes(self, edge: DependencyEdge) -> frozenset[StallClass]:
-        """What kinds of stalls an edge can cause, by rule 1."""
+        """Classes of stalls that an edge can cause, by rule 1."""
         return self._causes[bool(edge.by_operands)][self._view.flow.mnemonic_of[edge.def_row]]
 
     def _divide(
@@ -183,7 +183,7 @@ class _Function:
         )
 
     def _keep_without_source(self, row: int, stall_class: StallClass, columns: Sequence[int]) -> None:
-        """What nothing else can be blamed for: execution stalls are scheduling, memory stalls have no cause."""
+        """Settle stalls without a source: execution stalls stay as scheduling, memory stalls have no cause."""
         if stall_class is not StallClass.EXECUTION:
             self._lose(row, columns, UnattributedCause.NO_PRODUCER)
             return
@@ -191,7 +191,7 @@ class _Function:
             self._append(row, row, column, BlameCategory.ISSUE, _ITSELF)
 
     def _blame_synchronisation(self, row: int, column: int) -> None:
-        """Everything that costs work comes before anything is kept here, too."""
+        """Blame one instruction's samples of a synchronisation stall. Everything that costs work comes before anything is kept."""
         view = self._view
         reason = view.reasons[column]
         kind = _WAITS_AT[reason]
@@ -218,7 +218,7 @@ class _Function:
             self._append(*pair, column, category, connection, distance=distance, share=share, group=group)
 
     def _connect(self, edge: DependencyEdge) -> Connection:
-        """What connects the two: a register of the slice, or a scoreboard and what it protects."""
+        """Connect a def and its use: by a register of the slice, or by a scoreboard and what it protects."""
         registers = [one for one in edge.by_result if not is_scoreboard(one)]
         values = [one for one in registers if one != self._view.flow.guard_of[edge.use_row]]
         if values:

@@ -160,7 +160,7 @@ class _Function:
                 self._blame_reason(row, column, reason, _rule_out(self._view, groups, _KIND_OF_REASON[reason]))
 
     def _find_groups(self, row: int) -> Groups:
-        """What a row waits for: its mask, and the DEPBAR right before it, whose wait the next instruction suffers."""
+        """Collect what a row waits for: by its mask, and by the DEPBAR just before it, whose wait shows at the next instruction."""
         groups: Groups = {}
         self._add(groups, self._pending.at_masks.get(row, ()), NOWHERE)
         if self._pending.at_dependency_barriers:
