@@ -84,6 +84,7 @@ def test_what_has_no_result_is_waited_for_to_read(mnemonic: str) -> None:
         ("LDG.E", Dependency.ITSELF, "selected", BlameCategory.ISSUED),
         ("LDG.E", Dependency.ITSELF, "flux_capacitor", BlameCategory.MISC),
         ("BAR.SYNC", Dependency.SYNCHRONISATION, "barrier", BlameCategory.SYNCHRONISATION),
+        ("WARPGROUP.DEPBAR", Dependency.ITSELF, "gmma", BlameCategory.SYNCHRONISATION),
         ("STG.E", Dependency.SYNCHRONISATION, "drain", BlameCategory.DRAIN),
         ("BAR.SYNC", Dependency.SYNCHRONISATION, "flux_capacitor", BlameCategory.SYNCHRONISATION),
         ("BRA", Dependency.CONTROL, "branch_resolving", BlameCategory.BRANCH),

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gpa_lsp.diagnosis.blame.blame import blame_kernel, carry_to_callers
+from gpa_lsp.diagnosis.blame.blame import blame_kernel, carry_to_callers, view_functions
 from gpa_lsp.diagnosis.blame.blamers import FunctionBlame
 from gpa_lsp.diagnosis.blame.blamers.scoreboard import BLAMER, blame_scoreboards, find_fixed_latency_defs
+from gpa_lsp.diagnosis.blame.categories import DEPENDENCY_REASONS
 from gpa_lsp.diagnosis.blame.edges import blame_themselves
 from gpa_lsp.diagnosis.blame.fixed_latency import find_wait_causes
 from gpa_lsp.diagnosis.blame.issue_counts import count_issues
@@ -26,7 +27,6 @@ from gpa_lsp.diagnosis.blame.model import (
 )
 from gpa_lsp.diagnosis.blame.view import FunctionView, view_function
 from gpa_lsp.diagnosis.blame.walk_back import (
-    BLAMED_ELSEWHERE,
     LEAST_CAUSES,
     MOST_CAUSES,
     MOST_EDGES,
@@ -151,7 +151,7 @@ def test_only_waits_without_a_producer_are_carried_to_callers() -> None:
         (BlameEdges.from_rows(), Unattributed.from_rows([(2, 0, UnattributedCause.WORK_BOUND, 8, 8)])),
         (blame_themselves(view_kernel(kernel), [kernel.reasons.index("selected")]), Unattributed.from_rows()),
     ):
-        assert carry_to_callers(kernel, edges, lost, count_issues(kernel)) == (edges, lost)
+        assert carry_to_callers(kernel, view_functions(kernel, count_issues(kernel)), edges, lost) == (edges, lost)
 
 
 MEASURED_LOOP = """
@@ -275,7 +275,7 @@ def check_nothing_is_lost(function: FunctionView) -> None:
         np.add.at(found, (edges.use_row, edges.reason), getattr(edges, kind))
         np.add.at(found, (losses.row, losses.reason), getattr(losses, kind))
         expected = getattr(function, kind).astype(np.float64)
-        expected[:, [function.reasons.index(name) for name in BLAMED_ELSEWHERE]] = 0
+        expected[:, [function.reasons.index(name) for name in DEPENDENCY_REASONS]] = 0
         np.testing.assert_allclose(found, expected, atol=1e-9)
     assert (edges.latency_samples <= edges.all_samples).all()
     triples = list(zip(edges.use_row.tolist(), edges.reason.tolist(), edges.def_row.tolist(), strict=True))

@@ -1,7 +1,7 @@
 """Attribution of a joined kernel's stalls: the chosen blamer on every function, causes in callers, coverage, conservation."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -10,11 +10,16 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 import gpa_lsp.diagnosis.blame.blamers as catalogue
-from gpa_lsp.code.binary.opcodes import Opcode, describe_mnemonic
 from gpa_lsp.diagnosis.blame import DEFAULT_BLAMER
 from gpa_lsp.diagnosis.blame.barriers import SCOREBOARD_COUNT
 from gpa_lsp.diagnosis.blame.blamers import Blamer
-from gpa_lsp.diagnosis.blame.categories import LONG_SCOREBOARD, SHORT_SCOREBOARD, find_category, is_far_memory
+from gpa_lsp.diagnosis.blame.categories import (
+    DEPENDENCY_REASONS,
+    SCOREBOARD_KINDS,
+    WAIT,
+    find_category,
+    is_far_memory,
+)
 from gpa_lsp.diagnosis.blame.edges import NO_RESOURCE, find_lowest_shared, join_edges
 from gpa_lsp.diagnosis.blame.issue_counts import check_wait, count_issues, number_blocks, weigh_groups
 from gpa_lsp.diagnosis.blame.model import (
@@ -27,27 +32,26 @@ from gpa_lsp.diagnosis.blame.model import (
     UnattributedCause,
 )
 from gpa_lsp.diagnosis.blame.pending import Pending, find_pending
-from gpa_lsp.diagnosis.blame.view import read_latency, view_function
+from gpa_lsp.diagnosis.blame.view import Distance, FunctionView, read_latency, view_function
 from gpa_lsp.diagnosis.blame.work import WorkBudget
 from gpa_lsp.foundation.catalogue import list_members, load_member
 from gpa_lsp.foundation.distinct import find_distinct, find_distinct_rows
 from gpa_lsp.foundation.errors import ConservationError, GpaError, Problem
 from gpa_lsp.foundation.numbers import format_count, format_file_value
-from gpa_lsp.gpu.arch.sections import ScoreboardKind
 from gpa_lsp.kernel.model import FunctionSamples, Kernel
 
-# Stalls at the entry of a called function, carried to where it is called.
-#
-# What a function waits for on entering may have been started by its caller: a load whose result is an argument, or the call itself. Blaming
-# goes function by function, and follows calls within a section; this follows those from one section to another, one level up.
+# Blamers look at one function section at a time, and follow calls within it. A function may stall at its entry on what its caller started: a load
+# whose result is an argument, or the call itself. Such stalls are carried from a section to its callers, one level up.
 
 MOST_SITES = 64  # Calls of one function that are looked at: those that issue most often
 
 MOST_CAUSES = 64  # Causes that one stall is divided among: those with the largest shares
 
 _ALL_SCOREBOARDS = (1 << SCOREBOARD_COUNT) - 1
-_WAIT, _BRANCH = "wait", "branch_resolving"
-_SCOREBOARDS = {LONG_SCOREBOARD: ScoreboardKind.LONG, SHORT_SCOREBOARD: ScoreboardKind.SHORT}
+_DEPENDENCY_OF_CALL = {
+    WAIT: Dependency.ISSUE,
+    "branch_resolving": Dependency.CONTROL,
+}  # reason → dependency on the CALL
 
 
 class _Site(NamedTuple):
@@ -61,29 +65,34 @@ class _Site(NamedTuple):
 class _Cause(NamedTuple):
     """A cause at or before the calls of a function."""
 
-    site: int  # number of the call among those of the function; causes at one call are waited for together
+    site: int  # number of the call among those of the function; causes at one call are one group
     caller: int  # function it is in, an index into the kernel's
-    row: int  # of that function
+    row: int  # instruction of that function
     share: float  # of the samples
-    cycles: int  # encoded, from its issue to that of the callee's first instruction; -1 when unknown
-    instructions: int  # from after it up to and including the callee's first instruction; -1 when unknown
-    by_operands: bool = False  # it is waited for until it has read its operands, not for its result
+    distance: Distance  # to the callee's first instruction
+    by_operands: bool = False  # the stall ends when it has read its operands, not when its result is written
+
+
+def view_functions(kernel: Kernel, issue_counts: IssueCounts) -> list[FunctionView | None]:
+    """Views of all functions of a kernel; None for those without instructions."""
+    counts = np.split(issue_counts.counts, kernel.rows.first_rows[1:-1])
+    return [view_function(kernel, index, counts[index]) for index in range(len(kernel.functions))]
 
 
 def carry_to_callers(
-    kernel: Kernel, edges: BlameEdges, unattributed: Unattributed, issue_counts: IssueCounts
+    kernel: Kernel, views: Sequence[FunctionView | None], edges: BlameEdges, unattributed: Unattributed
 ) -> tuple[BlameEdges, Unattributed]:
-    """Give stalls in called functions that nothing in them explains to what their callers did.
+    """Attribute stalls in called functions that nothing in them explains to instructions of their callers.
 
     * ``branch_resolving`` that no control instruction of the function precedes: the CALLs.
     * ``wait`` that its first instruction was left with: the CALLs, by their issue cost. (There is next to none: 20 of 535,791 samples of
       real reports sit at the first instruction of a routine.)
     * Scoreboards that nothing in the function sets: the instructions that hold them when the CALLs are made.
 
-    The calls of a function share by how often they issued; what is held at one of them shares evenly. What has no cause there either stays as it is.
+    The calls of a function share by how often they issued; causes at one of them share evenly. Samples without a cause there stay as they are.
     Returns both, the samples that found a cause moved to new edges: from the second, and from edges of ``wait`` to themselves.
     """
-    carrier = _Carrier(kernel, issue_counts.counts)
+    carrier = _Carrier(kernel, views)
     if not carrier.sites_of:
         return edges, unattributed
     is_lost = unattributed.cause == UnattributedCause.NO_PRODUCER
@@ -106,9 +115,10 @@ class _Carrier:
         made: the edges, by rows of the kernel; groups count from 0.
     """
 
-    def __init__(self, kernel: Kernel, counts: npt.NDArray[np.float64]) -> None:
+    def __init__(self, kernel: Kernel, views: Sequence[FunctionView | None]) -> None:
         self.made: list[tuple[float, ...]] = []
-        self._kernel, self._counts = kernel, counts
+        self._kernel = kernel
+        self._views = {number: view for number, view in enumerate(views) if view is not None}
         self._starts: list[int] = kernel.rows.first_rows.tolist()  # of each function, and the number of rows
         self.sites_of = self._find_sites()
         self._held: dict[int, Mapping[int, tuple[Pending, ...]]] = {}
@@ -118,12 +128,11 @@ class _Carrier:
     def _find_sites(self) -> dict[int, list[_Site]]:
         number_of = {function.name: number for number, function in enumerate(self._kernel.functions)}
         found: dict[int, list[_Site]] = defaultdict(list)
-        for caller, function in enumerate(self._kernel.functions):
-            for call in function.graph.calls if function.graph is not None else ():
+        for caller, view in self._views.items():
+            for call in view.graph.calls:
                 callee = number_of.get(call.symbol) if call.symbol is not None else None
-                if callee is not None and callee != caller:
-                    issues = float(self._counts[self._starts[caller] + call.instruction])
-                    found[callee].append(_Site(caller, call.instruction, issues))
+                if callee in self._views and callee != caller:
+                    found[callee].append(_Site(caller, call.instruction, float(view.issue_counts[call.instruction])))
         return {
             callee: sorted(sites, key=lambda site: (-site.issues, site.caller, site.instruction))[:MOST_SITES]
             for callee, sites in found.items()
@@ -131,16 +140,16 @@ class _Carrier:
 
     def find_entry_waits(self, edges: BlameEdges) -> npt.NDArray[np.int64]:
         """Edges of ``wait`` that the first instruction of a called function has to itself."""
-        if _WAIT not in self._kernel.reasons:
+        if WAIT not in self._kernel.reasons:
             return np.zeros(0, dtype=np.int64)
         entries = [self._starts[callee] for callee in self.sites_of]
-        is_own = (edges.reason == self._kernel.reasons.index(_WAIT)) & (edges.dependency == Dependency.ITSELF)
+        is_own = (edges.reason == self._kernel.reasons.index(WAIT)) & (edges.dependency == Dependency.ITSELF)
         return np.flatnonzero(is_own & np.isin(edges.use_row, entries))
 
     def carry(
         self, columns: BlameEdges | Unattributed, rows: npt.NDArray[np.int32], numbers: npt.NDArray[np.int64]
     ) -> list[int]:
-        """Make edges in the place of some edges or losses."""
+        """Make edges in the place of some edges or losses; returns the numbers of those that found a cause."""
         functions = np.searchsorted(self._starts, rows[numbers], side="right") - 1
         moved = []
         for number, callee in zip(numbers.tolist(), functions.tolist(), strict=True):
@@ -157,46 +166,48 @@ class _Carrier:
 
     def _find_causes(self, callee: int, row: int, reason: str) -> list[_Cause]:
         """Find the causes of a stall at the calls of its function; empty where they do not explain it."""
-        function, sites = self._kernel.functions[callee], self.sites_of.get(callee)
-        if sites is None or function.graph is None or function.control is None:
+        if callee not in self.sites_of:
             return []
-        if function.graph.procedure_of_block[function.graph.block_of_instruction[row]] != 0:
+        view = self._views[callee]
+        if view.graph.procedure_of_block[view.blocks.block_of[row]] != 0:
             return []
-        mask = int(function.control.wait_mask[row]) if reason in _SCOREBOARDS else 0
+        mask = int(view.control.wait_mask[row]) if reason in SCOREBOARD_KINDS else 0
         key = (callee, reason, mask)
         if key not in self._known:
-            found = [(site, self._blame_site(number, site, reason, mask)) for number, site in enumerate(sites)]
+            found = [
+                (site, self._blame_site(number, site, reason, mask))
+                for number, site in enumerate(self.sites_of[callee])
+            ]
             self._known[key] = _share(found)
         return self._known[key]
 
     def _blame_site(self, number: int, site: _Site, reason: str, mask: int) -> list[_Cause]:
         """The call itself, or what holds a scoreboard of a wait mask that can show as the reason when the call is made."""
-        control = self._kernel.functions[site.caller].control
-        stall = 1 if control is None else max(int(control.stall_cycles[site.instruction]), 1)
-        if reason in (_WAIT, _BRANCH):
-            return [_Cause(number, site.caller, site.instruction, 1.0, stall, 1)]
+        view = self._views[site.caller]
+        to_callee = Distance(int(view.stall_cycles[site.instruction]), 1)
+        if reason in _DEPENDENCY_OF_CALL:
+            return [_Cause(number, site.caller, site.instruction, 1.0, to_callee)]
         if site.caller not in self._held:
-            self._held[site.caller] = self._find_held(site.caller)
+            self._held[site.caller] = self._find_held(site.caller, view)
         held = [
             one
             for one in self._held[site.caller].get(site.instruction, ())
-            if mask >> one.scoreboard & 1 and self._can_show(site.caller, one.row, reason)
+            if mask >> one.scoreboard & 1 and view.scoreboard(one.row) in (None, SCOREBOARD_KINDS.get(reason))
         ]
-        causes = []
-        for one in held:
-            cycles, instructions = one.distance
-            distance = (cycles + stall, instructions + 1) if cycles >= 0 else (-1, -1)
-            causes.append(
-                _Cause(number, site.caller, one.row, 1 / len(held), *distance, one.by_operands and not one.by_result)
+        return [
+            _Cause(
+                number,
+                site.caller,
+                one.row,
+                1 / len(held),
+                one.distance.then(to_callee),
+                one.by_operands and not one.by_result,
             )
-        return causes
+            for one in held
+        ]
 
-    def _find_held(self, caller: int) -> Mapping[int, tuple[Pending, ...]]:
-        """Instructions that may still hold a scoreboard at each call of a function: what they would wait for if they waited for every one."""
-        rows = slice(self._starts[caller], self._starts[caller + 1])
-        view = view_function(self._kernel, caller, self._counts[rows])
-        if view is None:
-            return {}
+    def _find_held(self, caller: int, view: FunctionView) -> Mapping[int, tuple[Pending, ...]]:
+        """Row of each CALL of a function → instructions that may still hold a scoreboard there: what a wait for all of them would name."""
         is_call = np.zeros(len(view), dtype=np.bool_)
         is_call[[site.instruction for sites in self.sites_of.values() for site in sites if site.caller == caller]] = (
             True
@@ -209,20 +220,14 @@ class _Carrier:
             for row, pending in held.at_masks.items()
         }
 
-    def _can_show(self, caller: int, row: int, reason: str) -> bool:
-        """Whether a wait for an instruction counts under the reason; yes where that is not known."""
-        architecture, instructions = self._kernel.architecture, self._kernel.functions[caller].instructions
-        if architecture is None or instructions is None:
-            return True
-        kind = architecture.find_scoreboard(instructions.mnemonics[instructions.mnemonic_index[row]])
-        return kind is None or kind is _SCOREBOARDS.get(reason)
-
     def _add_edge(self, callee: int, use_row: int, reason: int, cause: _Cause, samples: tuple[float, float]) -> None:
         name = self._kernel.reasons[reason]
-        dependency = {_WAIT: Dependency.ISSUE, _BRANCH: Dependency.CONTROL}.get(name, Dependency.CALL)
-        caller, function = self._kernel.functions[cause.caller], self._kernel.functions[callee]
-        into = _measure_from_entry(function, use_row) if cause.cycles >= 0 else None
-        is_argument = dependency == Dependency.CALL
+        dependency = _DEPENDENCY_OF_CALL.get(name, Dependency.CALL)
+        caller, view = self._views[cause.caller], self._views[callee]
+        opcode = caller.opcode(cause.row)
+        # A register keeps its number over a call.
+        shared = find_lowest_shared(caller.flow.writes_of[cause.row], view.flow.reads_of[use_row])
+        is_in_entry_block = view.blocks.block_of[use_row] == 0
         self.made.append(
             (
                 self._starts[callee] + use_row,
@@ -230,18 +235,17 @@ class _Carrier:
                 reason,
                 samples[0] * cause.share,
                 samples[1] * cause.share,
-                find_category(_describe(caller, cause.row), dependency, name, waits_for_operands=cause.by_operands),
+                find_category(opcode, dependency, name, waits_for_operands=cause.by_operands),
                 dependency,
-                _connect(caller, cause.row, function, use_row) if is_argument else NO_RESOURCE,
+                shared if dependency == Dependency.CALL else NO_RESOURCE,
                 self._groups + cause.site,
-                -1 if into is None else cause.cycles + into,
-                -1 if into is None else cause.instructions + use_row,
+                *(cause.distance.then(view.blocks.from_start(use_row)) if is_in_entry_block else (-1, -1)),
             )
         )
 
 
 def _share(by_site: Iterable[tuple[_Site, Sequence[_Cause]]]) -> list[_Cause]:
-    """The causes of several calls, by how often the calls with any issued; one that is behind several calls once."""
+    """Join the causes at several calls, weighted by issues of the calls that have any; an instruction behind several calls is one cause."""
     given = [(site, causes) for site, causes in by_site if causes]
     total = sum(site.issues for site, _ in given)
     merged: dict[tuple[int, int], list[_Cause]] = defaultdict(list)
@@ -250,32 +254,12 @@ def _share(by_site: Iterable[tuple[_Site, Sequence[_Cause]]]) -> list[_Cause]:
         for cause in causes:
             merged[cause.caller, cause.row].append(cause._replace(share=cause.share * weight))
     every = [
-        min(same, key=lambda cause: cause.cycles)._replace(share=sum(cause.share for cause in same))
+        min(same, key=lambda cause: cause.distance.cycles)._replace(share=sum(cause.share for cause in same))
         for same in merged.values()
     ]
     chosen = sorted(every, key=lambda cause: (-cause.share, cause.caller, cause.row))[:MOST_CAUSES]
     whole = sum(cause.share for cause in chosen)
     return [cause._replace(share=cause.share / whole if whole > 0 else 1 / len(chosen)) for cause in chosen]
-
-
-def _measure_from_entry(function: FunctionSamples, row: int) -> int | None:
-    """Encoded cycles from the first instruction of a function to another one of its first block; None for other blocks."""
-    if function.graph is None or function.control is None or function.graph.block_of_instruction[row] != 0:
-        return None
-    return int(np.maximum(function.control.stall_cycles[:row], 1).sum())
-
-
-def _describe(function: FunctionSamples, row: int) -> Opcode:
-    if function.instructions is None:
-        return describe_mnemonic("")
-    return describe_mnemonic(function.instructions.mnemonics[function.instructions.mnemonic_index[row]])
-
-
-def _connect(caller: FunctionSamples, def_row: int, callee: FunctionSamples, use_row: int) -> int:
-    """The lowest resource that the one writes and the other reads; a register keeps its number over a call."""
-    if caller.instructions is None or callee.instructions is None:
-        return NO_RESOURCE
-    return find_lowest_shared(caller.instructions.writes.of(def_row), callee.instructions.reads.of(use_row))
 
 
 # Shares are fractions, so sums are compared up to this part of the samples (of one sample, where there are fewer)
@@ -306,17 +290,16 @@ def blame_kernel(kernel: Kernel, blamer: str = DEFAULT_BLAMER) -> KernelBlame:
     """
     method = find_blamer(blamer)
     counts = method.count_issues(kernel)
+    views = view_functions(kernel, counts)
     parts = []
     losses = []
     before, after = [], []
     problems: list[Problem] = []
-    for index, function in enumerate(kernel.functions):
-        size, first_row = len(function.pc_offsets), int(kernel.rows.first_rows[index])
-        view = view_function(kernel, index, counts.counts[first_row : first_row + size])
+    for function, view, first_row in zip(kernel.functions, views, kernel.rows.first_rows.tolist(), strict=False):
         if view is None:
             lost = _lose_all(function)
         else:
-            budget = WorkBudget.for_function(size)
+            budget = WorkBudget.for_function(len(view))
             found = method.blame(view, budget)
             parts.append((found.edges, first_row))
             lost = found.unattributed
@@ -329,7 +312,7 @@ def blame_kernel(kernel: Kernel, blamer: str = DEFAULT_BLAMER) -> KernelBlame:
     joined = joined.select(joined.all_samples > 0)  # a candidate that never executed has a share of nothing
     edges, unattributed = joined, Unattributed.join(losses)
     if method.follows_calls:
-        edges, unattributed = carry_to_callers(kernel, edges, unattributed, counts)
+        edges, unattributed = carry_to_callers(kernel, views, edges, unattributed)
     if not kernel.is_split:
         edges, unattributed = replace(edges, latency_samples=None), replace(unattributed, latency_samples=None)
     blame = KernelBlame(
@@ -435,9 +418,6 @@ def _check_numbers(kernel: Kernel, edges: BlameEdges, unattributed: Unattributed
             )
 
 
-_SCOREBOARD_REASONS = (LONG_SCOREBOARD, SHORT_SCOREBOARD)
-_DEPENDENCY_REASONS = (*_SCOREBOARD_REASONS, "wait")
-
 _Pairs = npt.NDArray[np.int64]
 
 
@@ -495,20 +475,20 @@ def _count_multiple(pairs: _Pairs, is_memory: npt.NDArray[np.bool_]) -> int:
     return len(find_distinct(keys[counts > 1] // 2))
 
 
-def _sum_samples(kernel: Kernel, columns: BlameEdges | Unattributed, reasons: tuple[str, ...]) -> float:
+def _sum_samples(kernel: Kernel, columns: BlameEdges | Unattributed, reasons: Collection[str]) -> float:
     return float(columns.all_samples[_select(kernel, columns, reasons)].sum())
 
 
-def _select(kernel: Kernel, columns: BlameEdges | Unattributed, reasons: tuple[str, ...]) -> npt.NDArray[np.bool_]:
+def _select(kernel: Kernel, columns: BlameEdges | Unattributed, reasons: Collection[str]) -> npt.NDArray[np.bool_]:
     is_chosen = np.array([reason in reasons for reason in kernel.reasons], dtype=np.bool_)
     return is_chosen[columns.reason]
 
 
 def _count_explained(kernel: Kernel, edges: BlameEdges, unattributed: Unattributed) -> tuple[float, float]:
     """Scoreboard samples with a cause, and all of them. Staying with the instruction that waited explains nothing."""
-    is_waiting = _select(kernel, edges, _SCOREBOARD_REASONS)
+    is_waiting = _select(kernel, edges, SCOREBOARD_KINDS)
     explained = float(edges.all_samples[is_waiting & (edges.dependency != Dependency.ITSELF)].sum())
-    total = _sum_samples(kernel, edges, _SCOREBOARD_REASONS) + _sum_samples(kernel, unattributed, _SCOREBOARD_REASONS)
+    total = _sum_samples(kernel, edges, SCOREBOARD_KINDS) + _sum_samples(kernel, unattributed, SCOREBOARD_KINDS)
     return explained, total
 
 
@@ -516,7 +496,7 @@ def _count_grouped(
     kernel: Kernel, edges: BlameEdges, unattributed: Unattributed, issue_counts: npt.NDArray[np.float64]
 ) -> tuple[float, float]:
     """Samples of a use and reason with one group of causes, and all of them; those without any cause have none."""
-    chosen = np.flatnonzero(_select(kernel, edges, _DEPENDENCY_REASONS))
+    chosen = np.flatnonzero(_select(kernel, edges, DEPENDENCY_REASONS))
     samples = edges.all_samples[chosen]
     keys = edges.use_row[chosen].astype(np.int64) * max(len(kernel.reasons), 1) + edges.reason[chosen]
     uses, use_of = np.unique(keys, return_inverse=True)
@@ -527,7 +507,7 @@ def _count_grouped(
         block = number_blocks(kernel)
         for use in several.tolist():
             alone_ratio[use] = _find_alone(edges, chosen[use_of == use], block, issue_counts)
-    total = float(samples.sum()) + _sum_samples(kernel, unattributed, _DEPENDENCY_REASONS)
+    total = float(samples.sum()) + _sum_samples(kernel, unattributed, DEPENDENCY_REASONS)
     return float((samples * alone_ratio[use_of]).sum()), total
 
 

@@ -7,9 +7,16 @@ from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Opcode
 from gpa_lsp.diagnosis.blame.model import BlameCategory, Dependency
 from gpa_lsp.gpu.arch.hazards import ProducerGroup
 from gpa_lsp.gpu.arch.lookup import load_opcode_classes
+from gpa_lsp.gpu.arch.sections import ScoreboardKind
 
 LONG_SCOREBOARD = "long_scoreboard"
 SHORT_SCOREBOARD = "short_scoreboard"
+WAIT = "wait"
+
+# Reasons of scoreboards → instructions whose scoreboards a wait under the reason is for
+SCOREBOARD_KINDS = {LONG_SCOREBOARD: ScoreboardKind.LONG, SHORT_SCOREBOARD: ScoreboardKind.SHORT}
+
+DEPENDENCY_REASONS = (*SCOREBOARD_KINDS, WAIT)  # Reasons that depend on scoreboards and stall counts
 
 # Reasons that name their cause themselves; scoreboards are not among them
 _OF_REASON = {
@@ -17,6 +24,7 @@ _OF_REASON = {
     "branch_resolving": BlameCategory.BRANCH,
     "dispatch_stall": BlameCategory.DISPATCH,
     "drain": BlameCategory.DRAIN,
+    "gmma": BlameCategory.SYNCHRONISATION,
     "imc_miss": BlameCategory.CONSTANT_MISS,
     "lg_throttle": BlameCategory.MEMORY_THROTTLE,
     "math_pipe_throttle": BlameCategory.PIPE_THROTTLE,
@@ -28,11 +36,11 @@ _OF_REASON = {
     "selected": BlameCategory.ISSUED,
     "sleeping": BlameCategory.SLEEPING,
     "tex_throttle": BlameCategory.TEXTURE_THROTTLE,
-    "wait": BlameCategory.ISSUE,
+    WAIT: BlameCategory.ISSUE,
     "warpgroup_arrive": BlameCategory.SYNCHRONISATION,
 }
 
-# Dependencies that name it whatever the instruction is
+# Dependencies that decide the category, for any instruction
 _OF_DEPENDENCY = {
     Dependency.WRITE_AFTER_READ: BlameCategory.WRITE_AFTER_READ,
     Dependency.ISSUE: BlameCategory.ISSUE,
@@ -45,7 +53,7 @@ _BY_REASON = (Dependency.ITSELF, Dependency.SYNCHRONISATION, Dependency.CONTROL,
 
 _INDIRECT = (Flow.INDIRECT_BRANCH, Flow.INDIRECT_CALL)
 
-# Producers of variable latency, where the memory they access does not tell
+# Producers of variable latency whose category does not follow from the memory they access
 _OF_GROUP = {
     ProducerGroup.ASYNC_COPY_FENCE: BlameCategory.MEMORY_GLOBAL,
     ProducerGroup.BULK_COPY: BlameCategory.MEMORY_GLOBAL,
@@ -73,10 +81,10 @@ _OF_MEMORY = {
     MemorySpace.ATTRIBUTE: BlameCategory.EXECUTION_SHARED,
 }
 
-# What waits for one of these waits until it has read what it stores; not so in tensor memory, where matrix units store too
+# Accesses without a result: a wait for one ends when it has read what it stores; not so in tensor memory, where matrix units store too
 _WITHOUT_RESULT = (Access.STORE, Access.REDUCTION)
 
-# Opcodes without a memory or a group of producers that tells, and that are no arithmetic
+# Opcodes that are not arithmetic, and whose category neither a memory nor a group of producers tells
 _OF_OPCODE = {
     "CS2R": BlameCategory.EXECUTION_SYSTEM,
     "CS2UR": BlameCategory.EXECUTION_SYSTEM,
@@ -129,8 +137,8 @@ def _find_result_category(opcode: Opcode, reason: str) -> BlameCategory:
         return BlameCategory.MEMORY_CONSTANT
     if opcode.memory is not None:
         return _OF_MEMORY[opcode.memory]
-    # What is left of the groups are double precision and matrix units: behind a scoreboard on some architectures, of fixed latency on others.
-    if group is not None and reason in (LONG_SCOREBOARD, SHORT_SCOREBOARD):
+    # The groups that remain are double precision and matrix units: behind a scoreboard on some architectures, of fixed latency on others.
+    if group is not None and reason in SCOREBOARD_KINDS:
         return BlameCategory.EXECUTION_SPECIAL
     return BlameCategory.EXECUTION_ARITHMETIC
 

@@ -22,6 +22,7 @@ from gpa_lsp.code.binary.opcodes import Pipe
 from gpa_lsp.code.binary.sass import split_operands
 from gpa_lsp.code.binary.uses import Operand, OperandKind, OperandTable
 from gpa_lsp.code.control_flow.model import EdgeKind
+from gpa_lsp.diagnosis.blame.categories import WAIT
 from gpa_lsp.diagnosis.blame.edges import NO_RESOURCE, Causes, build_edges
 from gpa_lsp.diagnosis.blame.model import BlameEdges, Dependency
 from gpa_lsp.diagnosis.blame.view import FunctionView
@@ -290,16 +291,13 @@ class StallWindow:
         return Producer(place.row, resource, place.cycles + scan.stall_cycles, place.instructions)
 
 
-REASON = "wait"
-
-
 def find_wait_causes(view: FunctionView, budget: WorkBudget) -> BlameEdges:
     """The causes of all ``wait`` samples, one for each instruction.
 
     The cause is the producer whose latency forced the stall count of the instruction at the address before; where there is none, that
     instruction itself, by its issue cost; and the sampled instruction where nothing issues before it (the first of a routine).
     """
-    reason = view.reason_index(REASON)
+    reason = view.reason_index(WAIT)
     if reason is None:
         return BlameEdges.from_rows()
     window = StallWindow(view, budget)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.diagnosis.blame.categories import WAIT
 from gpa_lsp.diagnosis.blame.model import IssueCounts, WaitCheck
 from gpa_lsp.foundation.numbers import format_number
 from gpa_lsp.kernel.model import FunctionSamples, Kernel
@@ -18,8 +19,6 @@ LARGEST_CHI_SQUARE_PER_ROW = 10.0
 LEAST_ISSUES_SAMPLES = 0.5
 
 LEAST_ROWS = 3  # Rows that a correlation needs
-
-_WAIT = "wait"
 
 _Floats = npt.NDArray[np.float64]
 
@@ -191,9 +190,9 @@ def check_wait(kernel: Kernel, issue_counts: IssueCounts) -> WaitCheck | None:
     Source: reference measurements (section "wait"), with the predecessor by address: over the kernels of real reports with 2,000 samples the
     median correlation is .98, against .94 with the predecessor in the flow graph.
     """
-    if _WAIT not in kernel.reasons:
+    if WAIT not in kernel.reasons:
         return None
-    reason = kernel.reasons.index(_WAIT)
+    reason = kernel.reasons.index(WAIT)
     measured: list[_Floats] = []
     predicted: list[_Floats] = []
     for function, first_row in zip(kernel.functions, kernel.rows.first_rows.tolist(), strict=False):

@@ -1,9 +1,8 @@
-"""Causes of the stalls that have to do with neither a result nor a latency.
+"""Causes of the stalls that depend on neither a result nor a latency.
 
-The sampled instruction is the *next* one a warp will issue, so what keeps it lies before it: the barrier it has arrived at, the branch that
-is being resolved, the EXIT whose stores are still on their way. A full queue has those that
-fill it (:mod:`~gpa_lsp.diagnosis.blame.walk_back`). All other reasons (a busy pipe, instruction fetch, constant misses, issue) and reasons this
-version does not know stay with the instruction.
+The sampled instruction is the *next* one a warp will issue, so the cause lies before it: the barrier it has arrived at, the branch that is being
+resolved, the EXIT whose stores are still on their way. A full queue is caused by the instructions that fill it. All other reasons (a busy pipe,
+instruction fetch, constant misses, issue) and unknown reasons stay with the instruction.
 
 Source: GPA section IV ("Attribute stalls") and what 42 launches of real reports show: ``barrier`` sits right behind the BAR in .977 of the
 samples, at most six instructions behind it in .9995; ``branch_resolving`` right behind or at the target of a control instruction in .99;
@@ -23,6 +22,7 @@ from gpa_lsp.code.binary.model import Flow
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Opcode, Synchronisation
 from gpa_lsp.code.binary.sass import read_operands
 from gpa_lsp.code.binary.uses import OperandKind, parse_operand
+from gpa_lsp.diagnosis.blame.categories import DEPENDENCY_REASONS
 from gpa_lsp.diagnosis.blame.edges import (
     Causes,
     blame_themselves,
@@ -41,10 +41,10 @@ MOST_CAUSES = 16  # Other instructions that one stall is divided among
 
 LEAST_CAUSES = 4  # The same in the largest functions
 
-# Edges of one reason in a function, from which on stalls name fewer causes; more than that only by :data:`LEAST_CAUSES` for each stall
+# Edges of one reason in a function from which on stalls name fewer causes, down to :data:`LEAST_CAUSES` each
 MOST_EDGES = 50_000
 
-# Reason → the counter of what an access of its queue takes the unit: lines of global memory, wavefronts of shared memory
+# Reason → the counter of an access's passes through the unit: lines of global memory, wavefronts of shared memory
 _PASSES = {
     "lg_throttle": "global_tag_requests",
     "mio_throttle": "shared_wavefronts",
@@ -56,18 +56,17 @@ _Weights = npt.NDArray[np.float64]
 
 
 def blame_queue(view: FunctionView, reason: int, executions: _Rows, budget: WorkBudget) -> BlameEdges:
-    """The edges of the samples of one throttle: whatever fills a full queue, and the stalled instruction with its own part.
+    """Build the edges of one throttle's samples: to the instructions that fill the queue, the stalled one included.
 
     The queues in front of the shared units of an SM take the instructions of all its warps in turn. A load of one address that stands behind loads
-    of twenty lines each waits for them, not for itself, and is sampled all the same. So the samples of a throttle are divided among the
-    instructions of that queue around the stalled one (its innermost loop, inner loops included; outside loops its routine), each by the passes
-    it made through the unit: how often it issued times its passes per execution. The stalled instruction is one of them, whatever its kind: it
-    was seen in front of that queue. What weighs its own passes stays with it, on an edge to itself.
+    of twenty lines each stalls on them. So the samples of a throttle are divided among the instructions of that queue around the stalled one (its
+    innermost loop, inner loops included; outside loops its routine), each by its passes through the unit: how often it issued times its passes per
+    execution. The stalled instruction is one of them, of whatever kind, and keeps the share of its own passes on an edge to itself.
 
-    All of them fill the queue together, so they are one group: the shares are a convention, and the sums over a loop are what can be relied on.
+    All of them fill the queue together, so they are one group: the shares are a convention, while the sums over a loop are reliable.
 
     A stall names no more than :data:`MOST_CAUSES` others, and no more than it has samples: the heaviest, and of equally heavy ones those near by
-    address. The part of those left out goes to those named, by their weights. Without executions it is not known what fills a queue: then samples
+    address. The part of those left out goes to those named, by their weights. Without executions the contents of a queue are unknown, and samples
     stay with their instruction.
 
     Source: conv2d of published reports, where 62 % of all samples sit on a load of one address per warp, behind one of 20 sectors per request.
@@ -165,19 +164,16 @@ def _find_near(uses: _Rows, members: _Rows, weights: _Weights, wanted: int) -> _
     return np.concatenate([np.broadcast_to(sure, (len(uses), len(sure))), around], axis=1)
 
 
-MOST_CANDIDATES = 4  # Instructions that are kept for one place: the nearest ones, each on a way of its own
-
-# Reasons that depend on scoreboards and stall counts
-BLAMED_ELSEWHERE = ("long_scoreboard", "short_scoreboard", "wait")
+MOST_CANDIDATES = 4  # Candidates that are kept for one place: the nearest ones, each on a path of its own
 
 _DRAIN, _DISPATCH = "drain", "dispatch_stall"
 
-# A warp may run on this many instructions behind a deferred barrier, so candidates on several ways that differ by no more are as near
+# A warp may issue this many instructions behind a deferred barrier, so candidates on several paths that differ by no more are equally near
 _SPREAD = 6
 
 _Bools = npt.NDArray[np.bool_]
 _Kind = Callable[[Opcode], bool]
-_Lost = list[tuple[int, int, UnattributedCause]]  # (row, reason, why its samples have no cause)
+_Lost = list[tuple[int, int, UnattributedCause]]  # row, reason, and why the samples have no cause
 
 
 class _Rule(Struct, frozen=True, kw_only=True):
@@ -211,9 +207,7 @@ class _NearestBefore:
     ) -> None:
         self._view, self._blocks, self._budget = view, view.blocks, budget
         self._spread, self._reach = spread, len(view) + 1 if reach is None else reach
-        latest = np.maximum.accumulate(np.where(wanted, np.arange(len(view)), -1))
-        self._before: _Rows = np.concatenate([[-1], latest])
-        """int64[n + 1], the last wanted row by address before each row."""
+        self._before = _find_last_before(wanted)
         self._first = view.graph.first_instruction.astype(np.int64)
         self._block_of = view.graph.block_of_instruction.astype(np.int64)
         self._cycles_before: _Rows = np.array(self._blocks.cycles_before)
@@ -345,7 +339,7 @@ def find_other_causes(view: FunctionView, budget: WorkBudget) -> tuple[BlameEdge
     staying = [
         reason
         for reason, name in enumerate(view.reasons)
-        if name not in (*BLAMED_ELSEWHERE, *_RULES, _DRAIN, _DISPATCH)
+        if name not in (*DEPENDENCY_REASONS, *_RULES, _DRAIN, _DISPATCH)
         and (name not in QUEUES or view.executions is None)
     ]
     parts = [blame_themselves(view, staying)]
@@ -375,22 +369,16 @@ def _blame_by_rule(view: FunctionView, reason: int, rows: _Rows, budget: WorkBud
         rows = np.concatenate([rows[~is_filler], others])
     found, missing = _NearestBefore(view, wanted, budget, spread=rule.spread, reach=rule.reach).find(rows)
     causes.append(found)
-    edges = [build_edges(view, reason, one, rule.dependency) for one in causes if len(one)]
     # No barrier leads to the first one: a warp that is sampled there waits at it.
     keeps = np.full(len(missing), rule.keeps) | (wanted[missing] & (rule.dependency is Dependency.SYNCHRONISATION))
-    edges += _settle_missing(view, reason, missing[keeps], budget, None)
-    return [*edges, *_settle_missing(view, reason, missing[~keeps], budget, lost)]
+    lost += _lose(missing[~keeps], reason, budget)
+    edges = [build_edges(view, reason, one, rule.dependency) for one in causes]
+    return [*edges, build_edges(view, reason, cause_themselves(missing[keeps]), Dependency.ITSELF)]
 
 
-def _settle_missing(
-    view: FunctionView, reason: int, rows: _Rows, budget: WorkBudget, lost: _Lost | None
-) -> list[BlameEdges]:
-    """Rows without a cause keep their samples, or lose them where there is a list for those."""
-    if lost is None:
-        return [build_edges(view, reason, cause_themselves(rows), Dependency.ITSELF)] if len(rows) else []
+def _lose(rows: _Rows, reason: int, budget: WorkBudget) -> _Lost:
     cause = UnattributedCause.WORK_BOUND if budget.is_exhausted else UnattributedCause.NO_PRODUCER
-    lost += [(row, reason, cause) for row in rows.tolist()]
-    return []
+    return [(row, reason, cause) for row in rows.tolist()]
 
 
 def _mark(view: FunctionView, is_wanted: _Kind) -> _Bools:
@@ -400,13 +388,17 @@ def _mark(view: FunctionView, is_wanted: _Kind) -> _Bools:
     return marked
 
 
+def _find_last_before(wanted: _Bools) -> _Rows:
+    """int64[n + 1], the last wanted row by address before each row; -1 where there is none."""
+    return np.concatenate([[-1], np.maximum.accumulate(np.where(wanted, np.arange(len(wanted)), -1))])
+
+
 def _find_by_address(view: FunctionView, rows: _Rows, wanted: _Bools) -> tuple[Causes, _Rows]:
     """The last wanted instruction before each row by address, and the rows without one.
 
     No control flow leads from one to the other, so distances are known for neighbours only.
     """
-    latest = np.maximum.accumulate(np.where(wanted, np.arange(len(wanted)), -1))
-    before = np.concatenate([[-1], latest])[rows]
+    before = _find_last_before(wanted)[rows]
     has_one = before >= 0
     use_row, def_row = rows[has_one], before[has_one]
     is_next = use_row - def_row == 1
@@ -424,12 +416,11 @@ def _blame_drain(view: FunctionView, reason: int, rows: _Rows, budget: WorkBudge
     """The EXIT before each row by address, and of that the last stores in flow; an EXIT without one is the cause itself."""
     exits, missing = _find_by_address(view, rows, _mark(view, lambda opcode: opcode.flow == Flow.EXIT))
     stores, alone = _NearestBefore(view, _mark(view, changes_outer_memory), budget).find(find_distinct(exits.def_row))
-    edges = [
+    lost += _lose(missing, reason, budget)
+    return [
         build_edges(view, reason, causes, Dependency.SYNCHRONISATION)
         for causes in (_chain(exits, stores), exits.select(np.isin(exits.def_row, alone)))
-        if len(causes)
     ]
-    return [*edges, *_settle_missing(view, reason, missing, budget, lost)]
 
 
 def _chain(causes: Causes, earlier: Causes) -> Causes:
@@ -458,7 +449,6 @@ def _blame_dispatch(view: FunctionView, reason: int, rows: _Rows, budget: WorkBu
     return [
         build_edges(view, reason, causes, dependency, category=BlameCategory.DISPATCH)
         for causes, dependency in ((found, Dependency.ISSUE), (cause_themselves(missing), Dependency.ITSELF))
-        if len(causes)
     ]
 
 

@@ -1,9 +1,9 @@
 """GPA as published: backward slices through registers, predicates and virtual barrier registers, three pruning rules, Equation 1.
 
-It is what the published numbers came from, and the yardstick for the blamer that follows the scoreboards. Where it differs from the text of
+The published numbers came from this method, and the blamer that follows the scoreboards is measured against it. Differences from the text of
 the paper:
 
-* What is left without a source is not dropped: memory and synchronisation stalls become samples without a cause; execution stalls stay with
+* Stalls without a source are not dropped: memory and synchronisation stalls become samples without a cause; execution stalls stay with
   their instruction, as scheduling, which the published code does too.
 * Rule 3 takes its bounds from the tables of the GPU at hand; the published code has one table for all, with 1,024 cycles for a TLB miss.
 * A predicate that was written in between is another condition, see :mod:`gpa_lsp.diagnosis.blame.slicing`.
@@ -90,7 +90,7 @@ def _blame(view: FunctionView, budget: WorkBudget) -> FunctionBlame:
 
 
 class _Function:
-    """One function on its way: what was found so far."""
+    """Edges and dependency graph of one function, while they are collected."""
 
     def __init__(self, view: FunctionView, budget: WorkBudget) -> None:
         self.edges: list[tuple[float, ...]] = []
@@ -136,7 +136,7 @@ class _Function:
         sources = self._slicer.find_sources(row)
         left = self._prune(row, sources, wanted.keys()) if wanted else ()
         found = {
-            stall_class: self._divide(row, [one for one in left if stall_class in self._find_causes(one[0])])
+            stall_class: self._apportion(row, [one for one in left if stall_class in self._find_causes(one[0])])
             for stall_class in wanted
         }
         groups = dict(zip(sorted(sources), count(self._next_group), strict=False))
@@ -152,7 +152,7 @@ class _Function:
     def _prune(
         self, row: int, sources: Mapping[int, tuple[int, ...]], wanted: AbstractSet[StallClass]
     ) -> list[tuple[DependencyEdge, Distance]]:
-        """The edges that are left of a slice, by all three rules."""
+        """The edges of a slice that none of the three rules takes out."""
         left = []
         for definition, resources in sorted(sources.items()):
             edge = build_edge(self._def_use, definition, row, resources)
@@ -166,10 +166,9 @@ class _Function:
         """Classes of stalls that an edge can cause, by rule 1."""
         return self._causes[bool(edge.by_operands)][self._view.flow.mnemonic_of[edge.def_row]]
 
-    def _divide(
+    def _apportion(
         self, row: int, left: Sequence[tuple[DependencyEdge, Distance]]
     ) -> list[tuple[DependencyEdge, Distance, float]]:
-        """The share of each edge."""
         shares = self._share(row, [edge.def_row for edge, _ in left])
         return [(edge, distance, share) for (edge, distance), share in zip(left, shares, strict=True)]
 

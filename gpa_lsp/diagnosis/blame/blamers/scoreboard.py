@@ -1,21 +1,20 @@
-"""The default blamer: scoreboard stalls by the counters, ``wait`` by the stall counts, the others by what lies before in control flow.
+"""The default blamer: scoreboard stalls by the scoreboards, ``wait`` by stall counts, other reasons by preceding control flow.
 
-Long- and short-scoreboard samples are caused by the instructions that may hold a counter the sampled one waits for.
+Long- and short-scoreboard samples are caused by the instructions that may hold a scoreboard the sampled one waits for.
 
-The producers behind one counter are one *group*: the hardware waits for all of them, so how a sample is divided among them is a convention.
-Several counters waited for at once are several groups; a sample does not say which of them was the last to be released.
+The producers behind one scoreboard are one *group*: the hardware waits for all of them, so how a sample is divided among them is a convention.
+Several scoreboards waited for at once are several groups; a sample does not say which of them was the last to be released.
 
-Groups, and the producers of one, share by how often they are waited for there: a producer at most as often as it issues, and at most as often
-as the waiting instruction does; a group as often as any of its producers, where those of one basic block issue together and those of different
-blocks count each for itself. So the loads in front of a loop have the part of its first iteration, and an instruction that never issues has
-none. Within a group, the sectors that each producer asked of L2 come in as a factor where all of them have that counter. Where none issued,
-the parts are equal. Issues are exact where executions were counted in the same run, else they are estimated from ``selected`` samples;
-``IssueCounts`` says which, and reports print it.
+Groups, and the producers of one, share by how often the sampled instruction waits for them: for a producer at most as often as either issues; for
+a group as often as for any of its producers, where those of one basic block issue together and those of different blocks are added up. So loads
+in front of a loop get the part of its first iteration, and an instruction that never issues gets none. Within a group, the sectors that each
+producer asked of L2 are a factor where all of them have that counter. Where none issued, the parts are equal. Issues are exact where executions
+were counted in the same run, else they are estimated from ``selected`` samples; ``IssueCounts`` says which, and reports print it.
 
-The published rule (GPA, Equation 1) divides stalls by issue counts, too, and by the inverse of the length of the path. Only the first holds for
-counters: a wait is over when the last of them is released, however near the others are.
+The published rule (GPA, Equation 1) divides stalls by issue counts and by the inverse of the path length. Only issue counts matter for
+scoreboards: a wait is over when the last of them is released, however near the others are.
 
-One counter may be held by instructions of both kinds, say by a load and by a conversion whose operand the load overwrites. The sampled reason
+One scoreboard may be held by instructions of both kinds, say by a load and by a conversion whose operand the load overwrites. The sampled reason
 tells them apart: of 2.7 million samples at waits for short kinds alone none are long, of 29.5 million at waits for long kinds alone 135 are
 short, and waits for both show both. So the group of a reason holds the producers of that kind only.
 
@@ -35,7 +34,7 @@ import numpy.typing as npt
 
 from gpa_lsp.code.binary.model import NO_BARRIER
 from gpa_lsp.diagnosis.blame.blamers import Blamer, FunctionBlame
-from gpa_lsp.diagnosis.blame.categories import LONG_SCOREBOARD, SHORT_SCOREBOARD, find_category
+from gpa_lsp.diagnosis.blame.categories import SCOREBOARD_KINDS, find_category
 from gpa_lsp.diagnosis.blame.edges import connect, join_edges, lose_samples
 from gpa_lsp.diagnosis.blame.fixed_latency import find_wait_causes
 from gpa_lsp.diagnosis.blame.issue_counts import count_waits, divide, weigh_groups
@@ -116,17 +115,15 @@ class CopyGroups:
             heappush(heap, (*onward, before))
 
 
-_KIND_OF_REASON = {LONG_SCOREBOARD: ScoreboardKind.LONG, SHORT_SCOREBOARD: ScoreboardKind.SHORT}
-
 Groups = dict[int, dict[int, Pending]]  # Scoreboard → producer's row → how it holds the scoreboard
 
 
 def blame_scoreboards(view: FunctionView, budget: WorkBudget) -> tuple[BlameEdges, Unattributed, list[tuple[int, int]]]:
     """The causes of long- and short-scoreboard samples.
 
-    Candidates that the reason cannot mean on this architecture are ruled out. Where that leaves none, all stay: 112 of 4.1 million samples contradict
-    the table, and the instruction waits for nothing else. Returns edges, whose groups count from 0; samples without a cause; and unique (use, def)
-    rows of all that sampled instructions wait for, before any is ruled out.
+    Candidates that cannot stall under the reason on this architecture are ruled out. Where that leaves none, all stay: 112 of 4.1 million samples
+    contradict the table. Returns edges, whose groups count from 0; samples without a cause; and unique (use, def) rows of all instructions that
+    sampled ones wait for, before any is ruled out.
     """
     pending = find_pending(view, view.is_sampled, budget)
     found = _Function(view, pending, CopyGroups(view, budget))
@@ -137,14 +134,14 @@ def blame_scoreboards(view: FunctionView, budget: WorkBudget) -> tuple[BlameEdge
 
 
 class _Function:
-    """One function on its way."""
+    """Edges of one function, while they are collected."""
 
     def __init__(self, view: FunctionView, pending: PendingSetters, copies: CopyGroups) -> None:
         self.edges: list[tuple[float, ...]] = []
         self.lost: list[tuple[int, int, UnattributedCause]] = []
         self.pending_pairs: list[tuple[int, int]] = []
         self._view, self._pending, self._copies = view, pending, copies
-        self._columns = [(number, name) for name in _KIND_OF_REASON if (number := view.reason_index(name)) is not None]
+        self._columns = [(number, name) for name in SCOREBOARD_KINDS if (number := view.reason_index(name)) is not None]
         self._all: list[list[int]] = view.all_samples.tolist()
         self._latency: list[list[int]] = view.latency_samples.tolist()
         sectors = view.counters.get("global_sectors")
@@ -157,7 +154,7 @@ class _Function:
         self.pending_pairs += sorted((row, producer) for group in groups.values() for producer in group)
         for column, reason in self._columns:
             if self._all[row][column]:
-                self._blame_reason(row, column, reason, _rule_out(self._view, groups, _KIND_OF_REASON[reason]))
+                self._blame_reason(row, column, reason, _rule_out(self._view, groups, SCOREBOARD_KINDS[reason]))
 
     def _find_groups(self, row: int) -> Groups:
         """Collect what a row waits for: by its mask, and by the DEPBAR just before it, whose wait shows at the next instruction."""
@@ -172,7 +169,7 @@ class _Function:
         return _keep_results(groups)
 
     def _drop_empty(self, group: dict[int, Pending]) -> None:
-        """Leave out what closed a group of copies without any, unless there is nothing else: it is over at once."""
+        """Drop instructions that closed an empty group of copies, unless there are no others: they complete at once."""
         empty = [row for row in group if self._copies.closes_group(row)]
         if len(empty) < len(group):
             for row in empty:
@@ -181,7 +178,7 @@ class _Function:
     def _add(self, groups: Groups, pending: Iterable[Pending], further: Distance) -> None:
         for one in pending:
             group = groups.setdefault(one.scoreboard, {})
-            copies = self._copies.find(one.row)  # they stand for what ties them to the scoreboard
+            copies = self._copies.find(one.row)  # replace the instruction that ties them to the scoreboard
             holders = [one._replace(row=row, distance=before.then(one.distance)) for row, before in copies.items()]
             for holder in holders or [one]:
                 known = group.get(holder.row)
@@ -270,10 +267,9 @@ def _rule_out(view: FunctionView, groups: Groups, kind: ScoreboardKind) -> list[
 def _blame(view: FunctionView, budget: WorkBudget) -> FunctionBlame:
     """Find the causes of all samples of a function; conservation holds per row and reason, whatever the budget.
 
-    The dependency graph has the pairs of execution and memory dependences, as the published coverage counts them: before pruning all that
-    sampled instructions wait for behind scoreboards, and the instructions of fixed latency their values come from; after it the pairs that
-    carry samples of a scoreboard or of ``wait``. Barriers and branches are none, and neither is the issue cost of the instruction before:
-    nothing of it is used.
+    The dependency graph has the pairs of execution and memory dependences, as the published coverage counts them. Before pruning: all
+    instructions that sampled ones wait for behind scoreboards, and those of fixed latency that make their values. After it: the pairs with
+    samples of a scoreboard or of ``wait``. Barriers, branches and the issue cost of the preceding instruction are no dependences.
     """
     waits = find_wait_causes(view, budget)
     others, lost = find_other_causes(view, budget)
@@ -305,8 +301,8 @@ def _list_moved(edges: BlameEdges) -> npt.NDArray[np.int64]:
 def find_fixed_latency_defs(view: FunctionView, is_use: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
     """The (use, def) rows of values that come from instructions of fixed latency, in the order of uses.
 
-    A value from before the block is left out: the stall counts since have paid for it, or are too few to matter. So is a value behind a scoreboard,
-    which its counter stands for. ``is_use``: bool[n], the uses that are asked about.
+    Values from before the block are left out: the stall counts since then cover their latency, or nearly so. So are values behind a scoreboard.
+    ``is_use``: bool[n], the uses to look at.
     """
     has_scoreboard = (view.control.write_barrier != NO_BARRIER).tolist()
     found: list[tuple[int, int]] = []
