@@ -1,6 +1,6 @@
-"""The function around a place of CUDA C++, with what its text proves: the types of its expressions, its floating-point divisions.
+"""Facts that the text of a CUDA C++ function proves: the types of its expressions, its floating-point divisions.
 
-What the text of one file does not prove is unknown.
+Facts that the text of one file does not prove are unknown.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -51,16 +51,16 @@ _CASTS = frozenset({"static_cast", "reinterpret_cast", "const_cast"})
 
 
 class KnownFunctions(Struct, frozen=True, kw_only=True):
-    """Functions by what type their result has; see ``cuda_functions.toml``."""
+    """Functions by the type of their result; see ``cuda_functions.toml``."""
 
     single: frozenset[str]  # single precision, from single precision
-    converting: frozenset[str]  # single precision, from something else
+    converting: frozenset[str]  # single precision, from another type
     overloaded: frozenset[str]  # the precision of the arguments
     integer: frozenset[str]  # whole numbers
-    loads: frozenset[str]  # what the first argument points to
+    loads: frozenset[str]  # the type that the first argument points to
     second: frozenset[str]  # the type of the second argument
-    of_numbers: frozenset[str]  # those whose result depends on nothing but their arguments, which they take by value
-    # all of them; they change nothing, but may load from memory, and hear what other threads say
+    of_numbers: frozenset[str]  # functions whose result depends only on their arguments, which they take by value
+    # all functions; they write nothing, but may load from memory, and read what other threads wrote
     reading: frozenset[str]
 
 
@@ -74,7 +74,7 @@ def load_known_functions() -> KnownFunctions:
 
 
 class ExpressionTypes(Struct, kw_only=True):
-    """Finds types within one function; what was found is kept."""
+    """Types of the expressions of one function, found when asked for and then kept."""
 
     tree: SourceTree  # the text
     names: Names  # of the function
@@ -95,14 +95,15 @@ class ExpressionTypes(Struct, kw_only=True):
             return UNKNOWN
         found = self._found.get(node.id)
         if found is None:
-            found = self._infer(node, depth + 1)
+            rule = _RULES.get(node.type)
+            found = _LITERALS.get(node.type, UNKNOWN) if rule is None else rule(self, node, depth + 1)
             self._found[node.id] = found
         return found
 
     def read_called_name(self, call: "Node") -> str | None:
-        """The plain name of a function that a call means, ``std::`` and ``::`` left out.
+        """The plain name of the function that a call calls, ``std::`` and ``::`` left out.
 
-        None for members and other namespaces, and for names that the file itself gives a meaning.
+        None for members and other namespaces, and for names that the file itself declares.
         """
         function = call.child_by_field_name("function")
         if function is not None and function.type == "qualified_identifier":
@@ -114,13 +115,6 @@ class ExpressionTypes(Struct, kw_only=True):
         name = read_text(function)
         is_own = name in self.names.macros or name in self.names.by_name or name in find_function_names(self.tree)
         return None if is_own else name
-
-    def _infer(self, node: "Node", depth: int) -> ValueType:
-        known = _LITERALS.get(node.type)
-        if known is not None:
-            return known
-        rule = _RULES.get(node.type)
-        return UNKNOWN if rule is None else rule(self, node, depth)
 
     def _find_number(self, node: "Node", _depth: int) -> ValueType:
         return read_number(read_text(node)).type
@@ -230,7 +224,7 @@ _RULES: "Mapping[str, Callable[[ExpressionTypes, Node, int], ValueType]]" = {
 
 
 def join_types(left: ValueType, right: ValueType) -> ValueType:
-    """What arithmetic with two operands is done in; pointers and vectors take part in none that is known."""
+    """Type in which arithmetic with two operands is done; UNKNOWN for pointers and vectors."""
     kinds = {left, right}
     if not kinds <= {FLOAT, DOUBLE, INTEGER}:
         return UNKNOWN
@@ -238,7 +232,7 @@ def join_types(left: ValueType, right: ValueType) -> ValueType:
 
 
 def _choose_overload(operands: list[ValueType]) -> ValueType:
-    """Single precision is only certain where every argument is: integers choose double precision in some functions and themselves in others."""
+    """Type of an overloaded function's result: an integer argument chooses double in some functions and an integer in others, so UNKNOWN."""
     if all(operand.is_float for operand in operands):
         return FLOAT
     is_double = any(operand.is_double for operand in operands)
@@ -249,12 +243,12 @@ class Code(Struct, frozen=True, kw_only=True, eq=False):
     """A function that parsed as a whole."""
 
     tree: SourceTree  # the text
-    names: Names  # what its names mean
-    types: ExpressionTypes  # what its expressions are
+    names: Names  # declarations of its names
+    types: ExpressionTypes  # types of its expressions
 
     @property
     def function(self) -> CudaFunction:
-        """The function."""
+        """Definition and signature of the function."""
         return self.names.function
 
 
@@ -297,10 +291,10 @@ class Division(Struct, frozen=True, kw_only=True, eq=False):
 
     code: Code  # the function it is in
     node: "Node"  # the whole
-    dividend: "Node"  # what is divided
+    dividend: "Node"
     operator: "Node"  # the token between
-    divisor: "Node"  # by what
-    type: ValueType  # what it is done in; UNKNOWN where that is not certain
+    divisor: "Node"
+    type: ValueType  # in which it is done; UNKNOWN where that is not certain
 
     @property
     def is_assignment(self) -> bool:
@@ -309,7 +303,7 @@ class Division(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def literal_divisor(self) -> float | None:
-        """The number it divides by, where that is written there."""
+        """The divisor's value, where it is a literal."""
         inner = self.divisor
         return read_number(read_text(inner)).value if inner.type == "number_literal" else None
 

@@ -1,4 +1,4 @@
-"""The loops of CUDA C++ functions: where they begin, what pragma stands before them, whether their turns are counted when compiled."""
+"""Loops of CUDA C++ functions: where they begin, the pragma before them, whether their iterations are counted at compile time."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -26,12 +26,12 @@ _DEEPEST = 10
 
 
 class UnrollPragma(Struct, frozen=True, kw_only=True):
-    """What a programmer said about unrolling."""
+    """Unrolling that a pragma in front of a loop asks for."""
 
     line: Pragma  # the directive
     # the factor; 1 where unrolling is switched off, None where it is to be complete, where the factor is no number, and for a macro
     copies: int | None
-    is_complete: bool  # no factor stands there
+    is_complete: bool  # it gives no factor
 
 
 def find_loops_beginning(tree: SourceTree, lines: frozenset[int]) -> Iterator["Node"]:
@@ -73,12 +73,12 @@ def list_pragmas(tree: SourceTree, statement: "Node") -> tuple[Pragma, ...]:
     Comments, and the head of an ``#if``, may stand between.
     """
     start = _find_gap(statement)
-    between = (one for one in _read_pragmas(tree) if start <= one.start_byte < statement.start_byte)
+    between = (one for one in _find_directives(tree) if start <= one.start_byte < statement.start_byte)
     return tuple(one for one in between if not _is_in_comment(tree, one))[::-1]
 
 
 @lru_cache(maxsize=16)
-def _read_pragmas(tree: SourceTree) -> tuple[Pragma, ...]:
+def _find_directives(tree: SourceTree) -> tuple[Pragma, ...]:
     return find_directives(tree.content)
 
 
@@ -110,7 +110,7 @@ def _is_in_comment(tree: SourceTree, pragma: Pragma) -> bool:
 
 
 def has_constant_turns(loop: "Node", names: Names) -> bool:
-    """The compiler can count a loop's turns: it begins, ends and steps by constants.
+    """Whether the compiler can count a loop's iterations: it begins, ends and steps by constants.
 
     >>> from gpa_lsp.code.sources.cuda_declarations import read_names
     >>> from gpa_lsp.code.sources.trees import read_tree, walk
@@ -152,7 +152,7 @@ def _find_counter(loop: "Node") -> tuple[str, "Node"] | None:
 
 
 def is_constant(node: "Node | None", names: Names, depth: int = 0) -> bool:
-    """An integer the compiler knows: literals, constants, parameters of templates and macros that stand for a number, and sums of these."""
+    """Whether the compiler knows an integer: literals, constants, template parameters, macros for a number, and operations on these."""
     if node is None or depth > _DEEPEST:
         return False
     if node.type == "number_literal":
@@ -173,7 +173,7 @@ def is_constant(node: "Node | None", names: Names, depth: int = 0) -> bool:
 
 
 def write_pragma(copies: int | None) -> str:
-    """The directive.
+    """Unroll directive with a factor; None unrolls fully.
 
     >>> write_pragma(4), write_pragma(None)
     ('#pragma unroll 4', '#pragma unroll')
@@ -182,7 +182,7 @@ def write_pragma(copies: int | None) -> str:
 
 
 def put_pragma(tree: SourceTree, loop: "Node", copies: int | None) -> TextEdit | None:
-    """A pragma on the line above a loop; None where the loop is not the first thing on its line, because a directive needs a line of its own."""
+    """Put a pragma on the line above a loop; None where the loop is not first on its line, because a directive needs its own line."""
     code, indentation = read_code(tree, loop), read_indentation(tree, loop)
     parent = loop.parent
     if code is None or indentation is None or parent is None or parent.type == "attributed_statement":
@@ -193,7 +193,7 @@ def put_pragma(tree: SourceTree, loop: "Node", copies: int | None) -> TextEdit |
 
 
 def change_pragma(tree: SourceTree, loop: "Node", pragma: UnrollPragma, copies: int) -> TextEdit | None:
-    """Another factor in the pragma in front of a loop; None where a comment or a continued line stands in it."""
+    """Change the factor in the pragma in front of a loop; None where it contains a comment or a continued line."""
     line = pragma.line
     words = tree.content[line.words_byte : line.end_byte].decode("utf-8", "replace")
     if read_code(tree, loop) is None or " ".join(words.split()) != line.words:
@@ -204,14 +204,14 @@ def change_pragma(tree: SourceTree, loop: "Node", pragma: UnrollPragma, copies: 
 
 
 def _stands_at_margin(tree: SourceTree, function: "Node") -> bool:
-    """The function's other pragmas are not indented, as many formatters have it."""
+    """Whether the function's other pragmas are not indented; many formatters write them so."""
     return tree.content.find(b"\n#pragma", function.start_byte, function.end_byte) >= 0
 
 
 def propose_factor(
     tree: SourceTree, loop: "Node", pragma: UnrollPragma | None, copies: int | None
 ) -> tuple[Sentence, TextEdit | None]:
-    """A title and an edit that give a loop a factor: in the pragma it has, or in one of its own."""
+    """A title and an edit that give a loop a factor: in the pragma it has, or in a new one."""
     new = quote(write_pragma(copies))
     if pragma is None or copies is None:
         return say("Put {pragma} before the loop", pragma=new), put_pragma(tree, loop, copies)

@@ -1,4 +1,4 @@
-"""What the text of a function does with a variable: whether it only reads it, or lets something else change it."""
+"""Uses of a variable in the text of its function: whether it is only read, or something else can change it."""
 
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
@@ -12,37 +12,37 @@ from gpa_lsp.code.sources.trees import list_ancestors, read_text
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_HIGHEST = 60  # Levels of an expression that are looked at on the way up; a use deeper in one is not understood
+_HIGHEST = 60  # Levels of an expression that are climbed; a deeper use counts as bound
 
 _CASTS = frozenset({"static_cast", "reinterpret_cast", "const_cast", "dynamic_cast"})
 _COMPARISONS = frozenset({"==", "!=", "<", ">", "<=", ">="})
 
 
 class Deed(Enum):
-    """What happens to a variable, or to what it points to."""
+    """Effect of a use on a variable, or on what it points to."""
 
     READ = "read"
     WRITTEN = "written"
-    PASSED = "passed"  # It is an argument of a call
-    COPIED = "copied"  # A pointer's value goes somewhere else: into another variable, a result, an initialiser
-    COMPARED = "compared"  # A pointer with something
-    # Something can change it unseen: its address is taken, a reference is bound to it, a lambda captures it by reference
+    PASSED = "passed"  # As an argument of a call
+    COPIED = "copied"  # A pointer's value, into another variable, a result or an initialiser
+    COMPARED = "compared"  # A pointer with another value
+    # Open to changes that are not seen: its address is taken, a reference is bound to it, a lambda captures it by reference
     BOUND = "bound"
-    ASSEMBLED = "assembled"  # It is an operand of inline assembly
+    ASSEMBLED = "assembled"  # As an operand of inline assembly
 
 
 class Use(Struct, kw_only=True):
-    """One place where a name stands."""
+    """One occurrence of a name."""
 
     node: "Node"  # the identifier
-    deed: Deed = Deed.BOUND  # what happens there
-    is_element: bool = False  # to what the variable points to, not to the variable itself
-    is_cast: bool = False  # it went through a cast on the way
-    through: "Node"  # the node that the way up has come to, and ends at: an assignment, a call, a declaration
+    deed: Deed = Deed.BOUND
+    is_element: bool = False  # the deed is done to what the variable points to, not to the variable itself
+    is_cast: bool = False  # the value goes through a cast
+    through: "Node"  # the innermost node around it that decides the deed: an assignment, a call, a declaration
 
 
 def find_uses(names: Names, declaration: Declaration) -> Iterator[Use]:
-    """Every use of a variable in its function, declarations left out, in the order of the text; also those that may be of another variable."""
+    """Uses of a variable in its function, declarations left out, in the order of the text; those that may be of another variable included."""
     declaring = {one.start_byte for one in names.by_name.get(declaration.name, ())}
     for node in names.places.get(declaration.name, ()):
         if node.end_byte in declaring:
@@ -53,7 +53,7 @@ def find_uses(names: Names, declaration: Declaration) -> Iterator[Use]:
 
 
 def classify_use(name: "Node") -> Use:
-    """What happens to a variable where its name stands.
+    """Classify the use of a variable at one occurrence of its name.
 
     >>> from gpa_lsp.code.sources.trees import read_tree, walk
     >>> def classify(text: str) -> tuple[str, bool]:
@@ -68,20 +68,13 @@ def classify_use(name: "Node") -> Use:
         parent = use.through.parent
         if parent is None:
             break
-        deed = _RULES.get(parent.type, _read)(use, parent)
+        rule = _RULES.get(parent.type)
+        deed = Deed.READ if rule is None else rule(use, parent)
         use.through = parent
         if deed is not None:
             use.deed = deed
             break
     return use
-
-
-def _hand_on(_use: Use, _parent: "Node") -> None:
-    """The node's value is the parent's."""
-
-
-def _read(_use: Use, _parent: "Node") -> Deed:
-    return Deed.READ
 
 
 def _judge_subscript(use: Use, parent: "Node") -> Deed | None:
@@ -95,7 +88,7 @@ def _judge_pointer(use: Use, parent: "Node") -> Deed | None:
     if read_text(parent.child_by_field_name("operator")) == "*":
         use.is_element = True
         return None
-    # The address of an element is a pointer like the variable; that of the variable itself lets everything happen to it.
+    # The address of an element is a pointer like the variable; through that of the variable itself anything can happen to it.
     if not use.is_element:
         return Deed.BOUND
     use.is_element = False
@@ -114,25 +107,17 @@ def _judge_assignment(use: Use, parent: "Node") -> Deed:
     return Deed.WRITTEN if parent.child_by_field_name("left") == use.through else _judge_value(use, parent)
 
 
-def _judge_comma(use: Use, parent: "Node") -> Deed | None:
-    return None if parent.child_by_field_name("right") == use.through else Deed.READ
-
-
-def _judge_choice(use: Use, parent: "Node") -> Deed | None:
-    return Deed.READ if parent.child_by_field_name("condition") == use.through else None
-
-
 def _judge_cast(use: Use, _parent: "Node") -> None:
     use.is_cast = True
 
 
 def _judge_call(use: Use, _parent: "Node") -> Deed | None:
-    """Of a call only the argument of a cast comes up to here; the others were judged below."""
+    """Judge a value below a call: only the argument of a cast comes up to here; others were judged below."""
     return None if use.through.type == "argument_list" else Deed.READ
 
 
 def _judge_value(use: Use, _parent: "Node") -> Deed:
-    """A value goes somewhere: copies of elements and numbers are harmless, copies of pointers are not."""
+    """Judge a copied value: copies of elements and numbers are harmless, copies of pointers are not."""
     return Deed.READ if use.is_element else Deed.COPIED
 
 
@@ -169,9 +154,11 @@ def _judge_capture(use: Use, parent: "Node") -> Deed:
 
 # Node type → what such a parent makes of a name's value: a deed, or None where it hands it on. All others only read it.
 _RULES: "Mapping[str, Callable[[Use, Node], Deed | None]]" = {
-    "parenthesized_expression": _hand_on,
-    "comma_expression": _judge_comma,
-    "conditional_expression": _judge_choice,
+    "parenthesized_expression": lambda _use, _parent: None,
+    "comma_expression": lambda use, parent: None if parent.child_by_field_name("right") == use.through else Deed.READ,
+    "conditional_expression": lambda use, parent: (
+        Deed.READ if parent.child_by_field_name("condition") == use.through else None
+    ),
     "subscript_expression": _judge_subscript,
     "pointer_expression": _judge_pointer,
     "field_expression": _judge_field,
@@ -195,7 +182,7 @@ _RULES: "Mapping[str, Callable[[Use, Node], Deed | None]]" = {
 
 
 def is_in_lambda(use: Use, around: "Node") -> bool:
-    """The use stands in a lambda below some node, which runs wherever it is called."""
+    """Whether a use is in a lambda inside some node; a lambda runs wherever it is called."""
     for one in list_ancestors(use.node):
         if one == around:
             return False

@@ -1,4 +1,4 @@
-"""Which rewrites answer a piece of advice at some lines of a text."""
+"""Search for the rewrites that answer a piece of advice at some lines of a text."""
 
 from collections.abc import Collection, Mapping
 from functools import cache
@@ -32,7 +32,7 @@ def find_rewrites(file_name: str, text: str, lines: Collection[int], context: Re
         context: what else is known.
 
     Returns:
-        Kinds in alphabetical order, and within one in the order of the text. Empty for a language without a grammar here, for a text that is too
+        By kind in alphabetical order, and within one in the order of the text. Empty for a language without a grammar, for a text that is too
         large, and for one with line ends that only some readers count (a carriage return alone).
 
     >>> context = RewriteContext(optimizer="loop_unrolling", unroll_copies=4)

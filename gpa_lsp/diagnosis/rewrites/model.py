@@ -1,4 +1,4 @@
-"""What rewriting takes and gives: :class:`RewriteContext` and :class:`Rewrite`, edits of one text that a person can take or leave."""
+"""Rewrites: edits of one text that a person can take or leave (:class:`Rewrite`), and what they are made from."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from gpa_lsp.code.sources.trees import SourceTree
-from gpa_lsp.foundation.prose import Code, Sentence, list_of
+from gpa_lsp.foundation.prose import Code, Sentence, list_of, say
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -20,17 +20,17 @@ class TextPlace(Struct, frozen=True, kw_only=True, order=True):
 
 
 class TextEdit(Struct, frozen=True, kw_only=True, order=True):
-    """One piece of text in place of another."""
+    """Replacement of one piece of text by another."""
 
-    start: TextPlace  # of what is replaced
-    end: TextPlace  # of what is replaced; ``start`` where something is only put in
-    text: str  # what stands there afterwards; its lines end as the document's do
+    start: TextPlace  # of the replaced text
+    end: TextPlace  # of the replaced text; ``start`` for an insertion
+    text: str  # the new text; its lines end as the document's do
 
 
 class RewriteContext(Struct, frozen=True, kw_only=True):
-    """What is known of the code that is to be rewritten, besides its text. ``None`` is unknown."""
+    """Facts about the code to rewrite, besides its text. ``None`` is unknown."""
 
-    optimizer: str  # whose advice it is; name in the catalogue of optimizers
+    optimizer: str  # that gave the advice; name in the catalogue of optimizers
     kernel: str = ""  # the kernel's own name, without namespaces, template arguments and parameters; empty when unknown
     unroll_copies: int | None = None  # the unroll factor that the loop should have
     threads_per_block: int | None = None  # the most that any launch has
@@ -39,55 +39,55 @@ class RewriteContext(Struct, frozen=True, kw_only=True):
 
 
 class Rewrite(Struct, frozen=True, kw_only=True):
-    """A change of the source that the text proves applicable; whether it pays, and whether what it promises holds, its author decides."""
+    """Change of the source that the text proves applicable; its author decides whether it pays and whether its promises hold."""
 
     title: Sentence  # what it does, in the imperative, without a full stop
     explanation: Sentence  # what it gains and what it costs or promises, plain sentences
     edits: tuple[TextEdit, ...]  # in the order of the text, not overlapping
     changes_results: bool = False  # numbers may come out differently
-    is_preferred: bool = False  # nothing speaks against taking it: no result changes, no promise is made
-    # what every rewrite of its kind has, filled in by :mod:`gpa_lsp.diagnosis.rewrites.find`
-    name: str = ""  # of its kind in the catalogue, e.g. ``unroll_loop``
-    optimizers: tuple[str, ...] = ()  # names of those whose advice it answers
-    is_remedy: bool = True  # the edit is what the advice asks for
+    is_preferred: bool = False  # safe to take: no result changes, no promise is made
+    # those of its kind, filled in by :mod:`gpa_lsp.diagnosis.rewrites.find`
+    name: str = ""  # in the catalogue, e.g. ``unroll_loop``
+    optimizers: tuple[str, ...] = ()  # names of optimizers whose advice it answers
+    is_remedy: bool = True  # see :class:`RewriteKind`
 
 
 class Site(Struct, frozen=True, kw_only=True):
-    """Where a rewrite is looked for."""
+    """Lines of a text for which rewrites are looked for."""
 
     tree: SourceTree  # the text
     lines: frozenset[int]  # the lines the advice is about, 1-based
-    context: RewriteContext  # what else is known
+    context: RewriteContext
 
 
 class RewriteKind(Struct, frozen=True, kw_only=True):
     """One kind of rewrite, a member of the catalogue :mod:`gpa_lsp.diagnosis.rewrites.kinds`."""
 
     language: str  # of the texts it can change, as in ``languages.toml``
-    optimizers: tuple[str, ...]  # whose advice it answers
+    optimizers: tuple[str, ...]  # names of optimizers whose advice it answers
     propose: Callable[[Site], Iterator[Rewrite]]  # finds what can be changed at a site
-    # the edit is all that the advice asks for there; False where it makes way for the compiler, and work by hand can still help
+    # the edit is all that the advice asks for there; False where it only enables the compiler, and work by hand can still help
     is_remedy: bool = True
 
 
 def replace_node(tree: SourceTree, node: "Node", text: str) -> TextEdit:
-    """Something else in place of a node."""
+    """Replace a node by other text."""
     return TextEdit(start=_find_start(tree, node), end=_find_end(tree, node), text=text)
 
 
 def replace_between(tree: SourceTree, before: "Node", behind: "Node", text: str) -> TextEdit:
-    """Something else in place of all that stands between two nodes."""
+    """Replace all text between two nodes."""
     return TextEdit(start=_find_end(tree, before), end=_find_start(tree, behind), text=text)
 
 
 def insert_before(tree: SourceTree, node: "Node", text: str) -> TextEdit:
-    """Text directly in front of a node."""
+    """Insert text directly in front of a node."""
     start = _find_start(tree, node)
     return TextEdit(start=start, end=start, text=text)
 
 
 def insert_behind(tree: SourceTree, node: "Node", text: str) -> TextEdit:
-    """Text directly behind a node."""
+    """Insert text directly behind a node."""
     end = _find_end(tree, node)
     return TextEdit(start=end, end=end, text=text)
 
@@ -95,9 +95,9 @@ def insert_behind(tree: SourceTree, node: "Node", text: str) -> TextEdit:
 def insert_line_above(
     tree: SourceTree, node: "Node", text: str, *, indentation: bytes, row: int | None = None
 ) -> TextEdit:
-    """A line of its own above the one on which a node begins, or above another one.
+    """Insert a line above the one on which a node begins.
 
-    ``row``: 0-based line above which it is put; None for the node's own.
+    ``row``: 0-based line above which it is put instead; None for the node's own.
     """
     end = find_line_end(tree.content, node.start_byte - node.start_point[1])
     place = TextPlace(line=(node.start_point[0] if row is None else row) + 1, column=0)
@@ -111,7 +111,7 @@ def read_indentation(tree: SourceTree, node: "Node") -> bytes | None:
 
 
 def find_line_end(content: bytes, position: int) -> str:
-    r"""How the line at a byte ends: ``\n`` or ``\r\n``; that of the first line for the last one.
+    r"""Line end of the line at a byte: ``\n`` or ``\r\n``; for the last line that of the first one.
 
     >>> find_line_end(b"a\r\nb", 0), find_line_end(b"a\r\nb", 3), find_line_end(b"a", 0)
     ('\r\n', '\r\n', '\n')
@@ -172,7 +172,7 @@ def _find_offset(text: str, starts: Sequence[int], place: TextPlace) -> int:
 
 
 _LONGEST_EXPRESSION = 32
-_MOST_NAMED = 3
+MOST_NAMED = 3  # Pieces of code that a title names
 
 
 def quote(code: str) -> Sentence:
@@ -201,4 +201,14 @@ def join_code(expressions: Sequence[str]) -> Sentence:
     ('`a`', '`a` and `b`', '`a`, `b`, `c` and others')
     """
     unique = [quote(one) for one in dict.fromkeys(expressions)]
-    return list_of(unique if len(unique) <= _MOST_NAMED else [*unique[:_MOST_NAMED], "others"])
+    return list_of(unique if len(unique) <= MOST_NAMED else [*unique[:MOST_NAMED], "others"])
+
+
+def title_literals(literals: Sequence[str], *, is_rounded: bool) -> Sentence:
+    """Title of a rewrite that writes literals in single precision.
+
+    >>> title_literals(["0.1f"], is_rounded=True)
+    'Write `0.1f` (rounds to float)'
+    """
+    rounds = " (rounds to float)" if is_rounded else ""
+    return say("Write {literals}{rounds}", literals=join_code(literals), rounds=rounds)

@@ -1,4 +1,4 @@
-"""The functions of a Python text that a decorator compiles for a GPU, and what their names mean."""
+"""Functions of a Python text that a decorator compiles for a GPU, and the meaning of their names."""
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -26,13 +26,13 @@ class PythonFunction(Struct, frozen=True, kw_only=True, eq=False):
 
     tree: SourceTree  # the text
     node: "Node"  # its definition
-    name: str  # its name
+    name: str
     decorator: "Node"  # the expression behind ``@`` that compiles it
-    compiler: str  # what that is, e.g. ``numba.cuda.jit``.
+    compiler: str  # full name of the decorator, e.g. ``numba.cuda.jit``.
     bound: frozenset[str]  # names that the function binds itself: parameters and variables
 
     def find_meaning(self, node: "Node | None") -> str | None:
-        """The full name of what a name or attribute means, by the file's imports: ``numpy.float32`` for ``np.float32``; None otherwise.
+        """The full name that a name or attribute stands for, by the file's imports: ``numpy.float32`` for ``np.float32``; None otherwise.
 
         Builtin names mean themselves unless the file binds them.
         """
@@ -141,13 +141,15 @@ def _list_bound(root: "Node") -> Iterator[str]:
     """Names a piece of code binds."""
     for node in walk(root):
         if node.type == "parameters":
-            yield from (name for parameter in node.named_children for name in _list_first_name(parameter))
+            for parameter in node.named_children:
+                name = next((read_text(one) for one in walk(parameter) if one.type == "identifier"), None)
+                yield from () if name is None else (name,)
         elif node.type in BINDING:
             yield from list_targets(node)
 
 
 def list_targets(binding: "Node") -> Iterator[str]:
-    """The names that an assignment, a loop or their like gives a value; what is assigned to are no elements and no attributes."""
+    """Names that an assignment, a loop or another binding gives a value; elements and attributes are left out."""
     stack = [binding.child_by_field_name("left") or binding.child_by_field_name("name") or binding]
     while stack:
         node = stack.pop()
@@ -155,11 +157,6 @@ def list_targets(binding: "Node") -> Iterator[str]:
             yield read_text(node)
         elif node.type not in ("attribute", "subscript"):
             stack.extend(reversed(node.named_children))
-
-
-def _list_first_name(parameter: "Node") -> Iterator[str]:
-    names = (read_text(one) for one in walk(parameter) if one.type == "identifier")
-    yield from (name for number, name in enumerate(names) if number == 0)
 
 
 def find_argument(call: "Node", name: str) -> "Node | None":
@@ -177,7 +174,7 @@ def list_arguments(call: "Node") -> "list[Node]":
 
 
 def find_numba_kernel(site: Site) -> PythonFunction | None:
-    """The Numba kernel a site is about: the one of its name, else the one around its lines; device functions have no options of their own."""
+    """The Numba kernel of a site: the one of its name, else the one around its lines; None for device functions, which take no options."""
     named = find_compiled(site.tree, site.context.kernel) if site.context.kernel else ()
     near = (find_compiled_around(site.tree, node) for node in walk_lines(site.tree.root, site.lines))
     found = named[0] if len(named) == 1 else next((one for one in near if one is not None), None)
@@ -192,7 +189,7 @@ def _is_device_function(function: PythonFunction) -> bool:
 
 
 def add_jit_option(site: Site, function: PythonFunction, name: str, value: str) -> TextEdit | None:
-    """The decorator with one more option; None where it has it, or may have it in a dictionary that is spread out."""
+    """Add an option to the decorator; None where it has it, or may have it in an unpacked dictionary."""
     decorator = function.decorator
     if decorator.type != "call":
         return insert_behind(site.tree, decorator, f"({name}={value})")
@@ -210,20 +207,20 @@ _RANGE = f"{_LANGUAGE}.range"
 
 
 class RangeLoop(Struct, frozen=True, kw_only=True, eq=False):
-    """``for name in range(…)`` or ``tl.range(…)`` in a Triton function."""
+    """Loop ``for name in range(…)`` or ``tl.range(…)`` in a Triton function."""
 
-    function: PythonFunction  # the function
+    function: PythonFunction
     node: "Node"  # the loop
     call: "Node"  # the range
-    language: str  # what the file calls ``triton.language``
+    language: str  # name of ``triton.language`` in the file
     is_triton: bool  # it is Triton's own range, which takes options
 
     def has_option(self, name: str) -> bool:
-        """The range has an option already."""
+        """Whether the range has an option already."""
         return find_argument(self.call, name) is not None
 
     def has_call(self, name: str) -> bool:
-        """The body calls a function of ``triton.language``."""
+        """Whether the body calls a function of ``triton.language``."""
         body = self.node.child_by_field_name("body")
         calls = (one for one in walk(body) if one.type == "call") if body is not None else ()
         wanted = f"{_LANGUAGE}.{name}"
@@ -231,7 +228,7 @@ class RangeLoop(Struct, frozen=True, kw_only=True, eq=False):
 
 
 def find_range_loops(site: Site) -> Iterator[RangeLoop]:
-    """Such loops that begin on the site's lines."""
+    """Find range loops that begin on the site's lines."""
     for node in walk_lines(site.tree.root, site.lines):
         call = node.child_by_field_name("right") if node.type == "for_statement" else None
         if call is None or call.type != "call":
@@ -246,20 +243,20 @@ def find_range_loops(site: Site) -> Iterator[RangeLoop]:
 
 
 def _find_language(function: PythonFunction) -> str | None:
-    """What the file calls ``triton.language``, where the function does not use that name for something else."""
+    """Name of ``triton.language`` in the file; None where the function gives that name another meaning."""
     names = (name for name, origin in read_imports(function.tree).items() if origin == _LANGUAGE)
     return next((name for name in names if name not in function.bound), None)
 
 
 def _is_plain(call: "Node") -> bool:
-    """Between one and three positions, and nothing that is spread out of a list."""
+    """Whether a call has one to three positional arguments, none of them unpacked from a list."""
     given = list_arguments(call)
     positions = [one for one in given if one.type != "keyword_argument"]
     return 1 <= len(positions) <= 3 and not any("splat" in one.type for one in given)
 
 
 def add_option(site: Site, loop: RangeLoop, option: str) -> tuple[TextEdit, ...]:
-    """Triton's range with one more option."""
+    """Add an option to a range, which becomes Triton's own."""
     behind = insert_behind(site.tree, list_arguments(loop.call)[-1], f", {option}")
     name = loop.call.child_by_field_name("function")
     if loop.is_triton or name is None:
@@ -268,10 +265,7 @@ def add_option(site: Site, loop: RangeLoop, option: str) -> tuple[TextEdit, ...]
 
 
 def is_constant(function: PythonFunction, node: "Node") -> bool:
-    """A whole number or a parameter declared ``tl.constexpr``.
-
-    Sums and other operations of these are constants, too.
-    """
+    """Whether an expression is made of whole numbers and parameters declared ``tl.constexpr``."""
     parts = list(walk(node, most=40))
     return all(
         part.type in ("integer", "binary_operator", "parenthesized_expression")

@@ -1,13 +1,14 @@
 """Kernels of Numba: options of the decorator, and literals in single precision."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from gpa_lsp.code.sources.cuda_declarations import read_number
 from gpa_lsp.code.sources.trees import read_text, read_tree, walk, walk_lines
-from gpa_lsp.diagnosis.rewrites.model import Rewrite, RewriteKind, Site, join_code, quote, replace_node
+from gpa_lsp.diagnosis.rewrites.model import Rewrite, RewriteKind, Site, quote, replace_node, title_literals
 from gpa_lsp.diagnosis.rewrites.python_functions import (
     BINDING,
     NUMBA_KERNEL,
@@ -20,48 +21,43 @@ from gpa_lsp.diagnosis.rewrites.python_functions import (
     list_targets,
     read_imports,
 )
-from gpa_lsp.foundation.prose import count, say
+from gpa_lsp.foundation.prose import Sentence, count, say
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 
+def _propose_option(
+    site: Site, name: str, value: str, explanation: Sentence, *, changes_results: bool = False
+) -> Iterator[Rewrite]:
+    kernel = find_numba_kernel(site)
+    edit = None if kernel is None else add_jit_option(site, kernel, name, value)
+    if kernel is not None and edit is not None:
+        title = say("Compile {kernel} with {option}", kernel=quote(kernel.name), option=quote(f"{name}={value}"))
+        yield Rewrite(title=title, explanation=explanation, edits=(edit,), changes_results=changes_results)
+
+
 def _propose_numba_fast_math(site: Site) -> Iterator[Rewrite]:
     """``fastmath=True`` for a Numba kernel."""
-    kernel = find_numba_kernel(site)
-    edit = None if kernel is None else add_jit_option(site, kernel, "fastmath", "True")
-    if kernel is None or edit is None:
-        return
-    yield Rewrite(
-        title=say("Compile {kernel} with {option}", kernel=quote(kernel.name), option=quote("fastmath=True")),
-        explanation=say(
-            "FP32 divisions, roots and functions become approximations of a few instructions, in the kernel and in what it calls; denormals are "
-            "flushed to zero, and products and sums are fused. Results differ in the last bits, sine and cosine of large angles by more. FP64 "
-            "arithmetic does not change."
-        ),
-        edits=(edit,),
-        changes_results=True,
+    explanation = say(
+        "FP32 divisions, roots and functions become approximations of a few instructions, in the kernel and in what it calls; denormals are "
+        "flushed to zero, and products and sums are fused. Results differ in the last bits, sine and cosine of large angles by more. FP64 "
+        "arithmetic does not change."
     )
+    return _propose_option(site, "fastmath", "True", explanation, changes_results=True)
 
 
 def _propose_numba_max_registers(site: Site) -> Iterator[Rewrite]:
     """``max_registers=N`` for a Numba kernel, so that more of its warps fit on a multiprocessor."""
     registers = site.context.max_registers
-    kernel = find_numba_kernel(site) if registers else None
-    edit = None if kernel is None else add_jit_option(site, kernel, "max_registers", str(registers))
-    if kernel is None or edit is None:
-        return
-    yield Rewrite(
-        title=say(
-            "Compile {kernel} with {option}", kernel=quote(kernel.name), option=quote(f"max_registers={registers}")
-        ),
-        explanation=say(
-            "With at most {registers} per thread, more blocks fit on an SM. Values beyond them spill to local memory, which can cost more than the "
-            "additional warps gain. Results do not change.",
-            registers=count(registers, "register"),
-        ),
-        edits=(edit,),
+    if not registers:
+        return iter(())
+    explanation = say(
+        "With at most {registers} per thread, more blocks fit on an SM. Values beyond them spill to local memory, which can cost more than the "
+        "additional warps gain. Results do not change.",
+        registers=count(registers, "register"),
     )
+    return _propose_option(site, "max_registers", str(registers), explanation)
 
 
 # Types and conversions of single precision
@@ -74,14 +70,14 @@ _DEEPEST = 20
 
 
 class SinglePrecision(Struct, frozen=True, kw_only=True, eq=False):
-    """What is known of one kernel."""
+    """Variables of one kernel that hold single precision."""
 
     function: PythonFunction  # the kernel
-    dimensions: Mapping[str, int]  # name → number of indices that lead to a single precision number; 0 for a number
-    values: "Mapping[str, Node]"  # name → what is assigned to it, for names that are bound once and by an assignment
+    dimensions: Mapping[str, int]  # name of a single precision array → its dimensions; 0 for a single number
+    values: "Mapping[str, Node]"  # name → its value, for names that are bound once and by an assignment
 
     def holds(self, node: "Node | None", depth: int = 0) -> bool:
-        """The expression is a single precision number."""
+        """Whether an expression is a single precision number."""
         if node is None or depth > _DEEPEST:
             return False
         if node.type == "parenthesized_expression":
@@ -109,7 +105,7 @@ class SinglePrecision(Struct, frozen=True, kw_only=True, eq=False):
 
 
 def read_single_precision(function: PythonFunction) -> SinglePrecision:
-    """What a kernel's text and signature say."""
+    """Collect single precision variables from a kernel's text and signature."""
     values = _find_values(function)
     arrays = {
         name: dimensions for name, value in values.items() if (dimensions := _read_array(function, value)) is not None
@@ -118,7 +114,7 @@ def read_single_precision(function: PythonFunction) -> SinglePrecision:
 
 
 def _find_values(function: PythonFunction) -> "dict[str, Node]":
-    """Variables that one assignment gives its value, and nothing else."""
+    """Name → value of variables that a single assignment binds."""
     found: dict[str, list[Node | None]] = {name: [None] for name in _list_parameters(function)}
     for node in walk(function.node):
         if node.type in BINDING:
@@ -135,7 +131,7 @@ def _list_parameters(function: PythonFunction) -> list[str]:
 
 
 def _read_array(function: PythonFunction, value: "Node") -> int | None:
-    """Dimensions of a single precision array that a kernel makes; None for anything else."""
+    """Dimensions of a single precision array that a kernel creates; None for anything else."""
     if value.type != "call" or function.find_meaning(value.child_by_field_name("function")) not in _ARRAYS:
         return None
     positions = [one for one in list_arguments(value) if one.type != "keyword_argument"]
@@ -162,13 +158,17 @@ def _read_signature(function: PythonFunction) -> dict[str, int]:
 
 
 def _list_types(function: PythonFunction, signature: "Node") -> Iterator[int | None]:
-    """Per parameter its dimensions where it is single precision, None where it is something else."""
+    """Dimensions of each parameter that is single precision; None for those of other types."""
     in_string = signature.type == "string"
     root: Node | None = signature
     if in_string:
         content = next((one for one in signature.named_children if one.type == "string_content"), None)
         tree = read_tree("signature.py", read_text(content))
-        root = None if tree is None or tree.root.has_error else next(walk_calls(tree.root), None)
+        root = (
+            None
+            if tree is None or tree.root.has_error
+            else next((one for one in walk(tree.root) if one.type == "call"), None)
+        )
     if root is None or root.type != "call":
         return
     for one in list_arguments(root):
@@ -177,21 +177,14 @@ def _list_types(function: PythonFunction, signature: "Node") -> Iterator[int | N
         yield len(one.children_by_field_name("subscript")) if is_single else None
 
 
-def walk_calls(root: "Node") -> "Iterator[Node]":
-    """The calls below a node, outermost first."""
-    return (one for one in walk(root) if one.type == "call")
-
-
 def find_constructor(function: PythonFunction) -> str | None:
-    """What the file calls a conversion to single precision; None where it has no name for it."""
+    """Name of the conversion to single precision in a file; None where it imports none."""
     imports = read_imports(function.tree)
-    names: Sequence[str] = [
-        name for name, origin in imports.items() if origin == "numpy" and name not in function.bound
-    ]
-    if names:
-        return f"{names[0]}.float32"
-    direct = [name for name, origin in imports.items() if origin in SINGLE and name not in function.bound]
-    return direct[0] if direct else None
+    modules = (
+        f"{name}.float32" for name, origin in imports.items() if origin == "numpy" and name not in function.bound
+    )
+    direct = (name for name, origin in imports.items() if origin in SINGLE and name not in function.bound)
+    return next(chain(modules, direct), None)
 
 
 _COMPOUND = frozenset({"+=", "-=", "*=", "/="})
@@ -234,7 +227,7 @@ def _is_arithmetic(node: "Node") -> bool:
 
 
 def _find_literals(known: SinglePrecision, root: "Node") -> "list[Node] | None":
-    """The literals of double precision; None where an operand is not certainly single precision. With integers Numba computes in double precision."""
+    """Double precision literals; None where an operand is not certainly single precision. With integers Numba computes in double precision."""
     found: list[Node] = []
     others = int(root.parent is not None and root.parent.type == "augmented_assignment")
     stack = [root]
@@ -253,7 +246,7 @@ def _find_literals(known: SinglePrecision, root: "Node") -> "list[Node] | None":
 
 
 def _becomes_single(known: SinglePrecision, root: "Node") -> bool:
-    """The value goes into a single precision array, or is converted."""
+    """Whether a value is stored in a single precision array, or converted."""
     parent = root.parent
     if parent is None:
         return False
@@ -273,11 +266,7 @@ def _describe(site: Site, literals: "Sequence[Node]", constructor: str) -> Rewri
     texts = [read_text(one) for one in literals]
     is_rounded = any(not read_number(text).is_exact_in_float for text in texts)
     return Rewrite(
-        title=say(
-            "Write {literals}{rounds}",
-            literals=join_code([f"{constructor}({text})" for text in texts]),
-            rounds=" (rounds to float)" if is_rounded else "",
-        ),
+        title=title_literals([f"{constructor}({text})" for text in texts], is_rounded=is_rounded),
         explanation=say(
             "The literal makes Numba compute in FP64, although the other operands and the result are FP32. In FP32 intermediate values keep 24 "
             "bits instead of 53, so the last bits of the result can differ."

@@ -1,4 +1,4 @@
-"""What the source promises the compiler: pointers that do not alias, the size of blocks, functions to inline."""
+"""Promises of the source to the compiler: pointers that do not alias, the size of blocks, functions to inline."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -49,19 +49,19 @@ class Pointer(Struct, frozen=True, kw_only=True, eq=False):
     parameter: "Node"  # its declaration
     name: "Node"  # the identifier in it
     is_const: bool  # what it points to is declared constant
-    is_restrict: bool  # the promise is there
+    is_restrict: bool  # it has the promise already
     is_volatile: bool  # what it points to may change by itself
-    uses: tuple[Use, ...]  # what the kernel does with it
-    is_known: bool  # every use is seen: no macro of the file mentions it
+    uses: tuple[Use, ...]  # in the kernel
+    is_known: bool  # every use is known: no macro of the file mentions it
 
     @property
     def text(self) -> str:
-        """Its name."""
+        """The identifier's text."""
         return read_text(self.name)
 
 
 def list_pointers(code: Code) -> tuple[Pointer, ...]:
-    """The kernel's parameters that are pointers to something that is no pointer, in order."""
+    """The kernel's parameters that are pointers to values (not to pointers), in order."""
     found = []
     for parameter in code.function.parameters:
         declarator = parameter.child_by_field_name("declarator")
@@ -93,7 +93,7 @@ def _find_declaration(code: Code, name: "Node") -> Declaration | None:
 
 
 def may_be_alone(code: Code, pointer: Pointer, others: frozenset[str]) -> bool:
-    """The text says nothing against memory that is reached through this pointer only."""
+    """Whether the text allows that memory is accessed through this pointer only."""
     if pointer.is_volatile or not pointer.is_known or pointer.text in _find_launched_twice(code):
         return False
     return all(_keeps_apart(code, use, others) for use in pointer.uses)
@@ -103,7 +103,7 @@ def _keeps_apart(code: Code, use: Use, others: frozenset[str]) -> bool:
     if use.is_element or use.deed is Deed.READ:
         return True
     if use.deed is Deed.WRITTEN:
-        # Stepping along is fine; another address is not.
+        # A step within the buffer is fine, a new address is not.
         return _is_step(use)
     if use.deed is Deed.COMPARED:
         return others.isdisjoint(_list_identifiers(use.through))
@@ -113,7 +113,7 @@ def _keeps_apart(code: Code, use: Use, others: frozenset[str]) -> bool:
 
 
 def _is_copied_once(code: Code, use: Use, others: frozenset[str]) -> bool:
-    """The copy begins the life of a variable that is never given another address."""
+    """Whether the copy initialises a variable that is never given another address."""
     if use.through.type != "init_declarator" or not others.isdisjoint(_list_identifiers(use.through)):
         return False
     name = use.through.child_by_field_name("declarator")
@@ -132,7 +132,7 @@ def _is_step(use: Use) -> bool:
 
 
 def is_only_read(code: Code, pointer: Pointer) -> bool:
-    """Nothing in the kernel writes through a pointer whose uses are all seen, or hands it to what could."""
+    """Whether the kernel neither writes through a pointer nor passes it to code that could; every use must be known."""
     return all(not use.is_cast and _only_reads(code, use) for use in pointer.uses)
 
 
@@ -176,7 +176,7 @@ def _find_called(code: Code, use: Use) -> "tuple[str | None, Node | None]":
 
 
 def _find_launched_twice(code: Code) -> frozenset[str]:
-    """Parameters that a launch in the same file gives the same memory as another one."""
+    """Parameters to which a launch in the same file passes the same memory as to another one."""
     found = set()
     parameters = [_name_parameter(one) for one in code.function.parameters]
     for call in find_kernel_calls(code.tree, code.function.name):
@@ -195,7 +195,7 @@ def _name_parameter(parameter: "Node") -> str:
 
 
 def _find_origin(argument: "Node") -> str | None:
-    """What an address is reckoned from: ``buffer`` in ``buffer + n``; None for a plain number."""
+    """Name of the buffer in an address: ``buffer`` in ``buffer + n``; None for a plain number."""
     node: Node | None = argument
     for _ in range(_MOST_NODES):
         if node is None or node.type.endswith("literal") or node.type in ("null", "true", "false"):
@@ -215,7 +215,7 @@ def _list_identifiers(node: "Node") -> Iterator[str]:
     return (read_text(one) for one in walk(node, _MOST_NODES) if one.type == "identifier")
 
 
-# Signs of blocks that exchange data while they run, so that what is only read here may be written at the same time elsewhere
+# Text of kernels whose blocks exchange data while they run, so that data only read here may be written elsewhere at the same time
 _EXCHANGES = (
     b"__threadfence",
     b"this_grid",
@@ -258,7 +258,7 @@ def _is_in_function(code: Code, sign: bytes) -> bool:
 
 
 def _can_change_type(code: Code) -> bool:
-    """Nothing else declares the kernel, or holds a pointer to it: ``const`` changes its type, ``__restrict__`` does not."""
+    """Whether no other place declares the kernel or holds a pointer to it: ``const`` changes its type, ``__restrict__`` does not."""
     name = code.function.name
     is_only_one = count_declarations(code.tree, name) == 1 and not is_kept_as_value(code.tree, name)
     return is_only_one and (has_internal_linkage(code.function) or not has_own_headers(code.tree))
@@ -321,7 +321,7 @@ def _propose_launch_bounds(site: Site) -> Iterator[Rewrite]:
 
 
 def _find_bounds(code: Code) -> "list[Node]":
-    """Every ``__launch_bounds__`` of the kernel and of its other declarations in the file."""
+    """All ``__launch_bounds__`` of the kernel and of its other declarations in the file."""
     found = []
     for node in list_file_nodes(code.tree):
         if node.type in ("function_definition", "declaration"):
@@ -341,7 +341,7 @@ def _bound(site: Site, code: Code, words: str) -> TextEdit | None:
 
 
 def _change(site: Site, code: Code, bounds: "list[Node]", threads: int, blocks: int | None) -> TextEdit | None:
-    """Other numbers in the kernel's only bounds: fewer threads where more are written there, blocks where none are."""
+    """Change the kernel's only bounds: fewer threads where they give more, blocks where they give none."""
     given = bounds[0].named_children if len(bounds) == 1 and bounds[0].parent == code.function.node else []
     if len(given) != 1:
         return None

@@ -56,7 +56,7 @@ def _propose_reciprocal_of_literal(site: Site) -> Iterator[Rewrite]:
 
 
 def _is_worth_it(division: Division) -> bool:
-    """Of powers of two the compiler takes the reciprocal itself, since it is exact; quotients of literals it computes as a whole."""
+    """Whether a written reciprocal helps: the compiler takes exact ones (powers of two) itself, and folds quotients of literals."""
     value = division.literal_divisor
     if (
         not value
@@ -116,7 +116,7 @@ def _edit(site: Site, division: Division, function: "Node") -> tuple[TextEdit, .
     return (replace_node(site.tree, division.operator, "*"), replace_node(site.tree, function, "rsqrtf"))
 
 
-# What may be in such an expression: nothing that loads from memory, and nothing that writes
+# Nodes that an invariant expression may have: none that loads from memory, none that writes
 _OF_NUMBERS = frozenset(
     {
         "identifier",
@@ -142,10 +142,10 @@ _HARMLESS = frozenset({Deed.READ, Deed.COPIED, Deed.COMPARED})
 
 
 def is_invariant(code: Code, expression: "Node", loop: "Node") -> bool:
-    """The expression can be computed before the loop.
+    """Whether an expression can be computed before a loop.
 
-    Every name in it is a number that is declared outside the loop, that nothing in the loop assigns, and that nothing in the function can
-    change unseen: no address is taken, no reference bound, and no macro of the file mentions it.
+    Every name in it is a number that is declared outside the loop, is not assigned in the loop, and cannot change unseen in the function: no
+    address is taken, no reference bound, and no macro of the file mentions it.
     """
     nodes = list(walk(expression, most=_MOST_NODES + 1))
     if len(nodes) > _MOST_NODES or not all(node.type in _OF_NUMBERS for node in nodes):
@@ -182,20 +182,20 @@ def _is_fixed(code: Code, name: "Node", loop: "Node") -> bool:
 
 
 def _leaves_alone(code: Code, use: Use, loop: "Node") -> bool:
-    """A use does not change the variable in the loop."""
+    """Whether a use leaves the variable unchanged in the loop."""
     if use.deed in _HARMLESS:
         return True
     if use.deed is Deed.PASSED:
         call = use.through.parent
         name = code.types.read_called_name(call) if call is not None and call.type == "call_expression" else None
         return name in load_known_functions().of_numbers or not is_inside(use.node, loop)
-    # What a lambda does happens wherever it is called; what has an address can change anywhere.
+    # A lambda runs wherever it is called; a variable whose address is taken can change anywhere.
     is_outside = not is_inside(use.node, loop) and not is_in_lambda(use, code.function.node)
     return use.deed is Deed.WRITTEN and is_outside
 
 
 def is_inside(node: "Node", around: "Node") -> bool:
-    """The node is part of another."""
+    """Whether a node is part of another."""
     return around.start_byte <= node.start_byte and node.end_byte <= around.end_byte
 
 
@@ -224,7 +224,7 @@ _RECIPROCAL_BEFORE_LOOP_EXPLANATION = say(
 
 
 def _propose_reciprocal_before_loop(site: Site) -> Iterator[Rewrite]:
-    """A division by what a loop does not change: one reciprocal before the loop, and products in it."""
+    """One reciprocal before a loop, and products in it, in place of divisions by a loop-invariant value."""
     seen = set()
     for division in find_divisions(site.tree, site.lines):
         loop = _find_loop(site, division)
@@ -234,7 +234,7 @@ def _propose_reciprocal_before_loop(site: Site) -> Iterator[Rewrite]:
         seen.add(key)
         alike = _find_alike(division, loop)
         if not alike:
-            continue  # its own divisor is deeper than is looked
+            continue  # its own divisor is nested too deep
         name = _invent_name(site, division.divisor)
         divisions = count(len(alike), "division") if len(alike) > 1 else shorten(read_text(division.node))
         yield Rewrite(
@@ -253,7 +253,7 @@ def _propose_reciprocal_before_loop(site: Site) -> Iterator[Rewrite]:
 
 
 def _find_loop(site: Site, division: Division) -> "Node | None":
-    """The outermost loop that leaves the divisor alone, where a declaration can stand before it; None when there is none."""
+    """The outermost loop in which the divisor is invariant and before which a declaration can stand; None when there is none."""
     is_real = division.type.is_float or division.type.is_double
     if not is_real or not any(one.type == "identifier" for one in walk(division.divisor)):
         return None
@@ -267,12 +267,11 @@ def _find_loop(site: Site, division: Division) -> "Node | None":
 
 
 def _can_declare_before(site: Site, loop: "Node") -> bool:
-    parent = loop.parent
-    is_in_block = parent is not None and parent.type == "compound_statement"
-    is_in_switch = (
-        is_in_block and parent is not None and parent.parent is not None and parent.parent.type == "switch_statement"
-    )
-    return is_in_block and not is_in_switch and read_indentation(site.tree, loop) is not None
+    block = loop.parent
+    if block is None or block.type != "compound_statement":
+        return False
+    is_in_switch = block.parent is not None and block.parent.type == "switch_statement"
+    return not is_in_switch and read_indentation(site.tree, loop) is not None
 
 
 def _find_alike(division: Division, loop: "Node") -> list[Division]:
@@ -280,7 +279,7 @@ def _find_alike(division: Division, loop: "Node") -> list[Division]:
     wanted, meant = read_text(division.divisor), _list_meanings(division)
     name = next((one for one in walk(division.divisor) if one.type == "identifier"), None)
     found: dict[int, Division] = {}
-    # A divisor that is the same has the same first name.
+    # Equal divisors have the same first name.
     for place in division.code.names.places.get(read_text(name), ()):
         one = _find_division_by(division, place, wanted) if is_inside(place, loop) else None
         if one is None or one.type != division.type:
@@ -291,7 +290,7 @@ def _find_alike(division: Division, loop: "Node") -> list[Division]:
 
 
 def _find_division_by(division: Division, place: "Node", wanted: str) -> Division | None:
-    """The innermost division by a value that a name stands in; the value may hold divisions of its own."""
+    """The innermost division by a value that contains a name; the value may contain divisions itself."""
     node = place
     for _ in range(_DEEPEST):
         parent = node.parent
@@ -310,7 +309,7 @@ def _list_meanings(division: Division) -> list[object]:
 
 
 def _invent_name(site: Site, divisor: "Node") -> str:
-    """A name that stands nowhere in the file."""
+    """A name that the file does not contain."""
     stem = f"inv_{read_text(divisor)}" if divisor.type == "identifier" else "inv_divisor"
     name, number = stem, 1
     while name.encode() in site.tree.content:

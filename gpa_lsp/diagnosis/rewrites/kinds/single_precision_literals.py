@@ -8,7 +8,15 @@ import numpy as np
 from gpa_lsp.code.sources.cuda_declarations import NumberLiteral, read_descriptor, read_number
 from gpa_lsp.code.sources.trees import read_text, walk_lines
 from gpa_lsp.diagnosis.rewrites.code import Code, find_lambda_around, load_known_functions, read_code
-from gpa_lsp.diagnosis.rewrites.model import Rewrite, RewriteKind, Site, insert_behind, join_code, quote
+from gpa_lsp.diagnosis.rewrites.model import (
+    MOST_NAMED,
+    Rewrite,
+    RewriteKind,
+    Site,
+    insert_behind,
+    quote,
+    title_literals,
+)
 from gpa_lsp.foundation.prose import Sentence, join, say
 
 if TYPE_CHECKING:
@@ -20,7 +28,6 @@ _HIGHEST = 40  # Levels of an expression around a literal
 _OPERATORS = frozenset({"+", "-", "*", "/"})
 _COMPARISONS = frozenset({"<", ">", "<=", ">=", "==", "!="})
 _COMPOUND = frozenset({"+=", "-=", "*=", "/="})
-_MOST_NAMED = 3
 
 
 def _propose_literals(site: Site) -> Iterator[Rewrite]:
@@ -57,7 +64,7 @@ def _find_root(code: Code, literal: "Node") -> "Node":
 
 
 def _list_operands(code: Code, node: "Node") -> Sequence["Node"]:
-    """What an operation computes with, in the precision of the widest; empty for anything else."""
+    """Operands that take part in an operation's precision; empty for anything but an operation."""
     operands: Sequence[Node | None] = ()
     if node.type in ("binary_expression", "unary_expression"):
         is_arithmetic = read_text(node.child_by_field_name("operator")) in _OPERATORS
@@ -108,7 +115,7 @@ def _is_exact_integer(node: "Node") -> bool:
 
 
 def _is_compound_operand(root: "Node") -> bool:
-    """``x += root`` computes with x, too."""
+    """Whether an expression is the right side of ``x += root``, which computes with x, too."""
     parent = root.parent
     return (
         parent is not None
@@ -118,7 +125,7 @@ def _is_compound_operand(root: "Node") -> bool:
 
 
 def _is_narrowed(code: Code, root: "Node") -> bool:
-    """The value becomes a float: by an assignment, an initialisation, a result, an argument or a cast."""
+    """Whether a value becomes a float: by an assignment, an initialisation, a result, an argument or a cast."""
     parent = root.parent
     if parent is None:
         return False
@@ -146,9 +153,8 @@ def _returns_float(code: Code) -> bool:
 def _takes_float(code: Code, call: "Node") -> bool:
     if call.type != "call_expression":
         return False
-    known = load_known_functions()
-    is_cast = code.types.read_called_name(call) is None and code.types.find(call).is_float
-    return is_cast or code.types.read_called_name(call) in known.single
+    name = code.types.read_called_name(call)
+    return code.types.find(call).is_float if name is None else name in load_known_functions().single
 
 
 def _describe(site: Site, literals: "Sequence[Node]", others: int, *, is_comparison: bool) -> Rewrite:
@@ -156,11 +162,7 @@ def _describe(site: Site, literals: "Sequence[Node]", others: int, *, is_compari
     rounded = [text for text in dict.fromkeys(texts) if not read_number(text).is_exact_in_float]
     changes = bool(rounded) or not (is_comparison and others == len(literals) == 1)
     return Rewrite(
-        title=say(
-            "Write {literals}{rounds}",
-            literals=join_code([f"{text}f" for text in texts]),
-            rounds=" (rounds to float)" if rounded else "",
-        ),
+        title=title_literals([f"{text}f" for text in texts], is_rounded=bool(rounded)),
         explanation=_explain(rounded, changes_results=changes, is_comparison=is_comparison),
         edits=tuple(insert_behind(site.tree, node, "f") for node in literals),
         changes_results=changes,
@@ -177,7 +179,7 @@ def _explain(rounded: Sequence[str], *, changes_results: bool, is_comparison: bo
     if rounded:
         values = (
             say("{literal} becomes {value}", literal=quote(text), value=quote(_write_value(read_number(text))))
-            for text in rounded[:_MOST_NAMED]
+            for text in rounded[:MOST_NAMED]
         )
         sentences.append(say("As a float {values}.", values=join(values, ", ")))
     if not changes_results:

@@ -57,7 +57,7 @@ def _propose_triton_unroll(site: Site) -> Iterator[Rewrite]:
 
 
 def _can_be_static(loop: RangeLoop) -> bool:
-    """Everything in the range is known when compiled, the iterations are few where they can be counted, and none is left early."""
+    """Whether a range can be unrolled at compile time: known bounds, few iterations where they can be counted, no early exit."""
     given = list_arguments(loop.call)
     if not all(is_constant(loop.function, one) for one in given):
         return False
@@ -66,15 +66,12 @@ def _can_be_static(loop: RangeLoop) -> bool:
         one.type in ("break_statement", "continue_statement", "return_statement") for one in walk(body)
     ):
         return False
-    return all(one.type == "integer" or _names_something(one) for one in given) and _is_short(given)
-
-
-def _names_something(node: "Node") -> bool:
-    return any(one.type == "identifier" for one in walk(node))
+    are_named = all(one.type == "integer" or any(part.type == "identifier" for part in walk(one)) for one in given)
+    return are_named and _is_short(given)
 
 
 def _is_short(given: "Sequence[Node]") -> bool:
-    """A range of numbers has few iterations; what a range has that depends on a parameter is not known."""
+    """Whether a range of numbers has few iterations; yes where it depends on a parameter."""
     numbers = [int(read_text(one), 0) for one in given if one.type == "integer"]
     if len(numbers) < len(given):
         return True

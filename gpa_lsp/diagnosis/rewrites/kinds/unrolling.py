@@ -1,4 +1,4 @@
-"""How often loops are unrolled: ``#pragma unroll`` and its factor."""
+"""Unroll factors of loops: ``#pragma unroll`` and its factor."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -34,7 +34,7 @@ def _propose_unroll_loop(site: Site) -> Iterator[Rewrite]:
         pragma = find_unroll_pragma(site.tree, loop)
         if pragma is None:
             code = read_code(site.tree, loop)
-            # Without a factor the pragma does nothing to a loop whose iterations are not known when it is compiled.
+            # Without a factor the pragma has no effect on a loop whose trip count is unknown at compile time.
             if code is None or (copies is None and not has_constant_turns(loop, code.names)):
                 continue
         elif copies is None or pragma.copies is None or pragma.copies >= copies:
@@ -62,7 +62,7 @@ def _propose_unroll_less(site: Site) -> Iterator[Rewrite]:
 
 
 def _find_unrolled(site: Site, outer: "Node", copies: int) -> "Sequence[Node]":
-    """Whose iterations a loop of the code repeats: its own, or those of loops in it that are unrolled as a whole and leave no loop of their own."""
+    """Loops whose iterations a loop of the code repeats: itself, or loops inside that are fully unrolled and leave no loop."""
     if _asks_for_more(site, outer, copies):
         return [outer]
     inner = [node for node in walk(outer) if node.type in LOOPS and node != outer]
@@ -77,7 +77,7 @@ def _asks_for_more(site: Site, loop: "Node", copies: int) -> bool:
 
 
 def _is_left_to_compiler(site: Site, loop: "Node") -> bool:
-    """Without a pragma the compiler may unroll what it can count."""
+    """Whether the compiler may unroll a loop: it has no pragma, and its iterations can be counted."""
     code = read_code(site.tree, loop)
     return code is not None and find_unroll_pragma(site.tree, loop) is None and has_constant_turns(loop, code.names)
 
@@ -113,7 +113,7 @@ def _propose_unroll_indexing_loop(site: Site) -> Iterator[Rewrite]:
 
 
 def _is_of_thread(code: Code, access: "Node") -> bool:
-    """What is indexed is an array that each thread has of its own."""
+    """Whether an access indexes an array that each thread has of its own."""
     name = access.child_by_field_name("argument")
     declaration = code.names.find(name) if name is not None and name.type == "identifier" else None
     if declaration is None or not declaration.is_array or declaration.qualifiers & _ELSEWHERE:
@@ -122,7 +122,7 @@ def _is_of_thread(code: Code, access: "Node") -> bool:
 
 
 def _find_indexing_loops(code: Code, access: "Node") -> Iterator["Node"]:
-    """The loops around an access whose counter is in its index and whose iterations are counted when compiled."""
+    """Loops around an access whose counter is in its index and whose iterations are counted at compile time."""
     index = access.child_by_field_name("indices")
     used = {code.names.find(one) for one in walk(index) if one.type == "identifier"} if index is not None else set()
     for loop in list_ancestors(access):
