@@ -16,13 +16,13 @@ from gpa_lsp.diagnosis.blame.blamers import Blamer
 from gpa_lsp.diagnosis.blame.categories import (
     DEPENDENCY_REASONS,
     SCOREBOARD_KINDS,
-    WAIT,
     find_category,
     is_far_memory,
 )
 from gpa_lsp.diagnosis.blame.edges import NO_RESOURCE, find_lowest_shared, join_edges
 from gpa_lsp.diagnosis.blame.issue_counts import check_wait, count_issues, number_blocks, weigh_groups
 from gpa_lsp.diagnosis.blame.model import (
+    WAIT,
     BlameEdges,
     Dependency,
     IssueCounts,

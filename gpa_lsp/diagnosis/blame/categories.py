@@ -4,14 +4,13 @@ from functools import lru_cache
 
 from gpa_lsp.code.binary.model import Flow
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Opcode
-from gpa_lsp.diagnosis.blame.model import BlameCategory, Dependency
+from gpa_lsp.diagnosis.blame.model import WAIT, BlameCategory, Dependency
 from gpa_lsp.gpu.arch.hazards import ProducerGroup
 from gpa_lsp.gpu.arch.lookup import load_opcode_classes
 from gpa_lsp.gpu.arch.sections import ScoreboardKind
 
 LONG_SCOREBOARD = "long_scoreboard"
 SHORT_SCOREBOARD = "short_scoreboard"
-WAIT = "wait"
 
 # Reasons of scoreboards → instructions whose scoreboards a wait under the reason is for
 SCOREBOARD_KINDS = {LONG_SCOREBOARD: ScoreboardKind.LONG, SHORT_SCOREBOARD: ScoreboardKind.SHORT}

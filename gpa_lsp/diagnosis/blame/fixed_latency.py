@@ -22,9 +22,8 @@ from gpa_lsp.code.binary.opcodes import Pipe
 from gpa_lsp.code.binary.sass import split_operands
 from gpa_lsp.code.binary.uses import Operand, OperandKind, OperandTable
 from gpa_lsp.code.control_flow.model import EdgeKind
-from gpa_lsp.diagnosis.blame.categories import WAIT
 from gpa_lsp.diagnosis.blame.edges import NO_RESOURCE, Causes, build_edges
-from gpa_lsp.diagnosis.blame.model import BlameEdges, Dependency
+from gpa_lsp.diagnosis.blame.model import WAIT, BlameEdges, Dependency
 from gpa_lsp.diagnosis.blame.view import FunctionView
 from gpa_lsp.diagnosis.blame.work import WorkBudget
 from gpa_lsp.gpu.arch.hazards import CycleBounds, LatencyClass

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.diagnosis.blame.categories import WAIT
-from gpa_lsp.diagnosis.blame.model import IssueCounts, WaitCheck
+from gpa_lsp.diagnosis.blame.model import WAIT, IssueCounts, WaitCheck
 from gpa_lsp.foundation.numbers import format_number
 from gpa_lsp.kernel.model import FunctionSamples, Kernel
 

@@ -58,6 +58,8 @@ class BlameCategory(IntEnum):
     MISC = 26  # A reason the hardware or this version does not name
 
 
+WAIT = "wait"  # Stall reason of fixed latencies and of issue cost
+
 NO_STALLS = (BlameCategory.ISSUED, BlameCategory.NOT_SELECTED)
 
 
