@@ -486,23 +486,6 @@ def test_real_scoreboard_samples_have_as_many_causes_as_were_measured() -> None:
 
 
 @pytest.mark.corpus
-def test_real_scoreboard_samples_wait_for_one_counter() -> None:
-    grouped = total = 0.0
-    for _, view, edges in blame_corpus():
-        wanted = [column for column, name in enumerate(view.reasons) if name.endswith("_scoreboard")]
-        chosen = np.isin(edges.reason, wanted)
-        keys = np.stack([edges.use_row[chosen], edges.reason[chosen], edges.group[chosen]], axis=1)
-        groups, samples = np.unique(keys, axis=0), edges.all_samples[chosen]
-        uses, counts = np.unique(groups[:, :2], axis=0, return_counts=True)
-        alone = {tuple(use) for use, count in zip(uses.tolist(), counts.tolist(), strict=True) if count == 1}
-        grouped += sum(
-            share for key, share in zip(keys.tolist(), samples.tolist(), strict=True) if tuple(key[:2]) in alone
-        )
-        total += float(samples.sum())
-    assert grouped / total >= 0.97
-
-
-@pytest.mark.corpus
 def test_most_real_scoreboard_causes_are_values_that_are_read() -> None:
     by_dependency: dict[Dependency, float] = defaultdict(float)
     for _, view, edges in blame_corpus():

@@ -100,29 +100,30 @@ def test_a_spent_budget_stops_the_search():
         make_slicer(view, work=10).find_sources(1)
 
 
-def walk_back(view: FunctionView, row: int, resource: int, condition: int) -> set[int]:
-    """The defs a use sees, by the rules, one instruction and one path state at a time."""
+def walk_back(view: FunctionView, row: int, resource: int, condition: int, reach: float = float("inf")) -> set[int]:
+    """The defs that a use sees at most so many instructions before it, by the rules: level by level, one instruction and one path state at a time."""
     def_use = find_def_use(view)
     writes = [set(view.instructions.writes.of(one)) for one in range(len(view))]
     found: set[int] = set()
-    start = frozenset[int]()
-    waiting = [(before, condition, start) for before in view.graph.previous_instructions(row)]
-    seen = set(waiting)
-    while waiting:
-        at, asked, covered = waiting.pop()
-        asked = UNCONDITIONAL if asked >> 1 in writes[at] and asked != UNCONDITIONAL else asked
-        covered = frozenset(one for one in covered if one >> 1 not in writes[at])
-        if at in def_use.definitions.get(resource, ()):
-            own = def_use.condition[at]
-            if own not in covered:
-                found.add(at)
-            if own in (UNCONDITIONAL, asked) or own ^ 1 in covered:
-                continue
-            covered |= {own}
-        for before in view.graph.previous_instructions(at):
-            if (before, asked, covered) not in seen:
-                seen.add((before, asked, covered))
-                waiting.append((before, asked, covered))
+    level = {(before, condition, frozenset[int]()) for before in view.graph.previous_instructions(row)}
+    seen = set(level)
+    steps = 0
+    while level and steps < reach:
+        steps += 1
+        following = set()
+        for at, asked, covered in level:
+            open_condition = UNCONDITIONAL if asked != UNCONDITIONAL and asked >> 1 in writes[at] else asked
+            kept = frozenset(one for one in covered if one >> 1 not in writes[at])
+            if at in def_use.definitions.get(resource, ()):
+                own = def_use.condition[at]
+                if own not in kept:
+                    found.add(at)
+                if own in (UNCONDITIONAL, open_condition) or own ^ 1 in kept:
+                    continue
+                kept |= {own}
+            following |= {(before, open_condition, kept) for before in view.graph.previous_instructions(at)}
+        level = following - seen
+        seen |= following
     return found
 
 
@@ -148,31 +149,6 @@ def compare_slices(view: FunctionView) -> None:
         assert found == expected
 
 
-def walk_near(view: FunctionView, row: int, resource: int, condition: int, reach: int) -> set[int]:
-    """Of the defs a use sees, those at most so many instructions before it: level by level, one instruction and one path state at a time."""
-    def_use = find_def_use(view)
-    writes = [set(view.instructions.writes.of(one)) for one in range(len(view))]
-    found: set[int] = set()
-    level = {(before, condition, frozenset[int]()) for before in view.graph.previous_instructions(row)}
-    seen = set(level)
-    for _ in range(reach):
-        following = set()
-        for at, asked, covered in level:
-            open_condition = UNCONDITIONAL if asked != UNCONDITIONAL and asked >> 1 in writes[at] else asked
-            kept = frozenset(one for one in covered if one >> 1 not in writes[at])
-            if at in def_use.definitions.get(resource, ()):
-                own = def_use.condition[at]
-                if own not in kept:
-                    found.add(at)
-                if own in (UNCONDITIONAL, open_condition) or own ^ 1 in kept:
-                    continue
-                kept |= {own}
-            following |= {(before, open_condition, kept) for before in view.graph.previous_instructions(at)}
-        level = following - seen
-        seen |= following
-    return found
-
-
 @given(programs(longest=20), st.integers(1, 12))
 def test_of_a_crowd_of_defs_all_near_ones_are_seen(text: str, reach: int):
     view = view_program(text)
@@ -184,7 +160,7 @@ def test_of_a_crowd_of_defs_all_near_ones_are_seen(text: str, reach: int):
             for resource in def_use.uses[row]:
                 asked = UNCONDITIONAL if resource == view.flow.guard_of[row] else def_use.condition[row]
                 found = set(slicer.find_definitions(row, resource, asked))
-                assert walk_near(view, row, resource, asked, reach) <= found <= walk_back(view, row, resource, asked)
+                assert walk_back(view, row, resource, asked, reach) <= found <= walk_back(view, row, resource, asked)
 
 
 @given(programs(longest=20))
