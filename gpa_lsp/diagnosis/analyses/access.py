@@ -38,7 +38,7 @@ Marks = npt.NDArray[np.bool_]
 
 
 class Transfers(ColumnRecord, frozen=True, kw_only=True):
-    """What accesses to one memory move, by instruction."""
+    """Sectors or wavefronts that accesses to one memory move, by instruction."""
 
     unit: str  # ``sectors`` or ``wavefronts``
     actual: Counts  # int64[n]
@@ -53,7 +53,7 @@ class Transfers(ColumnRecord, frozen=True, kw_only=True):
 
     @property
     def excess_ratio(self) -> float:
-        """Of all that is moved, 0..1; 0 where nothing is."""
+        """Share of the excess in all that is moved, 0..1; 0 where nothing is moved."""
         total = int(self.actual.sum())
         return int(self.excess.sum()) / total if total else 0.0
 
@@ -115,7 +115,7 @@ _ONE_MORE = 1.5  # Up to so many sectors beyond the least per access, the start 
 
 
 class Pattern(Enum):
-    """How the threads of a warp lie in global memory; the values are clauses for people."""
+    """Pattern of a warp's addresses in global memory; the values are clauses for people."""
 
     NEIGHBOURS = "neighbouring threads access neighbouring elements"
     APART = "neighbouring threads are 32 bytes or more apart, so each touches a sector of its own"
@@ -211,7 +211,7 @@ Sums = npt.NDArray[np.float64]
 
 
 class LineTransfers(ColumnRecord, frozen=True, kw_only=True):
-    """What the accesses of each of m lines to one memory move."""
+    """Sectors or wavefronts of the accesses of m lines to one memory."""
 
     requests: Sums | None  # float64[m], executions of its accesses; None when they were not collected
     actual: Sums  # float64[m], sectors or wavefronts
@@ -232,7 +232,7 @@ class LineTransfers(ColumnRecord, frozen=True, kw_only=True):
         return None if self.requests is None else round(float(self.requests[line]))
 
     def times_ideal(self, line: int) -> float | None:
-        """How many times the least a line moves; None where the least is nothing."""
+        """Ratio of what a line moves to the least that would suffice; None where the least is 0."""
         return float(self.actual[line] / self.ideal[line]) if self.ideal[line] > 0 else None
 
     def excess_ratio(self, line: int) -> float:
@@ -284,7 +284,7 @@ def find_line_pattern(columns: AccessColumns, transfers: Transfers, lines: LineT
 
 
 def describe_access(lines: LineTransfers, line: int, unit: str) -> Sentence:
-    """What an access of a line moves, and what would do.
+    """Describe how much an access of a line moves, and how little would suffice.
 
     Example: ``32 sectors per access where 4 would suffice``, or ``8 times the sectors they need`` where executions are not known.
     """
@@ -363,7 +363,7 @@ def _name_columns(unit: str) -> str:
 def _list_cells(
     index: LineIndex, lines: LineTransfers, line: int, name_access: Callable[[int], str]
 ) -> tuple[Cell, ...]:
-    """What a line has in those columns."""
+    """Cells of a line in the columns of :func:`_name_columns`."""
     actual, ideal = lines.per_request(line) or (None, None)
     return (
         index.write_line(line),

@@ -34,7 +34,7 @@ def analyse_kernel(subject: Subject) -> KernelAnalyses:
 
 
 def judge_kernel(subject: Subject) -> tuple[Limiter | None, tuple[Problem, ...]]:
-    """What limits a kernel; None, and a problem, where the search for it failed."""
+    """Find the limiter of a kernel; None, and a problem, where the search failed."""
     problems: list[Problem] = []
     limiter = _guard("the search for the limiter", find_limiter, subject, problems)
     return limiter, tuple(problems)

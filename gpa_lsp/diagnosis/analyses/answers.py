@@ -1,4 +1,4 @@
-"""What the analyses say: one closed vocabulary, so that a new analysis needs no new renderer.
+"""Answers of the analyses, in one closed vocabulary, so that a new analysis needs no new renderer.
 
 An analysis answers one question about a kernel with an :class:`Answer`: a sentence, findings, tables, charts, bars, marks on lines, and what it
 could not know. All numbers are in SI units; prefixes, percent and rounding belong to the renderers.
@@ -52,7 +52,7 @@ class Bar(Struct, frozen=True, kw_only=True):
 
 
 class ChartKind(StrEnum):
-    """How a chart is drawn."""
+    """Kind of chart."""
 
     STEPS = "steps"  # A value that jumps (occupancy over block size)
     LINE = "line"
@@ -81,7 +81,7 @@ class Chart(Struct, frozen=True, kw_only=True):
 
 
 class Weight(StrEnum):
-    """How much a finding matters."""
+    """Importance of a finding."""
 
     GOOD = "good"
     PLAIN = "plain"
@@ -102,7 +102,7 @@ _RANKS = {Weight.HIGH: 0, Weight.PLAIN: 1, Weight.GOOD: 2}
 
 
 def order_findings(findings: Iterable[Finding], *, by_share: bool = False) -> tuple[Finding, ...]:
-    """What holds the kernel up first, what is good last.
+    """Order findings by importance: likely limits first, good news last.
 
     With *by_share*, within one weight the largest share first, those without a share as they came, in front.
 
@@ -132,7 +132,7 @@ class LineMark(Struct, frozen=True, kw_only=True):
 
 
 class Missing(Struct, frozen=True, kw_only=True):
-    """What could not be known, and what would tell."""
+    """Unknown fact, and the metrics that would tell it."""
 
     what: str  # that is unknown, e.g. ``bytes from DRAM``.
     metrics: tuple[str, ...] = ()  # names to give to ``ncu --metrics``; any one of them is enough unless ``needs_all``
@@ -154,7 +154,7 @@ class Movement(Struct, frozen=True, kw_only=True):
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """What one analysis says of one kernel."""
+    """Answer of one analysis about one kernel."""
 
     analysis: str = ""  # the analysis' name (its module's)
     title: str = ""  # the question in a few words, for headings

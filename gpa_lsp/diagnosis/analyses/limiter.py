@@ -155,8 +155,8 @@ def find_serial_slice(subject: Subject) -> float | None:
 
 
 def _derive_serial_slice(subject: Subject) -> float | None:
-    """The same by code and executions where it was not counted: atomics of the whole grid on one address, which a slice does one after the other, or
-    on the few of one line."""
+    """Derive the share by code and executions where it was not counted: from atomics of the whole grid on one address, or on those of one line, which
+    a slice does one after the other."""
     elapsed, rows = subject.elapsed_cycles, subject.rows
     if not elapsed or subject.kernel.has_mixed_launches:
         return None
@@ -173,7 +173,7 @@ def _derive_serial_slice(subject: Subject) -> float | None:
 
 
 def list_members(subject: Subject) -> tuple[Limit, ...]:
-    """Every counter that the profiler made a throughput of, of the longest launch; parts of the GPU that have several are there several times."""
+    """All counters behind the profiler's throughputs, of the longest launch; parts of the GPU with several counters occur several times."""
     return () if subject.longest is None else tuple(_read_members(subject, subject.longest))
 
 
@@ -209,7 +209,7 @@ def _read_whole(subject: Subject) -> Iterator[Limit]:
 
 
 def _derive_from_roofs(subject: Subject) -> Iterator[Limit]:
-    """What the longest launch achieves of the roofs that are known for sure, for parts of which no percentage was collected."""
+    """Derive limits from the roofline, for units whose percentage was not collected; only roofs and counts that are certain."""
     if subject.roofline is None or subject.longest is None:
         return
     line = subject.roofline.find_launch(subject.longest.index)
@@ -253,7 +253,7 @@ def _find_ceiling(subject: Subject, unit: str) -> float:
     return {"l2": L2_CEILING, "l1": L1_CEILING, "shared": L1_CEILING, "texture": L1_CEILING}.get(unit, 1.0)
 
 
-# From this share of what a unit sustains on it is the limiter, whatever else is so: the bound of Nsight Compute's rule for the bottleneck
+# From this share of what a unit sustains on it is the limiter in any case: the bound of Nsight Compute's rule for the bottleneck
 FULL_RATIO = 0.8
 
 # From here on it is the likely one, if SMs have work and no larger part of the time is latency; below it nothing is busy (the same rule)
@@ -261,7 +261,7 @@ BUSY_RATIO = 0.6
 
 IDLE_RATIO = 0.3  # SM time without work that is worth being called the limiter. Ours.
 
-# A launch takes some microseconds to begin and to end whatever it does (2 to 4 in published reports of kernels of one block)
+# Any launch takes some microseconds to begin and to end (2 to 4 in published reports of kernels of one block)
 SHORT_LAUNCH_NS = 10_000.0
 
 # What tells how busy the units are
@@ -284,7 +284,7 @@ _RUNNING = ("selected", "not_selected")
 
 
 def find_limiter(subject: Subject) -> Limiter:
-    """What limits a kernel; of several launch contexts the heaviest."""
+    """Find the limiter of a kernel; with several launch contexts, that of the heaviest."""
     return _find_limiter(subject.main or subject)
 
 
@@ -423,7 +423,7 @@ def _describe_tail(waves: Waves) -> Sentence:
 
 
 def _blame_queue(subject: Subject, limits: tuple[Limit, ...], reason: str, ratio: float) -> Limiter:
-    """No counter of the unit is high, but warps queue for it: each access takes it several passes that nothing counts."""
+    """Blame a queue that warps stall on although no counter of its unit is high: each access takes several passes that nothing counts."""
     unit, label = _QUEUES[reason]
     use = list_queue_use(subject, reason)
     most = f", mostly {use[0].kind}" if use else ""

@@ -83,7 +83,7 @@ def index_lines(subject: Subject) -> LineIndex:
 
 @remembered
 def index_outermost_lines(subject: Subject) -> LineIndex:
-    """The same by the line of the function that was compiled, where the kernel's own code asked for what was inlined."""
+    """Index a kernel's instructions by the line of the compiled function, through which code of other functions was inlined."""
     return _index(subject, lambda chain: chain[-1])
 
 
@@ -122,8 +122,9 @@ def rank_lines(sums: npt.NDArray[np.float64], most: int = MOST_MARKS) -> list[in
 
 
 def sum_by_place(places: npt.NDArray[Any], column: Column) -> list[tuple[int, float]]:
-    """Sum a column (n numbers, none negative) by place (n whole numbers): the row with most of each and the sum, most first; places without any
-    are left out.
+    """Sum a column by place: the row with most of each place and the sum, most first; places without any are left out.
+
+    ``places``: int[n]; ``column``: number[n], none negative.
     """
     chosen = np.flatnonzero(column > 0)
     if not len(chosen):

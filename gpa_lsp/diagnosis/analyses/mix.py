@@ -1,4 +1,4 @@
-"""What kind of work an instruction does, :class:`WorkClass`, and which pipe executes it, from the facts of its opcode."""
+"""Classes of work (:class:`WorkClass`) and pipes of instructions, by the facts of their opcodes."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -112,7 +112,7 @@ def count_classes(classes: npt.NDArray[np.int64], executions: npt.NDArray[np.int
 
 
 def _classify_opcode(opcode: Opcode) -> WorkClass:
-    """What the facts of the opcode say, the most telling first."""
+    """Class of an opcode by its facts, the most telling first."""
     if opcode.access in (Access.ATOMIC, Access.REDUCTION):
         return WorkClass.ATOMIC
     if opcode.pipe is Pipe.UNIFORM:
@@ -167,7 +167,7 @@ class _OpcodePipe(Struct, frozen=True, kw_only=True):
 
 
 class PipeUse(Struct, frozen=True, kw_only=True):
-    """How busy a pipe is."""
+    """Utilization of a pipe."""
 
     pipe: PipeFacts  # which
     # executed warp instructions, over all launches; None for a pipe that only its counter knows
@@ -179,7 +179,7 @@ class PipeUse(Struct, frozen=True, kw_only=True):
 
     @property
     def use_ratio(self) -> float | None:
-        """What is counted, else what is computed."""
+        """Counted use, else computed use."""
         return self.counted_ratio if self.counted_ratio is not None else self.computed_ratio
 
 

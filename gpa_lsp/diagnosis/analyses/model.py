@@ -1,5 +1,6 @@
-"""Everything the analyses produce for one kernel: :class:`KernelAnalyses`; what limits it, :class:`Limiter`, and where it stands under its machine's
-ceilings, :class:`KernelRoofline`. All numbers are in SI units. A saved report is read with these records and without the analyses.
+"""Results of the analyses of one kernel (:class:`KernelAnalyses`): its limiter and its place under the machine's ceilings.
+
+All numbers are in SI units. A saved report is read with these records and without the analyses.
 """
 
 from enum import StrEnum
@@ -19,7 +20,7 @@ WAVEFRONTS = "wavefronts"  # And where it is passes through its data stage
 
 
 class LimiterKind(StrEnum):
-    """What holds a kernel up."""
+    """Kind of a kernel's limiter."""
 
     UNIT = "unit"  # A part of the GPU is busy: only less work for it makes the kernel faster
     LATENCY = "latency"  # No part is busy: warps wait for results, and too few others are there to run meanwhile
@@ -29,7 +30,7 @@ class LimiterKind(StrEnum):
 
 
 class Confidence(StrEnum):
-    """How sure a verdict is."""
+    """Confidence in a verdict."""
 
     SURE = "sure"
     LIKELY = "likely"  # The figures allow another reading
@@ -45,7 +46,7 @@ class Limit(Struct, frozen=True, kw_only=True):
     sustained_ratio: float  # share of its peak that such a unit was seen to sustain
     metric: str = ""  # the profiler's name of what was counted, without suffix; empty where it is computed from others
     by: str = ""  # what of it is busy, for people, e.g. ``wavefronts``; may be empty.
-    # nobody counted it: it is what the kernel achieves of the roof, by its bytes or operations
+    # not counted: computed from what the kernel achieves of the roof, by its bytes or operations
     is_derived: bool = False
 
     @property
@@ -55,12 +56,12 @@ class Limit(Struct, frozen=True, kw_only=True):
 
     @property
     def headroom(self) -> float:
-        """How many times faster a kernel with the same work for this unit could run; at least 1, infinite for an idle unit."""
+        """Largest speedup of a kernel with the same work for this unit; at least 1, infinite for an idle unit."""
         return max(1.0, 1 / self.nearness) if self.nearness > 0 else float("inf")
 
 
 class Limiter(Struct, frozen=True, kw_only=True):
-    """What limits a kernel, in its longest launch."""
+    """Limiter of a kernel, in its longest launch."""
 
     kind: LimiterKind  # unit, latency, parallelism or build
     unit: str  # of the limits, the one that binds; for latency what warps are stalled on most, for parallelism what is short. Empty when unknown.
@@ -151,7 +152,7 @@ class Roof(Struct, frozen=True, kw_only=True):
 
     @property
     def headroom(self) -> float:
-        """How many times faster a kernel with the same work could run until this ceiling is reached (its sustainable part); at least 1."""
+        """Largest speedup of the same work until this ceiling is reached (its sustainable part); at least 1."""
         share = self.share_ratio
         return max(1.0, self.ceiling_ratio / share) if share > 0 else float("inf")
 
@@ -178,7 +179,7 @@ class BusyUnit(Struct, frozen=True, kw_only=True):
 
     @property
     def headroom(self) -> float:
-        """How many times faster a kernel that asks as much of the unit could run; at least 1."""
+        """Largest speedup of a kernel that asks as much of the unit; at least 1."""
         return max(1.0, 1 / self.nearness) if self.nearness > 0 else float("inf")
 
 
@@ -206,7 +207,7 @@ class InstructionPoint(Struct, frozen=True, kw_only=True):
 
 
 class Roofline(Struct, frozen=True, kw_only=True):
-    """Where one launch, or all launches of a kernel together, stand."""
+    """Position of one launch, or of all launches of a kernel together, under the machine's ceilings."""
 
     launch_index: int | None  # position in the profile; None for all launches together
     duration_s: float  # their time
@@ -232,7 +233,7 @@ class Roofline(Struct, frozen=True, kw_only=True):
 
     @property
     def shown_roofs(self) -> tuple[Roof, ...]:
-        """The ceilings worth showing, nearest first: those with points under them, the issue ceiling, and whatever is used to a part worth naming."""
+        """Ceilings worth showing, nearest first: those with points under them, the issue ceiling, and those used to a part worth naming."""
         kinds, levels = {point.kind for point in self.points}, {point.level for point in self.points}
         if not self.points:
             return self.roofs
@@ -257,7 +258,7 @@ class Roofline(Struct, frozen=True, kw_only=True):
 
     @property
     def headroom(self) -> float | None:
-        """How many times faster the same work could run: until the nearest ceiling, or until the busiest unit is full. None when neither is known."""
+        """Largest speedup of the same work: until the nearest ceiling, or until the busiest unit is full. None when neither is known."""
         limits = (self.binding, self.tighter_unit)
         return min((limit.headroom for limit in limits if limit is not None), default=None)
 
@@ -276,7 +277,7 @@ class KernelRoofline(Struct, frozen=True, kw_only=True):
     left_out: int = 0  # launches beyond that number
 
     def find_launch(self, index: int | None) -> Roofline | None:
-        """Where one launch stands, by its position in the profile; None when it was not placed."""
+        """Find the roofline of one launch by its position in the profile; None when it was not placed."""
         return next((one for one in self.launches if one.launch_index == index), None)
 
 
@@ -284,7 +285,7 @@ MOST_LAUNCHES = 200  # Launches that are placed one by one
 
 
 class KernelAnalyses(PartlyCompared, frozen=True, kw_only=True):
-    """Everything the analyses say of one kernel."""
+    """Results of all analyses of one kernel."""
 
     UNCOMPARED = ("problems",)
 

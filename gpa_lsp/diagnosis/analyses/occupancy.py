@@ -1,4 +1,4 @@
-"""What a launch asks an SM for (:class:`LaunchShape`), and how the blocks of its grid divide into waves (:class:`Waves`).
+"""Resources of a launch on an SM (:class:`LaunchShape`), and the waves of its grid (:class:`Waves`).
 
 The last wave costs, by two bounds, for blocks of equal work:
 
@@ -35,7 +35,7 @@ _STATIC_INCLUDES_RESERVE = (9, 0)
 
 
 class LaunchShape(Struct, frozen=True, kw_only=True):
-    """What one launch asks an SM for."""
+    """Resources that one launch asks an SM for."""
 
     block: BlockShape | None  # None where the profile does not say, or says what no GPU can hold
     # the part of the block's shared memory that was given at launch; None when unknown (the block is then without any)
@@ -89,7 +89,7 @@ def list_compared_launches(subject: Subject) -> tuple[tuple[Launch, ...], Senten
 
 
 def read_launch_shape(subject: Subject, launch: Launch) -> LaunchShape:
-    """What a launch asks for; registers, static shared memory and barriers by the code where the profile does not say."""
+    """Read the resources of a launch; registers, static shared memory and barriers by the code where the profile lacks them."""
     function = subject.kernel.functions[0].function if subject.kernel.functions else None
     dynamic = launch.read_count(DYNAMIC_SHARED)
     sm_count = launch.read_count("launch__sm_count") or subject.kernel.device.sm_count
@@ -108,7 +108,7 @@ def read_launch_shape(subject: Subject, launch: Launch) -> LaunchShape:
 def _read_block(
     architecture: Architecture | None, function: Function | None, launch: Launch, dynamic_bytes: int
 ) -> BlockShape | None:
-    """None where threads, registers or static shared memory are unknown, or make no sense."""
+    """Read a launch's block; None where threads, registers or static shared memory are unknown or implausible."""
     registers = launch.read_count("launch__registers_per_thread")
     static = launch.read_count("launch__shared_mem_per_block_static")
     barriers = launch.read_count("launch__barrier_count")
@@ -141,7 +141,7 @@ def read_code_shape(architecture: Architecture, function: Function | None) -> Bl
 
 
 def find_launch_occupancy(architecture: Architecture, shape: LaunchShape, launch: Launch) -> Occupancy | None:
-    """What an SM holds, with the carve-out that the profiler reckoned with; None where the block is unknown.
+    """Occupancy of a launch, with the carve-out that the profiler assumed; None where the block is unknown.
 
     Reports name the carve-out that was set, but those of 2020.3 reckon with the largest one: where the limit that the report prints is not
     that of the carve-out that was set, but of the largest, the largest is taken.
@@ -188,7 +188,7 @@ class UnitLoad(Struct, frozen=True, kw_only=True):
 
     @property
     def idle_ratio(self) -> float:
-        """What the mean unit lacks of the one with most, 0..1: a part of the time if the busiest sets it."""
+        """Share of the mean unit's idle time under the busiest, 0..1: a part of the time if the busiest sets it."""
         return max(0.0, 1 - self.mean / self.most) if self.most > 0 else 0.0
 
     @property
@@ -236,7 +236,7 @@ _MOST_BLOCKS_PER_SM = 1024  # More than any architecture has
 
 
 class Waves(Struct, frozen=True, kw_only=True):
-    """How a grid fills the GPU."""
+    """Waves of a grid on the GPU."""
 
     blocks: int  # of the grid, at least 1
     sm_count: int  # at least 1
@@ -244,7 +244,7 @@ class Waves(Struct, frozen=True, kw_only=True):
 
     @property
     def count(self) -> float:
-        """How often the GPU has to be filled, parts included."""
+        """Number of waves, fractions included."""
         return self.blocks / self.capacity_blocks
 
     @property
@@ -288,7 +288,7 @@ class Waves(Struct, frozen=True, kw_only=True):
 
     @property
     def lost_by_waves_ratio(self) -> float:
-        """The same if blocks take as long however many share an SM; of less than a wave, whose blocks all start at once, only the SMs without any.
+        """Lost share if blocks take as long however many share an SM; of less than a wave, whose blocks all start at once, only the SMs without any.
 
         >>> Waves(blocks=1200, sm_count=80, capacity_blocks=960).lost_by_waves_ratio
         0.375

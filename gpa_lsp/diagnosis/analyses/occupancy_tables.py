@@ -31,7 +31,7 @@ _LARGEST = "largest carve-out"  # Of a column and a series: the driver gives as 
 
 
 def tabulate_limits(architecture: Architecture, block: BlockShape, occupancy: Occupancy) -> Table:
-    """What a block asks for, what it is allocated, and how many blocks each resource alone would allow."""
+    """Tabulate what a block asks for, what it is allocated, and how many blocks each resource alone would allow."""
     rules = architecture.occupancy
     most = rules.max_blocks_per_sm.value
     threads = architecture.sm.warp_size_threads.value
@@ -168,14 +168,14 @@ def tabulate_shared_memory(
 
 
 def _build_scaled(architecture: Architecture, block: BlockShape, dynamic_bytes: int) -> OccupancyCurve | None:
-    """With so many bytes per thread; None where there are none or they do not divide evenly."""
+    """Build the curve with dynamic shared memory per thread; None without any, or where it does not divide evenly."""
     if not dynamic_bytes or dynamic_bytes % block.threads:
         return None
     return build_block_size_curve(architecture, block, scaled_bytes=dynamic_bytes)
 
 
 def _drop_equal(curve: OccupancyCurve, other: OccupancyCurve) -> OccupancyCurve | None:
-    """None where as many warps fit everywhere."""
+    """Return the curve, or None where it allows as many warps as the other everywhere."""
     is_equal = all(a.warps_per_sm == b.warps_per_sm for a, b in zip(curve.found, other.found, strict=True))
     return None if is_equal else curve
 
@@ -326,7 +326,7 @@ def _describe_step(architecture: Architecture, block: BlockShape, now: Occupancy
 
 
 def describe_free_room(architecture: Architecture, block: BlockShape, now: Occupancy) -> Finding | None:
-    """What more a block can use without losing a warp; None where no block fits."""
+    """Describe resources that a block can use without losing a warp; None where no block fits."""
     registers = find_free_registers(architecture, block, now.carveout_bytes)
     shared = find_free_shared(architecture, block, now.carveout_bytes)
     raised = find_free_shared(architecture, block)

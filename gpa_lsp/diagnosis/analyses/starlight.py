@@ -48,7 +48,7 @@ Direction = Literal["up", "up_right", "right"]
 
 
 class WaiterKind(Enum):
-    """What kind of instruction a stall was sampled at."""
+    """Kind of instruction that a stall was sampled at."""
 
     MEMORY = "memory"
     OTHER = "other"
@@ -56,7 +56,7 @@ class WaiterKind(Enum):
 
 
 class Part(StrEnum):
-    """What a sample counts as beside the rows of Table 1; the values are names for people."""
+    """Part of the samples outside the rows of Table 1; the values are names for people."""
 
     OPERATION = "issued"  # N_op
     NONE = "not attributed"  # A stall that no row is about
@@ -82,7 +82,7 @@ class Suggestion(Struct, frozen=True, kw_only=True):
 
 
 class Feed(Struct, frozen=True, kw_only=True):
-    """Where samples of one stall reason count."""
+    """Rule that assigns samples of one stall reason to a row or part."""
 
     reason: str  # Nsight Compute's spelling
     kind: WaiterKind | None = None  # of the waiting instruction; None for any
@@ -121,7 +121,7 @@ def list_suggestions() -> tuple[Suggestion, ...]:
 
 
 def list_feeds() -> tuple[Feed, ...]:
-    """Where each stall reason counts, in the order of the table."""
+    """List the rules of stall reasons, in the order of the table."""
     return _read_table().feeds
 
 
@@ -131,7 +131,7 @@ def find_row(bottleneck: Bottleneck) -> Row:
 
 
 def find_target(reason: str, kind: WaiterKind) -> Bottleneck | Part:
-    """What a sample of a reason, at an instruction of a kind, counts as; a reason nobody knows is not attributed.
+    """Row or part that a sample of a reason, at an instruction of a kind, counts for; unknown reasons are not attributed.
 
     >>> find_target("mio_throttle", WaiterKind.MEMORY), find_target("selected", WaiterKind.OTHER)
     (<Bottleneck.MEMORY: 'memory'>, <Part.OPERATION: 'issued'>)
@@ -328,7 +328,7 @@ _NARROWER = {
 
 
 class Position(Struct, frozen=True, kw_only=True):
-    """Where a kernel stands on the chart: its dominant type over the level whose ceiling is lowest for it."""
+    """Position of a kernel on the chart: its dominant type over the level whose ceiling is lowest for it."""
 
     point: Point  # of that type and level
     others: tuple[Point, ...]  # points of the same type over the other levels
@@ -343,13 +343,13 @@ class Position(Struct, frozen=True, kw_only=True):
 
     @property
     def roof_ops_per_s(self) -> float | None:
-        """What is attainable with the bytes as they are, the lowest over all levels; None when no ceiling is known."""
+        """Attainable rate with the bytes as they are, the lowest over all levels; None when no ceiling is known."""
         known = [one.attainable_ops_per_s for one in (self.point, *self.others) if one.attainable_ops_per_s is not None]
         return min(known, default=None)
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """What a suggestion would make of the kernel's rate."""
+    """Effect of a suggestion on the kernel's rate."""
 
     movement: Movement  # the arrow
     uncapped_ops_per_s: float  # Equation 4, above any ceiling; for a movement to the right the rate as it is
@@ -371,7 +371,7 @@ def make_intensity(intensity: float) -> Amount:
 
 
 def find_position(roofline: KernelRoofline | None) -> Position | None:
-    """Where a kernel stands; None where no operation was counted or no level was measured."""
+    """Find a kernel's position; None where no operation was counted or no level was measured."""
     whole = None if roofline is None else roofline.whole
     if roofline is None or whole is None or whole.dominant is None:
         return None
@@ -419,7 +419,7 @@ def move(position: Position, direction: Direction, speedup: float, label: str) -
 
 
 def _describe_path(position: Position, intensity: float, roof: float | None) -> Sentence:
-    """How far to the right, and what ends the arrow: the peak where it goes to the right, the lowest ceiling where it does not."""
+    """Describe how far to the right an arrow goes, and what ends it: the peak, or without a move to the right the lowest ceiling."""
     point = position.point
     if intensity > point.intensity:
         return say(

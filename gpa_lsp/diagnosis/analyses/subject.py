@@ -1,4 +1,4 @@
-"""What is asked about: :class:`Subject`, one kernel with its blame, its sources and its roofline."""
+"""Subject of analyses and advice: one kernel with its blame, its sources and its roofline (:class:`Subject`)."""
 
 from collections.abc import Callable
 from functools import cached_property, lru_cache
@@ -50,7 +50,7 @@ class Subject(Struct, SharedFacts, frozen=True, dict=True, weakref=True):
 
     @cached_property
     def launch(self) -> LaunchConfiguration | None:
-        """How the longest launch was made; None without one, where it had no threads, and where the profile does not say its grid and block."""
+        """Configuration of the longest launch; None without one, where it had no threads, or without known grid and block."""
         launch = self.longest
         if launch is None or launch.grid is None or launch.block is None or min(launch.block) < 1:
             return None
@@ -81,7 +81,7 @@ class Subject(Struct, SharedFacts, frozen=True, dict=True, weakref=True):
 
     @cached_property
     def total_samples(self) -> int:
-        """T, every sample of the kernel, whatever became of it."""
+        """T, the number of samples of the kernel, attributed or not."""
         return self.kernel.total_samples
 
     def share_of(self, samples: float) -> float | None:
@@ -146,5 +146,5 @@ def _split_lines(text: str) -> list[str]:
 
 
 def lack(what: str, *metrics: str, section: str = "", needs_all: bool = False) -> Missing:
-    """What is unknown because metrics were not collected."""
+    """Note a fact that is unknown because metrics were not collected."""
     return Missing(what=what, metrics=metrics, section=section, needs_all=needs_all)

@@ -1,1 +1,1 @@
-"""From counters and samples to where the time of a kernel's warps goes: reasons, their sources, and the memory behind them."""
+"""Decomposition of warp time: counters and samples → stall reasons, their sources, and the memory behind them."""

@@ -1,4 +1,4 @@
-"""How long warps wait for loads, measured: :class:`LoadWaits`, from samples, executions and the pairs that blame found."""
+"""Measured stalls on loads (:class:`LoadWaits`), from samples, executions and attributed pairs."""
 
 from collections.abc import Mapping
 
@@ -88,12 +88,12 @@ class UseWaits(ColumnRecord, frozen=True, kw_only=True):
 
     @property
     def mean_wait_cycles(self) -> float:
-        """Of one execution."""
+        """Mean wait of one execution."""
         return float(np.average(self.wait_cycles, weights=self.executions))
 
     @property
     def mean_passed_cycles(self) -> float:
-        """Of one execution."""
+        """Mean time passed before the wait of one execution began."""
         return float(np.average(self.passed_cycles, weights=self.executions))
 
     def expose(self, latency_cycles: float) -> float:
@@ -139,7 +139,7 @@ def count_waits(subject: Subject, requests: float) -> UseWaits | None:
 
 
 def list_wait_pairs(subject: Subject) -> BlameEdges | None:
-    """Who waits for which load; None without blame or without such samples."""
+    """Attributed pairs of long-scoreboard stalls; None without attribution or without such samples."""
     if subject.blame is None or LONG_SCOREBOARD not in subject.kernel.reasons:
         return None
     edges = subject.edges
@@ -153,7 +153,7 @@ def mark_results(pairs: BlameEdges) -> npt.NDArray[np.bool_]:
 
 
 def measure_load_waits(subject: Subject, scale: float | None) -> LoadWaits | None:
-    """How long warps wait for loads; None without samples of long_scoreboard or without blame.
+    """Measure stalls on loads; None without samples of long_scoreboard or without attribution.
 
     The mean wait of one execution is samples · (warp-cycles per sample) / executions (Little's law: warp-cycles in a state over arrivals are its mean
     duration). Per kind of load, over all executions of its instructions; waits for several loads together are shared out as blame does, so that the
@@ -205,7 +205,7 @@ def _measure_uses(
 
 
 def measure_passed_cycles(subject: Subject, pairs: BlameEdges, cycles: float) -> npt.NDArray[np.float64]:
-    """What passed between the issue of a load and the arrival at the instruction that waits for it.
+    """Mean cycles between the issue of a load and the arrival at the instruction that stalls on it.
 
     Within one block, every execution of the use went through the instructions between: their samples times what a sample stands for, over the
     executions of the use, is the mean time that took. Elsewhere it is the shortest encoded way, 0 where that is unknown. Returns float64[e], mean

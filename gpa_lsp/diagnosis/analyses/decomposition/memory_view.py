@@ -62,7 +62,7 @@ class LoadTraffic(Struct, frozen=True, kw_only=True):
 
 
 class L2Traffic(Struct, frozen=True, kw_only=True):
-    """Which levels answer what L1 did not; what these do not, the L2 partition answers that the SM is at, or the only one."""
+    """Shares of reads beyond L1 that each level answers; the remainder is answered by the SM's own (or only) L2 partition."""
 
     far_ratio: float  # the other partition, through the fabric between them; 0 on chips without one
     dram_ratio: float  # the memory behind L2 (system memory and other GPUs included)
@@ -92,7 +92,7 @@ def list_load_traffic(subject: Subject) -> tuple[LoadTraffic, ...]:
 
 
 def read_l2_traffic(subject: Subject) -> L2Traffic | None:
-    """Which levels answer the reads that reach L2; None when not collected.
+    """Read the shares of levels that answer reads of L2; None when not collected.
 
     Near hits are lookups that hit over lookups of reads from L1TEX. What misses comes from DRAM, but on chips with two partitions, where a miss
     is first asked of the other one: there the part from DRAM is at most the sectors DRAM delivered over the sectors L1TEX read, and the other
@@ -259,7 +259,7 @@ def estimate_lines(loads: Sequence[LoadTraffic]) -> float | None:
 
 
 class LatencySplit(Struct, frozen=True, kw_only=True):
-    """Where the time goes."""
+    """Division of long-scoreboard time among the legs of a load's way, queueing and other parts."""
 
     # their shares add up to 1; in the order of the way, then queueing, operands and what is unknown
     parts: tuple[LatencyPart, ...]
@@ -330,7 +330,7 @@ class MemoryView(Struct, frozen=True, kw_only=True):
 
 @remembered
 def view_memory(subject: Subject) -> MemoryView:
-    """Everything about the memory behind a kernel's long-scoreboard stalls."""
+    """Collect facts about the memory behind a kernel's long-scoreboard stalls."""
     loads, l2 = list_load_traffic(subject), read_l2_traffic(subject)
     unloaded = _estimate(subject, loads, l2)
     scale = measure_sample_scale(subject)

@@ -55,7 +55,7 @@ STORES_ARE_DENSE = say("The stores are fully coalesced.")
 
 
 def choose_remedy(subject: Subject, split: StallSplit, leading: Source) -> Sentence:
-    """What to do about a reason: about what the counters say, where they say something; else about its leading source.
+    """Choose the remedy for a reason: by its counters where they are conclusive, else by its leading source.
 
     Bank conflicts and scattered accesses fill queues as wide accesses do, but are not helped by still wider ones.
     """
@@ -87,7 +87,7 @@ def _note_shared(subject: Subject, _split: StallSplit) -> Sentence:
 
 
 def measure_bank_conflicts(subject: Subject) -> float | None:
-    """Of the wavefronts of shared memory, those that conflicts added, 0..1; None when not collected or without shared accesses.
+    """Share of shared-memory wavefronts that conflicts added, 0..1; None when not collected or without shared accesses.
 
     By instruction, wavefronts beyond the fewest that could do over wavefronts; without these counters the aggregates
     ``l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum`` over ``l1tex__data_pipe_lsu_wavefronts_mem_shared.sum``, whose conflicts also count
@@ -160,7 +160,7 @@ def _note_pipes(subject: Subject, split: StallSplit) -> Sentence:
 
 
 def _note_code_size(subject: Subject, split: StallSplit) -> Sentence:
-    """How much code was executed, and how many of the stalls are at the start of a line of the instruction cache."""
+    """Say how much code was executed, and how many of the stalls are at the start of an instruction cache line."""
     executed = subject.rows.executions > 0
     reason = subject.kernel.reasons.index(split.reason)
     at_start = subject.rows.pc_offsets % _CACHE_LINE_BYTES == 0
@@ -197,7 +197,7 @@ def _measure_barrier_wait(subject: Subject, samples: int) -> float | None:
 
 
 def _note_stores(subject: Subject, _split: StallSplit) -> Sentence:
-    """How dense the stores are that must leave before a warp exits."""
+    """Say how dense the stores are that must leave before a warp exits."""
     uses = list_queue_use(subject, "lg_throttle")
     stores = next((use for use in uses if use.kind is InstructionKind.GLOBAL_STORE), None)
     if stores is None or stores.passes is None or stores.least_passes is None:
@@ -331,7 +331,7 @@ SOURCE_REMEDIES = {(reason, kind): say(text) for reason, texts in _TEXTS.items()
 
 
 def find_source_remedy(reason: str, kind: InstructionKind | None) -> Sentence:
-    """What to do about a source; the reason's own words where its kind has none.
+    """Remedy for a source of a reason; the reason's general one where its kind has none.
 
     >>> find_source_remedy("short_scoreboard", InstructionKind.SHUFFLE)
     'Do other work between a shuffle and its use, or reduce several values side by side'

@@ -44,7 +44,7 @@ class StallSplit(Struct, frozen=True, kw_only=True):
 
 
 class Causes(ColumnRecord, frozen=True, kw_only=True):
-    """What causes the samples of one reason, e pairs of rows."""
+    """Causes of the samples of one reason, e pairs of rows."""
 
     use: Rows  # int64[e], the row that was sampled
     cause: Rows  # int64[e], the row that caused them; the same where nothing better is known
@@ -56,7 +56,7 @@ class Causes(ColumnRecord, frozen=True, kw_only=True):
 
 @remembered
 def list_causes(subject: Subject, reason: str) -> Causes:
-    """What causes a reason: from blame, or, without it, each instruction itself.
+    """Causes of a reason: as attributed, or, without attribution, each instruction itself.
 
     The samples are those of the profile, no more and no fewer: pairs, and rows without a cause.
     """
@@ -115,7 +115,7 @@ def split_reason(subject: Subject, reason: str) -> StallSplit:
 
 
 def _split_by_cause(subject: Subject, causes: Causes) -> Iterable[Source]:
-    """By kind of the cause; stalls until an instruction has read its operands are told apart from stalls on results."""
+    """Split by kind of the cause; stalls until operands are read are apart from stalls on results."""
     reads = causes.category == BlameCategory.WRITE_AFTER_READ
     groups = list_kinds(subject.rows)[causes.cause].astype(np.int64) * 2 + reads
     for group, samples, row in _gather(groups, causes, 2 * len(KINDS)):
@@ -135,7 +135,7 @@ _WAIT_WORDS = {
 
 
 def _split_by_producer(subject: Subject, causes: Causes) -> Iterable[Source]:
-    """By kind of the cause, and whether the stall is on its result, on a predicate or only on its issue."""
+    """Split by kind of the cause, and by whether the stall is on its result, on a predicate or only on its issue."""
     groups = list_kinds(subject.rows)[causes.cause].astype(np.int64) * len(Dependency) + causes.dependency
     merged: dict[str, Source] = {}
     for group, samples, row in _gather(groups, causes, len(KINDS) * len(Dependency)):
@@ -152,7 +152,7 @@ def _split_by_producer(subject: Subject, causes: Causes) -> Iterable[Source]:
 
 
 def _split_by_waiter(subject: Subject, causes: Causes) -> Iterable[Source]:
-    """By kind of the stalled instruction: the one that found its pipe or queue taken is of the kind that takes it."""
+    """Split by kind of the stalled instruction: one that found its pipe or queue taken is of the kind that takes it."""
     for group, samples, row in _gather(
         list_kinds(subject.rows)[causes.use].astype(np.int64), causes, len(KINDS), of_use=True
     ):
@@ -160,7 +160,7 @@ def _split_by_waiter(subject: Subject, causes: Causes) -> Iterable[Source]:
 
 
 def _split_by_place(subject: Subject, causes: Causes) -> Iterable[Source]:
-    """By source line of the cause, or by the instruction where it has no line."""
+    """Split by source line of the cause, or by instruction where it has no line."""
     size = len(subject.rows)
     weights = np.bincount(causes.cause, weights=causes.samples, minlength=size).astype(np.float64)
     sums = sum_by_place(subject.rows.own_lines, weights)
@@ -172,7 +172,7 @@ def _split_by_place(subject: Subject, causes: Causes) -> Iterable[Source]:
 
 
 def _split_by_function(subject: Subject, causes: Causes) -> Iterable[Source]:
-    """By function section of the instruction that was not fetched yet."""
+    """Split by function section of the instruction that was not fetched yet."""
     sections = subject.rows.function_index[causes.use].astype(np.int64)
     for section, samples, row in _gather(sections, causes, len(subject.kernel.functions), of_use=True):
         yield Source(label=_name_section(subject, section), samples=samples, row=row)

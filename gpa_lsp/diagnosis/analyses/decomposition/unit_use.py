@@ -1,4 +1,4 @@
-"""How busy the units of the memory system and the pipes were: shares of their peaks, from the profiler's own percentages."""
+"""Utilization of memory units and pipes: shares of their peaks, from the profiler's own percentages."""
 
 from collections.abc import Sequence
 
@@ -31,7 +31,7 @@ class QueueUse(Struct, frozen=True, kw_only=True):
 
 
 def list_queue_use(subject: Subject, reason: str) -> tuple[QueueUse, ...]:
-    """Which instructions go through the queue of a throttle, the most frequent first; empty without executions."""
+    """List the kinds of instructions in the queue of a throttle, the most frequent first; empty without executions."""
     executions = subject.rows.executions
     if reason not in QUEUES or not (executions > 0).any():
         return ()
@@ -113,7 +113,7 @@ _Unit = tuple[
 
 
 class UnitUse(Struct, frozen=True, kw_only=True):
-    """A unit that can be the one everybody queues for, and how busy it was."""
+    """Utilization of a unit that warps may queue for."""
 
     level: str  # where it is, for people
     name: str  # what it does
@@ -177,7 +177,7 @@ def name_use(unit: _Unit) -> str:
 
 
 def list_unit_use(subject: Subject, units: tuple[_Unit, ...]) -> tuple[UnitUse, ...]:
-    """How busy the units of a list were in the longest launch, the busiest first; units that were not measured are left out.
+    """Utilization of some units in the longest launch, the busiest first; units that were not measured are left out.
 
     Where only the percentage over active cycles was collected it stands in, and is too high for SMs that were idle part of the time.
     """
@@ -190,7 +190,7 @@ def list_unit_use(subject: Subject, units: tuple[_Unit, ...]) -> tuple[UnitUse, 
 
 
 def tabulate_units(title: str, heading: str, name: str, uses: Sequence[UnitUse]) -> Table:
-    """How busy some units were."""
+    """Table of unit utilization."""
     return Table(
         title=title,
         columns=list_columns(heading, name, "of its peak [ratio]"),

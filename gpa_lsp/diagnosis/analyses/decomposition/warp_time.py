@@ -1,4 +1,4 @@
-"""How the warps of a kernel spend their cycles: one number per state, from counters or from samples."""
+"""Cycles that the warps of a kernel spend in each state, from counters or from samples."""
 
 from enum import Enum
 
@@ -20,7 +20,7 @@ _PREFIX, _SUFFIX = "smsp__average_warps_issue_stalled_", "_per_issue_active.rati
 
 
 class SourceRule(Enum):
-    """How the sources of a stall are told apart."""
+    """Rule by which the sources of a stall are told apart."""
 
     BY_CAUSE = "the kind of the cause"
     BY_PRODUCER = "the kind of the cause, and how the stalled instruction depends on it"
@@ -192,7 +192,7 @@ class WarpTime(Struct, frozen=True, kw_only=True):
 
     @property
     def stalled_ratio(self) -> float:
-        """Of all warp-cycles, those in which the warp could not issue."""
+        """Share of all warp-cycles in which the warp could not issue."""
         return sum(one.share_ratio for one in self.stalls)
 
     def share_of(self, name: str) -> float:
@@ -202,7 +202,7 @@ class WarpTime(Struct, frozen=True, kw_only=True):
 
 @remembered
 def read_warp_time(subject: Subject) -> WarpTime | None:
-    """How the warps spend their cycles; None when neither counters nor samples tell.
+    """Read the time of warps by state; None when neither counters nor samples tell.
 
     With counters: ``smsp__average_warps_issue_stalled_<state>_per_issue_active.ratio`` is the number of warps in the state, averaged over active
     cycles, divided by the issues per active cycle; that is warp-cycles in the state per issue. The states share all warp-cycles out among them,

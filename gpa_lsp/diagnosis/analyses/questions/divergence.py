@@ -163,7 +163,7 @@ def find_partial_warps(subject: Subject) -> list[Finding]:
 
 
 def find_idle_lanes(subject: Subject, lanes: LaneColumns) -> list[Finding]:
-    """What idle and switched-off lanes cost, or that there are few."""
+    """Find the cost of idle and switched-off lanes, or say that there are few."""
     total = int(lanes.lanes.sum())
     if total == 0:
         return []
@@ -220,7 +220,7 @@ def find_divergent_branches(subject: Subject, lanes: LaneColumns, index: LineInd
 
 
 def build_bars(lanes: LaneColumns) -> tuple[Bar, ...]:
-    """What the lanes do, as parts of one whole."""
+    """Build bars of busy, switched-off and idle lanes, as parts of one whole."""
     total = int(lanes.lanes.sum())
     if total == 0:
         return ()
@@ -304,7 +304,7 @@ def _describe_idle(subject: Subject, lanes: LaneColumns, idle: int, total: int) 
 
 
 def _find_lost_lanes(subject: Subject, lanes: LaneColumns, total: int) -> list[Finding]:
-    """What is known where only one of the two counters of threads was collected."""
+    """Describe lost lanes where only one of the two counters of threads was collected."""
     lost = int(lanes.lost.sum())
     bound = subject.share_of(estimate_idle_samples(subject, lanes))
     why = "on another path, exited or predicated off" if lanes.work is not None else "on another path or exited"

@@ -1,4 +1,4 @@
-"""What does the kernel execute, on which pipes, and which of them are busy? Classes of work, pipes, and the mix of the hottest lines."""
+"""Question: what does the kernel execute, and on which pipes? Classes of work, pipes, and the mix of the hottest lines."""
 
 from collections.abc import Mapping
 
@@ -246,7 +246,7 @@ def find_doubles(subject: Subject, classes: Mapping[WorkClass, int], total: int)
 
 
 def find_overhead(classes: Mapping[WorkClass, int], total: int) -> list[Finding]:
-    """How much of a numeric kernel is arithmetic, and what the rest is."""
+    """Find a numeric kernel with little arithmetic, and name the rest."""
     arithmetic = sum(classes[one] for one in ARITHMETIC)
     if classes[WorkClass.TENSOR] >= _NUMERIC * total:
         return []  # one tensor instruction does the work of hundreds; its share says nothing
@@ -321,7 +321,7 @@ def build_bars(classes: Mapping[WorkClass, int]) -> tuple[Bar, ...]:
 
 
 def build_pipe_table(uses: tuple[PipeUse, ...], total: int | None) -> Table:
-    """How busy each pipe is."""
+    """Tabulate the use of each pipe."""
     return Table(
         title="Pipes",
         columns=list_columns(
@@ -351,7 +351,7 @@ def build_line_table(
     samples: npt.NDArray[np.int64],
     index: LineIndex,
 ) -> Table:
-    """What the hottest lines execute, in shares of their instructions.
+    """Tabulate the work of the hottest lines, in shares of their instructions.
 
     Args:
         classes: int64[n], numbers in ``CLASSES``; -1 unknown.

@@ -1,4 +1,4 @@
-"""What limits the kernel? The verdict that everything else quotes, and how busy each part of the GPU was."""
+"""Question: what limits the kernel? The verdict that everything else quotes, and the utilization of each part of the GPU."""
 
 from gpa_lsp.diagnosis.analyses.answers import Answer, Bar, Missing
 from gpa_lsp.diagnosis.analyses.limiter import find_limiter

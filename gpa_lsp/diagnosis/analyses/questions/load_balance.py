@@ -1,4 +1,4 @@
-"""How evenly the work is divided: waves of blocks and their tail, SMs, schedulers, slices of L2 and channels of DRAM."""
+"""Question: how evenly is the work divided? Waves of blocks and their tail, SMs, schedulers, slices of L2 and channels of DRAM."""
 
 from collections.abc import Iterator
 
@@ -152,8 +152,7 @@ BUSY_PERCENT = 60.0  # A slice or channel that is busier than this is likely to 
 
 
 def describe_waves(waves: Waves, idle_ratio: float | None, empty_ratio: float | None) -> Finding:
-    """What the division into waves costs, by the two bounds of :mod:`gpa_lsp.diagnosis.analyses.occupancy`, each no more than what was
-    measured allows.
+    """Describe the cost of waves, by the two bounds of :mod:`gpa_lsp.diagnosis.analyses.occupancy`, cut at the measured idle time.
 
     Args:
         idle_ratio: part of the time in which the mean SM had no block, or more; None when not collected.
@@ -189,7 +188,7 @@ def describe_waves(waves: Waves, idle_ratio: float | None, empty_ratio: float | 
 
 
 def describe_units(subject: Subject, loads: tuple[UnitLoad, ...], elapsed_cycles: float | None) -> Iterator[Finding]:
-    """What uneven SMs, schedulers, slices and channels cost.
+    """Describe the cost of uneven SMs, schedulers, slices and channels.
 
     ``elapsed_cycles``: of the launch, in the SMs' clock; None when not collected.
     """
@@ -309,7 +308,7 @@ def _describe_memory(load: UnitLoad, busiest: float | None) -> Finding:
 
 
 def _say_cost(by_sms: float, by_waves: float) -> Sentence:
-    """What equal blocks cost by either assumption; said once where both agree."""
+    """Say the cost of equal blocks under both assumptions; once where they agree."""
     sms, waves = percent(by_sms), percent(by_waves)
     if say("{share}", share=sms) == say("{share}", share=waves):
         return say("With equal blocks that costs {share} of the time.", share=sms)

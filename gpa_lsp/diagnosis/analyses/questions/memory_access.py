@@ -1,4 +1,4 @@
-"""What do the memory accesses move, and how much of it is not needed? Sectors, wavefronts and local memory, by line."""
+"""Question: what do memory accesses move, and how much of it is not needed? Sectors, wavefronts and local memory, by line."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -169,7 +169,7 @@ def find_conflicts(
 
 
 def find_unused_bytes(subject: Subject) -> list[Finding]:
-    """How many different bytes of the loaded and stored sectors the threads use, where the profiler counted it and it is not most of them."""
+    """Find sectors of which the threads use few bytes, where the profiler counted that."""
     findings: list[Finding] = []
     for kind, metric in (("loads", _LOADED_BYTES), ("stores", _STORED_BYTES)):
         used = subject.metric(metric)
@@ -242,7 +242,7 @@ def find_narrow_accesses(subject: Subject, columns: AccessColumns) -> list[Findi
 
 
 def build_totals(columns: AccessColumns) -> Table:
-    """What all accesses of the kernel move."""
+    """Tabulate what all accesses of the kernel move."""
     rows: list[tuple[Cell, ...]] = []
     for name, transfers in (("global", columns.global_transfers), ("shared", columns.shared_transfers)):
         if transfers is not None and transfers.actual.any():
@@ -263,7 +263,7 @@ def build_totals(columns: AccessColumns) -> Table:
 
 
 def build_width_table(columns: AccessColumns) -> Table:
-    """How wide the executed accesses are."""
+    """Tabulate executed accesses by width."""
     widths = count_widths(columns)
     total = sum(widths.values())
     return Table(
@@ -285,14 +285,14 @@ def _any_matters(subject: Subject, lines: LineTransfers) -> bool:
 def _is_worth_a_sentence(
     subject: Subject, transfers: Transfers, lines: LineTransfers, line: int, *, has_any: bool
 ) -> bool:
-    """It is the first, or its excess or the samples stalled on it are not small."""
+    """Whether a line is the first one named, or its excess or its stalls are not small."""
     part = (lines.actual[line] - lines.ideal[line]) / transfers.actual.sum()
     waiting = subject.share_of(lines.waits[line] * lines.excess_ratio(line)) or 0.0
     return bool(not has_any or part >= LEAST_EXCESS or waiting >= LEAST_EXCESS)
 
 
 def _describe_idle_bytes(columns: AccessColumns, transfers: Transfers) -> Finding | None:
-    """Where the sectors are the fewest for the threads that take part, but these are few: how much of a sector they ask for."""
+    """Describe sectors that are the fewest for the active threads, but badly used because few threads are active; None otherwise."""
     if columns.threads is None or transfers.requests is None:
         return None
     moving = transfers.actual > 0

@@ -1,4 +1,4 @@
-"""Where the time of long-scoreboard stalls goes: which level of the memory, latency or queues, which kind of load, which line.
+"""Question: where does the time of long-scoreboard stalls go? Memory level, latency or queues, kind of load, line.
 
 The expected latency of a load without queues is the sum over the levels of the part they answer times the architecture's latency
 (:mod:`~gpa_lsp.diagnosis.analyses.decomposition.memory_view`); the measured wait is warp-cycles over executions
@@ -66,7 +66,7 @@ _LEGS = {
 
 
 def find_in_memory(share: float, subject: Subject, view: MemoryView) -> Iterator[Finding]:
-    """What there is to say about stalls on memory."""
+    """Find statements about stalls on memory."""
     weight = Weight.HIGH if share >= _HOLDS_UP_RATIO else Weight.PLAIN
     found = [*_find_split(share, weight, view), *_find_kinds(share, weight, view)]
     if view.split is None:
@@ -166,7 +166,7 @@ def find_constants(subject: Subject) -> Iterator[Finding]:
 
 
 def _find_bound(share: float, weight: Weight, subject: Subject, view: MemoryView) -> Iterator[Finding]:
-    """Without hit rates: what is more than even a trip to DRAM takes is queueing."""
+    """Bound queueing without hit rates: stalls longer than a trip to DRAM are queueing."""
     uses = view.uses
     if uses is None or subject.architecture is None:
         text = say(
@@ -261,7 +261,7 @@ _OTHER_RATIO = 0.02  # Counters and samples that differ by less say the same
 
 
 def answer(subject: Subject) -> Answer:
-    """Where the time goes that warps wait for memory."""
+    """Answer where the time of stalls on memory goes."""
     time = read_warp_time(subject)
     if time is None:
         missing = lack("what warps are stalled on", section="SourceCounters")
@@ -284,7 +284,7 @@ def answer(subject: Subject) -> Answer:
 
 
 def _find_other_share(subject: Subject, share: float) -> float | None:
-    """Of the samples, where the share of the warps' time is by counters and other views of the kernel therefore say something else."""
+    """Share of the samples, where the share of warp time by counters differs from it and from other views of the kernel."""
     sampled = subject.share_of(subject.rows.count_reason(LONG_SCOREBOARD))
     return sampled if sampled is not None and abs(sampled - share) >= _OTHER_RATIO else None
 

@@ -1,4 +1,4 @@
-"""How many warps fit on an SM, how many were resident, what limits them, and what more of them would be worth."""
+"""Question: how many warps fit on an SM, how many were resident, what limits them, and what would more of them gain?"""
 
 from collections.abc import Iterator
 
@@ -137,7 +137,7 @@ _LONGEST_INTERVAL_CYCLES = 1e6
 def judge_worth(
     subject: Subject, resident_warps: float | None, most_warps: float, limiter: Limiter
 ) -> tuple[Finding, bool, bool]:
-    """What more warps would be worth, whether they help, and whether what tells was measured.
+    """Judge more warps: a finding on their worth, whether they help, and whether that could be measured.
 
     ``resident_warps``: of one scheduler, on average while its SM is active; None when unknown.
     """
@@ -263,7 +263,7 @@ def _measure_ready(subject: Subject) -> Sentence:
 
 
 def answer_from_code(subject: Subject) -> Answer:
-    """Without a launch: what blocks of every size would have, with the registers and the static shared memory of the code."""
+    """Answer for code without a launch: occupancy of all block sizes, with its registers and static shared memory."""
     architecture = subject.architecture
     function = subject.kernel.functions[0].function if subject.kernel.functions else None
     block = None if architecture is None else read_code_shape(architecture, function)
@@ -293,7 +293,7 @@ def answer_from_code(subject: Subject) -> Answer:
 
 
 def answer_from_counters(subject: Subject) -> Answer:
-    """What the report itself says, where the rules cannot be applied."""
+    """Answer by the report's own occupancy counters, where the rules cannot be applied."""
     theoretical, achieved = subject.metric(THEORETICAL), read_achieved(subject)
     if subject.architecture is None:
         why = say("there is no table of compute capability {capability}", capability=_say_capability(subject))
@@ -320,7 +320,7 @@ def _know_nothing(*missing: Missing) -> Answer:
 
 
 def draw_bars(theoretical: float | None, achieved: float | None) -> tuple[Bar, ...]:
-    """What fits, and what was there; parts of the warps of an SM, None where unknown."""
+    """Draw theoretical and achieved occupancy; parts of the warps of an SM, None where unknown."""
     bars = []
     if theoretical is not None:
         bars.append(Bar(label="theoretical", ratio=min(1.0, theoretical)))
@@ -348,7 +348,7 @@ RESIDENT_SHARE = 0.8
 
 
 class _Standing(Struct, frozen=True, kw_only=True):
-    """Where the longest launch stands; ``achieved_ratio`` is None when not collected, ``gap`` where it cannot be explained."""
+    """Occupancy of the longest launch; ``achieved_ratio`` is None when not collected, ``gap`` where it cannot be explained."""
 
     architecture: Architecture
     shape: LaunchShape

@@ -1,4 +1,4 @@
-"""Where does the kernel stand under its machine's ceilings, and what moves it?"""
+"""Question: how far is the kernel below its machine's ceilings, and what moves it?"""
 
 from collections.abc import Iterator
 
@@ -73,7 +73,7 @@ _LATENCY_REMEDY = say(
 
 
 def describe_place(roofline: Roofline) -> Sentence:
-    """How far the nearest ceiling is, in one sentence. What limits the kernel is the limiter's to say.
+    """Describe the distance to the nearest ceiling in one sentence. The limiter says what limits the kernel.
 
     Shares are of what the ceiling sustains in its best published kernels, where that is known to be less than its peak.
     """
@@ -108,7 +108,7 @@ def list_findings(roofline: Roofline, machine: Machine, *, is_latency: bool) -> 
 
 
 def say_factor(value: float) -> Part:
-    """How many times faster, up to a bound.
+    """Write a speedup, up to a bound.
 
     >>> str(say_factor(1.27)), str(say_factor(4e6))
     ('1.27×', 'more than 1,000×')
@@ -159,7 +159,7 @@ def _describe_unit(unit: BusyUnit, binding: Roof | None, is_latency: bool) -> Fi
 def _describe_limit(
     limit: Roof | BusyUnit, is_near: bool, remedy: Sentence, is_latency: bool, nearest: Sentence = NOTHING
 ) -> Finding:
-    """How much of a ceiling or a unit is used, and how much faster the same work could run."""
+    """Describe the use of a ceiling or a unit, and the largest speedup of the same work."""
     text = say(
         "{name}: {share} of the peak is used{sustained}; the same work can run {faster}.",
         name=limit.name,
@@ -179,7 +179,7 @@ def _describe_limit(
 
 
 def _limit_speed(headroom: float) -> Sentence:
-    """To follow ``can run``.
+    """Words for a headroom, to follow ``can run``.
 
     >>> _limit_speed(1.002), _limit_speed(1.27)
     ('no faster', 'at most 1.27× as fast')
@@ -241,7 +241,7 @@ def _find_slow_type(roofline: Roofline, machine: Machine) -> Iterator[Finding]:
 
 
 def _find_reuse(roofline: Roofline) -> Iterator[Finding]:
-    """How many bytes each level serves for one of the next."""
+    """Say how many bytes each level serves for one byte of the next."""
     traffic = {one.level: one for one in roofline.traffic}
     for near, far in ((MemoryLevel.L1, MemoryLevel.L2), (MemoryLevel.L2, MemoryLevel.DRAM)):
         if near in traffic and far in traffic and traffic[near].is_exact and traffic[far].bytes > 0:

@@ -1,4 +1,4 @@
-"""Which part of the GPU is busiest? The profiler's throughputs taken apart, with what can be recomputed beside what it stored."""
+"""Question: which part of the GPU is busiest? The profiler's throughputs taken apart, stored shares beside recomputed ones."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
@@ -91,7 +91,7 @@ def find_pipe_use(
 
 @lru_cache(maxsize=8192)
 def _count_slots(mnemonic: str, capability: tuple[int, int]) -> float:
-    """How often an instruction takes the FMA pipe."""
+    """Number of issue slots that an instruction takes of the FMA pipe."""
     opcode, *modifiers = mnemonic.split(".")
     takes_both = opcode.startswith("H") or bool(_WIDE & set(modifiers[:1]))
     return 2.0 if capability in _SPLIT_FMA and takes_both else 1.0
@@ -116,7 +116,7 @@ _HALVED_IN_FP32 = frozenset({(7, 5), (8, 6), (8, 9), (12, 0)})
 
 
 class Basis(Struct, frozen=True, kw_only=True):
-    """What shares are recomputed from."""
+    """Inputs from which shares are recomputed."""
 
     launch: Launch  # whose counters
     span: Span  # its time and cycles
@@ -329,7 +329,7 @@ def _answer(subject: Subject) -> Answer:
 
 
 def _quote(limiter: Limiter) -> Sentence:
-    """What is known of the units where the profiler's throughputs are not."""
+    """Quote the limiter, where the profiler's throughputs were not collected."""
     if limiter.kind is LimiterKind.UNKNOWN:
         return say("Unknown: the profiler's throughputs were not collected.")
     return join([limiter.verdict, say("The profiler's throughputs were not collected.")])
@@ -394,7 +394,7 @@ def _list_findings(breakdowns: Sequence[Breakdown], limiter: Limiter) -> Iterato
 
 
 def _list_differences(breakdowns: Sequence[Breakdown]) -> Iterator[Finding]:
-    """Where our own count and the profiler's differ, neither is to be trusted blindly."""
+    """List shares whose stored and recomputed values differ."""
     for one in breakdowns:
         for member in one.members:
             stored, own = member.stored_ratio, member.own_ratio

@@ -1,4 +1,4 @@
-"""What every stall reason comes from: which instructions, which pipe, which barrier, which function.
+"""Question: what does every stall reason come from? Instructions, pipes, barriers, functions.
 
 Samples of a reason are shared out among its sources by :mod:`~gpa_lsp.diagnosis.analyses.decomposition.stall_split`, and add up to it. Queues and
 pipes are looked into by :mod:`~gpa_lsp.diagnosis.analyses.decomposition.unit_use`.
@@ -53,7 +53,7 @@ _NAMED_RATIO = 0.02
 
 
 def answer(subject: Subject) -> Answer:
-    """What every stall reason comes from."""
+    """Answer what every stall reason comes from."""
     total = subject.total_samples
     if total == 0:
         missing = lack("where warps stall", section="SourceCounters")

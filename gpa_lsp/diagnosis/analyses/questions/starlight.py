@@ -1,4 +1,4 @@
-"""What Starlight would suggest: its Table 1 with line share, speedup and new rate, to be set beside our own advice."""
+"""Question: what would Starlight suggest? Its Table 1 with line share, speedup and new rate, beside our own advice."""
 
 from collections.abc import Iterator, Sequence
 
@@ -122,7 +122,7 @@ CHECKS = (
 
 
 class Decision(Struct, frozen=True, kw_only=True):
-    """What the tree says of a kernel."""
+    """Outcome of the decision tree for a kernel."""
 
     position: Position | None  # where it stands on the chart; None when unknown
     is_memory_bound: bool | None  # left of the ridge point; None when unknown
@@ -452,7 +452,7 @@ def build_checks(decision: Decision) -> Table:
 
 
 def build_parts(lines: LineCounts) -> Table:
-    """Where the samples count; the rows are all samples of the kernel."""
+    """Tabulate the samples by bottleneck; the rows add up to all samples of the kernel."""
     total = lines.total
     counts: list[tuple[str, int]] = [(Part.OPERATION.value, lines.count(Part.OPERATION))]
     counts += [
@@ -479,7 +479,7 @@ def list_halvings(position: Position | None) -> Iterator[tuple[Suggestion, Outco
 
 
 def name_rate(position: Position | None) -> Quantity:
-    """What a rate of operations of this kernel is."""
+    """Quantity of this kernel's operation rates."""
     return Quantity.FLOPS_PER_S if position is None else Quantity(f"{position.kind.operation}/s")
 
 

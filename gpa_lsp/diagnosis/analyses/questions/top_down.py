@@ -61,7 +61,7 @@ class IssueSlots(Struct, frozen=True, kw_only=True):
 
 
 def read_issue_slots(subject: Subject) -> IssueSlots | None:
-    """How many issue slots the longest launch used; None when nothing tells.
+    """Read the use of issue slots in the longest launch; None when nothing tells.
 
     ``smsp__issue_active.avg.per_cycle_active`` is the part of active cycles in which a scheduler issued. Without it: instructions per cycle over
     the schedulers of an SM (1 − IPC/4 are idle). Without that: warp-cycles per issue are known from samples, but not how many warps there were,
@@ -194,7 +194,7 @@ def _build_sources(subject: Subject, reason: str, share: float) -> list[Node]:
 
 
 def _choose_remedy(children: list[Node]) -> Sentence:
-    """That of the largest source; of queueing only where it is the larger part, since the legs of the way belong together."""
+    """Choose the remedy of the largest source; of queueing only where it is the larger part, since the legs of the way belong together."""
     if not children:
         return NOTHING
     first = children[0]
@@ -255,7 +255,7 @@ _SHOWN_RATIO = 0.03
 
 
 def answer(subject: Subject) -> Answer:
-    """Where the issue slots go."""
+    """Answer where the issue slots go."""
     tree = build_issue_tree(subject)
     if tree is None:
         missing = lack(

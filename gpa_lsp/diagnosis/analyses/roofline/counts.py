@@ -1,4 +1,4 @@
-"""What a launch counted: its time and cycles, totals over the GPU, how often each instruction was executed, and how busy the units were."""
+"""Counts of a launch: its time and cycles, totals over the GPU, executions of each instruction, utilization of units."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -40,7 +40,7 @@ _CYCLES = ("smsp__cycles_elapsed.avg", "sm__cycles_elapsed.avg", "sm__cycles_ela
 
 
 class Span(Struct, frozen=True, kw_only=True):
-    """How long a launch took."""
+    """Time of a launch."""
 
     duration_s: float  # positive
     # SM cycles in that time, the mean over the SMs; None when neither they nor the clock were collected
@@ -82,7 +82,7 @@ def read_count(launch: Launch, name: str) -> float | None:
 
 
 def read_total(launch: Launch, span: Span, counters: Iterable[str]) -> Total | None:
-    """What a counter adds up to over the launch.
+    """Read a counter's total over the launch.
 
     Returns None when it has none of them. ``span``: its time and cycles.
     """
@@ -131,7 +131,7 @@ _THREAD_COUNTER = "thread_executions_true"
 
 
 class Executions(Struct, frozen=True, kw_only=True):
-    """How often mnemonics were executed."""
+    """Executions by mnemonic."""
 
     warps: Mapping[str, float]  # mnemonic → executions by warps; empty when only threads were counted
     threads: Mapping[str, float]  # mnemonic → executions by threads whose guard held
@@ -174,7 +174,7 @@ def _read_first(launch: Launch, names: Iterable[str]) -> tuple[dict[str, float],
 
 
 def _count_columns(functions: Iterable[FunctionSamples]) -> Executions | None:
-    """From the columns of a kernel, which are sums over all its launches."""
+    """Count by the columns of a kernel, which are sums over all its launches."""
     return _gather(
         [
             (function, function.executions, function.counters.get(_THREAD_COUNTER))
@@ -185,7 +185,7 @@ def _count_columns(functions: Iterable[FunctionSamples]) -> Executions | None:
 
 
 def _count_addresses(kernel: Kernel, launch: Launch) -> Executions | None:
-    """From the counters of one launch, laid over the kernel's instructions."""
+    """Count by the counters of one launch, laid over the kernel's instructions."""
     warps = read_instruction_counts(launch.metrics, WARP_COLUMN)
     threads = read_instruction_counts(launch.metrics, THREAD_COLUMN)
     if warps is None and threads is None:
@@ -193,7 +193,7 @@ def _count_addresses(kernel: Kernel, launch: Launch) -> Executions | None:
     try:
         addresses = build_address_map(launch, kernel.module, kernel.cubin)
     except GpaError:
-        return None  # the code beside the samples is of another build; whoever joins the kernel says so
+        return None  # the code beside the samples is of another build, which joining the kernel reports
     rows = []
     for function in kernel.functions:
         if function.instructions is not None and function.name in addresses.names:

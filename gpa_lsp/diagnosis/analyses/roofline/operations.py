@@ -2,8 +2,8 @@
 
 What the profiler counted comes first: predicated-on thread instructions of floating point (a multiply-add is two, a packed instruction works on
 two halves), and the tensor cores' own operation counters. What it did not count is counted from the instructions and how often they were executed
-(:func:`count_thread_operations`, :func:`count_tensor_operations`); integers always are, because the profiler's count has one for each instruction
-whatever it does.
+(:func:`count_thread_operations`, :func:`count_tensor_operations`); integers always are, because the profiler counts one for each instruction,
+multiply-adds too.
 """
 
 import re
@@ -175,7 +175,7 @@ _MODIFIED: dict[tuple[str, str], tuple[int, str]] = {
 
 @lru_cache(maxsize=4096)
 def count_thread_operations(mnemonic: str) -> tuple[OperationKind, int, str] | None:
-    """What an instruction does for each thread whose guard holds (type, operations, why so many); None when that is no operation that is counted.
+    """Type and number of operations of an instruction per thread whose guard holds, with the reason; None for one that has none.
 
     >>> count_thread_operations("FFMA.FTZ")
     (<OperationKind.FP32: 'FP32'>, 2, 'a multiply-add')
@@ -312,7 +312,7 @@ def _list_countable(executions: Executions) -> Iterator[OperationKind]:
 
 
 def _assume(launch: Launch, span: Span, kind: OperationKind) -> OperationCount | None:
-    """From counters that say how many instructions there were, and not what they did."""
+    """Assume operations from counters of instructions that do not say what these did."""
     if kind is OperationKind.INT32:
         total = read_total(launch, span, INTEGER_COUNTERS)
         words = "one per instruction"

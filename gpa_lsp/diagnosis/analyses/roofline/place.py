@@ -130,7 +130,7 @@ NEAR_RATIO = 0.4
 
 
 def build_roofline(launch_index: int | None, work: Work, machine: Machine, dram_ceiling: float) -> Roofline:
-    """Where work stands under a machine's roofs.
+    """Place work under a machine's roofs.
 
     ``launch_index``: position in the profile; None for several launches together.
     """
@@ -211,7 +211,7 @@ def _list_roofs(work: Work, machine: Machine, dram_ceiling: float) -> Iterator[R
 
 
 def _find_ceiling(bandwidth: Bandwidth, dram_ceiling: float) -> float:
-    """What was measured is sustainable already."""
+    """Sustainable share of a bandwidth; 1 for a measured one."""
     if bandwidth.origin is RoofOrigin.EMPIRICAL:
         return 1.0
     if bandwidth.level is MemoryLevel.DRAM:
@@ -280,7 +280,7 @@ _BUS_WIDTH = "device__attribute_global_memory_bus_width"
 
 
 def place_kernel(kernel: Kernel, roofs: EmpiricalRoofs | None = None) -> KernelRoofline | None:
-    """Where a kernel's launches, and all of them together, stand.
+    """Place a kernel's launches, and all of them together, under its machine's roofs.
 
     Args:
         kernel: joined.
@@ -313,7 +313,7 @@ def place_kernel(kernel: Kernel, roofs: EmpiricalRoofs | None = None) -> KernelR
 
 
 def _find_machines(kernel: Kernel, launch: Launch, roofs: EmpiricalRoofs | None) -> tuple[Machine, Machine] | None:
-    """What stored shares of peaks are of, and what the launch stands under, which has measured roofs where they were given."""
+    """Find the machine that stored shares of peaks refer to, and the one the launch is placed under, with measured roofs if given."""
     machine = find_machine(launch.device, kernel.architecture, launch)
     if machine is None:
         return None
@@ -367,7 +367,7 @@ def _find_undrawn(line: Roofline) -> frozenset[MemoryLevel]:
 
 
 def _find_dram_ceiling(line: Roofline, machine: Machine, *, is_same_gpu: bool) -> float:
-    """What was taken for the GPU itself; for another one by the width of its memory bus, which the bytes of a memory clock tell."""
+    """Sustainable share of DRAM: as before on the same GPU; on another by its bus width, which the bytes of a memory clock tell."""
     if is_same_gpu:
         return next((roof.ceiling_ratio for roof in line.roofs if roof.level is MemoryLevel.DRAM), HBM_CEILING)
     dram = machine.find_bandwidth(MemoryLevel.DRAM)

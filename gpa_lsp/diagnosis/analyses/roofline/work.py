@@ -1,4 +1,4 @@
-"""What a launch did, and what several did together: :class:`Work`."""
+"""Work of a launch, and of several together: :class:`Work`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -174,7 +174,7 @@ class Work(Struct, frozen=True, kw_only=True):
 
 
 def measure_work(launch: Launch, span: Span, executions: Executions | None, machine: Machine | None) -> Work:
-    """What one launch did.
+    """Measure the work of one launch.
 
     Args:
         span: its time and cycles.
@@ -198,7 +198,7 @@ def _find_unused(executions: Executions | None) -> frozenset[MemoryLevel]:
 
 
 def _may_use_shared(mnemonic: str) -> bool:
-    """It reads or writes shared memory, or could: by a generic address, as a copy between memories, or as operands of tensor cores."""
+    """Whether an instruction accesses shared memory, or may: by a generic address, as a copy, or as operands of tensor cores."""
     opcode = describe_mnemonic(mnemonic)
     is_there = opcode.memory in (MemorySpace.SHARED, MemorySpace.GENERIC)
     return is_there or opcode.access is Access.COPY or opcode.pipe is Pipe.TENSOR
@@ -215,9 +215,9 @@ def _count_warp_instructions(launch: Launch, span: Span, executions: Executions 
 
 
 def sum_work(works: Sequence[Work]) -> Work | None:
-    """All of it together: total work in the total time, so that every launch counts by how long it took.
+    """Add up the work of launches over their total time, so that every launch counts by its duration.
 
-    What is unknown of one is unknown of the sum. None of nothing.
+    A number that is unknown for one launch is unknown for the sum. None without launches.
     """
     if not works:
         return None

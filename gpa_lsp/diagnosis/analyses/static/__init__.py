@@ -1,4 +1,4 @@
-"""What the code of a kernel alone says, with nothing measured: the registers, memory and occupancy of a kernel as compiled.
+"""Facts of a kernel's code alone, without measurements: the registers, memory and occupancy of a kernel as compiled.
 
 Findings on lines come one floor up, from :mod:`gpa_lsp.diagnosis.advice.static_checks`.
 """

@@ -1,4 +1,4 @@
-"""What the compiler made of an edit: two versions of a kernel, compared in words."""
+"""Effect of an edit on compiled code: two versions of a kernel, compared in words."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -106,7 +106,7 @@ _LEAST_MORE = 1.02  # From so many times the instructions on there are more of t
 
 
 class Effect(Enum):
-    """What a difference is good for."""
+    """Effect of a difference."""
 
     GAIN = "gain"
     LOSS = "loss"
@@ -121,7 +121,7 @@ class Difference(Struct, frozen=True, kw_only=True):
 
 
 class CodeChange(Struct, frozen=True, kw_only=True):
-    """What became of a kernel."""
+    """Differences between two versions of a kernel."""
 
     # those that a person weighs, in the order to be read; empty where the code is the same
     differences: tuple[Difference, ...]
@@ -129,12 +129,12 @@ class CodeChange(Struct, frozen=True, kw_only=True):
 
     @property
     def has_losses(self) -> bool:
-        """Something became worse."""
+        """Whether anything became worse."""
         return any(one.effect is Effect.LOSS for one in self.differences)
 
     @property
     def is_worse(self) -> bool:
-        """Something became worse, and nothing better."""
+        """Whether something became worse, and nothing better."""
         return self.has_losses and all(one.effect is not Effect.GAIN for one in self.differences)
 
     @property
@@ -203,7 +203,7 @@ def _compare_parts(before: CodeFacts, after: CodeFacts) -> Iterator[Difference]:
 
 
 def find_scale(before: CodeFacts, after: CodeFacts) -> float | None:
-    """How many times the work of the source one pass through the part does; None where nothing tells.
+    """Ratio of source work that one pass through the part does, after to before; None where nothing tells.
 
     Where all accesses are there so many times, it is so many times the work. Else the copies of a loop's body tell.
     """

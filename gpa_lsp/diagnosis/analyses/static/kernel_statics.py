@@ -1,4 +1,4 @@
-"""From a compiled kernel to its :class:`~gpa_lsp.diagnosis.analyses.static.model.KernelStatics`."""
+"""Static facts of a compiled kernel (:class:`~gpa_lsp.diagnosis.analyses.static.model.KernelStatics`)."""
 
 from collections.abc import Sequence
 
@@ -29,7 +29,7 @@ def find_kernel_statics(
     Args:
         kernel: with its code; nothing needs to be measured.
         limits: the bounds it was compiled under; None when unknown.
-        blocks: sizes it is launched with, as far as anybody knows. Of several, the surest origin counts, then the first; occupancy is exact
+        blocks: known sizes it is launched with. Of several, the surest origin counts, then the first; occupancy is exact
             for that size only, and for a mere bound it is that of the largest block.
         spill_bytes: places of spilled registers in its frame.
     """
@@ -82,7 +82,7 @@ def _put_block(shape: BlockShape | None, block: KnownBlock | None) -> BlockShape
 
 
 def _read_shared(shape: BlockShape | None, kernel: Kernel) -> int:
-    """Without the driver's part, which needs the architecture's table to be told from the rest."""
+    """Static shared memory without the driver's part; that part needs the architecture's table to be told from the rest."""
     function = kernel.functions[0].function
     if shape is not None:
         return shape.shared_bytes

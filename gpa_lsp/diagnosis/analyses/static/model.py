@@ -1,4 +1,4 @@
-"""What is known of a kernel as soon as it is compiled: :class:`KernelStatics`, and how every view says it."""
+"""Facts of a kernel as compiled (:class:`KernelStatics`), and their wording in every view."""
 
 from enum import Enum
 
@@ -9,7 +9,7 @@ from gpa_lsp.gpu.arch.occupancy import Occupancy
 
 
 class BlockOrigin(Enum):
-    """How the size of a block came to be known, the surest first; the values are words for people."""
+    """Source of a block size, the surest first; the values are words for people."""
 
     REQUIRED = "the size the kernel requires"  # ``__block_size__``: no other can be launched
     PROFILE = "a measured launch"
