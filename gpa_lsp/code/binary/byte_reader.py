@@ -1,4 +1,4 @@
-"""Numbers and strings out of the bytes of a file that may be damaged, and how much one reading may produce."""
+"""Numbers and strings from the bytes of a file that may be damaged, and limits on what one reading may produce."""
 
 from pathlib import Path
 from typing import Self
@@ -10,7 +10,7 @@ from gpa_lsp.foundation.errors import InputError
 
 
 def damaged(message: str, *, path: Path | None, place: str | None) -> InputError:
-    """An error of what only a truncated or altered file can contain."""
+    """An error that only a truncated or altered file causes."""
     remedy = "the file is damaged: take a fresh copy or build it again"
     return InputError(message, path=path, place=place, remedy=remedy)
 

@@ -41,7 +41,7 @@ _WIDEST_GAP_BYTES = 1 << 16
 
 
 class EntryKind(IntEnum):
-    """The kinds of entry that are told apart; there are others (intermediate code for link-time optimisation)."""
+    """The kinds of entry that are read; there are others (intermediate code for link-time optimisation)."""
 
     PTX = 1
     CUBIN = 2
@@ -98,7 +98,7 @@ def unpack_entry(data: bytes | FileBytes, entry: FatbinEntry, *, path: Path | No
 
 
 def _decompress(stored: bytes, entry: FatbinEntry, path: Path | None) -> bytes:
-    """Piece by piece and no further than just behind the claimed size, because both sizes in the file may lie."""
+    """Decompress piece by piece and stop just past the claimed size, because both sizes in the file may lie."""
     unpacked = bytearray()
     reader = ZstandardReader(io.BytesIO(stored))
     try:
@@ -209,7 +209,7 @@ _UNPACKED_AT_LEAST = 64 << 20
 
 
 class Container(Enum):
-    """What a file is, by its first bytes."""
+    """Kinds of files with device code, told apart by their first bytes."""
 
     CUBIN = "cubin"
     FATBIN = "fat binary"
@@ -219,7 +219,7 @@ class Container(Enum):
 
 
 def recognise_container(path: Path) -> Container | None:
-    """What kind of container a file is; None for anything else. Reads a few bytes and does not say whether there is device code in it.
+    """Recognise a file by its first bytes; None when it is no container. Whether there is device code in it is not looked at.
 
     Raises:
         InputError: the file cannot be read.

@@ -238,7 +238,7 @@ def read_architecture(elf: ElfImage) -> int:
 
 
 class _FunctionReader:
-    """Gathers what the tables of one image say about each ``.text.`` section."""
+    """Gathers the facts about each ``.text.`` section from the tables of one image."""
 
     def __init__(self, elf: ElfImage, image: bytes) -> None:
         self.elf = elf

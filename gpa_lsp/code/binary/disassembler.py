@@ -61,12 +61,12 @@ class DisassemblyCache:
         self.files.store(key, zlib.compress("\n".join(texts).encode("utf-8"), 1))
 
     def trim(self) -> None:
-        """Remove what was used least recently where there is too much."""
+        """Remove the least recently used entries when the cache is above its limit."""
         self.files.trim()
 
 
 def open_cache() -> DisassemblyCache:
-    """The user's own."""
+    """The cache in the user's cache folder."""
     return DisassemblyCache(find_cache_folder() / "sass")
 
 
@@ -116,7 +116,7 @@ def disassemble(
 
 
 def read_ahead(cubin: Cubin, names: Iterable[str]) -> None:
-    """Put the text of functions into the cache, where those who ask for a few of them at a time find it.
+    """Disassemble functions in one run and cache their text, for callers that later ask for a few at a time.
 
     Raises:
         MissingToolError, UnsupportedInputError, ToolError: as :func:`disassemble`.

@@ -1,10 +1,10 @@
-"""Where the code of an architecture finds what the driver knows of a launch: :func:`find_driver_constants`."""
+"""Offsets in constant bank 0 at which the driver puts the facts of a launch, by architecture."""
 
 from msgspec import Struct
 
 
 class DriverConstants(Struct, frozen=True, kw_only=True):
-    """Where the driver puts what it knows of a launch, in bank 0.
+    """Byte offsets in constant bank 0 of the facts of a launch.
 
     Source: code that nvcc 12 and 13 make for sm_70 to sm_120 of ``blockDim``, ``gridDim``, local arrays, and
     addresses of these and of constants.
@@ -58,5 +58,5 @@ _BLACKWELL = DriverConstants(
 
 
 def find_driver_constants(sm: int) -> DriverConstants:
-    """Of an architecture."""
+    """The offsets for compute capability ``sm``, e.g. 90."""
     return _OLD if sm < 90 else _HOPPER if sm < 100 else _BLACKWELL

@@ -86,7 +86,7 @@ class ElfImage(ColumnRecord, frozen=True, kw_only=True):
         return bytes(self.data[start : start + int(section["size"])])
 
     def place(self, index: int) -> str:
-        """How an error names a section."""
+        """Name of a section in error messages."""
         return f"section {self.section_names[index]}"
 
     def read_strings(self, index: int) -> StringTable:
@@ -318,7 +318,7 @@ def read_barrier_count(data: bytes, *, path: Path | None = None, place: str = ""
 
 
 def read_branch_targets(data: bytes, *, path: Path | None = None, place: str = "") -> dict[int, tuple[int, ...]]:
-    """Where indirect branches can go, from ``.nv.info.<function>``.
+    """Targets of indirect branches, from ``.nv.info.<function>``: pc offset of the branch → those it can reach.
 
     >>> read_branch_targets(bytes.fromhex("04341400" "d00d0000" "00000000" "02000000" "400e0000" "e00d0000"))
     {3536: (3648, 3552)}

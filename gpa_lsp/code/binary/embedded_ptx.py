@@ -89,7 +89,7 @@ def read_embedded_ptx(cubin: Cubin) -> tuple[str, ...]:
 
 
 def list_embedded_ptx(cubin: Cubin) -> tuple[EmbeddedPtx, ...]:
-    """The same, with where its lines were in the image.
+    """The PTX texts as in :func:`read_embedded_ptx`, each with the lines of the image it was made from.
 
     Raises:
         InputError: the image is damaged.

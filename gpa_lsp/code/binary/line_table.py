@@ -1,4 +1,4 @@
-"""Which source line, through which inlined calls, each instruction of a function came from.
+"""Line tables: instruction → source line and the inlined calls it came through.
 
 At one address the last row counts: the compiler first emits the row of the call site and then, in its context, that of the inlined code.
 
@@ -93,8 +93,8 @@ def _file_namer(elf: ElfImage, section: int) -> FileNamer:
 
 
 class LineSection:
-    """A line section (``.debug_line`` or ``.nv_debug_line_sass``) with what decoding the rows of any of its functions needs, which is read once:
-    images have thousands, asked about one by one. ``names`` is ``.debug_str``; None when the image has none.
+    """A line section (``.debug_line`` or ``.nv_debug_line_sass``), read once for all functions of an image: there may be thousands, decoded one by
+    one. ``names`` is ``.debug_str``; None when the image has none.
     """
 
     def __init__(self, elf: ElfImage, section: int, name_file: FileNamer, names: StringTable | None = None) -> None:
@@ -176,7 +176,7 @@ class LineSection:
         return unit, starts[bisect_right(starts, operand) - 1]
 
     def _list_starts(self, unit: LineUnit) -> list[int]:
-        """Where the sequences of a unit start."""
+        """Offset of the first opcode of each sequence of a unit."""
         starts = [unit.program_start]
         while (end := self._run(unit, starts[-1], lambda *_: 0).end) < unit.end:
             starts.append(end)

@@ -1,4 +1,4 @@
-"""What decoding a device image produces: a :class:`Cubin` of :class:`Function`\\ s, their :class:`Instructions` and their :class:`LineTable`\\ s.
+"""A decoded device image: a :class:`Cubin` of :class:`Function` records, their :class:`Instructions` and their :class:`LineTable` records.
 
 Containers are read whole and cheaply; instructions and lines are decoded per function, on demand. Everything per instruction is a numpy
 column, because one function can have a hundred thousand of them.
@@ -21,7 +21,7 @@ NO_BARRIER = 7  # The value of :attr:`ControlCodes.write_barrier` and ``read_bar
 
 
 class ResourceKind(IntEnum):
-    """What an instruction can read or write; the high byte of a *resource number*."""
+    """A register file; the high byte of a *resource number*."""
 
     REGISTER = 0  # General register R0..R254 (RZ is not a resource)
     UNIFORM_REGISTER = 1  # UR0.. (URZ is not a resource).
@@ -53,7 +53,7 @@ def name_resource(number: int) -> str:
 
 
 class Flow(IntEnum):
-    """What an instruction does to control flow."""
+    """Effect of an instruction on control flow."""
 
     NONE = 0  # Falls through
     BRANCH = 1  # Jumps to ``target``; with a guard it may fall through
@@ -121,7 +121,7 @@ class Instructions(ColumnRecord, frozen=True, kw_only=True):
 
 
 class LineTable(ColumnRecord, frozen=True, kw_only=True):
-    """Which source line, through which inlined calls, each address of one function came from."""
+    """The source line, and the inlined calls it came through, of each address of one function."""
 
     # int64[r], ascending pc offsets at which a new row starts; a row holds until the next one
     row_offsets: npt.NDArray[np.int64]

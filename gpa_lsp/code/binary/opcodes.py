@@ -1,4 +1,4 @@
-"""Facts about opcodes, read from ``opcodes.toml``: what each does, and how many registers each of its operands stands for."""
+"""Facts about opcodes, read from ``opcodes.toml``: effects, and the number of registers that each operand stands for."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ class Pipe(Enum):
 
 
 class MemorySpace(Enum):
-    """Where a memory access goes."""
+    """Memory space of an access."""
 
     GLOBAL = "global"
     GENERIC = "generic"
@@ -49,7 +49,7 @@ class MemorySpace(Enum):
 
 
 class Access(Enum):
-    """What a memory access does there."""
+    """Kind of memory access."""
 
     LOAD = "load"
     STORE = "store"
@@ -60,7 +60,7 @@ class Access(Enum):
 
 
 class Synchronisation(Enum):
-    """What an opcode makes the warp wait for, other than results."""
+    """Event other than results that an opcode makes the warp wait for."""
 
     BLOCK = "block"  # The other warps of the block, or of the block cluster
     FENCE = "fence"  # Its own earlier memory accesses
@@ -78,7 +78,7 @@ Descriptor = Literal["low", "high"]
 
 
 class Opcode(Struct, frozen=True, kw_only=True):
-    """What is known about an opcode (with its modifiers, when it comes from :func:`describe_mnemonic`)."""
+    """Facts about an opcode (with its modifiers, when it comes from :func:`describe_mnemonic`)."""
 
     name: str  # e.g. ``LDG``.
     description: str  # one plain line; empty for an unknown opcode
@@ -160,7 +160,7 @@ _PIPES: Mapping[Pipe, str] = {
 
 
 class MnemonicWords(Struct, frozen=True, kw_only=True):
-    """What to say about an instruction of some mnemonic."""
+    """Description of a mnemonic for a reader of SASS."""
 
     sentence: str  # what it does; empty for an opcode that is not known
     kind: str  # a few words; empty for an opcode that is not known
@@ -208,7 +208,7 @@ def _explain(modifier: str, vocabularies: tuple[Mapping[str, str], ...]) -> str:
 
 @lru_cache(maxsize=256)
 def describe_special_register(name: str) -> str:
-    """What a special register holds; empty where that is uncertain.
+    """Description of a special register's value; empty where that is uncertain.
 
     >>> describe_special_register("SR_TID.X")
     'index of the thread in its block, x'

@@ -1,4 +1,4 @@
-"""SASS text → :class:`~gpa_lsp.code.binary.model.Instructions`: who reads and writes what, and where control goes.
+"""SASS text → :class:`~gpa_lsp.code.binary.model.Instructions`: resources read and written, control flow, control codes.
 
 The text is what nvdisasm prints per instruction, without the final semicolon. Equal texts are decoded once, in whatever function they stand: in
 unrolled code most rows repeat, and kernels made from one template have most of theirs in common.
@@ -77,7 +77,7 @@ _MOST_KNOWN = 1 << 15  # Distinct texts whose meaning is kept for further functi
 
 
 class _Row(NamedTuple):
-    """What one distinct text means, apart from where it stands; the lists of resources in any order, perhaps with repetitions."""
+    """One distinct text decoded, without its address; resources in any order, possibly repeated."""
 
     mnemonic: str
     reads: list[int]

@@ -1,4 +1,4 @@
-"""Where NVIDIA's command-line tools are on this machine.
+"""Search for NVIDIA's command-line tools on this machine.
 
 The wheels do not put their programs on ``PATH``, and a toolkit found there may be years older than the wheel, so the search goes from the
 most deliberate choice to the least: an environment variable, the wheels of the running interpreter, ``PATH``, the toolkit's usual folder.

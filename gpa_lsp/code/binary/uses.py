@@ -1,4 +1,4 @@
-"""Which registers, predicates and convergence barriers one instruction reads and writes.
+"""Registers, predicates and convergence barriers that one instruction reads and writes.
 
 An opcode's facts (how many results, how wide each operand) and the kinds of the operands written give a *plan*: per operand, whether it is
 read or written and how many registers it stands for. Plans are kept per mnemonic and shape, so most instructions cost a few look-ups.
@@ -41,7 +41,7 @@ _MAY_NAME_A_RESOURCE = frozenset("RPB")
 
 
 class OperandKind(StrEnum):
-    """What an operand is, as far as roles and widths go; the values are single letters, so that they join to a shape."""
+    """Kind of an operand, as far as roles and widths depend on it; values are single letters, so that they join to a shape."""
 
     REGISTER = "r"  # A register, or another value that is no address: a constant, an immediate, a name
     ADDRESS = "a"  # An address in memory, in brackets
@@ -107,7 +107,7 @@ def parse_operand(token: str) -> Operand:
 
 
 def find_registers(token: str) -> tuple[tuple[int, int, RegisterGroup], ...]:
-    """Where register names begin and end in an operand, suffixes left out, and what they name.
+    """(start, end, register group) of each register name in an operand, suffixes left out.
 
     Zero registers and always-true predicates are none.
 
@@ -345,7 +345,7 @@ Uses = tuple[list[int], list[int]]
 
 
 class OperandRole(NamedTuple):
-    """What an instruction does to one of its operands."""
+    """Access of an instruction to one of its operands."""
 
     is_read: bool  # it reads it; addresses and masks it reads from or writes to among them
     is_written: bool  # it writes it
@@ -365,7 +365,7 @@ class UseFinder:
         self._plans: dict[str, _Plan] = {}
 
     def find(self, mnemonic: str, opcode: Opcode, tokens: Sequence[str]) -> Uses:
-        """What an instruction reads and writes.
+        """Resources that an instruction reads and writes.
 
         Args:
             mnemonic: opcode with modifiers.
@@ -398,7 +398,7 @@ class UseFinder:
         return reads, writes
 
     def find_written(self, mnemonic: str, opcode: Opcode, tokens: Sequence[str]) -> tuple[bool, ...]:
-        """Which operands of an instruction are its results.
+        """Whether each operand of an instruction is a result.
 
         >>> from gpa_lsp.code.binary.opcodes import describe_mnemonic
         >>> UseFinder().find_written("IADD3", describe_mnemonic("IADD3"), ("R4", "P1", "R3", "R4", "RZ"))
@@ -409,7 +409,7 @@ class UseFinder:
 
 
 def find_roles(mnemonic: str, opcode: Opcode, tokens: Sequence[str]) -> tuple[OperandRole, ...]:
-    """What an instruction does to each of its operands.
+    """Role of each operand of an instruction.
 
     Args:
         mnemonic: opcode with modifiers.

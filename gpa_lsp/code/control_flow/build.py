@@ -1,4 +1,4 @@
-"""From a decoded function to its :class:`~gpa_lsp.code.control_flow.model.FlowGraph`."""
+"""Decoded function → :class:`~gpa_lsp.code.control_flow.model.FlowGraph`."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -22,7 +22,7 @@ _DIVERGENCE_MODIFIERS = ("CONV", "DIV")
 
 
 class InstructionFlow(ColumnRecord, frozen=True, kw_only=True):
-    """Where control goes after each of n instructions, before there are blocks."""
+    """Control flow between n instructions, before they are grouped into blocks."""
 
     # uint8[n] of :class:`~gpa_lsp.code.binary.model.Flow`; NONE for instructions whose guard never holds
     flow: npt.NDArray[np.uint8]
@@ -38,7 +38,7 @@ class InstructionFlow(ColumnRecord, frozen=True, kw_only=True):
 
 
 def find_procedure_starts(function: Function, instruction_count: int) -> dict[int, str]:
-    """Index of the first instruction → mangled name of the routines of a section by address: its own at its start, then its sub-functions.
+    """Index of the first instruction → mangled name, of the routines of a section by address: the function at 0, then its sub-functions.
 
     Of several names for one address the first stays; starts that are no instruction of the section are left out.
     """
@@ -51,7 +51,7 @@ def find_procedure_starts(function: Function, instruction_count: int) -> dict[in
 
 
 def find_flow(function: Function, instructions: Instructions, starts: Iterable[int]) -> InstructionFlow:
-    """Where control can go after each instruction.
+    """Find the possible successors of each instruction.
 
     * A guarded instruction can also do nothing and fall through; so can a branch with a predicate operand, BRA.CONV and BRA.DIV.
     * Calls fall through; their callees are no jump targets. One exception: ptxas writes a conditional branch that is too far as a CALL to a
@@ -152,7 +152,7 @@ def _index_targets(targets: npt.NDArray[np.int64], count: int) -> tuple[npt.NDAr
 
 
 def _find_falling(instructions: Instructions, flow: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
-    """Which instructions the next address can follow. bool[n]."""
+    """Whether control can fall through each instruction to the next address. bool[n]."""
     stays = ~np.isin(flow, (Flow.BRANCH, Flow.INDIRECT_BRANCH, Flow.RETURN, Flow.EXIT))
     kind = instructions.reads.numbers >> 8
     is_predicate = np.isin(kind, PREDICATE_KINDS)

@@ -1,4 +1,4 @@
-"""Graphs entered at roots: what is reached, dominators, loops and how they nest, and equations that are solved against the flow.
+"""Graphs entered at roots: reachability, dominators, nested loops, and backward data-flow equations.
 
 Graphs come as successor lists: ``successors[node]`` are the nodes that can follow ``node``. Nothing here recurses, so a chain of a hundred
 thousand blocks is no deeper than any other graph. Everything takes nearly linear time, on graphs made to hurt too.
@@ -19,7 +19,7 @@ _Value = TypeVar("_Value")
 
 
 def reverse_edges(successors: Adjacency) -> list[list[int]]:
-    """For each node the nodes with an edge to it, ascending.
+    """Predecessors of each node, ascending.
 
     >>> reverse_edges([[1, 2], [2], []])
     [[], [0], [0, 1]]
@@ -44,7 +44,7 @@ class LoopForest(Struct, frozen=True, kw_only=True):
         return list_loops_outward(self.loops, self.innermost[node])
 
     def list_members(self) -> tuple[frozenset[int], ...]:
-        """For each loop its nodes, those of inner loops included."""
+        """Nodes of each loop, those of inner loops included."""
         return tuple(
             frozenset(self.order[loop.order_start : loop.order_start + loop.block_count]) for loop in self.loops
         )
@@ -166,7 +166,7 @@ class RootedGraph:
         return LoopForest(loops=tuple(loops), innermost=innermost, order=sorted(members, key=innermost.__getitem__))
 
     def _nest_ranks(self) -> tuple[list[int], dict[int, list[int]]]:
-        """For each rank the header of the innermost loop around it other than its own (0: none); and header → sources of its back edges.
+        """Header of the innermost loop around each rank, other than its own (0: none); and header → sources of its back edges.
 
         Headers are tried from the last rank down, so inner loops are complete, and collapsed into their header, before the loops around them.
         """
@@ -214,7 +214,7 @@ class RootedGraph:
     def _find_irreducible(
         self, headers: list[int], parents: list[int], last_inner: list[int], innermost: list[int]
     ) -> list[bool]:
-        """Which loops an edge enters elsewhere than at the header."""
+        """Whether an edge enters each loop elsewhere than at its header."""
         count = len(headers)
         marked = [False] * count
         # Union-find: the innermost unmarked loop among each loop and those around it; the last item stands for "none"
@@ -309,9 +309,9 @@ def _find(parents: list[int], item: int) -> int:
 class DominatorTree:
     """The dominators or post-dominators of t nodes: a forest whose subtrees are ranges of numbers.
 
-    Where a block dominates another one, every path to the second one ends with a part that stays among the blocks the first one dominates. What
-    the second one dominates can be on that part only if a loop leads back from it, and then so is the header of a loop around the second one. So
-    a question about paths that meets nothing of interest in between can go on from the first block at once.
+    If block A dominates block B, every path to B ends with a part that stays among the blocks that A dominates. A block that B dominates is on
+    that part only if a loop leads back from it, and then the header of a loop around B is too. So a search along paths to B that meets nothing of
+    interest between the two can continue from A at once.
 
     Args:
         parent: immediate dominator of each node; -1 for entries.
@@ -356,10 +356,10 @@ class DominatorTree:
         return self.number[upper] <= self.number[lower] <= self._last[upper]
 
     def find_nearest(self, key: int, node: int, stops: Collection[int]) -> int:
-        """The first node of some on the way up from a node, itself included; -1 when there is none.
+        """The first of the nodes ``stops`` on the way up from a node, itself included; -1 when there is none.
 
         Args:
-            key: names ``stops``, so that what was found is remembered.
+            key: identifies ``stops``; results are cached under it.
         """
         known = self._nearest.setdefault(key, {-1: -1})
         passed = []
@@ -373,10 +373,10 @@ class DominatorTree:
         return known[node]
 
     def climb(self, node: int, stops: Sequence[int], header: int = -1) -> int:
-        """The highest node that can be gone on from in the place of a node: no stop is below it that is not below the node as well.
+        """The highest ancestor of a node below which there are no stops but those below the node itself: a search may continue from there.
 
-        Stops below the node itself matter only where paths come back from them, around a loop. Then the climb ends at the loop's header; and does
-        not begin where the header is the node, or is not above it (in loops with several entries).
+        Stops below the node matter only where a loop leads back from them. Then the climb ends at the loop's header; and it does not begin where
+        the header is the node, or is not above it (in loops with several entries).
 
         Args:
             stops: numbers (``number``) of nodes, ascending.
@@ -417,15 +417,15 @@ def solve_backwards(
     *,
     most_steps: int | None = None,
 ) -> list[_Value]:
-    """The smallest solution of equations that say what holds before each node by what holds before those that follow it, such as liveness.
+    """The smallest solution of backward data-flow equations, such as liveness: the value before each node from the values before its successors.
 
-    The node with the highest number is looked at first: what follows a block is mostly behind it.
+    Works from the highest number down, because successors of a block are mostly behind it.
 
     Args:
         successors: for each node the nodes that can follow it.
-        transfer: what holds before a node, by its number and what holds before each that follows it; must grow with that.
-        nothing: what holds before a node as long as nothing is known.
-        most_steps: how often nodes may be looked at in all; None is without limit.
+        transfer: value before a node, from its number and the values before its successors; must be monotone in those.
+        nothing: initial value before every node.
+        most_steps: limit on evaluations of ``transfer``; None is without limit.
 
     >>> uses, kills = [0b1, 0b10, 0], [0b10, 0b100, 0b1]
     >>> solve_backwards([[1, 2], [0], []], lambda node, after: uses[node] | (sum({*after}) & ~kills[node]), 0)

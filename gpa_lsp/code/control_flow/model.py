@@ -1,4 +1,4 @@
-"""What structuring produces: the :class:`FlowGraph` of a function section.
+"""Control flow of a function section: :class:`FlowGraph`.
 
 Blocks, edges and everything that has one value per block are numpy columns; a function can have a hundred thousand instructions. Blocks are
 numbered in address order, so that block numbers compare like addresses.
@@ -18,7 +18,7 @@ from gpa_lsp.foundation.records import ColumnRecord
 
 
 class EdgeKind(IntEnum):
-    """Why one block can follow another. Where two reasons lead to the same block, the edge has the smaller one."""
+    """Reason that one block can follow another. Where there are two, the edge has the smaller one."""
 
     FALL_THROUGH = 0  # The next address: nothing jumps, or the jump's guard or condition does not hold for every thread
     # The target of a branch; also of a CALL that ptxas uses as a long jump, see :func:`~gpa_lsp.code.control_flow.build.find_flow`
@@ -50,7 +50,7 @@ class CallSite(Struct, frozen=True, kw_only=True):
 
 
 class LoopLines(Struct, frozen=True, kw_only=True):
-    """Where a loop is written.
+    """Source lines of a loop.
 
     The loop's *own frame* is the innermost inlined body that holds the whole loop: the deepest level on which the loop's first instruction
     and its condition came through the same inlined calls, moved outwards until at least half of the loop's instructions (those with a

@@ -1,4 +1,4 @@
-"""Basic blocks of a PTX function: control flow, in which order to run, which registers live."""
+"""Basic blocks of a PTX function: control flow, order of execution, live registers."""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -57,7 +57,7 @@ def find_live_in(
 def _summarise(
     instructions: Sequence[PtxInstruction], first: Sequence[int], last: Sequence[int]
 ) -> tuple[list[int], list[int]]:
-    """For each block the registers it reads before writing them, and those it surely writes."""
+    """Per block, as sets of bits: the registers it reads before writing them, and those it certainly writes."""
     uses: list[int] = []
     kills: list[int] = []
     for start, end in zip(first, last, strict=True):

@@ -137,7 +137,7 @@ _PROTOTYPE = re.compile(
 
 
 class Body(Struct, kw_only=True):
-    """What a function's body holds; fields as in :class:`~gpa_lsp.code.ptx.model.PtxFunction`."""
+    """Content of a function's body; fields as in :class:`~gpa_lsp.code.ptx.model.PtxFunction`."""
 
     registers: tuple[ScalarType, ...] = ()
     register_names: tuple[str, ...] = ()
@@ -297,7 +297,7 @@ class BodyReader(Struct, kw_only=True):
 
 
 def list_instruction_spans(text: str, start: int, end: int) -> tuple[tuple[int, int, int], ...]:
-    """Where each instruction of a body stands: its labels, itself with its guard, and what follows its semicolon."""
+    """Places of each instruction of a body in the text: its first label (or itself), itself with its guard, and behind its semicolon."""
     spans: list[tuple[int, int, int]] = []
     place, labelled = start, -1
     while True:
@@ -314,7 +314,7 @@ def list_instruction_spans(text: str, start: int, end: int) -> tuple[tuple[int, 
 
 
 def read_prototype(text: str) -> Signature:
-    """What an indirect call returns and takes, from ``(.param .b32 _) _ (.param .b32 _)``.
+    """Sizes of what an indirect call returns and takes, from ``(.param .b32 _) _ (.param .b32 _)``.
 
     >>> read_prototype("(.param .b32 _) _ (.param .b64 _, .param .align 4 .b8 _[12])")
     ((4,), (8, 12))

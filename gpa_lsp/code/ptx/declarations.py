@@ -359,7 +359,7 @@ def _read_dimensions(text: str) -> tuple[int, ...]:
 
 
 def _find_end(text: str, start: int) -> int:
-    """Where an initialiser that begins at ``start`` ends: at a comma outside braces and parentheses, or with the text."""
+    """End of an initialiser that begins at ``start``: a comma outside braces and parentheses, or the end of the text."""
     depth = 0
     for match in re.finditer(r"[{}(),]", text[start:]):
         mark = match[0]
@@ -373,7 +373,7 @@ def _find_end(text: str, start: int) -> int:
 
 
 def lay_out(variables: Iterable[PtxVariable]) -> tuple[tuple[PtxVariable, ...], int]:
-    """Give each its offset, aligned as declared."""
+    """Give each variable its offset, aligned as declared; also returns the bytes of all."""
     placed = []
     offset = 0
     for variable in variables:
@@ -414,7 +414,7 @@ _MOST_DIMENSION = 1 << 32
 
 
 class HeadDetails(Struct, frozen=True, kw_only=True):
-    """What stands in a function's head; fields as in :class:`~gpa_lsp.code.ptx.model.PtxFunction`."""
+    """Parameters and limits in a function's head; fields as in :class:`~gpa_lsp.code.ptx.model.PtxFunction`."""
 
     parameters: tuple[PtxVariable, ...]
     returns: tuple[PtxVariable, ...]
@@ -424,7 +424,7 @@ class HeadDetails(Struct, frozen=True, kw_only=True):
 
 
 class FunctionHead(Struct, frozen=True, kw_only=True, dict=True):
-    """What stands before a function's body."""
+    """Declaration of a function, up to its body."""
 
     name: str  # as written
     is_entry: bool  # a kernel
@@ -449,7 +449,7 @@ class FunctionHead(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def find_function_head(text: str, *, is_entry: bool, line: int) -> FunctionHead:
-    """The head that stands between ``.entry`` or ``.func`` and the body or semicolon and begins on a line, of which the name alone is read.
+    """The head in ``text``, from behind ``.entry`` or ``.func`` to the body or semicolon; only its name is read now. ``line`` is where it begins.
 
     >>> head = find_function_head("(.param .b32 out) half(.param .b32 a, .param .b64 b) .maxntid 128, 2", is_entry=False, line=1)
     >>> head.name, head.signature, [one.offset_bytes for one in head.details.parameters], head.details.max_threads

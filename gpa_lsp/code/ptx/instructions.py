@@ -78,8 +78,8 @@ MOST_TARGETS = 5_000_000  # Of all jumps through tables of one function together
 
 
 class InstructionReader:
-    """Reads the instructions of one function, with the heads of all functions of the module, by name. ``forms`` are names that were taken apart
-    before; ``possible`` is what calls of a signature can reach, as far as that was asked for.
+    """Reads the instructions of one function. ``heads`` are those of all functions of the module, by name; ``forms`` caches opcodes taken apart,
+    ``possible`` the functions that calls of a signature can reach.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class InstructionReader:
         )
 
     def _read_jump(self, opcode: str, rest: str, scope: Scope, line: int) -> tuple[Operand, ...]:
-        """What a jump reads, its index in a table; its labels are looked for later."""
+        """The register that a jump reads (the index of ``brx``); its labels are resolved later."""
         parts = [part.strip() for part in rest.split(",")]
         if len(parts) != _JUMPS[opcode]:
             raise incomplete(f"{opcode} {rest.strip()[:60]!r} has no target")

@@ -91,7 +91,7 @@ Operand = Register | Immediate | SpecialRegister | Symbol | Address | Vector | P
 
 
 class CallDetails(Struct, frozen=True, kw_only=True):
-    """What a ``call`` says beyond its operands."""
+    """Callee and arguments of a ``call``."""
 
     callee: str | None  # name of the function called directly; None for an indirect call
     pointer: Register | None  # register that holds the function's address; None for a direct call
@@ -148,7 +148,7 @@ class PtxVariable(Struct, frozen=True, kw_only=True):
 
     @property
     def size_bytes(self) -> int:
-        """Of the whole variable."""
+        """Size of the whole variable."""
         return self.type.bytes * self.count
 
 
@@ -191,7 +191,7 @@ class PtxModule(Struct, SharedFacts, frozen=True, kw_only=True, eq=False, dict=T
 
     @property
     def entries(self) -> tuple[PtxFunction, ...]:
-        """Its kernels, in order of the text."""
+        """The kernels, in order of the text."""
         return tuple(function for function in self.functions.values() if function.is_entry)
 
 

@@ -190,7 +190,7 @@ def _refuse_float(value: int | float) -> int:
 
 
 def _wrap(value: int) -> int:
-    """To 64 bits, signed."""
+    """Wrap a value to 64 bits, signed."""
     return ((value + (1 << 63)) & ((1 << 64) - 1)) - (1 << 63)
 
 
@@ -308,7 +308,7 @@ class Scope(Struct):
         return None
 
     def walk_out(self) -> "Iterator[Scope]":
-        """This scope and those around it, innermost first."""
+        """The scope and those around it, innermost first."""
         scope: Scope | None = self
         while scope is not None:
             yield scope

@@ -119,7 +119,7 @@ class ModuleReader:
         self._mentions: dict[str, frozenset[str]] = {}
 
     def read(self) -> PtxModule:
-        """Read it."""
+        """Read the outermost level; functions are read when first looked at."""
         try:
             self._read_pieces()
         except InputError as error:
@@ -357,7 +357,7 @@ def parse_ptx(text: str, *, name: str) -> PtxModule:
     """Parse a PTX text.
 
     Functions of a text longer than :data:`READ_AT_ONCE` are read when they are first looked at, and what is wrong with them is raised there:
-    a module may have thousands of kernels of which one is wanted. Instructions that nobody knows are parsed like all others.
+    a module may have thousands of kernels of which one is wanted. Unknown instructions are parsed like all others.
 
     Args:
         text: the PTX.

@@ -100,7 +100,7 @@ _NATURAL: dict[ScalarType, "np.dtype[np.generic]"] = {
 
 
 def align_up(offset: int, alignment: int) -> int:
-    """The next multiple.
+    """Round an offset up to a multiple of ``alignment``.
 
     >>> align_up(5, 4), align_up(8, 4)
     (8, 8)

@@ -1,4 +1,4 @@
-"""What a source says of a kernel's parameters: their names and types, which PTX does not keep."""
+"""Names and types of a kernel's parameters from its source; PTX does not keep them."""
 
 from typing import TYPE_CHECKING
 

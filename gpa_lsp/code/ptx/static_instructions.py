@@ -1,4 +1,4 @@
-"""What is known of each PTX instruction before it runs: :func:`list_static_instructions`."""
+"""Static facts of each PTX instruction, such as its access to memory: :func:`list_static_instructions`."""
 
 from collections.abc import Iterable
 from enum import IntEnum
@@ -78,7 +78,7 @@ def _list_symbols(operands: "Iterable[Operand | None]") -> list[str]:
 
 
 class AccessKind(IntEnum):
-    """What an instruction does to memory; the numbers stand in saved traces."""
+    """Kind of memory access; the numbers stand in saved traces."""
 
     LOAD = 0
     STORE = 1
@@ -87,7 +87,7 @@ class AccessKind(IntEnum):
 
 
 class StaticInstruction(Struct, frozen=True, kw_only=True):
-    """What is known of an instruction before it runs."""
+    """An instruction and the facts that hold for each of its executions."""
 
     # its number in the trace; over all functions of the module, those of the kernel first, then what calls reach, once for each chain of calls
     index: int
@@ -195,7 +195,7 @@ def _find_space(module: PtxModule, function: PtxFunction, instruction: PtxInstru
 
 
 def _find_space_of_variable(module: PtxModule, function: PtxFunction, instruction: PtxInstruction) -> Space:
-    """Of a generic access whose address is a variable."""
+    """Space of the variable whose address a generic access uses; GENERIC where it uses none."""
     for operand in instruction.sources:
         if isinstance(operand, Address) and isinstance(operand.base, Symbol):
             name = operand.base.name

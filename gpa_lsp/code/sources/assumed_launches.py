@@ -1,4 +1,4 @@
-"""Launches of host code whose shape follows from what the program reads, which is taken for granted: :func:`find_assumed_launches`."""
+"""Launches of host code whose shape depends on the program's input, with that input assumed: :func:`find_assumed_launches`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -10,14 +10,14 @@ from gpa_lsp.code.sources.host_inputs import OTHER, AssumedInputs
 from gpa_lsp.code.sources.host_launches import find_host_launches, read_launches
 from gpa_lsp.code.sources.host_values import HostArgument, HostLaunch, Number
 
-# The largest of which is taken whose launches are small enough
+# Sizes to try, largest first, until launches are small enough
 _SIZES = (1 << 20, 1 << 18, 65536, 16384, 4096, 2048, 1024, 512, 256, 128, 64, 32, 16, 8)
-# enough to fill any GPU, and few enough to be emulated
+# Threads of a launch: enough to fill any GPU, and few enough to be emulated
 USUAL_THREADS = 1 << 20
-# a number that each of several sizes is while one of them changes, to see what that does to the grid, and the changed one
+# Value of all inputs while one is probed for its effect on the grid, and value of the probed one
 _PROBED, _SHRUNK = 64, 16
 _MOST_PROBED = 8
-# of the size of an image or a volume: filters and what else makes a grid smaller
+# Inputs that make a grid smaller (filters) are taken to be this part of the size of an image or a volume
 _FILTER_SHARE = 4
 _MOST_BYTES = 64 << 20  # Of one array
 
@@ -31,17 +31,17 @@ def find_assumed_launches(
     most_threads: int = USUAL_THREADS,
     told: tuple[tuple[str, Number], ...] = (),
 ) -> tuple[HostLaunch, ...]:
-    """The launches of :func:`~.host_launches.find_host_launches`; what they do not know is filled in as if the program had read certain numbers.
+    """The launches of :func:`~.host_launches.find_host_launches`, with unknown values filled in as if the program had read certain numbers.
 
-    How the numbers belong together is the program's own: arrays and grid are as large as it makes them.
+    Only the inputs are assumed: arrays and grid are as large as the program makes them from these.
 
     Args:
         file: as there.
         text: as there.
         included: as there.
         defined: as there.
-        most_threads: of a launch whose grid follows from what is read; below :data:`USUAL_THREADS` also of what is read and shapes no grid.
-        told: as there; only the other inputs are guessed.
+        most_threads: of a launch whose grid depends on inputs; below :data:`USUAL_THREADS` also the largest input that shapes no grid.
+        told: as there; only the other inputs are assumed.
 
     >>> text = "int main(int c, char **v) { int n = atoi(v[1]); float *p; cudaMalloc(&p, n * n * 4); k<<<dim3(n / 4, n / 4), dim3(4, 4)>>>(p, n); }"
     >>> (launch,) = find_assumed_launches("k.cu", text)
@@ -60,10 +60,10 @@ def find_assumed_launches(
     return found
 
 
-# What numbers that are read do to grids, by where they are read from: sizes, which a grid covers, or which are sizes by their names; counts, of which
-# each one more is a block more, as of the images of a batch, in grids that also cover sizes; and filters: the larger, the smaller is a grid.
+# Inputs by their effect on grids, each named by the place it is read from: sizes, which a grid covers or which are sizes by their names; counts, each
+# one more of which is a block more (images of a batch), in grids that also cover sizes; and filters, which make a grid smaller.
 _Roles = tuple[frozenset[str], tuple[str, ...], tuple[str, ...]]
-# One walk through a text: the launches that it came to, what was read, and whether some of it says how large something is
+# One walk through a text: its launches, the inputs that were read, and whether any of these is a size, count or filter
 _Read = tuple[tuple[HostLaunch, ...], tuple[tuple[str, Number], ...], bool]
 
 
@@ -77,7 +77,7 @@ def _read_as_if(
     size: int,
     told: tuple[tuple[str, Number], ...],
 ) -> _Read:
-    """As if what says how large something is were of one size."""
+    """Read the launches with all inputs that are sizes set to ``size``."""
     sizes, counts, filters = _find_roles(file, text, included, defined)
     values = dict.fromkeys(counts, min(size, OTHER))
     values |= dict.fromkeys(filters, max(1, min(OTHER, size // _FILTER_SHARE)))
@@ -88,7 +88,7 @@ def _read_as_if(
 
 @lru_cache(maxsize=16)
 def _find_roles(file: str, text: str, included: tuple[tuple[str, str], ...], defined: tuple[str, ...]) -> _Roles:
-    """By the grids that follow from them; by their names where no grid does."""
+    """Find the roles of inputs by probing their effect on the grids; by their names where they have none."""
     inputs = AssumedInputs()
     read_launches(file, text, included, defined, inputs)
     named = inputs.find_sizes()
@@ -118,7 +118,7 @@ def _count_threads(launch: HostLaunch) -> int:
 
 
 def _is_whole(launch: HostLaunch) -> bool:
-    """Whether the text alone says it all, but for pointers to what it does not allocate."""
+    """Whether the text alone decides all of a launch, but for pointers to memory that it does not allocate."""
     parts = launch.grid, launch.block, launch.shared_bytes
     return None not in parts and not any(map(_is_open, launch.arguments))
 
@@ -128,7 +128,7 @@ def _is_open(one: HostArgument) -> bool:
 
 
 def _is_small(launch: HostLaunch, most_threads: int) -> bool:
-    """Whether what follows from what is read is not too much."""
+    """Whether threads and arrays that depend on inputs are within the limits."""
     threads = _count_threads(launch)
     arrays = [one.size_bytes or 0 for one in launch.arguments if one.is_guess]
     is_shaped = not launch.guessed.isdisjoint(("grid", "block"))
@@ -139,14 +139,14 @@ def _is_small(launch: HostLaunch, most_threads: int) -> bool:
 
 
 def find_place(launch: HostLaunch) -> tuple[str, int, str]:
-    """What tells a launch of the text from others."""
+    """Key of a launch in its text: file, line and kernel."""
     return launch.file, launch.line, launch.kernel
 
 
 def _merge(
     known: Sequence[HostLaunch], assumed: Sequence[HostLaunch], inputs: tuple[tuple[str, Number], ...]
 ) -> Iterator[HostLaunch]:
-    """Each launch with what another walk says of the same place; behind them those that only the other walk came to."""
+    """Each known launch completed from the assumed one at the same place; then those that only the assumed walk has."""
     others = {place: list(some) for place, some in groupby(sorted(assumed, key=find_place), key=find_place)}
     for launch in known:
         fitting = [one for one in others.get(find_place(launch), ()) if _agrees(launch, one)]
@@ -162,7 +162,7 @@ def _merge(
 
 
 def _agrees(launch: HostLaunch, other: HostLaunch) -> bool:
-    """Whether nothing that is known of a launch is otherwise in another."""
+    """Whether all that is known of a launch is the same in another."""
     given = zip(launch.arguments, other.arguments, strict=False)
     is_same = launch.template_arguments == other.template_arguments and launch.is_assumed <= other.is_assumed
     return (
@@ -179,7 +179,7 @@ def _empty(one: HostArgument) -> HostArgument:
 
 
 def _fill(launch: HostLaunch, other: HostLaunch, inputs: tuple[tuple[str, Number], ...]) -> HostLaunch:
-    """A launch with what only the other one knows, marked as a guess."""
+    """A launch with its unknown values taken from another one, marked as guesses."""
     filled = tuple(_fill_argument(*pair) for pair in zip(launch.arguments, other.arguments, strict=True))
     parts = {name: (getattr(launch, name), getattr(other, name)) for name in ("grid", "block", "shared_bytes")}
     guessed = {name: theirs for name, (own, theirs) in parts.items() if own is None and theirs is not None}

@@ -1,4 +1,4 @@
-"""What a name means at a place of a CUDA C++ function: the variables and parameters its text declares, and macros.
+"""Name lookup in a CUDA C++ function: the variables and parameters that its text declares, and macros.
 
 Only the file itself is read. What a header declares is unknown, and a name that is a macro here is never taken for a variable.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Scalar(Enum):
-    """What arithmetic is done in."""
+    """Kind of number that arithmetic is done in."""
 
     FLOAT = "float"
     DOUBLE = "double"
@@ -37,7 +37,7 @@ class Scalar(Enum):
     UNKNOWN = "unknown"
 
 
-# What ``.x`` of a vector is
+# Kind of ``.x`` of a vector
 VECTOR_ELEMENTS = {
     Scalar.FLOAT_VECTOR: Scalar.FLOAT,
     Scalar.DOUBLE_VECTOR: Scalar.DOUBLE,
@@ -53,17 +53,17 @@ class ValueType(Struct, frozen=True, kw_only=True):
 
     @property
     def is_float(self) -> bool:
-        """A single precision number, no pointer to one."""
+        """Whether it is a single precision number, not a pointer to one."""
         return self == FLOAT
 
     @property
     def is_double(self) -> bool:
-        """A double precision number."""
+        """Whether it is a double precision number."""
         return self == DOUBLE
 
     @property
     def is_integer(self) -> bool:
-        """An integer."""
+        """Whether it is an integer."""
         return self == INTEGER
 
 
@@ -86,7 +86,7 @@ _NO_INTEGERS = frozenset({"void", "nullptr_t", "max_align_t"})
 
 
 def read_scalar(node: "Node | None") -> Scalar:
-    """What a type specifier names. A name that is no builtin type of CUDA C++ is unknown: it may be a parameter of a template."""
+    """Kind of a type specifier; UNKNOWN for names that are no builtin type of CUDA C++, which may be template parameters."""
     if node is None:
         return Scalar.UNKNOWN
     text = read_text(node)
@@ -128,12 +128,12 @@ class NumberLiteral(Struct, frozen=True, kw_only=True):
 
     @property
     def is_exact_in_float(self) -> bool:
-        """A float holds the same number."""
+        """Whether a float holds the same number."""
         return self.value is not None and _round_to_float(self.value) == self.value
 
     @property
     def fits_float(self) -> bool:
-        """A float holds it with all its 24 bits: neither too large nor so small that bits are lost."""
+        """Whether a float holds it with all its 24 bits: neither too large nor so small that bits are lost."""
         if self.value is None:
             return False
         size = abs(_round_to_float(self.value))
@@ -141,7 +141,7 @@ class NumberLiteral(Struct, frozen=True, kw_only=True):
 
 
 def read_number(text: str) -> NumberLiteral:
-    """What a literal of C++ stands for.
+    """Type and value of a C++ number literal.
 
     >>> [read_number(one).type.scalar.value for one in ("1.", "1e3f", "0x1p-3", "0x1f", "1.0L", "2u")]
     ['double', 'float', 'double', 'integer', 'unknown', 'integer']
@@ -238,7 +238,7 @@ class Names(Struct, frozen=True, kw_only=True, eq=False):
         return None
 
     def is_in_macros(self, name: str) -> bool:
-        """A macro of the file mentions the name, so that its uses cannot all be seen."""
+        """Whether a macro of the file mentions the name, so that some uses are hidden."""
         return name in self.macros or any(name in list_words(value) for value in self.macros.values())
 
 
@@ -314,14 +314,14 @@ def list_words(text: str) -> frozenset[str]:
 
 
 class _Found(Struct):
-    """What a function declares and names."""
+    """Declarations and identifiers of a function."""
 
     declarations: dict[str, list[Declaration]] = field(default_factory=dict)
     places: "dict[str, list[Node]]" = field(default_factory=dict)
     has_jumps: bool = False
 
     def collect(self, root: "Node | None", scope: "Node") -> bool:
-        """Adds what is below a node; False when there is too much to look at."""
+        """Add all below a node; False when there is too much to look at."""
         stack = [(root, scope)] if root is not None else []
         for _ in range(MOST_NODES):
             if not stack:
@@ -343,7 +343,7 @@ def _find_inner_scope(node: "Node", around: "Node") -> "Node":
 
 
 def _is_of_body(parameters: "Node") -> bool:
-    """Parameters of a function or lambda with a body, which knows them; those in the type of a pointer to a function are known to nobody."""
+    """Whether parameters belong to a function or lambda with a body, and not to the type of a function pointer."""
     owner = parameters.parent
     while owner is not None and owner.type.endswith("_declarator") and owner.type != "lambda_declarator":
         owner = owner.parent
@@ -360,7 +360,7 @@ def _read_names_of(node: "Node", scope: "Node") -> Iterator[Declaration]:
 
 
 def _read_declaration(node: "Node", scope: "Node") -> Iterator[Declaration]:
-    """What a declaration declares; empty for one without names."""
+    """The names that a declaration introduces."""
     scalar = read_scalar(node.child_by_field_name("type"))
     qualifiers = frozenset(
         read_text(child) for child in node.children if child.type in ("type_qualifier", "storage_class_specifier")
@@ -407,7 +407,7 @@ def _read_declarator(
 
 
 def _find_inner_declarator(node: "Node") -> "Node | None":
-    """References and parentheses hold what they declare without saying which child it is."""
+    """The child of a reference or parenthesis that holds the name; it has no field of its own in the grammar."""
     return next((one for one in node.named_children if one.type in _NAMES or one.type.endswith("declarator")), None)
 
 

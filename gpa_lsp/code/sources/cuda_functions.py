@@ -37,19 +37,19 @@ class CudaFunction(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def is_kernel(self) -> bool:
-        """It is launched from the host."""
+        """Whether it is launched from the host."""
         return "__global__" in self.marks
 
     @property
     def is_device_only(self) -> bool:
-        """It runs on the device and nowhere else, so that it can call what only the device has."""
+        """Whether it runs only on the device, so that it can call functions that only the device has."""
         return (
             bool(self.marks & {"__global__", "__device__"}) and "__host__" not in self.marks and not self.is_constexpr
         )
 
     @property
     def is_constexpr(self) -> bool:
-        """The compiler may have to evaluate it, which it cannot do with a device function."""
+        """Whether it is ``constexpr``: the compiler may have to evaluate it, which it cannot do with a device function."""
         return any(child.type == "type_qualifier" and read_text(child) == "constexpr" for child in self.node.children)
 
 
@@ -90,7 +90,7 @@ def find_kernels(tree: SourceTree, name: str) -> tuple[CudaFunction, ...]:
 
 @lru_cache(maxsize=16)
 def _find_all_kernels(tree: SourceTree) -> Mapping[str, tuple[CudaFunction, ...]]:
-    """By name: a file may have hundreds, and each is asked for."""
+    """All kernels of a file by name, found in one pass: a file may have hundreds, and each is asked for."""
     found: dict[str, tuple[CudaFunction, ...]] = {}
     for node in list_file_nodes(tree):
         if node.type == "function_definition":
@@ -102,7 +102,7 @@ def _find_all_kernels(tree: SourceTree) -> Mapping[str, tuple[CudaFunction, ...]
 
 @lru_cache(maxsize=16)
 def list_file_nodes(tree: SourceTree) -> tuple["Node", ...]:
-    """What stands at the level of the file, in namespaces or templates or behind conditions of the preprocessor, but in no function or class."""
+    """Nodes at the level of the file, also inside namespaces, templates and preprocessor conditions, but not in functions or classes."""
     found, stack = [], [tree.root]
     while stack:
         node = stack.pop()
@@ -125,7 +125,7 @@ def find_function_names(tree: SourceTree) -> frozenset[str]:
 
 
 def count_declarations(tree: SourceTree, name: str) -> int:
-    """How often the file defines or declares a function of that name outside classes; explicit instantiations count."""
+    """Number of definitions and declarations of a function of that name outside classes, explicit instantiations included."""
     count = 0
     for node in list_file_nodes(tree):
         if node.type in ("function_definition", "declaration", "template_instantiation"):
@@ -174,7 +174,7 @@ def read_function(node: "Node") -> CudaFunction | None:
 
 
 def has_internal_linkage(function: CudaFunction) -> bool:
-    """Nothing outside this file can declare it: ``static``, or in a namespace without a name."""
+    """Whether a function is ``static`` or in a namespace without a name, so that no other file can declare it."""
     if any(
         child.type == "storage_class_specifier" and read_text(child) == "static" for child in function.node.children
     ):
@@ -210,13 +210,13 @@ def find_parameter(tree: SourceTree, name: str, index: int) -> "Node | None":
 
 
 def has_own_headers(tree: SourceTree) -> bool:
-    """The file includes headers of its project (in quotes), which may declare what it defines."""
+    """Whether the file includes headers in quotes, which may declare its functions."""
     nodes = (node for node in list_file_nodes(tree) if node.type == "preproc_include")
     return any(read_text(node.child_by_field_name("path")).startswith('"') for node in nodes)
 
 
 def is_kept_as_value(tree: SourceTree, name: str) -> bool:
-    """The file gives a function's name to a variable, so that its type is written down there, too."""
+    """Whether the file assigns a function to a variable, so that the variable's type spells out the function's."""
     for node in find_nodes_at(tree, name.encode()):
         around = node.parent if read_text(node) == name else None
         if around is not None and around.type in _KEEPING and around.child_by_field_name("declarator") != node:

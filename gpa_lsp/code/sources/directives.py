@@ -1,4 +1,4 @@
-"""Lines in front of loops that grammars of C++ do not foresee, pragmas and macros that stand for them: found, and hidden from the grammar."""
+"""Pragmas, and macros that stand for them, in front of loops: grammars of C++ do not foresee them, so they are found and hidden."""
 
 from collections.abc import Iterator, Sequence
 
@@ -92,7 +92,7 @@ def _begins_loop(content: bytes, position: int) -> bool:
 
 
 def _find_lines(content: bytes, sign: bytes) -> Iterator[int]:
-    """Where lines begin that have some letters in them."""
+    """Start of each line that contains ``sign``."""
     position = content.find(sign)
     while position >= 0:
         yield content.rfind(b"\n", 0, position) + 1
@@ -126,7 +126,7 @@ def _blank_out(content: bytes, directives: Sequence[Pragma]) -> bytes:
 
 
 def _find_end(content: bytes, position: int) -> int:
-    """Behind the last character of the line at a byte and of those it is continued on."""
+    """End of the line at a byte, continuation lines included; without the line end."""
     while True:
         end = content.find(b"\n", position)
         end = len(content) if end < 0 else end

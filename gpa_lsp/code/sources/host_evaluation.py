@@ -1,4 +1,4 @@
-"""The values of expressions in a walk through host code: :class:`Evaluation`, which the walk through its statements completes."""
+"""Values of expressions in a walk through host code: :class:`Evaluation`; the walk through statements is a subclass."""
 
 import re
 from abc import ABC, abstractmethod
@@ -62,7 +62,7 @@ _SAME = frozenset({"raw_pointer_cast", "move", "forward", "static_cast", "reinte
 
 
 class Evaluation(ABC):
-    """Values of expressions, by the scopes of a walk."""
+    """Evaluates expressions in the scopes of a walk."""
 
     def __init__(self, host: HostText, structures: dict[str, Layout]) -> None:
         self._host = host
@@ -98,11 +98,11 @@ class Evaluation(ABC):
 
     @abstractmethod
     def step(self) -> None:
-        """One more of what may be done."""
+        """Count one step against the limit."""
 
     @abstractmethod
     def launch(self, node: "Node", scope: Scope) -> bool:
-        """Note what a call launches; False where it launches nothing."""
+        """Note the launch that a call makes; False where it makes none."""
 
     @abstractmethod
     def enter(
@@ -133,13 +133,13 @@ class Evaluation(ABC):
         """Whether the text has one function of a name."""
 
     def measure(self, type_name: str) -> int | None:
-        """Size of a type, one that a template is given among them."""
+        """Size of a type in bytes, template parameters and macros resolved; None where it is unknown."""
         words = [self._parameters.get(word, word) for word in type_name.replace("*", " * ").split()]
         words = [self._host.macros.get(word, word).replace("*", " * ") for word in words]
         return find_type_bytes(" ".join(words), self._types)
 
     def value(self, node: "Node | None", scope: Scope, depth: int = 0) -> Value:
-        """What an expression is worth; None where that is not known."""
+        """Value of an expression; None where it is unknown."""
         if node is None or depth > _DEEPEST:
             return None
         self.step()
@@ -239,7 +239,7 @@ class Evaluation(ABC):
             self._expanding.discard(name)
 
     def _expand_call(self, name: str, nodes: "list[Node]", scope: Scope, depth: int) -> Value:
-        """A macro with parameters, where it is an expression; else what is passed is evaluated."""
+        """Value of a macro with parameters; where it is no expression, only its arguments are evaluated."""
         parameters, text = self._host.functions[name]
         given = {one: f"({read_text(node)})" for one, node in zip(parameters, nodes, strict=False)}
         body = _WORD.sub(lambda found: given.get(found.group(), found.group()), text)
@@ -263,7 +263,7 @@ class Evaluation(ABC):
         return held
 
     def _find_record(self, node: "Node", scope: Scope, depth: int) -> Value:
-        """What the member of an expression is a member of."""
+        """The object that a member expression selects from."""
         base = strip_casts(part(node, "argument"))
         if base is None or depth > _DEEPEST:
             return None
@@ -289,7 +289,7 @@ class Evaluation(ABC):
         return str(value) if isinstance(value, int) else None
 
     def store(self, target: "Node | None", value: Value, scope: Scope) -> None:
-        """Let what an expression names hold something."""
+        """Assign a value to the variable, member or element that an expression names."""
         target = strip_casts(target)
         if target is None:
             return
@@ -373,7 +373,7 @@ class Evaluation(ABC):
         return self.enter_method(this, name, arguments, scope, nodes)
 
     def _read_input(self, node: "Node", name: str, nodes: "list[Node]", scope: Scope) -> Value:
-        """What a call returns that looks for options, or makes a number of a text."""
+        """Value of a call that reads program options or converts text to a number."""
         if name == "_ConvertSMVer2Cores":
             return find_property("cores", self._inputs)
         if name in NO_OPTIONS and nodes:
@@ -381,13 +381,13 @@ class Evaluation(ABC):
         return self._inputs.convert(node, name) if self._inputs is not None and name in CONVERSIONS else None
 
     def _find_passed(self, node: "Node", scope: Scope, depth: int) -> Value:
-        """What a function of the text is given; what it writes through an address is followed by the name."""
+        """Value passed to a function of the text; None for an address, through which it writes by name."""
         target = strip_casts(node)
         inner = None if target is None or not _is_address(node) else part(target, "argument")
         return self.value(node, scope, depth) if inner is None or read_name(inner) in self._kernels else None
 
     def _find_rule(self, node: "Node", name: str, nodes: "list[Node]") -> "Callable[[list[Node], Scope], Value] | None":
-        """How a function of CUDA's or the language's that gives memory, addresses or sizes is read."""
+        """Evaluator of a function of CUDA or C++ that returns memory, addresses or sizes; None for others."""
         if name == "dim3":
             return self.read_size
         if name in _ALLOCATIONS:
@@ -401,12 +401,12 @@ class Evaluation(ABC):
         return partial(self._make_structure, _MADE[name]) if name in _MADE else None
 
     def _make_structure(self, kind: str, nodes: "list[Node]", scope: Scope) -> Value:
-        """A structure of CUDA's from its members in order."""
+        """A CUDA structure from its members in order."""
         names = [name for name, _, _ in self._structures[kind].members]
         return Record(kind, {name: self.value(one, scope) for name, one in zip(names, nodes, strict=False)})
 
     def _call_unknown(self, callee: "Node | None", name: str, nodes: "list[Node]", scope: Scope, depth: int) -> Value:
-        """A function that the text does not have: it may write to what it is given the address of."""
+        """Value of a call of a function outside the text, which may write to variables whose address it is given."""
         arguments: list[Value] = []
         for number, child in enumerate(nodes):
             is_written = name not in _WRITING_NOTHING and not (number > 0 and name.startswith(_WRITING_FIRST))
@@ -432,13 +432,13 @@ class Evaluation(ABC):
         return cast(arguments[0], name) if is_cast else call_function(name, arguments)
 
     def _get_attribute(self, nodes: "list[Node]", scope: Scope) -> Value:
-        """``cudaDeviceGetAttribute``: a number of the GPU."""
+        """``cudaDeviceGetAttribute``: a property of the GPU."""
         found = find_property(read_name(nodes[1]).rpartition("cudaDevAttr")[2], self._inputs)
         self._store_through(strip_casts(nodes[0]), found, scope)
         return 0
 
     def _find_device_address(self, name: str, nodes: "list[Node]", scope: Scope) -> Value:
-        """``cudaHostGetDevicePointer`` and ``cudaGetSymbolAddress``: another address of an array that is known."""
+        """``cudaHostGetDevicePointer`` and ``cudaGetSymbolAddress``: another address of a known array."""
         held = self.value(strip_casts(nodes[1]), scope)
         is_whole = isinstance(held, Array) and (held.is_shared or name == "cudaGetSymbolAddress")
         self._store_through(
@@ -447,7 +447,7 @@ class Evaluation(ABC):
         return 0
 
     def _store_through(self, target: "Node | None", value: Value, scope: Scope) -> str:
-        """Let what an argument points to hold something; its name."""
+        """Assign through a pointer argument; returns the name of the variable it points to."""
         if target is not None and _is_address(target):
             inner = part(target, "argument")
             self.store(inner, value, scope)
@@ -457,7 +457,7 @@ class Evaluation(ABC):
         return name.lstrip("*")
 
     def _call_member(self, callee: "Node", nodes: "list[Node]", scope: Scope) -> Value:
-        """What a method returns, or a vector says of itself; one that may change a vector leaves nothing known of its size."""
+        """Value of a method call; a method that may resize a vector makes its size unknown."""
         node, member = part(callee, "argument"), read_text(part(callee, "field"))
         this = self.find_method(self._find_record(callee, scope, 0), member)
         if this is not None:
@@ -482,7 +482,7 @@ class Evaluation(ABC):
     def _resize(
         self, now: int | None, element: int | None, member: str, nodes: "list[Node]", scope: Scope
     ) -> int | None:
-        """Bytes of a vector after a method that changes it; None where that is not known."""
+        """Bytes of a vector after a method that changes it; None where unknown."""
         if member in ("push_back", "emplace_back", "pop_back"):
             changed = combine("-" if member == "pop_back" else "+", now, element)
         elif member == "resize" or (member == "assign" and len(nodes) == 2):
@@ -516,7 +516,7 @@ class Evaluation(ABC):
         return 0
 
     def _pitch(self, sides: Sequence[Value], line: int) -> tuple[int | None, Array]:
-        """Bytes of a padded row, and all rows, of memory with rows of a width in bytes."""
+        """Bytes of a padded row, and the array of all rows; ``sides`` are the row's width in bytes, then counts of rows and planes."""
         width, *counts = sides
         pitch = -(-width // _PITCH_BYTES) * _PITCH_BYTES if isinstance(width, int) else None
         size: Value = pitch
@@ -532,14 +532,14 @@ class Evaluation(ABC):
         return Array(int(total) if isinstance(total, (int, float)) else None, node.start_point[0] + 1, "")
 
     def read_extent(self, node: "Node", scope: Scope) -> tuple[int, int, int] | None:
-        """A grid or block."""
+        """Value of a grid or block; None where it is unknown."""
         value = self.value(node, scope)
         if isinstance(value, Size):
             return value.parts
         return (int(value), 1, 1) if isinstance(value, (int, float)) and value >= 1 else None
 
     def read_size(self, nodes: "Sequence[Node]", scope: Scope) -> Size:
-        """A ``dim3`` by what it is made of."""
+        """A ``dim3`` from the arguments of its constructor."""
         values = [self.value(one, scope) for one in nodes][:3]
         if len(values) == 1 and isinstance(values[0], Size):
             return values[0]
@@ -548,7 +548,7 @@ class Evaluation(ABC):
 
 
 def copy_record(value: Value) -> Value:
-    """A structure that is assigned or passed is another one from then on."""
+    """Copy a structure on assignment or passing; other values as they are."""
     return Record(value.type, dict(value.elements)) if isinstance(value, Record) else value
 
 

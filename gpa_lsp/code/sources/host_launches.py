@@ -1,8 +1,8 @@
-"""What host code launches, read and not run: grid, block, shared memory, scalars and sizes of arrays, each where the text decides it.
+"""Launches in host code, which is read and not run: grid, block, shared memory, scalars and sizes of arrays, as far as the text decides them.
 
-The text's ``main`` (or, without one, each function that launches something, from those that call it on) is gone through statement by statement:
-declarations, assignments, allocations, calls of functions of the same text, the branches that are taken, short loops turn by turn, and of others the
-first turn. What cannot be told is unknown and stays so.
+The text's ``main`` (or, without one, each function that launches something, callers first) is walked statement by statement: declarations,
+assignments, allocations, calls of functions of the same text, the branches that are taken, short loops iteration by iteration, and the first
+iteration of others. Values that the text does not decide stay unknown.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -52,7 +52,7 @@ def find_host_launches(
     *,
     told: tuple[tuple[str, Number], ...] = (),
 ) -> tuple[HostLaunch, ...]:
-    """The launches of a text in the order its program would come to them; each place once, and again where it launches another shape.
+    """The launches of a text in the order its program would make them; each place once, and again where it launches another shape.
 
     Args:
         file: its name, for the language.
@@ -77,7 +77,7 @@ def read_launches(
     defined: tuple[str, ...],
     inputs: AssumedInputs | None,
 ) -> tuple[HostLaunch, ...]:
-    """The same with what the program reads taken for granted; None where that is not known."""
+    """The launches as in :func:`find_host_launches`, with assumed inputs; without any, ``inputs`` is None."""
     if not any("<<" in one or "cudaLaunch" in one for one in (text, *(content for _, content in included))):
         return ()
     host = join_texts(text, included, defined, path=file)
@@ -119,7 +119,7 @@ class _Reading(Statements):
                     is_launch(node) and node.start_byte not in self._found
                     for node in self.walk_nodes(self._functions[name])
                 ):
-                    before.go_back()  # whatever was called before it, is not known
+                    before.go_back()  # calls before it are unknown
                     self._forget_written()
                     self._enter_root(name)
         except Ended:
@@ -127,7 +127,7 @@ class _Reading(Statements):
         return self.list_launches()
 
     def _read_globals(self) -> None:
-        """Headers first; twice, since names may be used behind where they are declared by what stands before it here."""
+        """Evaluate declarations and enumerations of the file's level; headers, which stand behind the source in the joined text, come first."""
         declared = [node for node in list_file_nodes(self._tree) if node.type == "declaration"]
         own = self._host.files[0][0] if self._host.files else 0
         for node in sorted(declared, key=lambda one: own > one.start_point[0] + 1):
@@ -149,7 +149,7 @@ class _Reading(Statements):
                 following = combine("+", value, 1)
 
     def _forget_written(self) -> None:
-        """Variables of the text that some function writes to: nobody knows when."""
+        """Make global variables unknown that some function writes to, since the order of calls is unknown."""
         for function in self._functions.values():
             for name in _list_written(function):
                 if name in self._globals.values and not isinstance(self._globals.values[name], (Array, Record)):
@@ -167,14 +167,14 @@ class _Reading(Statements):
         return sorted(self._functions, key=lambda name: name in called)
 
     def _list_called(self, call: "Node") -> list[str]:
-        """The functions of the text that may be called; of methods those of all classes that have one of that name."""
+        """The functions of the text that a call may reach; for a method those of all classes that have one of that name."""
         callee = part(call, "function")
         if callee is not None and callee.type == "field_expression":
             callee = part(callee, "field")
         return self._named.get(read_last_name(callee), [])
 
     def _enter_root(self, name: str) -> None:
-        """Go through a function that nothing calls; of a method with an object that nothing has happened to."""
+        """Walk through a function that nothing calls; a method is called on an object as constructed."""
         kind, _, method = name.rpartition("::")
         if kind not in self._classes:
             self._enter_function(name, self._assume_parameters(name), self._globals, ())
@@ -191,13 +191,13 @@ class _Reading(Statements):
         return self._enter_function(f"{record.type}::{name}", arguments, scope, nodes, this=record)
 
     def _assume_parameters(self, name: str) -> list[Value]:
-        """What a function is given that nothing in the text calls: numbers that are taken for granted, or nothing that is known."""
+        """Arguments of a function that nothing in the text calls: assumed numbers, or none."""
         if self._inputs is None or name == "main":
             return []
         return [self._inputs.take(one) for one in list_parameters(self._functions[name])]
 
     def walk_nodes(self, node: "Node") -> "Iterator[Node]":
-        """The nodes within one, and those of functions it calls."""
+        """The nodes below one, and those of the functions it calls."""
         pending, seen = [node], set()
         while pending:
             for one in walk(pending.pop()):
@@ -233,7 +233,7 @@ class _Reading(Statements):
         *,
         this: Record | None = None,
     ) -> Value:
-        """Go through a function's body; again for the cases of switches that were not chosen, for what they launch alone."""
+        """Walk through a function's body; once more for each case of a switch that was not chosen, only for its launches."""
         passage = Passage(numbers=numbers or {}, this=this)
         value = self._pass_through(name, arguments, caller, nodes, passage)
         if passage.others and not self._is_silent and not self._is_assumed:
@@ -276,7 +276,7 @@ class _Reading(Statements):
         except Returned as returned:
             return returned.value
         except Left:
-            return None  # of what it would end, nothing is known
+            return None  # the loop or switch that it would leave is unknown
         finally:
             self._calls.pop()
             self._scopes.pop()

@@ -1,4 +1,4 @@
-"""The launches that a walk through host code comes to: :class:`NotedLaunches`."""
+"""Launches found in a walk through host code: :class:`NotedLaunches`."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -87,7 +87,7 @@ class NotedLaunches(Evaluation):
     def bind_template(
         self, given: Sequence[str], function: "Node", scope: Scope, nodes: "Sequence[Node]"
     ) -> dict[str, str]:
-        """What a template's parameters stand for in a call, where they are named or follow from ``T``, ``T *`` or ``vector<T>``."""
+        """Template parameter → argument in a call, given explicitly or deduced from ``T``, ``T *`` or ``vector<T>``."""
         parameters = list_template_parameters(function)
         bound = {one.name: self._resolve(text, scope) for one, text in zip(parameters, given, strict=False)}
         listed = list_parameters(function) if parameters else []
@@ -106,7 +106,7 @@ class NotedLaunches(Evaluation):
         return None if declared is None else declared.removesuffix(OWN_ARRAY)
 
     def _resolve(self, text: str, scope: Scope) -> str:
-        """A template argument with what the names in it stand for: a type, a number, or as it is."""
+        """A template argument with its names resolved to a type or a number; else as it is."""
         text = self._parameters.get(text, text)
         spelled = spell_type(text, self._type_names)
         if spelled is not None:
@@ -129,7 +129,7 @@ class NotedLaunches(Evaluation):
     # Declared variables
 
     def begin(self, name: str, kind: str, declarator: "Node", scope: Scope) -> Value:
-        """What a declared variable holds."""
+        """Initial value of a declared variable."""
         inner: Node | None = declarator
         value: Node | None = None
         if declarator.type == "init_declarator":
@@ -211,14 +211,14 @@ class NotedLaunches(Evaluation):
     # Launches
 
     def list_launches(self) -> tuple[HostLaunch, ...]:
-        """In the order in which they were come to; behind them those of branches that are not taken, of kernels that nothing else launches."""
+        """Launches in the order found; then those in branches not taken, of kernels that have no other launch."""
         found = [one for some in self._found.values() for one in some]
         known = {(one.kernel, one.template_arguments) for one in found}
         return (*found, *(one for one in self._found_beside if (one.kernel, one.template_arguments) not in known))
 
     @contextmanager
     def noting_beside(self) -> Iterator[None]:
-        """What is launched within is what the text does not choose."""
+        """Mark launches noted within as ones that the text does not choose."""
         self._is_assumed = self._is_beside = True
         try:
             yield
@@ -226,7 +226,7 @@ class NotedLaunches(Evaluation):
             self._is_assumed = self._is_beside = False
 
     def launch(self, node: "Node", scope: Scope) -> bool:
-        """Note what a call launches; False where it launches nothing."""
+        """Note the launch that a call makes; False where it makes none."""
         if not is_launch(node):
             return False
         callee, given = part(node, "function"), part(node, "arguments")
@@ -316,13 +316,13 @@ class NotedLaunches(Evaluation):
 
 
 def _find_shape(one: HostLaunch) -> tuple[object, ...]:
-    """What tells launches apart."""
+    """The values by which launches are compared."""
     sizes = (item.size_bytes for item in one.arguments)
     return one.kernel, *one.template_arguments, one.grid, one.block, one.shared_bytes, *sizes
 
 
 def _covers(launch: HostLaunch, other: HostLaunch) -> bool:
-    """The other says nothing of its shape that the launch does not, and is assumed if the launch is."""
+    """Whether the other launch adds no value to this one, and is assumed if this one is."""
     shape, known = _find_shape(launch), _find_shape(other)
     if len(shape) != len(known) or (launch.is_assumed and not other.is_assumed):
         return False
@@ -330,7 +330,7 @@ def _covers(launch: HostLaunch, other: HostLaunch) -> bool:
 
 
 def is_launch(node: "Node") -> bool:
-    """A launch in angle brackets, or a call of a function that launches."""
+    """Whether a node is a launch in angle brackets, or a call of ``cudaLaunchKernel`` or its like."""
     if node.type != "call_expression":
         return False
     if any(child.type == "kernel_call_syntax" for child in node.named_children):
@@ -339,5 +339,5 @@ def is_launch(node: "Node") -> bool:
 
 
 def is_pointer(node: "Node") -> bool:
-    """``*p`` or ``&a``."""
+    """Whether a node is ``*p`` or ``&a``."""
     return node.type == "pointer_expression"

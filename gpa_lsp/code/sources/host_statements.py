@@ -1,4 +1,4 @@
-"""The statements of a walk through host code: blocks, branches, loops and declared variables: :class:`Statements`."""
+"""Statements in a walk through host code (blocks, branches, loops, declarations): :class:`Statements`."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ _MAKING = frozenset({"make_unique", "make_shared"})
 
 
 _MOST_STEPS = 200_000
-_MOST_TURN_STEPS = 80_000  # Behind them, loops are gone through once
+_MOST_TURN_STEPS = 80_000  # Beyond them, loops are walked once
 _MOST_TURNS = 64
 _BLOCKS = frozenset({"compound_statement", "else_clause", "labeled_statement", "try_statement"})
 _PASSED_OVER = frozenset({"comment", "function_definition"})
@@ -53,7 +53,7 @@ class Returned(Exception):  # noqa: N818  (it ends a function, and is no error)
 
 
 class Left(Exception):  # noqa: N818  (as above)
-    """A turn of a loop, or a case of a switch, ends before its end."""
+    """An iteration or a case of a switch ends early."""
 
     def __init__(self, *, is_break: bool) -> None:
         self.is_break = is_break
@@ -61,7 +61,7 @@ class Left(Exception):  # noqa: N818  (as above)
 
 
 class NeedsArguments(Exception):  # noqa: N818  (as above)
-    """Without arguments the program ends at once."""
+    """The program ends at once when it is given no arguments."""
 
 
 # A class of the text: (name, type as written with its stars, what it holds at first or None) of its members, in order; and its methods with a body by
@@ -102,7 +102,7 @@ def _read_class(node: "Node") -> "Iterator[tuple[str, Node]]":
 
 
 def _find_class(definition: "Node") -> str:
-    """The class that a definition outside of it is of; empty for plain functions."""
+    """The class of a method defined outside of it; empty for plain functions."""
     declarator = find_function_declarator(definition)
     name = part(declarator, "declarator")
     found = ""
@@ -126,7 +126,7 @@ def _list_members(body: "Node") -> "Iterator[tuple[str, str, Node | None]]":
 
 
 class Statements(NotedLaunches):
-    """Launches, the objects whose methods make them, and the statements that lead to them."""
+    """Walks through statements, with objects of the text's classes."""
 
     def __init__(self, tree: SourceTree, host: HostText) -> None:
         super().__init__(tree, host)
@@ -151,7 +151,7 @@ class Statements(NotedLaunches):
     def enter_method(
         self, record: Record, name: str, arguments: Sequence[Value], scope: Scope, nodes: "Sequence[Node]"
     ) -> Value:
-        """Go through a method of an object."""
+        """Walk through a method of an object."""
 
     def open(self, record: Record) -> Scope:
         """The members of an object as names."""
@@ -179,7 +179,7 @@ class Statements(NotedLaunches):
         return record
 
     def initialize(self, constructor: "Node", scope: Scope) -> None:
-        """What stands between a constructor's parameters and its body."""
+        """Evaluate a constructor's initializer list."""
         listed = next((one for one in constructor.named_children if one.type == "field_initializer_list"), None)
         for one in list_parts(listed):
             if one.type == "field_initializer" and len(one.named_children) == 2:
@@ -217,10 +217,10 @@ class Statements(NotedLaunches):
 
     @abstractmethod
     def walk_nodes(self, node: "Node") -> "Iterator[Node]":
-        """The nodes within one, and those of functions it calls."""
+        """The nodes below one, and those of the functions it calls."""
 
     def run(self, node: "Node", scope: Scope) -> None:
-        """Go through a statement."""
+        """Walk through a statement."""
         self.step()
         kind = node.type
         if kind == "return_statement":
@@ -242,7 +242,7 @@ class Statements(NotedLaunches):
 
     @contextmanager
     def _block(self, scope: Scope) -> Iterator[None]:
-        """Names that are declared within end with it; those they hid are seen again."""
+        """Scope of a block: names declared within end with it, and names they hid are visible again."""
         hidden: dict[str, tuple[bool, Value, str | None]] = {}
         self._hidden.append(hidden)
         try:
@@ -263,13 +263,13 @@ class Statements(NotedLaunches):
             self._hidden[-1].setdefault(name, (name in scope.values, scope.values.get(name), scope.types.get(name)))
 
     def step(self) -> None:
-        """One more of what may be done."""
+        """Count one step against the limit."""
         self._steps += 1
         if self._steps > _MOST_STEPS:
             raise Ended
 
     def _switch(self, node: "Node", scope: Scope) -> None:
-        """The case that is chosen. Of the others what they launch is read, too: each with the value it is for, from the beginning of the function."""
+        """Walk through the chosen case. Launches of other cases are noted in later walks through the function, each with the value of its case."""
         condition = part(node, "condition")
         asked = read_name(strip_casts(part(condition, "value")))
         cases = list_cases(node)
@@ -297,7 +297,7 @@ class Statements(NotedLaunches):
             self._switch_blindly(node, scope, left)
 
     def _switch_blindly(self, node: "Node", scope: Scope, cases: "Sequence[Node] | None" = None) -> None:
-        """Which case it is is not known: what launches, launches, and what any case writes to is not known."""
+        """Handle a switch whose case is unknown: note all launches, and make unknown what any case writes."""
         self._forget(node, scope)
         for case in (node,) if cases is None else cases:
             for child in walk(case):
@@ -305,7 +305,7 @@ class Statements(NotedLaunches):
                     self.launch(child, scope)
 
     def _run_cases(self, cases: "Sequence[Node]", values: Sequence[Value], value: Value, scope: Scope) -> None:
-        """From the case of a value up to where one ends."""
+        """Walk from the case of a value to the first case that ends."""
         default = next((n for n, case in enumerate(cases) if part(case, "value") is None), len(cases))
         chosen = next((number for number, one in enumerate(values) if one is not None and one == value), default)
         for case in cases[chosen:]:
@@ -351,7 +351,7 @@ class Statements(NotedLaunches):
             other.merge()
 
     def _branch_as_assumed(self, condition: "Node | None", value: Value, then: "Node | None", scope: Scope) -> bool:
-        """``if (n == 256) kernel<256><<<…>>>(…);`` is read like the case of a switch; True where it was, and nothing else is to be read of it."""
+        """Handle ``if (n == 256) kernel<256><<<…>>>(…);`` like the case of a switch; True where that was all there is to it."""
         asked, wanted = self._read_equality(condition, scope)
         if not asked or then is None or not any(map(is_launch, walk(then))):
             return False
@@ -379,7 +379,7 @@ class Statements(NotedLaunches):
         return read_name(left), wanted
 
     def _look_beside(self, part: "Node | None", scope: Scope) -> None:
-        """What a branch that is not taken launches, for kernels that nothing else does."""
+        """Note the launches of a branch that is not taken, for kernels that have no other launch."""
         if part is None or self._is_silent or self._is_assumed or not any(map(is_launch, walk(part))):
             return
         before = Snapshot(self._scopes)
@@ -391,7 +391,7 @@ class Statements(NotedLaunches):
                 before.go_back()
 
     def _loop(self, node: "Node", scope: Scope) -> None:
-        """Turn by turn while it can be told that there is another one; else once, and what it writes to is not known behind it."""
+        """Walk a loop iteration by iteration while its condition is known; else once, and make unknown what it writes."""
         with self._block(scope):
             begin = part(node, "initializer")
             if begin is not None:
@@ -411,7 +411,7 @@ class Statements(NotedLaunches):
                     array.size_bytes = size + turns * (next_size - size)
 
     def _take_turns(self, node: "Node", body: "Node", scope: Scope, most: int) -> bool:
-        """Go through a loop for some turns at most; False where it was not gone through to its end."""
+        """Walk at most so many iterations of a loop; False where its end was not reached."""
         condition, update = part(node, "condition"), part(node, "update")
         is_plain = node.type != "for_range_loop" and not leaves_loop(body)
         for turn in range(most):
@@ -441,7 +441,7 @@ class Statements(NotedLaunches):
         return False
 
     def _count_turns(self, node: "Node", scope: Scope) -> int:
-        """Turns of a loop that counts by one up to a bound or down to one; 0 where that is not known."""
+        """Iterations of a loop that counts by one up to a bound or down to one; 0 where unknown."""
         condition, update = (strip_casts(part(node, one)) for one in ("condition", "update"))
         if condition is None or update is None or condition.type != "binary_expression":
             return 0
@@ -452,7 +452,7 @@ class Statements(NotedLaunches):
         return abs(last - first) + is_included
 
     def _forget(self, node: "Node", scope: Scope) -> None:
-        """What statements write to is not known; but what options of the command line give is what is read there."""
+        """Make unknown what statements write, except for inputs that they convert from text."""
         for child in walk(node):
             target = None
             read: Value = None
@@ -494,7 +494,7 @@ class Statements(NotedLaunches):
                 scope.values[name] = self._passage.assumed.get(name, begun)
 
     def _declare_reference(self, name: str, value: "Node | None", scope: Scope) -> None:
-        """Another name for a variable; for anything else, nobody knows what is written through it."""
+        """Declare another name for a variable; a reference to anything else makes its target unknown."""
         target = strip_casts(value)
         if target is not None and target.type == "identifier" and read_text(target) != name:
             scope.aliases[name] = scope, read_text(target)

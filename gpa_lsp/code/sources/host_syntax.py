@@ -1,4 +1,4 @@
-"""Parts of host code's syntax: what stands behind casts, the names of declarators, functions and structures of a text."""
+"""Queries on the syntax of host code: expressions without casts, names of declarators, functions and structures of a text."""
 
 import itertools
 import re
@@ -21,7 +21,7 @@ LEAVING = frozenset({"break_statement", "continue_statement", "goto_statement", 
 _DECIDING = frozenset({"if_statement", "switch_statement", "while_statement", "do_statement", "goto_statement"})
 _SHRINKING = frozenset({"assign", "clear", "erase", "pop_back", "resize", "swap"})
 RESIZING = _SHRINKING | {"push_back", "emplace_back", "insert"}  # Methods that change how many elements a vector has
-# What may write to a name, by where the name stands
+# Nodes that may write to a name, and the field the name stands in
 _CHANGING = {
     "assignment_expression": "left",
     "update_expression": "argument",
@@ -44,7 +44,7 @@ def find_value_bytes(value: Value, declared: str, types: dict[str, int]) -> int 
 
 
 def ends_program(node: "Node") -> bool:
-    """A branch that ends the program."""
+    """Whether a branch ends the program."""
     return any(
         child.type == "call_expression" and read_text(part(child, "function")) in ("exit", "abort", "std::exit")
         for child in itertools.islice(walk(node), 200)
@@ -58,13 +58,13 @@ def list_cases(switch: "Node") -> "list[Node]":
 
 
 def ends_switch(case: "Node") -> bool:
-    """A case that the next one does not follow."""
+    """Whether a case ends with a ``break``, so that it does not fall through."""
     inner = [child for child in case.named_children if child.type == "compound_statement"]
     return any(child.type == "break_statement" for one in (case, *inner) for child in one.named_children)
 
 
 def can_be_followed(cases: "Sequence[Node]") -> bool:
-    """Whether each case ends at a place that nothing decides."""
+    """Whether no ``break`` of the cases is conditional."""
     places = {"case_statement", *LOOPS}
     for node in (one for case in cases for one in walk(case) if one.type == "break_statement"):
         around = node.parent
@@ -76,12 +76,12 @@ def can_be_followed(cases: "Sequence[Node]") -> bool:
 
 
 def leaves_loop(body: "Node") -> bool:
-    """Whether something in the body of a loop may end a turn or the loop before its end."""
+    """Whether a statement in the body of a loop may end an iteration or the loop early."""
     return any(child.type in LEAVING and not _is_of_inner(child, body) for child in walk(body))
 
 
 def _is_of_inner(node: "Node", body: "Node") -> bool:
-    """A ``break`` or ``continue`` of a loop or a ``switch`` within."""
+    """Whether a node is a ``break`` or ``continue`` of an inner loop or ``switch``."""
     if node.type not in ("break_statement", "continue_statement"):
         return False
     around = node.parent
@@ -93,7 +93,7 @@ def _is_of_inner(node: "Node", body: "Node") -> bool:
 
 
 def turns_are_alike(loop: "Node", within: "Iterable[Node]") -> bool:
-    """Whether each turn of a loop does as many things as its first: nothing is decided, and no inner loop depends on what a turn changes.
+    """Whether each iteration of a loop does the same work: no branches, and no inner loop depends on a variable that an iteration changes.
 
     Args:
         loop: a ``for`` that counts.
@@ -121,7 +121,7 @@ def turns_are_alike(loop: "Node", within: "Iterable[Node]") -> bool:
 
 
 def unwrap(node: "Node | None") -> "Node | None":
-    """What stands in parentheses."""
+    """The expression in parentheses."""
     children = list_parts(node)
     return children[-1] if children else None
 
@@ -134,7 +134,7 @@ def list_parameters(function: "Node") -> "list[Node]":
 
 
 def strip_casts(node: "Node | None") -> "Node | None":
-    """Without casts and parentheses."""
+    """An expression without the casts and parentheses around it."""
     for _ in range(20):
         if node is None:
             return None
@@ -163,7 +163,7 @@ def find_identifier(node: "Node | None") -> str:
 
 
 def list_size_parts(declarator: "Node", value: "Node | None") -> "list[Node]":
-    """What a ``dim3`` is declared with: ``(a, b)``, ``{a, b}``, ``= dim3(a, b)``, or what looks like a function of two types."""
+    """Arguments a ``dim3`` is declared with: ``(a, b)``, ``{a, b}``, ``= dim3(a, b)``, or a declaration that looks like a function's."""
     if value is not None:
         return list_parts(value) if value.type in ("argument_list", "initializer_list") else [value]
     listed = list_parts(part(declarator, "parameters")) if declarator.type == "function_declarator" else []
@@ -171,7 +171,7 @@ def list_size_parts(declarator: "Node", value: "Node | None") -> "list[Node]":
 
 
 def read_last_name(callee: "Node | None") -> str:
-    """The plain name of what is called, without namespaces and template arguments."""
+    """The plain name of a callee, without namespaces and template arguments."""
     node = callee
     while node is not None and node.type in ("qualified_identifier", "template_function"):
         node = part(node, "name")
@@ -302,7 +302,7 @@ def _is_function(member: "Node") -> bool:
 
 
 def count_stars(declarator: "Node | None") -> int:
-    """Of a declarator, and not of what it begins with or of its bounds."""
+    """Number of ``*`` of a declarator, those in its bounds or parameters left out."""
     return re.split(r"[(\[]", read_text(declarator).lstrip("("))[0].count("*")
 
 

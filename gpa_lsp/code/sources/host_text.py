@@ -1,6 +1,6 @@
-"""A text with the headers it includes, as the preprocessor leaves them to a compiler of host code, as far as that can be told: :class:`HostText`.
+"""A text with the headers it includes, preprocessed for host code as far as its conditions are known: :class:`HostText`.
 
-Lines that a condition leaves out are blank; where it cannot be told what a condition says, all its branches stay.
+Lines that a condition leaves out are blank; where a condition is unknown, all its branches stay.
 """
 
 import posixpath
@@ -25,11 +25,11 @@ _MOST_CHARACTERS = 200_000  # That a text may grow by
 _QUOTED = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*|/\*.*?\*/', re.DOTALL)
 
 
-MacroFunction = tuple[tuple[str, ...], str]  # The parameters of a macro, and what it stands for
+MacroFunction = tuple[tuple[str, ...], str]  # The parameters of a macro, and its replacement text
 
 
 def expand_launching(text: str, macros: Mapping[str, MacroFunction]) -> str:
-    r"""A text with the macros put in that launch something; what follows stays on its line.
+    r"""Expand the macros of a text that launch something; following text keeps its line.
 
     >>> expand_launching("RUN(k,\n 2);\nx;", {"RUN": (("f", "n"), "f<<<n, 32>>>()")})
     'k<<<2, 32>>>()\n;\nx;'
@@ -44,7 +44,7 @@ def expand_launching(text: str, macros: Mapping[str, MacroFunction]) -> str:
 
 
 def expand_loose(text: str, macros: Mapping[str, str]) -> str:
-    """A text with the macros put in that stand for an expression without brackets, which binds to what stands around it as the preprocessor has it.
+    """Expand the macros of a text that are an expression without brackets, whose operators bind to the text around them.
 
     >>> expand_loose("(N+1) * 4; // N", {"N": "2048>>2"}), expand_loose("N + 1", {"N": "(2048>>2)"})
     ('(2048>>2+1) * 4; // N', 'N + 1')
@@ -91,7 +91,7 @@ def _expand(text: str, macros: Mapping[str, MacroFunction], depth: int, room: li
 
 
 def _split(text: str, start: int) -> tuple[int, list[str]]:
-    """The place behind the arguments of a macro, and what they are."""
+    """The end of a macro's argument list, and the arguments."""
     depth, begin, arguments = 0, start, []
     for place in range(start, len(text)):
         letter = text[place]
@@ -108,7 +108,7 @@ def _split(text: str, start: int) -> tuple[int, list[str]]:
 
 
 def _put_in(macro: MacroFunction, arguments: list[str]) -> str | None:
-    """What a macro stands for; None where it is given another number of arguments than it has."""
+    """Replacement text of a macro with its arguments put in; None where their number does not match."""
     parameters, text = macro
     given = dict(zip(parameters, arguments, strict=False))
     if parameters[-1:] == ("...",):
@@ -142,10 +142,10 @@ _ELSEWHERE = frozenset(
 
 
 class HostText(Struct, frozen=True, kw_only=True):
-    """What host code is read from."""
+    """A source joined with its headers and preprocessed."""
 
     text: str  # the source, and behind it the headers that it includes; each line stays on its own
-    macros: Mapping[str, str]  # names and what they stand for, where they stand for one thing
+    macros: Mapping[str, str]  # name → replacement text, of macros with a single definition
     functions: Mapping[str, MacroFunction]  # macros with parameters, in the same form
     files: tuple[tuple[int, str], ...]  # (first line, 1-based, path) of each header in ``text``
 
@@ -211,7 +211,7 @@ class _Joining:
                 self.macros[name] = value or "1"
 
     def read(self, text: str, depth: int = 0) -> str:
-        """The text with what is left out blank."""
+        """The text with left-out lines blank."""
         kept: list[str] = []
         taken: list[_Condition] = []
         lines = text.split("\n")
@@ -279,14 +279,14 @@ class _Joining:
         self.kept.setdefault(path, kept)
 
     def _find(self, name: str) -> str | None:
-        """The header that an include line means: the one beside the text it stands in, else one whose path ends so."""
+        """The header that an include line means: in the folder of the including text, else one whose path ends so."""
         beside = posixpath.normpath(posixpath.join(posixpath.dirname(self._path.replace("\\", "/")), name))
         end = name.rpartition("../")[2].removeprefix("./")
         ending = [one for one in self.included if end and is_path_end(one, end)]
         return next((one for one in ending if one.replace("\\", "/") == beside), ending[0] if ending else None)
 
     def _decide(self, word: str, rest: str) -> bool | None:
-        """Whether a condition holds; None where it cannot be told."""
+        """Whether a condition holds; None where unknown."""
         if word != "if":
             found = self._is_defined(rest.strip())
             return found if found is None or word == "ifdef" else not found
@@ -334,7 +334,7 @@ class _Joining:
 
 
 class _Condition(Struct):
-    """One ``#if`` up to its ``#endif``: whether the branch that is read is taken, None where that cannot be told."""
+    """One ``#if`` up to its ``#endif``: whether the branch being read is taken, None where unknown."""
 
     value: bool | None
     was_taken: bool = False
@@ -349,7 +349,7 @@ class _Condition(Struct):
         return self.value is True and not self.was_doubtful
 
     def turn(self, value: bool | None) -> None:
-        """To the next branch, with its own condition."""
+        """Go to the next branch, with its own condition."""
         self.was_taken |= self.value is True and not self.was_doubtful
         self.was_doubtful |= self.value is None
         self.value = False if self.was_taken else value

@@ -1,7 +1,7 @@
-"""What expressions of host code are worth, as far as the text alone says it: numbers, sizes of launches, allocations.
+"""Values of host code's expressions, as far as the text alone decides them: numbers, sizes of launches, allocations.
 
-A value that the text does not decide (an argument of the program, what a file holds, what another file computes) is None, and so is everything that
-depends on it.
+A value that the text does not decide (an argument of the program, the content of a file, a result of another file) is None, and so is every value
+that depends on it.
 """
 
 import math
@@ -22,14 +22,14 @@ Number = int | float
 
 
 class Array(Struct, eq=False):
-    """Something that was allocated, or is an array of the text's."""
+    """Allocated memory, or an array declared in the text."""
 
     size_bytes: int | None  # None where it is not known
     line: int  # where it was allocated, 1-based; 0 where that is not known
     name: str  # of the first variable it was given to
     is_zero: bool = False  # `cudaMemset` filled it with zeros, and nothing has written to it since
     is_shared: bool = False  # CUDA allocated it, so that the device has an address of all of it
-    elements: dict[str, "Value"] = field(default_factory=dict)  # what is known of its elements, by their index as text
+    elements: dict[str, "Value"] = field(default_factory=dict)  # known elements, by their index as text
     # elements of the pointer's type from its beginning to where this address points; None where that is not known
     offset: int | None = 0
 
@@ -38,7 +38,7 @@ class Record(Struct, eq=False):
     """A structure."""
 
     type: str  # its name
-    elements: dict[str, "Value"] = field(default_factory=dict)  # what is known of its members, by name
+    elements: dict[str, "Value"] = field(default_factory=dict)  # known members, by name
 
 
 class Size(Struct, frozen=True, kw_only=True):
@@ -172,7 +172,7 @@ def combine(operator: str, left: Value, right: Value) -> Value:
 
 
 def _move(array: Value, by: int | None) -> Value:
-    """An address within an array: nobody knows of its elements any more."""
+    """An address within an array, whose elements become unknown."""
     if not isinstance(array, Array):
         return None
     array.elements.clear()
@@ -181,12 +181,12 @@ def _move(array: Value, by: int | None) -> Value:
 
 
 def keep_small(value: Number | None) -> Number | None:
-    """The number, where a program could have it."""
+    """The number; None where it is beyond any size that a program has."""
     return None if value is None or not math.isfinite(value) or abs(value) > _LARGEST else value
 
 
 def call_function(name: str, arguments: list[Value]) -> Value:
-    """The value of a function of the language's libraries; None for others."""
+    """Result of a function of the C++ library; None for others."""
     function = _FUNCTIONS.get(name.rpartition("::")[2])
     numbers = [one for one in arguments if isinstance(one, (int, float))]
     if function is None or len(numbers) != len(arguments) or not numbers:
@@ -226,16 +226,16 @@ def cast(value: Value, type_name: str) -> Value:
 
 
 class Scope(Struct):
-    """The names of a function's text, by what they hold now."""
+    """The variables of a function and their current values."""
 
     values: dict[str, Value] = field(default_factory=dict)  # by name; a name that is here with None is not known
     types: dict[str, str] = field(default_factory=dict)  # as declared, by name
     outer: "Scope | None" = None  # the text's own names
-    # names of parameters that stand for a variable of whoever called
+    # reference parameter → variable of the caller
     aliases: dict[str, tuple["Scope", str]] = field(default_factory=dict)
 
     def read(self, name: str) -> Value:
-        """What a name holds."""
+        """Current value of a name; None where unknown."""
         if name in self.aliases:
             scope, other = self.aliases[name]
             return scope.read(other)
@@ -244,7 +244,7 @@ class Scope(Struct):
         return None if self.outer is None else self.outer.read(name)
 
     def write(self, name: str, value: Value) -> None:
-        """Let a name hold something."""
+        """Assign a value to a name."""
         if name in self.aliases:
             scope, other = self.aliases[name]
             scope.write(other, value)
@@ -255,17 +255,17 @@ class Scope(Struct):
         (holder or self).values[name] = value
 
     def read_type(self, name: str) -> str | None:
-        """As what a name was declared."""
+        """Declared type of a name; None where unknown."""
         return self.types.get(name) or (None if self.outer is None else self.outer.read_type(name))
 
 
 def read_name(node: "Node | None") -> str:
-    """A variable or member by its text, without spaces."""
+    """Text of a variable or member, without spaces."""
     return "".join(read_text(node).split())
 
 
 class Snapshot:
-    """The contents of some scopes, and of the arrays and structures in them, as they are now.
+    """A copy of the contents of some scopes, and of the arrays and structures in them.
 
     >>> scope = Scope(values={"n": 1, "m": 2})
     >>> before = Snapshot([scope])
@@ -293,7 +293,7 @@ class Snapshot:
                     self._sizes.append((value, value.size_bytes))
 
     def list_grown(self) -> list[tuple[Array, int, int]]:
-        """Arrays that were there then and have another size now, with the bytes they had and those they have."""
+        """(array, bytes then, bytes now) of arrays that have another size since."""
         return [
             (array, size, array.size_bytes)
             for array, size in self._sizes
@@ -301,7 +301,7 @@ class Snapshot:
         ]
 
     def go_back(self) -> None:
-        """Everything is as it was."""
+        """Restore the contents."""
         for holder, then in self._holders:
             holder.clear()
             holder.update(then)
@@ -309,11 +309,11 @@ class Snapshot:
             array.size_bytes = size
 
     def merge(self) -> None:
-        """What was different then is not known now."""
+        """Make unknown every value that differs from the copy."""
         self._blur(keeps_new=False)
 
     def forget_changes(self) -> None:
-        """What has changed since is not known now; arrays that were allocated since are."""
+        """Make unknown every value that has changed since, except for arrays allocated since."""
         self._blur(keeps_new=True)
 
     def _blur(self, *, keeps_new: bool) -> None:
@@ -339,7 +339,7 @@ def _is_same(then: Value, now: Value, *, keeps_new: bool) -> bool:
 
 
 class HostArgument(Struct, frozen=True, kw_only=True):
-    """What is passed for one parameter."""
+    """Argument passed for one parameter."""
 
     text: str  # as written
     value: Number | None  # a number; None for arrays and where it is not known
@@ -349,14 +349,14 @@ class HostArgument(Struct, frozen=True, kw_only=True):
     file: str = ""  # that the line is of; empty for the text itself
     # elements from the array's beginning to where the pointer points; None where that is not known
     offset: int | None = 0
-    # of a structure what is known of its members, by offset in bytes
+    # known members of a structure, by offset in bytes
     members: "tuple[tuple[int, HostArgument], ...]" = ()
-    is_guess: bool = False  # it follows from what the program is taken to read
+    is_guess: bool = False  # it depends on assumed inputs
     is_zero: bool = False  # the array is full of zeros
 
 
 class HostLaunch(Struct, frozen=True, kw_only=True):
-    """One launch, as the text says it."""
+    """One launch as written in the text."""
 
     kernel: str  # plain name, without namespace and template arguments
     line: int  # of the launch, 1-based
@@ -367,10 +367,10 @@ class HostLaunch(Struct, frozen=True, kw_only=True):
     file: str = ""  # that the line is of; empty for the text itself
     # as demanglers spell them, None for each that is not known; empty where the kernel is no template, or nothing is known
     template_arguments: tuple[str | None, ...] = ()
-    # the text does not choose it, as far as it was read: it stands in another case of a switch, whose value is taken for granted
+    # the text does not choose it: it stands in another case of a switch, whose value is assumed
     is_assumed: bool = False
-    is_of_other: bool = False  # it may be one of another instance of the kernel: nothing tells which
-    # which of ``grid``, ``block`` and ``shared_bytes`` follow from what the program is taken to read
+    is_of_other: bool = False  # it may be of another instance of the kernel; the text does not decide
+    # those of ``grid``, ``block`` and ``shared_bytes`` that depend on assumed inputs
     guessed: frozenset[str] = frozenset()
-    # what the program is taken to read: where from, and the number. Empty where nothing of the launch follows from it.
+    # assumed inputs: place they are read from, and value. Empty where nothing of the launch depends on them.
     inputs: tuple[tuple[str, Number], ...] = ()

@@ -1,4 +1,4 @@
-"""What one line of source does, as its author wrote it: the expressions that load, store, divide and call on it."""
+"""Expressions on one line of source, as written: loads, stores, divisions and calls."""
 
 import re
 from functools import lru_cache
@@ -28,7 +28,7 @@ class LineParts(Struct, frozen=True, kw_only=True):
 
 
 def read_line_parts(file: str, text: str, line: int) -> LineParts | None:
-    """What a line does.
+    """The expressions that begin on a line.
 
     Args:
         file: its name, for the language.
@@ -37,7 +37,7 @@ def read_line_parts(file: str, text: str, line: int) -> LineParts | None:
 
     Returns:
         None for a language without a grammar here, or whose grammar is not installed, for a text that is too large, and for a line the text
-        does not have. Text that does not parse is no error: what could be recognised on the line is returned.
+        does not have. Text that does not parse is no error: the expressions recognised on the line are returned.
 
     >>> parts = read_line_parts("k.cu", "void f() {\\n  float a = x[i] / 2.0 + s->y[j];\\n}", 2)
     >>> parts.loads, parts.divisors, parts.doubles, parts.assigned
@@ -57,12 +57,12 @@ def read_line_parts(file: str, text: str, line: int) -> LineParts | None:
 
 @lru_cache(maxsize=16)
 def _find_known_lines(_tree: SourceTree) -> dict[int, LineParts]:
-    """The lines of a text that were read before: hints come back to the same few hot lines."""
+    """Cache of a text's lines: hints come back to the same few hot lines."""
     return {}
 
 
 class _Parts(Struct):
-    """What has been seen of a line; ``written`` holds nodes that are the left side of a plain assignment."""
+    """Gathers the expressions of a line; ``passed`` holds ids of nodes that are no accesses of their own."""
 
     language: Language
     loads: dict[str, None] = field(default_factory=dict)
@@ -100,7 +100,7 @@ class _Parts(Struct):
         return first is None or read_text(first).lower() not in language.functions
 
     def _pass_over(self, node: "Node") -> None:
-        """The inner levels of ``a[i][j]`` are no accesses of their own; what stands in the brackets is."""
+        """Mark the inner levels of ``a[i][j]`` as no accesses of their own; those in the brackets are."""
         inner = node.named_children[0] if node.named_children else None
         while inner is not None and (inner.type in self.language.subscripts):
             self.passed.add(inner.id)
@@ -173,9 +173,9 @@ _MOST_NAMES = 64  # Looked at for one expression
 
 
 def find_thread_axes(text: str, line: int, expression: str) -> frozenset[str]:
-    """The axes of ``threadIdx`` in an expression, or in what its names were given before.
+    """The axes of ``threadIdx`` in an expression, or in the values assigned to its names before.
 
-    Every value that a name was ever given above the line counts, whatever the path to it: rather an axis too many than one too few.
+    Every assignment above the line counts, on any path: rather an axis too many than one too few.
 
     Args:
         text: of the source.
@@ -183,7 +183,7 @@ def find_thread_axes(text: str, line: int, expression: str) -> frozenset[str]:
         expression: e.g. ``a[row * n + k]``.
 
     Returns:
-        Of ``x``, ``y`` and ``z``; empty where there are none, or where they come from what cannot be seen here.
+        Those of ``x``, ``y`` and ``z``; empty where there are none, or where they come from outside the text.
 
     >>> source = "int row = threadIdx.y, i = threadIdx.x;\\nx = a[row * n + k] * b[k + threadIdx.x];"
     >>> sorted(find_thread_axes(source, 2, "a[row * n + k]")), sorted(find_thread_axes(source, 2, "b[k + threadIdx.x]"))

@@ -1,4 +1,4 @@
-"""Arguments of templates: those that host code gives, those that an instance was made with, and whether the two agree."""
+"""Template arguments: those in host code, those of a compiled instance, and whether the two agree."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ class TemplateParameter(Struct, frozen=True, kw_only=True):
 
 
 def list_template_parameters(function: "Node") -> tuple[TemplateParameter, ...]:
-    """The parameters of the template that a function definition is of; empty where it is of none, or takes any number of them."""
+    """The template parameters of a function definition; empty where it is no template, or a variadic one."""
     template = function.parent
     if template is None or template.type != "template_declaration":
         return ()
@@ -82,7 +82,7 @@ def list_given(callee: "Node | None") -> list[str]:
 
 
 def find_type_names(tree: SourceTree) -> dict[str, str]:
-    """Names of types that a text declares: of another type the one it stands for, of its own its own; empty where two differ."""
+    """Name of each type that a text declares → type it is an alias of, or itself; empty where declarations differ."""
     found: dict[str, str] = {}
     for node in walk(tree.root):
         if node.type in ("struct_specifier", "class_specifier", "enum_specifier"):
@@ -100,7 +100,7 @@ def find_type_names(tree: SourceTree) -> dict[str, str]:
 
 
 def spell_type(text: str, known: Mapping[str, str]) -> str | None:
-    """A type as demanglers spell it; None for what is none that is known.
+    """A type as demanglers spell it; None for an unknown one.
 
     Args:
         known: of :func:`find_type_names`.
@@ -169,10 +169,10 @@ def split_arguments(text: str) -> list[str]:
 
 
 def match_arguments(said: Sequence[str | None], instance: Sequence[str]) -> bool | None:
-    """Whether a launch is one of an instance; None where what is known of it does not tell.
+    """Whether a launch is of an instance of a template; None where unknown.
 
     Args:
-        said: by the launch, None for each that is not known.
+        said: arguments of the launch, None for each that is unknown.
         instance: of :func:`list_instance_arguments`.
 
     >>> match_arguments(["float", "512"], ["float", "512"]), match_arguments(["float", None], ["int", "512"]), match_arguments([], ["int"])
@@ -193,15 +193,15 @@ _NAME_AT_END = re.compile(r"(?<=[\s*&>])[A-Za-z_]\w*\s*(?:\[\s*\w*\s*\])?$")
 def match_parameters(
     parameters: Sequence[TemplateParameter], formal: Sequence[str], types: Sequence[str | None]
 ) -> tuple[str, ...] | None:
-    """The template arguments that follow from what is passed.
+    """The template arguments deduced from the types of the arguments passed.
 
     Args:
         parameters: of the template.
         formal: the function's parameters, as written.
-        types: of what is passed; None where unknown.
+        types: of the arguments passed; None where unknown.
 
     Returns:
-        One text per template parameter, without those at the end that have defaults; None where one cannot be told.
+        One text per template parameter, without those at the end that have defaults; None where one cannot be deduced.
 
     >>> T, N = TemplateParameter(name="T", default="", is_type=True), TemplateParameter(name="N", default="4", is_type=False)
     >>> match_parameters([T, N], ["const T* __restrict__ x", "int n"], ["float*", "int"])
@@ -226,7 +226,7 @@ def match_parameters(
 def bind_types(
     parameters: Sequence[TemplateParameter], formal: Sequence[str], types: Sequence[str | None]
 ) -> dict[str, str] | None:
-    """What type parameters stand for, by name, where it follows; None where it contradicts itself.
+    """Type parameter → type deduced for it; None where deductions contradict each other.
 
     Args:
         types: of the arguments, in order; None for one that is not known.
@@ -244,7 +244,7 @@ def bind_types(
 
 
 def _unify(pattern: str, actual: str, names: set[str]) -> dict[str, str]:
-    """What the names in a pattern stand for; empty where the two do not fit or no name is in it.
+    """Match a pattern with a type: name → its part of the type; empty where they do not match or the pattern has no name.
 
     >>> _unify("T*", "float*", {"T"}), _unify("V<T>", "V<int>", {"T"}), _unify("int", "float", {"T"})
     ({'T': 'float'}, {'T': 'int'}, {})
@@ -270,7 +270,7 @@ def _unify(pattern: str, actual: str, names: set[str]) -> dict[str, str]:
 
 
 def _strip(text: str) -> str:
-    """A type without qualifiers, references and blanks that say nothing.
+    """A type without qualifiers, references and redundant blanks.
 
     >>> _strip("const unsigned  int &"), _strip("T * __restrict__")
     ('unsigned int', 'T*')

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 class Language(Struct, frozen=True, kw_only=True):
-    """What a language's grammar calls things; see the head of ``languages.toml``."""
+    """Node types and names of a language's grammar; see the head of ``languages.toml``."""
 
     name: str  # as in the table
     suffixes: tuple[str, ...]  # of file names, lower case
@@ -59,7 +59,7 @@ def find_language(file: str) -> Language | None:
 
 @cache
 def load_parser(language: Language) -> "Parser | None":
-    """A parser of the language; None where its grammar is not installed, or does not fit the parser's version: hints then name lines only.
+    """A parser of the language; None where its grammar is not installed, or does not match the parser's version: hints then name lines only.
 
     The grammar is imported here, not at start: most runs show no hint that needs one.
     """
@@ -80,7 +80,7 @@ def _languages_by_suffix() -> dict[str, Language]:
     return {suffix: language for language in languages for suffix in language.suffixes}
 
 
-# Larger texts are not parsed: hardly anybody wrote them, and a hint is not worth the time
+# Larger texts are not parsed: most are generated, and a hint is not worth the time
 LARGEST_SOURCE_BYTES = 512 << 10
 
 # Without a statement's or a block's end: the grammars go into nested expressions by recursion, and a text made of one long expression would end the
@@ -88,7 +88,7 @@ LARGEST_SOURCE_BYTES = 512 << 10
 _LONGEST_STRETCH_BYTES = 200_000
 
 _MOST_PARSE_S = 0.5
-_CERTAIN_BYTES = 4096  # So short a text is parsed in no time, whatever is in it
+_CERTAIN_BYTES = 4096  # Texts up to here are parsed without a limit on time
 
 _END = re.compile(rb"[;{}]")
 
@@ -103,7 +103,7 @@ _KEPT_TREES = 16
 
 
 class SourceTree(Struct, frozen=True, kw_only=True, eq=False):
-    """A text and its syntax tree. Two of them are equal when they are the same object, so that facts about one can be kept beside it."""
+    """A text and its syntax tree, compared by identity, so that facts about one can be cached."""
 
     language: Language  # of the text
     content: bytes  # the text in UTF-8; nodes count its bytes. Where the language has pragmas, the tree does not know them: there are blanks.
@@ -150,7 +150,7 @@ def read_tree(file: str, text: str) -> SourceTree | None:
 
 
 def _is_hard(parser: "Parser", content: bytes) -> bool:
-    """Whether parsing a text would take too long, or too much: nobody wrote it so, and editors ask about it at every move of the cursor."""
+    """Whether parsing a text would take too long or nest too deeply; editors ask about it at every move of the cursor."""
     if len(content) <= _CERTAIN_BYTES:
         return False
     if max(map(len, _END.split(content))) > _LONGEST_STRETCH_BYTES:
@@ -173,7 +173,7 @@ def read_text(node: "Node | None") -> str:
 
 
 def part(node: "Node | None", field: str) -> "Node | None":
-    """What stands in a field of a node; None without either."""
+    """The child in a field of a node; None without either."""
     return None if node is None else node.child_by_field_name(field)
 
 
@@ -244,7 +244,7 @@ def list_ancestors(node: "Node") -> Iterator["Node"]:
 
 
 def is_sound(node: "Node") -> bool:
-    """The node parsed as a whole, and stands in nothing that did not.
+    """Whether a node parsed without errors and is in no node that did not.
 
     >>> [is_sound(read_tree("k.cu", text).root.children[0]) for text in ("int a;", "int a", "void f( {} }")]
     [True, False, False]
