@@ -1,4 +1,4 @@
-"""Where a kernel's threads read and write, by its PTX alone: each address as a sum over thread index, block index and parameters.
+"""Addresses that a kernel's threads access, by its PTX alone: each a sum over thread index, block index and parameters.
 
-Nothing is executed and no launch is needed: what nobody knows stays a symbol.
+Nothing is executed and no launch is needed: unknown values stay symbols.
 """

@@ -1,4 +1,4 @@
-"""From a kernel's PTX to what its requests cost and where its warps divide: :func:`find_symbolic_accesses`; which pointers its accesses go through:
+"""Costs of a kernel's memory requests and branches that divide its warps, from its PTX: :func:`find_symbolic_accesses`; pointers of its accesses:
 :func:`find_pointers`.
 """
 
@@ -30,18 +30,18 @@ from gpa_lsp.code.symbolic_accesses.requests import SECTOR_BYTES, WARP_LANES, co
 from gpa_lsp.code.symbolic_accesses.walk import LoopSolver, Seen, Walk
 from gpa_lsp.foundation.records import remembered
 
-# Values of what is not known; those behind 64 stand for all larger ones
+# Values tried for an unknown; those behind 64 stand for all larger ones
 _TRIED = (*range(1, 65), 100, 127, 128, 1000, 1023, 1024, 4095, 4096, 8191)
-_REPEATED_BYTES = 128  # Sectors and banks repeat after so many
-_SEPARATE = 1 << 20  # What several unknowns are taken to be multiples of, so that their terms never meet
+_REPEATED_BYTES = 128  # Period of sectors and banks
+_SEPARATE = 1 << 20  # Several unknowns are taken to be different multiples of it, so that their terms never meet
 
 
-# Makes the record of one access, of which everything is known but what its requests cost
+# Makes the record of one access from the cost of its requests; all else is bound
 _Finish = Callable[..., SymbolicAccess]
 
 
 class Width(Struct, frozen=True, kw_only=True):
-    """What decides what lanes' addresses cost."""
+    """Properties of an access that, with the lanes' addresses, decide the cost of a request."""
 
     space: Space  # global or shared
     kind: AccessKind  # of the access
@@ -57,7 +57,7 @@ class Width(Struct, frozen=True, kw_only=True):
         return self.count_each(addresses[None], active)[0]
 
     def count_each(self, addresses: Integers, active: Marks) -> list[float]:
-        """The same for several sets of addresses at once, int64[n, warps, 32]."""
+        """The counts of :meth:`count` for several sets of addresses at once, int64[n, warps, 32]."""
         marks = np.broadcast_to(active, addresses.shape).reshape(-1, WARP_LANES)
         if self.space == Space.SHARED:
             lowest = addresses[:, active].min(axis=1)
@@ -70,14 +70,14 @@ class Width(Struct, frozen=True, kw_only=True):
         return means
 
     def count_ideal(self, active: Marks) -> float:
-        """The same for threads side by side."""
+        """The count of :meth:`count` for active threads at consecutive addresses."""
         is_repeated = bool((active == active[0]).all())
         return _count_ideal(self, (active[:1] if is_repeated else active).tobytes())
 
 
 @lru_cache(maxsize=1 << 10)
 def _count_ideal(width: Width, marks: bytes) -> float:
-    """Most accesses are made by all threads of a block."""
+    """The ideal count, cached: most accesses are made by all threads of a block."""
     active = np.frombuffer(marks, dtype=np.bool_).reshape(-1, WARP_LANES)
     packed = np.sort(~active, axis=1) == 0
     lanes = np.broadcast_to(np.arange(WARP_LANES, dtype=np.int64) * width.bytes_each, active.shape)
@@ -86,7 +86,7 @@ def _count_ideal(width: Width, marks: bytes) -> float:
 
 @lru_cache(maxsize=1 << 8)
 def _count_tried(width: Width, marks: bytes, constant: bytes, factor: bytes) -> tuple[float, ...]:
-    """What ``constant + factor · value`` costs for each value that is tried; a few ways to lie are those of most accesses."""
+    """Cost of addresses ``constant + factor · value`` for each value tried; cached, because most accesses share a few layouts."""
     active = np.frombuffer(marks, dtype=np.bool_).reshape(-1, WARP_LANES)
     start, step = (np.frombuffer(one, dtype=np.int64).reshape(-1, WARP_LANES) for one in (constant, factor))
     return tuple(width.count_each(start + step * np.array(_TRIED, dtype=np.int64)[:, None, None], active))
@@ -101,7 +101,7 @@ def _find_access(
     finish: _Finish,
     instructions: Sequence[PtxInstruction],
 ) -> SymbolicAccess | None:
-    """What the requests of one access cost; None where no thread makes it."""
+    """One access with the cost of its requests; None where no thread makes it."""
     marks = active.reshape(-1, WARP_LANES)
     rows = np.flatnonzero(marks.any(axis=1))
     if not len(rows):
@@ -118,7 +118,7 @@ def _find_access(
 
 
 class _Reading:
-    """One access, its coefficients apart.
+    """Finds pattern and cost of one access from the coefficients of its address.
 
     Args:
         table: of the symbols.
@@ -154,7 +154,7 @@ class _Reading:
         self._drop_repeated(np.take_along_axis(self._constant, first, axis=1))
 
     def _drop_repeated(self, first: Integers) -> None:
-        """Warps whose threads lie in the same way cost the same: one says it for all."""
+        """Keep one warp where all have the same layout, and so the same cost."""
         arrays = (self._active, first % _REPEATED_BYTES, *self._apart.values())
         if len(self._active) == 1 or not all((one == one[0]).all() for one in arrays):
             return
@@ -162,7 +162,7 @@ class _Reading:
         self._apart = {key: lanes[:1] for key, lanes in self._apart.items()}
 
     def _find_pointer(self, groups: Mapping[Monomial, Integers]) -> Monomial | None:
-        """The array's own address, which is aligned as allocations are."""
+        """The monomial of the array's own address, which is aligned as allocations are."""
         candidates = [
             key for key, lanes in groups.items() if len(key) == 1 and (lanes[self._active] == 1).all()
         ]  # fmt: skip
@@ -173,7 +173,7 @@ class _Reading:
         return self._table.symbols[number]
 
     def read(self) -> SymbolicAccess:
-        """What it costs."""
+        """Make the record of the access."""
         unknown = [key for key in self._spread if key]
         if not self._spread:
             cost = self._width.count(np.zeros(self._active.shape, dtype=np.int64), self._active)
@@ -215,7 +215,7 @@ class _Reading:
         return self._width.count(addresses, self._active)
 
     def _read_symbolic(self, unknown: list[Monomial]) -> SymbolicAccess:
-        """With one unknown all values are tried; several are taken to be large and unrelated."""
+        """Make the record of an address with unknowns: of one, all values are tried; several are taken to be large and unrelated."""
         constant = self._apart.get((), np.zeros(self._active.shape, dtype=np.int64))
         if len(unknown) > 1:
             addresses = constant.copy()
@@ -243,7 +243,7 @@ class _Reading:
         )
 
     def _find_stride(self) -> tuple[StrideTerm, ...]:
-        """Of neighbouring threads; nothing where it is not the same for all."""
+        """Distance of neighbouring threads; empty where it is not the same for all."""
         found = []
         for key in sorted(self._spread, key=lambda one: (-len(one), one)):
             lanes = self._apart[key]
@@ -269,7 +269,7 @@ _MOST_ROUNDS = 4
 def find_symbolic_accesses(
     module: PtxModule, kernel: str, *, shape: Shape | None = None, sizes: Sequence[int] | None = None
 ) -> SymbolicAccesses | None:
-    """What a kernel's requests cost, as far as its own code tells; called functions are not followed.
+    """Costs of a kernel's requests, as far as its own code decides them; called functions are not followed.
 
     Args:
         module: PTX.
@@ -303,7 +303,7 @@ def find_symbolic_accesses(
 def _follow(
     function: PtxFunction, regions: Regions, shape: Shape | None
 ) -> tuple[SymbolTable, ThreadIndexes, list[Seen]]:
-    """Walk until no more loops are found that threads of a warp leave at different times: what these change differs in loops around them."""
+    """Walk until no further loop is found that threads of a warp leave at different times: registers that these change differ in outer loops."""
     parting: frozenset[int] = frozenset()
     for number in range(_MOST_ROUNDS + 1):
         table = SymbolTable(count_threads(shape))
@@ -351,7 +351,7 @@ def _list_accesses(
 
 
 def _points_to_parameter(table: SymbolTable, address: Form) -> bool:
-    """A generic address that is a parameter and something added to it: what kernels are passed is global memory."""
+    """Whether an address is a parameter plus an offset: pointers passed to kernels are to global memory."""
     alone = (table.symbols[key[0]] for key, factor in address.terms.items() if len(key) == 1 and factor == 1)
     return any(one.parameter is not None for one in alone)
 
@@ -386,7 +386,7 @@ def _list_branches(
 
 
 def _find_division(table: SymbolTable, condition: Predicate, one: Seen) -> Division | None:
-    """How a branch on the thread's index divides warps; None where it does not, or divides some warps only, as bounds do."""
+    """Kind of division by a branch on the thread's index; None where it divides no warps, or only some, as bounds do."""
     if condition.lanes is not None:
         rows = one.active.reshape(-1, WARP_LANES)
         taken = condition.lanes.reshape(-1, WARP_LANES) & rows
@@ -401,7 +401,7 @@ def _find_division(table: SymbolTable, condition: Predicate, one: Seen) -> Divis
 
 
 def _find_sides(regions: Regions, block: int, join: int) -> tuple[set[int], set[int]] | None:
-    """Blocks on both sides of a branch until they meet; None where that is too much to look at."""
+    """Blocks on both sides of a branch up to where they meet; None where they are too many."""
     successors = regions.successors[block]
     if len(successors) != 2:
         return None
@@ -426,7 +426,7 @@ def _measure_side(regions: Regions, side: set[int]) -> int:
 
 
 def _has_loop(regions: Regions, side: set[int], block: int) -> bool:
-    """Whether a side holds a loop that is not around the branch, too."""
+    """Whether a side holds a loop that does not also contain the branch."""
     loops = {regions.forest.innermost[one] for one in side}
     return any(loop >= 0 and block not in regions.members[loop] for loop in loops)
 
@@ -437,9 +437,9 @@ Pointer = int | str
 
 @remembered
 def find_pointers(module: PtxModule, kernel: str) -> Mapping[int, tuple[Pointer, ...]]:
-    """Number of an access in the kernel → the pointers that it may add its index to; accesses whose address is not known symbolically are left out.
+    """Number of an access in the kernel → the pointers that it may add its index to; accesses without a symbolic address are left out.
 
-    Several where an index is not scaled either, as in arrays of bytes: the values of the parameters tell which of them is the pointer.
+    There are several where an index is not scaled either, as in arrays of bytes: the values of the parameters decide which of them is the pointer.
     """
     found = find_symbolic_accesses(module, kernel)
     if found is None:
@@ -452,7 +452,7 @@ def find_pointers(module: PtxModule, kernel: str) -> Mapping[int, tuple[Pointer,
 
 
 def _list_pointers(address: Form, table: SymbolTable) -> tuple[Pointer, ...]:
-    """Terms that are not scaled; none where one of these is unknown: it may be the distance of another array."""
+    """Terms that are not scaled; none where one of them is unknown, since it may be the distance to another array."""
     alone = [table.symbols[key[0]] for key, factor in address.terms.items() if len(key) == 1 and abs(factor) == 1]
     return tuple(_name(alone)) if all(map(_is_known, alone)) else ()
 

@@ -1,8 +1,7 @@
 """Integers that a kernel computes, as polynomials: :class:`Form`, over the symbols of a :class:`SymbolTable`.
 
-A symbol is what one thread of a warp does not share with the others (*lanes*: the threads' own index, or any function of it that is known for
-each thread), what all threads of a warp share (a parameter, the block's index, a loop's counter, a value loaded from one address), or what nobody
-can follow.
+A symbol is a value known for each thread (*lanes*: the thread's index, or a function of it), a value that all threads of a warp share (a
+parameter, the block's index, a loop's counter, a value loaded from one address), or an unknown value that differs between threads.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,13 +26,13 @@ Monomial = tuple[int, ...]  # Numbers of symbols, ascending; the empty one is th
 
 
 class SymbolKind(Enum):
-    """What is known of a symbol."""
+    """Knowledge about the values of a symbol in the threads of a warp."""
 
     LANES = "known for each thread"
     UNIFORM = "the same for all threads of a warp"
     VARYING = "unknown, and not the same for all threads of a warp"
-    HEADER = "what a register holds where a loop begins"
-    DERIVED = "uniform if what it is made of is"
+    HEADER = "value of a register at the head of a loop"
+    DERIVED = "uniform if its sources are"
 
 
 class Form(Struct, frozen=True):
@@ -44,7 +43,7 @@ class Form(Struct, frozen=True):
 
     @property
     def constant(self) -> int | None:
-        """The number that it is; None for anything else."""
+        """The number, where the form is one; else None."""
         if not self.terms:
             return 0
         return self.terms.get(()) if len(self.terms) == 1 else None
@@ -77,11 +76,11 @@ Value = Form | Predicate
 class Symbol(ColumnRecord, frozen=True, kw_only=True):
     """One symbol."""
 
-    kind: SymbolKind  # what is known of it
+    kind: SymbolKind
     name: str = ""  # as a reader of the source would write it; empty when it has no name there
     parameter: int | None = None  # offset in the kernel's parameters, of one of them
     lanes: Integers | None = None  # int64[threads], of :attr:`SymbolKind.LANES`
-    # it is computed from what was loaded from memory, not only chosen by it, differently for the threads of a warp
+    # it is computed from loaded data (not only selected by it), differently for the threads of a warp
     is_data: bool = False
     origin: int | None = None  # index of the instruction that loaded it; None where it was not loaded
     block: int = -1  # basic block that defines it; -1 for what holds in all of the kernel
@@ -116,10 +115,10 @@ def scale(form: Form, factor: int) -> Form:
 
 
 class SymbolTable:
-    """The symbols of one kernel, and what needs them.
+    """The symbols of one kernel, and operations on forms that need them.
 
     Args:
-        threads: of which the lanes are followed: a multiple of 32.
+    threads: number of threads whose lanes are followed, a multiple of 32.
     """
 
     def __init__(self, threads: int) -> None:
@@ -133,13 +132,13 @@ class SymbolTable:
         return Form({(len(self.symbols) - 1,): 1})
 
     def name(self, key: object, symbol: Symbol) -> Form:
-        """The symbol that is told by a key, made where there is none yet."""
+        """The symbol of a key, added where there is none yet."""
         if key not in self._named:
             self._named[key] = self.add_symbol(symbol)
         return self._named[key]
 
     def make_lanes(self, values: Integers) -> Form:
-        """What is known for each thread; the same lanes are the same symbol, whatever is added to them and they are multiplied with."""
+        """The form of values known for each thread; lanes that differ by a factor and an offset share one symbol."""
         least = int(values.min())
         steps = values - least
         divisor = int(np.gcd.reduce(steps))
@@ -152,7 +151,7 @@ class SymbolTable:
     def make_opaque(
         self, sources: Iterable[Value], *, block: int, is_data: bool = False, origin: int | None = None
     ) -> Form:
-        """The result of what is not followed: uniform where all that it is made of is."""
+        """A new symbol for a result that is not followed: uniform where all its sources are."""
         kept = tuple(sources)
         if any(self._is_unresolved(one) for one in kept):
             return self.add_symbol(
@@ -166,7 +165,7 @@ class SymbolTable:
         return self.add_symbol(Symbol(kind=SymbolKind.VARYING, is_data=has_data, origin=found, block=block))
 
     def is_small(self, form: Form) -> bool:
-        """Its terms are small enough to be summed for each thread."""
+        """Whether a form's terms are small enough to be summed for each thread."""
         if len(form.terms) > MOST_TERMS:
             return False
         for monomial, coefficient in form.terms.items():
@@ -179,9 +178,9 @@ class SymbolTable:
         return True
 
     def find_data(self, values: Iterable[Value]) -> Symbol | None:
-        """The first symbol that is computed from what was loaded, differently for the threads of a warp.
+        """The first symbol that is computed from loaded data, differently for the threads of a warp.
 
-        Conditions do not count: what they choose among may be as few as two addresses.
+        Conditions do not count: they may choose between as few as two addresses.
         """
         for value in values:
             for number in () if isinstance(value, Predicate) else sorted(value.symbols):
@@ -191,7 +190,7 @@ class SymbolTable:
         return None
 
     def is_unresolved(self, form: Form) -> bool:
-        """It has symbols of which it is not known yet whether they are uniform."""
+        """Whether a form has symbols that are not known yet to be uniform or not."""
         kinds = (SymbolKind.HEADER, SymbolKind.DERIVED)
         return any(self.symbols[number].kind in kinds for number in form.symbols)
 
@@ -199,7 +198,7 @@ class SymbolTable:
         return any(self.is_unresolved(form) for form in _list_forms((value,)))
 
     def is_uniform(self, value: Value) -> bool:
-        """All threads of a warp have the same."""
+        """Whether all threads of each warp have the same value."""
         if isinstance(value, Predicate):
             if value.lanes is not None:
                 marks = value.lanes.reshape(-1, WARP_LANES)
@@ -217,7 +216,7 @@ class SymbolTable:
         return True
 
     def has_varying(self, form: Form) -> bool:
-        """It has symbols that nobody can follow."""
+        """Whether a form has unknown symbols that differ between threads."""
         return any(self.symbols[number].kind is SymbolKind.VARYING for number in form.symbols)
 
     def group(self, form: Form) -> dict[Monomial, Integers]:
@@ -237,7 +236,7 @@ class SymbolTable:
         return {key: lanes for key, lanes in found.items() if lanes.any()}
 
     def ungroup(self, groups: Mapping[Monomial, Integers]) -> Form:
-        """The form of these coefficients."""
+        """The form of coefficients as :meth:`group` gives them."""
         total = ZERO
         for monomial, lanes in groups.items():
             for own, coefficient in self.make_lanes(lanes).terms.items():
@@ -245,7 +244,7 @@ class SymbolTable:
         return total
 
     def find_numbers(self, form: Form) -> Integers | None:
-        """int64[threads], where it is known for each thread; else None."""
+        """int64[threads], the value of a form for each thread; None where it is unknown."""
         kinds = {self.symbols[number].kind for number in form.symbols}
         if kinds - {SymbolKind.LANES}:
             return None
@@ -265,7 +264,7 @@ class SymbolTable:
         return total if len(total.terms) <= MOST_TERMS else None
 
     def _multiply_monomials(self, left: Monomial, right: Monomial) -> Form | None:
-        """At most one symbol of a monomial has lanes: two become a new one."""
+        """The product of two monomials; symbols with lanes are multiplied to one, of which a monomial has at most one."""
         factors = (*left, *right)
         if len(factors) > _MOST_FACTORS:
             return None
@@ -300,9 +299,9 @@ _OPPOSITES = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": 
 _SIGN_SHIFTS = (31, 63)
 
 
-# What instructions make of forms. Integers are taken not to overflow. Bits are followed where they are known for each thread, and where what is
-# unknown is a multiple of a power of two that they stay below. Quotients by what is not known are taken to be the same for all threads of a warp,
-# which holds but for warps that reach into the next row; such results are approximate.
+# Results of instructions on forms. Integers are taken not to overflow. Bits are followed where they are known for each thread, and where the unknown
+# part is a multiple of a power of two above them. Quotients by an unknown divisor are taken to be the same for all threads of a warp, which holds but
+# for warps that reach into the next row; such results are approximate.
 
 
 def negate(predicate: Predicate) -> Predicate:
@@ -424,7 +423,7 @@ class Arithmetic:
         return Form(symbol.terms, is_approximate=True)
 
     def _is_row_index(self, form: Form, divisor: int | None) -> bool:
-        """Whether threads lie so close that a quotient is the same for most warps."""
+        """Whether the threads of a warp have values so close that a quotient is the same for most warps."""
         if self.table.has_varying(form):
             return False
         if divisor is not None and divisor < WARP_LANES:
@@ -466,7 +465,7 @@ class Arithmetic:
         return None
 
     def join_bits(self, opcode: str, left: Form, right: Form) -> Form | None:
-        """``or`` or ``xor`` of numbers, or of a number and what is a multiple of a higher power of two."""
+        """The ``or`` or ``xor`` of numbers, or of a number and a multiple of a higher power of two."""
         operation = np.bitwise_or if opcode == "or" else np.bitwise_xor
         first, second = self.table.find_numbers(left), self.table.find_numbers(right)
         if first is not None and second is not None:
@@ -544,7 +543,7 @@ def _combine_bits(one: Arithmetic, instruction: PtxInstruction, forms: list[Form
 
 
 def _limit(one: Arithmetic, instruction: PtxInstruction, forms: list[Form]) -> Form | None:
-    """The smaller or larger of two; of an index and a bound it is the index, but for the threads at the edge."""
+    """The smaller or larger of two; for an index and a bound it is the index, except in threads at the edge."""
     table = one.table
     first, second = table.find_numbers(forms[0]), table.find_numbers(forms[1])
     if first is not None and second is not None:
@@ -574,7 +573,7 @@ def _convert(_one: Arithmetic, _instruction: PtxInstruction, forms: list[Form]) 
     return forms[0]
 
 
-# How many forms each takes, and what it makes of them
+# Number of forms that each takes, and its rule
 _RULES: dict[str, tuple[int, Rule]] = {
     **dict.fromkeys(("add", "sub"), (2, _add)),
     **dict.fromkeys(("mul", "mul24"), (2, _multiply)),

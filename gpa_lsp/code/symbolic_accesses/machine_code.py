@@ -1,8 +1,8 @@
-"""The address arithmetic of machine code, as PTX that says the same: :func:`lift_machine_code`.
+"""The address arithmetic of machine code as equivalent PTX: :func:`lift_machine_code`.
 
-Only what addresses, conditions and loops are made of is carried over. What else an instruction writes becomes an unknown function of what it reads,
-and what is read of memory stays what memory gives. A register that holds the low half of an address stands for all of it, and the high half for
-nothing: sums are polynomials, which do not wrap. Functions that call others, or jump through registers, are not lifted.
+Only the arithmetic of addresses, conditions and loops is carried over. Any other result becomes an unknown function of the instruction's sources,
+and a load stays a load. A register with the low half of an address stands for the whole address, and the high half for nothing: sums are
+polynomials, which do not wrap. Functions that call others, or jump through registers, are not lifted.
 """
 
 import re
@@ -56,13 +56,13 @@ _COMPARISONS = frozenset({"LT", "LE", "GT", "GE", "EQ", "NE"})
 
 
 class _NotLiftedError(Exception):
-    """What an operand says is not known here."""
+    """An operand or instruction has no PTX equivalent here."""
 
 
 def lift_machine_code(
     name: str, instructions: Instructions, find_chain: Callable[[int], InlineChain | None], *, sm: int
 ) -> tuple[PtxModule, tuple[int, ...]] | None:
-    """A kernel's addresses and jumps, and what these depend on.
+    """Lift a kernel's addresses and jumps, and the instructions these depend on.
 
     Args:
         name: of the kernel, mangled.
@@ -71,7 +71,7 @@ def lift_machine_code(
         sm: of the architecture, e.g. 80.
 
     Returns:
-        A module with one kernel, and how many machine instructions each of its basic blocks has; None where the kernel cannot be followed.
+        A module with one kernel, and the number of machine instructions in each of its basic blocks; None where the kernel cannot be followed.
     """
     count = len(instructions)
     if not 0 < count <= MOST_INSTRUCTIONS or any(Flow(one) in _NOT_FOLLOWED for one in set(instructions.flow.tolist())):
@@ -100,7 +100,7 @@ class _Lifter:
 
     Args:
         instructions: of the kernel.
-        constants: where the code finds what it is launched with.
+        constants: offsets of the launch's facts in constant memory.
     """
 
     def __init__(self, instructions: Instructions, constants: DriverConstants) -> None:
@@ -156,7 +156,7 @@ class _Lifter:
             self._compute_rest(row, needed)
 
     def _compute_rest(self, row: int, needed: int) -> None:
-        """What is written beyond: unknown, and made of what is read."""
+        """Write the results that no rule covers as unknown functions of the row's sources."""
         reads = self._instructions.reads.of(row)
         sources = [name_register(number) for number in reads if number >> 8 < ResourceKind.PREDICATE]
         for number in self._instructions.writes.of(row):
@@ -173,7 +173,7 @@ class _Lifter:
     # Operands
 
     def read(self, operand: str) -> Operand:
-        """A register or number; what else is needed for it is written before."""
+        """A register or number; instructions that compute it are written first."""
         text = operand.replace(".reuse", "")
         if text.startswith("-") and not _NUMBER.fullmatch(text):
             return self.statements.compute("neg.s64", self.read(text[1:]))
@@ -216,7 +216,7 @@ class _Lifter:
         self.statements.write(form, *sources, to=(name_register(number),))
 
     def add(self, operands: Sequence[str]) -> Operand:
-        """A sum."""
+        """The sum of operands."""
         terms = [found for one in operands if (found := self.read(one)) is not ZERO]
         return self._add_terms(terms) if terms else ZERO
 
@@ -294,7 +294,7 @@ class _Lifter:
         self.set(one.operands[0], "mov.u32", found)
 
     def add_three(self, one: Parts) -> None:
-        """``IADD3`` and its like; with a carry it is a high half."""
+        """``IADD3`` and its like; one with a carry computes a high half, which is not followed."""
         if "X" in one.modifiers:
             raise _NotLiftedError
         terms = [operand for operand in one.operands[1:] if not _PREDICATE.fullmatch(operand)]
@@ -390,7 +390,7 @@ class _Lifter:
         )
 
     def store(self, one: Parts) -> None:
-        """A store of any space; what is stored does not matter."""
+        """A store of any space; the value stored does not matter."""
         address = self.read_address(one.operands[0])
         kind = next((_WIDTHS[word] for word in one.modifiers if word in _WIDTHS), "b32")
         count = _ELEMENTS.get(kind, 1)

@@ -1,4 +1,4 @@
-"""What is known of the requests of a kernel without a launch: :class:`SymbolicAccesses`."""
+"""Memory requests of a kernel as known without a launch: :class:`SymbolicAccesses`."""
 
 from enum import Enum
 from functools import cached_property
@@ -40,12 +40,12 @@ class ThreadIndexes:
 
     @cached_property
     def active(self) -> Marks:
-        """bool[threads], those that there are."""
+        """bool[threads], whether each thread exists in a block of the shape."""
         threads = np.arange(self._table.threads)
         return threads < (WARP_LANES if self._shape is None else int(np.prod(self._shape)))
 
     def read(self, register: SpecialRegister) -> Form:
-        """What a special register holds."""
+        """Value of a special register."""
         name, table = register.name, self._table
         if name in ("tid", "ntid") and register.component in _AXES:
             axis = _AXES.index(register.component)
@@ -83,14 +83,14 @@ class ThreadIndexes:
 
 
 def count_threads(shape: Shape | None) -> int:
-    """Of whole warps."""
+    """Threads of a block, rounded up to whole warps; those of one warp when the shape is unknown."""
     if shape is None:
         return WARP_LANES
     return -(-int(np.prod(shape)) // WARP_LANES) * WARP_LANES
 
 
 class WarpPattern(Enum):
-    """How the threads of a warp access memory together."""
+    """Pattern of the addresses that the threads of a warp access together."""
 
     UNIFORM = "uniform"  # One address
     # As few sectors, or passes, as there can be for so many bytes, where the array is aligned
@@ -124,15 +124,14 @@ class SymbolicAccess(ColumnRecord, frozen=True, kw_only=True):
     space: Space  # global or shared memory
     bytes_each: int  # of one thread
     pattern: WarpPattern  # of a warp
-    # sectors of a request to global memory or passes (wavefronts) of one to shared memory, mean over warps; the smallest where it depends on what is
-    # not known; None for scattered and unknown ones
+    # sectors of a request to global memory or passes (wavefronts) of one to shared memory, mean over warps; the smallest where it depends on
+    # unknowns; None for scattered and unknown ones
     cost: float | None
-    most: float | None  # the largest where it depends on what is not known; None for scattered and unknown ones
+    most: float | None  # the largest where it depends on unknowns; None for scattered and unknown ones
     ideal: float  # as few as there can be
     # distance of neighbouring threads; empty where it is none or not the same for all
     stride: tuple[StrideTerm, ...] = ()
-    # product of what is not known that the cost depends on; empty where it depends on nothing, or on several such products, which then are taken to
-    # be large
+    # product of unknowns that the cost depends on; empty where it depends on none, or on several such products, which then are taken to be large
     unknown: tuple[Factor, ...] = ()
     least: int | None = None  # value of that product from which on the cost is reached; None where it is always
     loads: PtxInstruction | None = None  # the instruction whose result decides a scattered address; None for others
@@ -142,7 +141,7 @@ class SymbolicAccess(ColumnRecord, frozen=True, kw_only=True):
 
 
 class Division(Enum):
-    """How a branch divides the threads of a warp."""
+    """Kind of division of a warp's threads by a branch."""
 
     EVERY_WARP = "in every warp"
     REMAINDER = "by a remainder"
@@ -153,7 +152,7 @@ class DividingBranch(Struct, frozen=True, kw_only=True):
 
     instruction: PtxInstruction  # of the PTX
     division: Division  # how
-    # threads of a warp for which the condition of the branch holds, mean; None where that depends on what is not known
+    # threads of a warp for which the condition of the branch holds, mean; None where that depends on unknowns
     lanes: float | None
     sides: tuple[int, int]  # instructions on either side until the ways meet again, the one that is jumped to first
     has_loops: tuple[bool, bool]  # whether either side holds a loop
@@ -161,7 +160,7 @@ class DividingBranch(Struct, frozen=True, kw_only=True):
 
 
 class SymbolicAccesses(Struct, frozen=True, kw_only=True):
-    """What a kernel's PTX says of its requests."""
+    """The requests of a kernel, and the branches that divide its warps, from its PTX."""
 
     shape: Shape | None  # of a block, that this holds for; None for blocks whose warps lie along x
     looks_beyond_x: bool  # the kernel uses ``threadIdx.y`` or ``z``, so that the shape matters

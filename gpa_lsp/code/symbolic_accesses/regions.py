@@ -1,4 +1,4 @@
-"""Blocks of a function with their loops, and what decides from where a block is reached: :class:`Regions`."""
+"""Blocks of a function with their loops, and the branches that decide by which edge a block is reached: :class:`Regions`."""
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -8,15 +8,15 @@ from gpa_lsp.code.ptx.blocks import PtxBlocks, find_blocks
 from gpa_lsp.code.ptx.model import Address, PtxFunction, PtxInstruction, Register, list_reads, list_writes
 
 JUMPS = frozenset({"bra", "brx", "ret", "exit"})
-# Blocks between the place where ways part and the one where they meet, beyond which what decided stays unknown.
+# Limit on blocks between the branch where paths part and the block where they meet; beyond it the deciding branches stay unknown
 _MOST_REGION_BLOCKS = 256
 
 
 class Regions:
     """The blocks of a function, in the order in which :class:`~gpa_lsp.code.symbolic_accesses.walk.Walk` goes through them.
 
-    Attributes of instructions and registers: ``followed`` are the indexes of instructions on whose results some address or jump depends,
-    ``followed_in`` of each block the registers on whose contents at its beginning one does; nobody has to know what others hold.
+    Attributes: ``followed`` are the indexes of instructions on whose results an address or jump depends, ``followed_in`` for each block the
+    registers on whose values at its beginning one depends; the values of others are not needed.
 
     Args:
         function: a kernel.
@@ -78,10 +78,10 @@ class Regions:
         return [number for number in self.forest.list_around(source) if block not in self.members[number]]
 
     def list_deciding(self, block: int, *, is_back: bool = False) -> list[int] | None:
-        """Blocks whose branches decide by which jump a block is reached: two ways that share nothing lead from them to it.
+        """Blocks whose branches decide by which edge a block is reached: two paths without a common block lead from them to it.
 
         Returns:
-            None where too many blocks lie between the place where the ways part and the block.
+            None where too many blocks lie between the branch where paths part and the block.
         """
         start = block if is_back else self._dominators[block]
         if start < 0:
@@ -101,7 +101,7 @@ class Regions:
         )
 
     def _find_deciding(self, ends: Sequence[Sequence[int]], start: int, around: frozenset[int]) -> list[int] | None:
-        """Blocks whose branches decide how ways end that lead from a block on, within one iteration of the loops around them."""
+        """Blocks whose branches decide which of ``ends`` a path from ``start`` reaches, within one iteration of the loops ``around``."""
         repeated = {self.headers[loop] for loop in around}
         before: list[list[int]] = [[]] if len(ends) == 1 else [[*range(1, len(ends) + 1)], *([] for _ in ends)]
         waiting = list(enumerate(ends, len(before) - len(ends)))
@@ -129,7 +129,7 @@ class Regions:
 
 
 def _follow(function: PtxFunction, blocks: PtxBlocks) -> tuple[tuple[frozenset[int], ...], frozenset[int]]:
-    """Registers at the beginning of each block, and instructions: liveness where only addresses and jumps use anything by themselves."""
+    """Registers needed at the beginning of each block, and instructions needed: liveness in which only addresses and jumps are uses."""
     instructions = function.instructions
     reads, writes = [list_reads(one) for one in instructions], [list_writes(one) for one in instructions]
     looked_at = [tuple(_list_looked_at(one)) for one in instructions]
@@ -151,7 +151,7 @@ def _follow(function: PtxFunction, blocks: PtxBlocks) -> tuple[tuple[frozenset[i
 
 
 def _list_looked_at(instruction: PtxInstruction) -> Iterator[int]:
-    """Registers whose contents decide on an access or a jump."""
+    """Registers that decide on an access or a jump."""
     if instruction.opcode in JUMPS:
         yield from list_reads(instruction)
         return

@@ -1,4 +1,4 @@
-"""What one request of a warp costs: wavefronts of shared memory, sectors, and cycles of L1.
+"""Cost of one request of a warp: wavefronts of shared memory, sectors, and cycles of L1.
 
 Shared memory has 32 banks of 4 bytes; a wavefront serves each bank once. Lanes that access the same word share it; lanes that need different
 words of one bank wait for each other. Requests of 8 bytes per lane go half a warp at a time, of 16 bytes a quarter, so that a wavefront moves
@@ -142,7 +142,7 @@ def count_sectors(addresses: Integers, active: Marks, bytes_each: int) -> Intege
 
 
 def count_request_cycles(addresses: Integers, element_bytes: int, *, tags_per_cycle: int | None = None) -> Numbers:
-    """Cycles of warp-level accesses by the later rule.
+    """Cycles of L1 for warp-level accesses.
 
     Args:
         addresses: int64[n, lanes], of each lane's first byte.

@@ -1,4 +1,4 @@
-"""Instructions of PTX that no text was written for: :class:`Statements`."""
+"""PTX instructions written from machine code, and the slice of it that addresses and jumps depend on."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ from gpa_lsp.foundation.locations import InlineChain
 ZERO = Immediate(0)
 PARAMETERS = Symbol("parameters")
 PARAMETER_BYTES = 4096 + 512
-UNKNOWN = "unknown"  # An opcode that PTX does not have: the result is made of the sources, nobody knows how
+UNKNOWN = "unknown"  # An opcode that PTX does not have: an unknown function of the sources
 _NOTHING = "nop"
 
 _REGISTERS = encode_resource(ResourceKind.CONVERGENCE_BARRIER, 0)
@@ -44,7 +44,7 @@ def name_register(number: int) -> Register:
     return Register(number)
 
 
-NONE = name_register(_REGISTERS)  # Holds what nobody knows
+NONE = name_register(_REGISTERS)  # Holds an unknown value
 UNKNOWN_CONDITION = _REGISTERS + 1
 _FIXED: tuple[ScalarType, ...] = (
     *(kind for kind in _OF_KIND for _ in range(_REGISTERS // len(_OF_KIND))),
@@ -65,11 +65,11 @@ _Statement = tuple[str, tuple[Operand, ...], tuple[Operand, ...], Register | Non
 
 
 class Statements:
-    """The instructions of one kernel, as they are written.
+    """The instructions of one kernel, being written.
 
     Attributes:
-        row: of the machine code that what is written next is of.
-        guard: of what is written next.
+    row: row of the machine code that the next instruction stands for.
+    guard: guard of the next instruction.
     """
 
     def __init__(self) -> None:
@@ -80,21 +80,21 @@ class Statements:
         self.guard: Register | None = None
 
     def begin_block(self, first: int) -> None:
-        """What is written from here on can be jumped to."""
+        """Begin a block, at row ``first``."""
         self.row, self.guard = first, None
         self._starts.append(len(self._all))
 
     def end_block(self) -> None:
-        """A block without instructions gets one that does nothing."""
+        """End a block; one without instructions gets one that does nothing."""
         if len(self._all) == self._starts[-1]:
             self.write(_NOTHING)
 
     def write(self, form: str, *sources: Operand, to: Sequence[Operand] = (), block: int | None = None) -> None:
-        """One instruction."""
+        """Write one instruction."""
         self._all.append((form, tuple(to), sources, self.guard, self.row, block))
 
     def compute(self, form: str, *sources: Operand) -> Register:
-        """One instruction with a register of its own as its result."""
+        """Write one instruction with a new register as its result."""
         found = Register(len(_FIXED) + self._temporaries)
         self._temporaries += 1
         self.write(form, *sources, to=(found,))
@@ -102,11 +102,11 @@ class Statements:
 
     @property
     def mark(self) -> int:
-        """How many there are, for :meth:`take_back`."""
+        """Number of instructions written, for :meth:`take_back`."""
         return len(self._all)
 
     def take_back(self, mark: int) -> None:
-        """Drop what was written since."""
+        """Drop the instructions written since a mark."""
         del self._all[mark:]
 
     def finish(self, name: str, texts: Sequence[str], find_chain: Callable[[int], InlineChain | None]) -> PtxModule:
@@ -151,7 +151,7 @@ _ADDRESS = re.compile(r"(?:desc\[UR\d+\])?\[([^\]]*)\]")
 _REGISTER = re.compile(r"\b(U?R)(\d+)\b")
 
 
-# What addresses and jumps of machine code depend on. Most of a kernel computes values that neither needs; what is left is a few rows. Sets of
+# The slice of machine code that addresses and jumps depend on: most of a kernel computes values that neither needs, which leaves a few rows. Sets of
 # registers are bits of a number, at the places that :func:`~gpa_lsp.code.binary.model.encode_resource` gives.
 
 
@@ -165,7 +165,7 @@ class MachineBlock(Struct, frozen=True, kw_only=True):
 
 
 def slice_machine_code(instructions: Instructions) -> tuple[MachineBlock, ...]:
-    """The basic blocks, in order of the code, with what matters of them: liveness where only addresses and jumps use anything by themselves."""
+    """The basic blocks, in order of the code, with the rows needed: liveness in which only addresses and jumps are uses."""
     flows = instructions.flow.tolist()
     targets = (instructions.target // 16).tolist()
     starts = _find_starts(flows, targets)
@@ -189,7 +189,7 @@ def slice_machine_code(instructions: Instructions) -> tuple[MachineBlock, ...]:
 
 
 class _Row(Struct, frozen=True):
-    """One row: what it writes, what it reads for that, and what it reads whether or not anybody needs what it writes."""
+    """One row: resources it writes, those it reads to compute them, and those it reads even if no result is needed."""
 
     writes: int
     reads: int
@@ -199,7 +199,7 @@ class _Row(Struct, frozen=True):
 
 
 def _read_rows(instructions: Instructions, flows: Sequence[int]) -> list[_Row | None]:
-    """None for rows that are never executed."""
+    """The rows; None for those that are never executed."""
     opcodes = [mnemonic.partition(".")[0] for mnemonic in instructions.mnemonics]
     guards = instructions.guard.tolist()
     found: list[_Row | None] = []
@@ -248,7 +248,7 @@ def _mark_address(text: str) -> int:
 
 
 def find_address(operand: str) -> str | None:
-    """What stands in the brackets of an address; None for any other operand.
+    """The text in the brackets of an address; None for any other operand.
 
     >>> find_address("desc[UR4][R2.64+0x10]"), find_address("[R3.X4+UR5]"), find_address("c[0x0][0x160]")
     ('R2.64+0x10', 'R3.X4+UR5', None)
@@ -278,7 +278,7 @@ def _list_successors(flow: int, target: int, text: str, block: int, block_at: di
 
 
 def _go_back(rows: Sequence[_Row | None], first: int, last: int, alive: int) -> tuple[int, dict[int, int]]:
-    """What is needed where a block begins, by what is needed behind it; and the rows that are kept."""
+    """Registers needed at a block's beginning, from those needed behind it; and the rows that are kept."""
     found: dict[int, int] = {}
     for number in range(last, first - 1, -1):
         row = rows[number]

@@ -1,7 +1,7 @@
-"""Goes through a function's basic blocks once and says what every register holds: :class:`Walk`.
+"""Symbolic execution of a function's basic blocks: :class:`Walk`.
 
-What a register holds where a loop begins is a symbol the first time; :mod:`~gpa_lsp.code.symbolic_accesses.walk` finds out what the loop adds to it,
-and the second time that is known.
+In a first walk the value of a register at the head of a loop is a symbol; :class:`LoopSolver` finds what the loop adds to it, and a second walk
+uses that.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,21 +50,21 @@ State = dict[int, Value]
 
 
 class HeaderValue(Struct, frozen=True, kw_only=True):
-    """What a register holds where a loop begins."""
+    """Value of a register at the head of a loop."""
 
     symbol: int  # number of its symbol
     loop: int  # number of the loop
     slot: int  # of the register
-    entry: Form  # what it holds when the loop is entered
-    back: Value | None  # what it holds after an iteration; None when unknown
+    entry: Form  # its value when the loop is entered
+    back: Value | None  # its value after an iteration; None when unknown
 
 
 class Seen(ColumnRecord, frozen=True, kw_only=True):
-    """One instruction as it was met."""
+    """An access or branch met in a walk."""
 
-    index: int  # of it
-    block: int  # it stands in
-    active: Marks  # bool[threads], those that may come there, as far as that is known for each thread
+    index: int  # of the instruction
+    block: int  # of the instruction
+    active: Marks  # bool[threads], those that may reach it, as far as known for each thread
     address: Form | None = None  # of an access; None for branches
     condition: Predicate | None = None  # of a branch; None for accesses
     is_copy_target: bool = False  # it is an asynchronous copy to shared memory, and the address is the one there
@@ -77,9 +77,9 @@ class Walk:
         function: a kernel.
         regions: of its blocks.
         table: its symbols.
-        indexes: what special registers hold.
-        added: number of a loop and slot of a register → what the loop has added to what the register held before, None for what nobody can
-            follow; empty the first time.
+        indexes: values of special registers.
+        added: number of a loop and slot of a register → form added since the loop was entered, None where unknown; None as a whole in the
+        first walk.
         parting: numbers of the loops that threads of a warp leave at different times.
     """
 
@@ -109,7 +109,7 @@ class Walk:
         self._headers: list[tuple[int, int, int, Form]] = []
 
     def go(self) -> tuple[HeaderValue, ...]:
-        """Go through all blocks; what registers hold where loops begin."""
+        """Walk through all blocks; returns the values of registers at the heads of loops (first walk only)."""
         for block in self._regions.order:
             state, active = self._enter(block)
             self._go_through(block, state, active)
@@ -139,7 +139,7 @@ class Walk:
         return state, active
 
     def _merge(self, block: int, slot: int, *, is_back: bool = False) -> Value | None:
-        """What a register holds where jumps to a block meet: those that go back to it, or the others."""
+        """Value of a register where edges to a block meet: its back edges, or the others."""
         sources = (self._regions.back_edges if is_back else self._regions.forward)[block]
         values = [self._leave_loops(one, block, self._outs[one].get(slot)) for one in sources if one in self._outs]
         if not values or any(one is None for one in values):
@@ -161,7 +161,7 @@ class Walk:
         return add(first, self._table.make_opaque((*differences, *conditions), block=block))
 
     def _leave_loops(self, source: int, block: int, value: Value | None) -> Value | None:
-        """What a register holds behind a loop that threads left at different times: nobody knows, if the loop changes it."""
+        """Value of a register behind a loop that threads left at different times: unknown if the loop changes it."""
         if value is None or not self._parting:
             return value
         left = [one for one in self._regions.list_left(source, block) if one in self._parting]
@@ -290,7 +290,7 @@ class Walk:
             yield UNKNOWN_PREDICATE if is_predicate else self._table.make_opaque(sources, block=block)
 
     def _find_foreign(self, instruction: PtxInstruction, slot: int, sources: Sequence[Value], block: int) -> Value:
-        """What other threads or memory give."""
+        """Result of an instruction that reads from other threads or from memory."""
         if self._is_predicate(slot):
             is_all = instruction.opcode == "vote"
             return Predicate(atoms=()) if is_all else UNKNOWN_PREDICATE
@@ -340,7 +340,7 @@ class Walk:
                 yield self._make_loaded(address, instruction, block)
 
     def _make_loaded(self, address: Form, instruction: PtxInstruction, block: int) -> Form:
-        """One value for a warp that loads from one address; else data."""
+        """The loaded value: uniform for a warp that loads from one address; else data."""
         table = self._table
         if table.is_unresolved(address):
             return table.make_opaque((address,), block=block, is_data=True, origin=instruction.index)
@@ -374,7 +374,7 @@ class Walk:
         return self._table.add_symbol(Symbol(kind=SymbolKind.VARYING, block=block))
 
     def _read_literal(self, literal: Immediate) -> Form:
-        """Numbers too large for indexes are not followed."""
+        """The form of a literal; numbers too large for indexes are not followed."""
         if isinstance(literal.value, float) or literal.bits is not None:
             return self._table.name("number", Symbol(kind=SymbolKind.UNIFORM))
         if abs(literal.value) > LARGEST:
@@ -394,15 +394,15 @@ _MOST_ROUNDS = 12
 
 
 class LoopSolver:
-    """Finds what each iteration adds to each register that a loop changes.
+    """Finds the form that each iteration adds to each register that a loop changes.
 
-    All registers are first taken to differ between the threads of a warp no more than when the loop was entered. Those of which an iteration
-    shows otherwise are given up, with all that depends on them, until nothing changes.
+    All registers are first taken to differ between the threads of a warp no more than when the loop was entered. Those for which an iteration
+    contradicts this are given up, with all that depend on them, until nothing changes.
 
     Args:
         table: the symbols.
         regions: of the function.
-        headers: what registers hold where loops begin, outer loops first.
+        headers: values of registers at the heads of loops, outer loops first.
     """
 
     def __init__(self, table: SymbolTable, regions: Regions, headers: Sequence[HeaderValue]) -> None:
@@ -416,7 +416,7 @@ class LoopSolver:
         self._count = len(table.symbols)
 
     def solve(self) -> Mapping[tuple[int, int], Form | None]:
-        """Loop and register → what was added since the loop was entered; None where that is not known."""
+        """(loop, register) → form added since the loop was entered; None where unknown."""
         for _ in range(_MOST_ROUNDS):
             self._substitute_all()
             worse = [one.symbol for one in self._headers if one.symbol not in self._bad and not self._is_kept(one)]
@@ -443,7 +443,7 @@ class LoopSolver:
         return frozenset(found)
 
     def _substitute_all(self) -> None:
-        """Substitute symbols by ascending number: what a symbol is made of is known before it, so nothing recurses deeply."""
+        """Substitute symbols by ascending number: the sources of a symbol come before it, so nothing recurses deeply."""
         self._whole.clear()
         self._derived.clear()
         headers = {one.symbol: one for one in self._headers}
@@ -475,7 +475,7 @@ class LoopSolver:
         )
 
     def _find_added(self, one: HeaderValue) -> Form:
-        """The iteration times the step where that is the same in all of them; else a symbol of its own."""
+        """The iteration times the step where all iterations have the same step; else a symbol of its own."""
         block = self._regions.headers[one.loop]
         if isinstance(one.back, Form):
             step = add(one.back, Form({(one.symbol,): 1}), -1)
@@ -501,7 +501,7 @@ class LoopSolver:
         return self._table.is_uniform(difference)
 
     def substitute(self, value: Value) -> Value:
-        """The same without symbols of which it is not known whether they are uniform."""
+        """A value without symbols that are not known to be uniform or not."""
         if isinstance(value, Predicate):
             atoms = tuple(
                 Atom(comparison=one.comparison, difference=self._substitute_form(one.difference)) for one in value.atoms
