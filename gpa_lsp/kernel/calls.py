@@ -1,7 +1,7 @@
-"""What the functions called from an instruction cost: an estimate, because samples carry no call stack.
+"""Samples of the functions called from an instruction: an estimate, because samples carry no call stack.
 
 A division or ``pow`` that was not inlined is sampled in its own function, often without lines; the reader wants to see it on the line that
-calls it. As gprof does, a callee's samples are shared among its call sites by how often each executed.
+calls it. As gprof does, a callee's samples are shared among its call sites by their executions.
 
 Source: S. Graham, P. Kessler, M. McKusick, "gprof: a call graph execution profiler", SIGPLAN 1982, section 4; execution counts are exact
 here (``inst_executed`` of the call instruction), but the cost of a call is still assumed to be the same from every site.
@@ -33,11 +33,11 @@ def estimate_called_samples(kernel: Kernel, samples: npt.NDArray[np.float64] | N
     """Samples in functions called from each instruction, callees of callees included.
 
     Recursive calls (back into a function that is being called) are left out, so nothing is counted twice. Where no call site of a function has
-    execution counts, its sites share evenly. A function nobody in the kernel calls by a direct call keeps its samples to itself.
+    execution counts, its sites share evenly. The samples of a function without a direct call are credited to no site.
 
     Args:
         kernel: joined.
-        samples: float64[n], what each row counts for, such as the samples blamed on it; None counts those that were taken there.
+        samples: float64[n], weight of each row, such as the samples attributed to it; None takes the samples taken there.
 
     Returns:
         float64[n] over all rows of ``kernel.functions``, in order; zero but at call instructions.
@@ -147,7 +147,7 @@ def find_callee(kernel: KernelRows, index: int, call: CallSite) -> tuple[str, ra
         call: one of its graph's calls.
 
     Returns:
-        An empty name where nobody knows it, an empty range where the code is not in the profile.
+        An empty name where it is unknown, an empty range where the code is not in the profile.
     """
     function, first = kernel.functions[index], int(kernel.first_rows[index])
     if call.callee_procedure is not None and function.graph is not None:

@@ -20,7 +20,7 @@ from gpa_lsp.profile.model import Device, Launch, Module, Profile
 
 Progress = Callable[[str, int, int], None]
 
-# A few seconds of the disassembler's, in which nobody sees anything new
+# A few seconds of the disassembler's time, during which nothing new is shown
 _MOST_AHEAD_BYTES = 400_000 * INSTRUCTION_BYTES
 
 GroupKey = tuple[str, int | None, str | None, tuple[int, int] | None]
@@ -71,7 +71,7 @@ def join_profile(
 
 
 def check_kernel(kernel: Kernel) -> None:
-    """Conservation: what lies on the instructions is what the launches sampled, per reason, issued or not.
+    """Check conservation: samples on the instructions add up to those of the launches, per reason, issued or not.
 
     Raises:
         ConservationError: samples were lost or invented.
@@ -115,11 +115,11 @@ def _read_cubins(profile: Profile, problems: list[Problem]) -> dict[int, Cubin]:
 def disassemble_ahead(profile: Profile, names: Iterable[str]) -> None:
     """Disassemble kernels that will be joined a few at a time, with as few runs of the disassembler as possible.
 
-    What goes wrong is told when they are joined.
+    Errors are reported when the kernels are joined.
 
     Args:
         profile: with their modules; its launches are not looked at.
-        names: mangled, those that matter most first; what is too much stays for later.
+        names: mangled, most important first; those beyond the limit are disassembled later.
     """
     wanted = list(names)
     for module in profile.modules.values():

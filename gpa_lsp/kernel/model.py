@@ -1,7 +1,7 @@
-"""A :class:`Kernel`: what was measured, laid over the instructions it was measured on.
+"""A :class:`Kernel`: measurements laid over the instructions they were taken on.
 
-By function section (:class:`FunctionSamples`), and as columns over all of them (:class:`KernelRows`): everything that speaks of *rows* of a
-kernel counts in these.
+They are kept per function section (:class:`FunctionSamples`), and as columns over all sections (:class:`KernelRows`): *rows* of a kernel are
+rows of these columns.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,7 +40,7 @@ from gpa_lsp.profile.model import Device, Launch, Module, PlaceSamples
 OUTSIDE_MODULE = "<outside this module>"
 
 
-# Counters of :mod:`gpa_lsp.kernel.place` that say what code alone says of requests and branches
+# Counters of :mod:`gpa_lsp.kernel.place` that make estimates from code alone, of requests and branches, unnecessary
 REQUEST_COUNTERS = ("global_sectors", "shared_wavefronts", "thread_executions_true")
 
 # Counters taken in several passes can exceed 100 % of a peak by a little; what is far above it is damaged or made up
@@ -83,7 +83,7 @@ class FunctionSamples(ColumnRecord, frozen=True, kw_only=True):
 class KernelRows(SharedFacts):
     """The n rows of a kernel: the instructions of its f functions, one after the other, in address order within each.
 
-    Columns are joined when they are first asked for, and then kept; nobody writes to them.
+    Columns are joined on first use and cached; they are read-only.
     """
 
     def __init__(self, kernel_name: str, functions: tuple[FunctionSamples, ...], reasons: tuple[str, ...]) -> None:
@@ -117,7 +117,7 @@ class KernelRows(SharedFacts):
 
     @cached_property
     def places(self) -> tuple[PlaceSamples, ...]:
-        """Where sampled launches come from several places, the samples of each."""
+        """Samples of each place that launched, where sampled launches come from several places."""
         parts: dict[tuple[str, ...], list[PlaceSamples]] = {}
         for function, first in zip(self.functions, self.first_rows.tolist(), strict=False):
             for one in function.places:
@@ -158,7 +158,7 @@ class KernelRows(SharedFacts):
 
     @cached_property
     def opcodes(self) -> tuple[Opcode, ...]:
-        """What is known of each of ``mnemonics``."""
+        """Facts about each of ``mnemonics``."""
         return tuple(map(describe_mnemonic, self.mnemonics))
 
     @cached_property
@@ -332,7 +332,7 @@ class KernelRows(SharedFacts):
         return spread
 
     def mark(self, rows: Iterable[int]) -> npt.NDArray[np.bool_]:
-        """bool[n]: some rows."""
+        """bool[n], the given rows marked."""
         marks = np.zeros(len(self), dtype=np.bool_)
         marks[list(rows)] = True
         return marks

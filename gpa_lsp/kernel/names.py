@@ -1,10 +1,10 @@
 """Names of functions for people: demangled, and short enough for one line.
 
-A kernel of a template library has a name of two thousand characters. What a reader needs of it is which function it is; the whole name stays in
-the report beside the short one.
+A kernel of a template library may have a name of two thousand characters, of which a reader needs the function's own; the whole name stays in the
+report next to the short one.
 
-Kernels of one *family* are one kernel to the person who edits them: a template argument, a type or a counter is part of a linkage name, and compilers
-of directives put the line of the directive into it.
+Kernels of one *family* are one kernel to the person who edits them: template arguments, types and counters are parts of a linkage name, and
+compilers of directives put the directive's line into it.
 """
 
 import functools
@@ -32,7 +32,7 @@ Named = TypeVar("Named")
 
 SHORT_NAME_CHARS = 60  # Longest name that is shown with its template arguments
 
-_LONGEST_NAME = 50_000  # No compiler makes longer ones; the rest of one that was made by hand is not looked at
+_LONGEST_NAME = 50_000  # No compiler makes longer ones; the rest of a handmade one is ignored
 
 _ABI_TAG = re.compile(r"\[abi:[^\]]*\]")
 _NUMBER = re.compile(r"#(\d+)\b")  # behind names that are alike, see shorten_distinctly
@@ -109,7 +109,7 @@ def shorten_distinctly(names: Iterable[str], max_chars: int = SHORT_NAME_CHARS) 
 
 
 def explain_number(short: str) -> str:
-    """What the number behind a short name is; empty for a name without one.
+    """Explanation of the number behind a short name; empty for a name without one.
 
     >>> explain_number("f<…>#2"), explain_number("f")
     ('#2 is to tell it from others that are called f<…>', '')
@@ -119,7 +119,7 @@ def explain_number(short: str) -> str:
 
 
 def list_named(text: str, among: Iterable[Named], list_names: Callable[[Named], Iterable[str]]) -> list[Named]:
-    """Those that somebody means who writes ``text``: a whole name wins over a part of one.
+    """The objects that a user means by ``text``: a whole name wins over a part of one.
 
     Args:
         text: a name as it stands in the code, readable, short (as it is shown) or without its template arguments, or else a part of a name.
@@ -148,7 +148,7 @@ def list_named(text: str, among: Iterable[Named], list_names: Callable[[Named], 
 
 
 def choose_by_name(text: str | None) -> Callable[[Iterable[str]], list[str]] | None:
-    """Chooses what :func:`list_named` lists among mangled names; None, for no choice, without a text.
+    """A filter of mangled names by :func:`list_named`; None without a text, for no filter.
 
     >>> choose = choose_by_name("scale")
     >>> choose and choose(["_Z5scaleIfEvPf", "_Z7rescalePf"])
@@ -239,10 +239,10 @@ _KERNEL_LANGUAGES = frozenset({".cu", ".cuh", ".cuf", ".py", ".jl", ".hip"})
 
 
 class KernelFamily(Struct, frozen=True, kw_only=True):
-    """What stays of a kernel's name."""
+    """The part of a kernel's name that its family shares."""
 
     name: str  # the same for all its members
-    # of the directive it was compiled from; None where the name does not say. Members of a family with lines are different kernels.
+    # of the directive it was compiled from; None where the name does not hold it. Members of a family with lines are different kernels.
     line: int | None
 
 

@@ -1,4 +1,4 @@
-"""Where a kernel's launches ran and what they counted there: address maps, counters by our names, and the refusal of samples of other code."""
+"""Address maps of a kernel's launches, counters by our names, and the refusal of samples taken on other code."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -60,9 +60,9 @@ def build_address_map(launch: Launch, module: Module | None, cubin: Cubin | None
 
 
 def _list_loaded(module: Module) -> tuple[bool, dict[str | None, AddressMap]]:
-    """What all launches of a module share.
+    """Facts that all launches of a module share.
 
-    Whether some name has several addresses, so that each launch says which ones are its own, else digest of the cubin → where its functions are.
+    Whether some name has several addresses, so that each launch has its own map; and a cache of the maps of other modules, by digest of the cubin.
     """
     names = {function.name for function in module.functions}
     return len(names) < len(module.functions), {}
@@ -135,7 +135,7 @@ def _name_addresses(launch: Launch, cubin: Cubin | None) -> dict[str, int]:
 
 
 def _place_by_samples(launch: Launch) -> dict[str, int]:
-    """Without any stored address, the kernel starts at the lowest counted instruction: a kernel's first instruction is always executed."""
+    """The kernel's address where none is stored: that of the lowest counted instruction, since its first instruction is always executed."""
     counted = _read_counted_addresses(launch)
     return {launch.mangled_name: int(counted.min())} if len(counted) else {}
 
@@ -197,7 +197,7 @@ memory or code that spins is among them. 2020.3 calls lines and wavefronts secto
 
 
 class PlacedLaunch(ColumnRecord, frozen=True, kw_only=True):
-    """One launch with its addresses understood."""
+    """One launch with its addresses mapped to functions."""
 
     launch: Launch  # as read
     addresses: AddressMap  # where the module's functions were during this launch
@@ -215,7 +215,7 @@ class PlacedLaunch(ColumnRecord, frozen=True, kw_only=True):
 
 
 class PlacedKernel(Struct, frozen=True, kw_only=True):
-    """A kernel before anything of its code is decoded."""
+    """A kernel before its code is decoded."""
 
     # all of one kernel; a module can be loaded again between them, so each has its own addresses. Empty for code without a profile.
     launches: tuple[PlacedLaunch, ...]
@@ -225,13 +225,13 @@ class PlacedKernel(Struct, frozen=True, kw_only=True):
 
     @property
     def is_split(self) -> bool:
-        """Whether every launch with samples tells those without issue from the others; of some of them the sum would say nothing."""
+        """Whether every launch with samples separates those without issue; the sum over only some launches would be meaningless."""
         sampled = [one.launch.samples for one in self.launches if one.launch.samples is not None]
         return all(samples.latency_samples is not None or not samples.total_samples for samples in sampled)
 
 
 def place_kernel(group: tuple[Launch, ...], profile: Profile, cubins: Mapping[int, Cubin]) -> PlacedKernel:
-    """Understand the addresses of the launches of one kernel.
+    """Map the addresses of the launches of one kernel to functions.
 
     Args:
         group: launches of one kernel, at least one.

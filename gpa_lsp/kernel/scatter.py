@@ -69,7 +69,7 @@ def narrow_function(function: FunctionSamples, placed: PlacedKernel, reasons: Se
 def _sum_launches(
     name: str, placed: PlacedKernel, reasons: Sequence[str], pc_offsets: npt.NDArray[np.int64]
 ) -> dict[str, Any]:
-    """What the launches sampled and counted in a function of the module, by field of :class:`FunctionSamples`."""
+    """Samples and counts of the launches in a function of the module, by field of :class:`FunctionSamples`."""
     sums = (np.zeros((len(pc_offsets), len(reasons)), np.int64), np.zeros((len(pc_offsets), len(reasons)), np.int64))
     executions = np.full(len(pc_offsets), -1, dtype=np.int64)
     places = _PlaceSums(placed)
@@ -93,7 +93,7 @@ def _sum_launches(
 
 
 def scatter_outside(placed: PlacedKernel, reasons: Sequence[str]) -> FunctionSamples | None:
-    """The samples no function of the module explains, by absolute address; None when there are none."""
+    """The samples that lie in no function of the module, by absolute address; None when there are none."""
     addresses = [
         samples.addresses[_find_outside(launch)]
         for launch in placed.launches
@@ -118,13 +118,13 @@ def scatter_outside(placed: PlacedKernel, reasons: Sequence[str]) -> FunctionSam
 
 
 def _find_outside(launch: PlacedLaunch) -> npt.NDArray[np.bool_]:
-    """Which sampled addresses of a launch no function of the module explains."""
+    """bool[m], the sampled addresses of a launch that lie in no function of the module."""
     assert launch.launch.samples is not None
     return launch.addresses.locate(launch.launch.samples.addresses) < 0
 
 
 def _sum_outside(placed: PlacedKernel, reasons: Sequence[str], rows: npt.NDArray[np.uint64]) -> dict[str, Any]:
-    """What the launches sampled outside the module, by field of :class:`FunctionSamples`."""
+    """Samples of the launches outside the module, by field of :class:`FunctionSamples`."""
     sums = (np.zeros((len(rows), len(reasons)), np.int64), np.zeros((len(rows), len(reasons)), np.int64))
     places = _PlaceSums(placed)
     for launch in placed.launches:
@@ -139,7 +139,7 @@ def _sum_outside(placed: PlacedKernel, reasons: Sequence[str], rows: npt.NDArray
 
 
 class _PlaceSums:
-    """Adds samples of a placed kernel up by the place that launched them, where there are several."""
+    """Sums samples of a placed kernel by the place that launched them, where there are several."""
 
     def __init__(self, placed: PlacedKernel) -> None:
         sampled = [one.launch for one in placed.launches if one.launch.samples is not None]
@@ -182,7 +182,7 @@ def _find_span(name: str, launch: PlacedLaunch) -> tuple[np.uint64, np.uint64] |
 
 
 def _list_offsets(name: str, placed: PlacedKernel, function: Function | None) -> npt.NDArray[np.int64]:
-    """Every instruction of the section, or, without code, what was sampled or executed."""
+    """Offsets of every instruction of the section, or, without code, of those sampled or executed."""
     if function is not None:
         return np.arange(0, function.size_bytes, INSTRUCTION_BYTES, dtype=np.int64)
     seen = [np.zeros(0, dtype=np.uint64)]
@@ -286,7 +286,7 @@ def index_chains(
     return index
 
 
-# Contexts of a kernel that are judged by themselves: each costs as much as a kernel of its own, and nobody reads more.
+# Contexts of a kernel that are analysed separately: each costs as much as a kernel of its own
 MOST_CONTEXTS = 8
 
 _ContextKey = tuple[object, ...]
@@ -311,7 +311,7 @@ def group_contexts(launches: Iterable[Launch]) -> tuple[tuple[tuple[Launch, ...]
 
 
 def _identify(launch: Launch) -> _ContextKey:
-    """What launches of one context have in common. Addresses of the host differ from run to run."""
+    """Key of a launch's context. Addresses of the host are left out, because they differ from run to run."""
     frames = ((frame.function, frame.module, frame.file, frame.line) for frame in launch.call_stack)
     return (*astuple(launch.configuration), launch.read_count("launch__cluster_size"), *frames)
 

@@ -1,4 +1,4 @@
-"""The nest of kernel, functions and loops, with the samples of each: what "inside" means for Equations 4 and 5.
+"""The nest of kernel, functions and loops, with the samples of each: the scopes of Equations 4 and 5.
 
 Scope 0 is the kernel. Below it is one scope per routine (functions and local functions alike), and below those their loops. Every row has an
 innermost scope.
@@ -19,7 +19,7 @@ from gpa_lsp.kernel.model import FunctionSamples, KernelRows
 
 
 class ScopeKind(StrEnum):
-    """What part of the kernel a piece of advice is about."""
+    """Kind of a part of the kernel that advice is about."""
 
     KERNEL = "kernel"
     FUNCTION = "function"
@@ -32,7 +32,7 @@ class ScopeKind(StrEnum):
 class Scope(Struct, frozen=True, kw_only=True):
     """A part of the kernel."""
 
-    kind: ScopeKind  # what it is
+    kind: ScopeKind
     function: str  # mangled name of the routine it is in (for INLINED: the inlined function; for CALL: the callee, where known)
     row: int  # its first instruction (a loop's header, the call, the function's entry)
     file: str | None = None  # as compiled; None without line information

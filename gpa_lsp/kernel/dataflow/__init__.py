@@ -1,1 +1,1 @@
-"""FOLLOW: the rows of a kernel → where values come from, what could change places, what an operation was compiled to."""
+"""FOLLOW: the rows of a kernel → origins of values, instructions that could change places, expansions of operations."""

@@ -1,7 +1,7 @@
-"""Memory accesses of a kernel: which rows they are, how wide, how much more they move than they must, and what could save some.
+"""Memory accesses of a kernel: their rows, widths and excess transfers, and those that could be saved.
 
-Several loads (or stores) of one thread to neighbouring addresses could be one wider access; some loads fetch again and again what a thread, or
-a warp, already had.
+Several loads (or stores) of one thread to neighbouring addresses could be one wider access; some loads fetch repeatedly a value that the thread, or
+the warp, already had.
 """
 
 import re
@@ -61,7 +61,7 @@ def measure_excess(actual: npt.NDArray[np.int64], ideal: npt.NDArray[np.int64]) 
         ideal: int64[n], the least that could do; -1 where a row has none.
 
     Returns:
-        float64[n], 0..1; 0 where nothing is known or nothing is too much.
+        float64[n], 0..1; 0 where a count is unknown or there is no excess.
 
     >>> measure_excess(np.array([32, 4, -1, 0]), np.array([4, 4, -1, 0])).tolist()
     [0.875, 0.0, 0.0, 0.0]
@@ -132,7 +132,7 @@ def find_address(text: str) -> tuple[str, int] | None:
 
 
 def is_volatile(mnemonic: str) -> bool:
-    """Whether an access must happen when the source says: volatile ones, and atomic loads and stores.
+    """Whether an access must happen where it is written: volatile ones, and atomic loads and stores.
 
     >>> is_volatile("LDG.E.STRONG.GPU"), is_volatile("LDG.E.CONSTANT")
     (True, False)
@@ -150,7 +150,7 @@ _NO_ROWS: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
 
 
 class RegisterWriters:
-    """The writers of every register of one function, by instruction number, and which constant a register holds where that is plain to see."""
+    """The writers of every register of one function, by instruction number, and constants that registers hold in straight code."""
 
     def __init__(self, instructions: Instructions) -> None:
         writes = instructions.writes
@@ -167,7 +167,7 @@ class RegisterWriters:
         return self._rows.get(resource, _NO_ROWS)
 
     def count_before(self, resource: int, row: int) -> int:
-        """How many instructions before ``row``, in address order, write a resource: equal counts in one block mean an equal value."""
+        """Number of instructions before ``row``, in address order, that write a resource: equal counts in one block mean an equal value."""
         return int(self.rows_of(resource).searchsorted(row))
 
     def _find_last(self, resource: int, row: int) -> int | None:
@@ -240,8 +240,8 @@ def _join_halves(high: str, low: str) -> int | None:
 
 WIDEST_ACCESS_BYTES = 16  # The widest access every architecture has
 
-_LEAST_SPREAD = 0.9  # Of the sectors that threads so far apart ask for at least
-# Of the sectors that threads with a word each ask for: below, many threads have one address, as for a row that a warp reads together
+_LEAST_SPREAD = 0.9  # Part of the sectors that threads so far apart request at least
+# Part of the sectors that threads with a word each request; below it many threads share an address, as for a row that a warp reads together
 _MOST_SHARED = 0.5
 
 
@@ -249,11 +249,11 @@ class AccessRun(Struct, frozen=True, kw_only=True):
     """Accesses of one basic block that one access could make."""
 
     rows: tuple[int, ...]  # kernel rows by ascending address, two or more
-    bytes_each: int  # what a thread moves with each
+    bytes_each: int  # moved by a thread with each
 
     @property
     def merged_bytes(self) -> int:
-        """What a thread would move with the one access."""
+        """Bytes that a thread would move with the one access."""
         return self.bytes_each * len(self.rows)
 
 
@@ -284,7 +284,7 @@ def find_access_runs(kernel: KernelRows) -> tuple[AccessRun, ...]:
 
 
 def count_run_lengths(runs: Iterable[AccessRun]) -> Mapping[int, int]:
-    """Row → how many accesses its run has; rows in no run are missing."""
+    """Row → number of accesses in its run; rows in no run are missing."""
     return {row: len(run.rows) for run in runs for row in run.rows}
 
 
@@ -338,7 +338,7 @@ def _describe(
 
 
 class _Spacing(ColumnRecord, frozen=True):
-    """How far apart neighbouring threads access memory, in one function."""
+    """Distances of the addresses of neighbouring threads, in one function."""
 
     writers: RegisterWriters  # for the multiplier of the address computation
     first: int  # kernel row of the function's first instruction
@@ -346,7 +346,7 @@ class _Spacing(ColumnRecord, frozen=True):
     lanes: npt.NDArray[np.float64]  # float64[n], threads per request; 32 where unknown
 
     def allows(self, access: _Access, merged_bytes: int) -> bool:
-        """Whether neighbouring threads stand a multiple of the merged size apart, as far as one can see."""
+        """Whether neighbouring threads seem to be a multiple of the merged size apart."""
         scale = self.writers.find_index_scale(access.base, access.row) if access.base >= 0 else None
         if scale is not None:
             return scale % merged_bytes == 0
@@ -368,7 +368,7 @@ def _cut(spacing: _Spacing, chain: Sequence[_Access]) -> Iterable[AccessRun]:
 
 
 def _find_length(spacing: _Spacing, chain: Sequence[_Access]) -> int:
-    """How many accesses from the first one on fit into one; 1 when it must stay alone."""
+    """Number of accesses, from the first one on, that fit into one; 1 when it must stay alone."""
     size = chain[0].size
     length = WIDEST_ACCESS_BYTES // size
     while length > 1:
@@ -383,7 +383,7 @@ def _find_length(spacing: _Spacing, chain: Sequence[_Access]) -> int:
 _LEAST_TURNS = 2.0
 _ONE_SECTOR = 1.05
 
-# What brings a kernel argument into a register, and how it is written
+# Opcodes that bring a kernel argument into a register, and how the argument is written
 _TAKES_ARGUMENTS = frozenset({"MOV", "UMOV", "LDC", "ULDC", "LDCU", "IMAD", "CS2R"})
 _ARGUMENT = "c[0x0]"
 
@@ -391,17 +391,17 @@ _ARGUMENT = "c[0x0]"
 class InvariantLoad(Struct, frozen=True, kw_only=True):
     """A load in a loop from an address that the loop does not change."""
 
-    turns: float  # how often the loop goes round per entry, at least 1; infinite where executions are unknown
-    is_kept_by_stores: bool  # something in the loop may change memory, or lets other threads change it, so the compiler had to load again
+    turns: float  # iterations of the loop per entry, at least 1; infinite where executions are unknown
+    is_kept_by_stores: bool  # an instruction in the loop may change memory, or lets other threads change it, so the compiler had to load again
 
     @property
     def removable_ratio(self) -> float:
-        """The part of its executions that need not be."""
+        """The unnecessary part of its executions."""
         return 1.0 - 1.0 / self.turns
 
 
 def find_uniform_loads(kernel: KernelRows) -> npt.NDArray[np.bool_]:
-    """bool[n]: loads by which all threads of a warp fetch the same: one sector a request, though the threads together ask for more.
+    """bool[n], loads by which all threads of a warp fetch the same value: one sector a request, although their bytes together exceed a sector.
 
     Nothing is marked without the counters of sectors and executions.
     """
@@ -421,7 +421,7 @@ def fits_constant_memory(kernel: KernelRows, row: int) -> bool:
 
 
 def find_invariant_loads(kernel: KernelRows) -> Mapping[int, InvariantLoad]:
-    """Row → the load, for loads whose innermost loop writes no register of their address and goes round more than once."""
+    """Row → the load, for loads whose innermost loop writes no register of their address and makes more than one iteration."""
     loads = mark_accesses(kernel, GLOBAL_SPACES, (Access.LOAD,))
     found: dict[int, InvariantLoad] = {}
     for number, function in enumerate(kernel.functions):
@@ -486,7 +486,7 @@ def _is_invariant(function: FunctionSamples, writers: RegisterWriters, row: int,
 
 
 def _may_change_memory(function: FunctionSamples, inside: npt.NDArray[np.bool_]) -> bool:
-    """Whether a loop stores, waits for others, or calls."""
+    """Whether a loop stores, waits for other threads, or calls."""
     instructions = function.instructions
     if instructions is None:
         return False
@@ -516,7 +516,7 @@ def count_turns(function: FunctionSamples, graph: FlowGraph, loop: int, row: int
 
 
 def count_innermost_turns(kernel: KernelRows, row: int) -> float:
-    """How often the innermost loop around an instruction goes round per entry; 1 outside of loops, and where executions are unknown."""
+    """Iterations per entry of the innermost loop around an instruction; 1 outside of loops, and where executions are unknown."""
     function, index = kernel.function_of(row), kernel.index_of(row)
     if function.graph is None:
         return 1.0

@@ -1,7 +1,7 @@
 """The compiler's expansions of slow arithmetic in a kernel: divisions, roots, mathematical functions, widened single precision.
 
-Hardware divides nothing and has few functions; the compiler writes tens of instructions for each and calls a routine of its own where they do
-not do. This is the one place that knows which instructions those are.
+Hardware has no division and few functions; the compiler writes tens of instructions for each and calls a routine of its own for operands they
+cannot handle. Only this module knows which instructions those are.
 """
 
 from bisect import bisect_left
@@ -102,7 +102,7 @@ def find_guarded_operation(
 
 
 def _is_own_constant(flow: FunctionFlow, row: int, site: int) -> bool:
-    """A constant of the operation; one that comes from another line is an operand that was computed there."""
+    """Whether a row sets up a constant of the operation; one from another line is an operand that was computed there."""
     elsewhere = flow.has_place(row) and flow.has_place(site) and not flow.is_same_place(row, site)
     return not elsewhere and is_constant_set_up(flow, row)
 
@@ -169,7 +169,7 @@ def _find_synchronisation(flow: FunctionFlow, guard: int, join: int | None) -> s
 
 
 def _find_test(flow: FunctionFlow, guard: int) -> set[int]:
-    """The comparisons that the branch goes by, and the integer instructions that only prepare them."""
+    """The comparisons that decide the branch, and the integer instructions that only prepare them."""
     window = flow.rows_before(guard)
     found = {row for resource in flow.reads(guard) if (row := flow.find_def(guard, resource, window)) is not None}
     is_test = accept(flow, Chain.TEST)
@@ -181,7 +181,7 @@ def _find_test(flow: FunctionFlow, guard: int) -> set[int]:
 
 
 def _find_ancestors(flow: FunctionFlow, test: set[int], window: Sequence[int]) -> set[int]:
-    """The test, and the integer instructions its operands come from, whatever else reads them."""
+    """The test, and the integer instructions its operands come from, even if others read these too."""
     found, newest = set(test), set(test)
     for _ in range(_TEST_STEPS):
         definitions = {flow.find_def(row, resource, window) for row in newest for resource in flow.reads(row)}
@@ -243,7 +243,7 @@ def _find_steps_without_seed(flow: FunctionFlow, guard: int, test: set[int], cal
 def _find_divisor(
     flow: FunctionFlow, routine: Routine, seed: int | None, test: Sequence[int] | set[int], guard: int
 ) -> Divisor | None:
-    """What is divided by: the check's operand, the approximation's, or what is converted for it."""
+    """The divisor: the operand of the check, of the approximation, or of the conversion for it."""
     row: int | None = None
     if routine.operation.family is Family.INTEGER_DIVISION and seed is not None:
         row = find_conversion(flow, seed)
@@ -253,7 +253,7 @@ def _find_divisor(
 
 
 def recognise_by_structure(flow: FunctionFlow, rows: Sequence[int]) -> Routine | None:
-    """Which routine some code without lines is, by its approximations; None for code that touches memory or calls.
+    """Recognise a routine without lines by its approximations; None for code that accesses memory or calls.
 
     Approximation: tells divisions, roots and 64-bit integer divisions apart, not the variants of each.
     """
@@ -343,7 +343,7 @@ _LONGEST_ROUTINE = 300  # Instructions of a routine that may be recognised by it
 
 
 class ArithmeticSequences(ColumnRecord, frozen=True, kw_only=True):
-    """Everything found in a kernel. No row of the callers is in two sequences or chains."""
+    """All expansions of a kernel. No row of the callers is in two sequences or chains."""
 
     sequences: tuple[ArithmeticSequence, ...]  # by anchor
     widened: tuple[tuple[int, ...], ...]  # rows of each chain of single precision values worked on in double precision

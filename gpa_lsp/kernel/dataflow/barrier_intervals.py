@@ -1,9 +1,9 @@
-"""Who arrives late at a block barrier: the code since the barriers before it that fewer warps go through.
+"""Code that makes warps arrive late at a block barrier: code since the barriers before it that only some warps execute.
 
-The *interval* of a barrier is the code on paths to it that pass no other barrier; of a barrier in a loop, inside the innermost one, because
-executions before the loop cannot be compared with those in it. A warp that goes through a part of it which others skip comes later, and they
-wait. Which part of the warps that is shows in the executions of the blocks that lead there: a loop multiplies the executions of its body, so
-the fewest executions among the blocks that dominate a block, inside the interval, are the warps that get there.
+The *interval* of a barrier is the code on paths to it that pass no other barrier; for a barrier in a loop, only inside the innermost one, because
+executions before the loop cannot be compared with those in it. A warp that executes a part of it which others skip arrives later, and the others
+wait. The number of such warps follows from the executions of the blocks that lead there: a loop multiplies the executions of its body, so the
+fewest executions among the blocks that dominate a block, inside the interval, are the warps that reach it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ _LEAST_WORK = 20_000  # Block visits a function may cost
 
 
 class LateCode(ColumnRecord, frozen=True, kw_only=True):
-    """Code before a barrier that only some warps go through."""
+    """Code before a barrier that only some warps execute."""
 
     barrier_row: int  # kernel row of the barrier
     rows: npt.NDArray[np.int64]  # int64[m], kernel rows of its instructions
@@ -33,7 +33,7 @@ class LateCode(ColumnRecord, frozen=True, kw_only=True):
 
     @property
     def explained_samples(self) -> float:
-        """Samples of waiting that the code explains: while one warp of n is in it, n − 1 wait."""
+        """Barrier samples that the code explains: while one warp of n is in it, n − 1 wait."""
         return self.samples * (1.0 / self.warps_ratio - 1.0) if self.warps_ratio > 0 else 0.0
 
 

@@ -1,4 +1,4 @@
-"""The functions that a kernel calls instead of holding their code: where from, how large, and whether they could be inlined at all."""
+"""Functions that a kernel calls and that were not inlined: call sites, sizes, and whether they could be inlined."""
 
 import re
 
@@ -32,7 +32,7 @@ class CalledRoutine(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """As its author calls it, as far as that is plain to see."""
+        """Plain name, namespaces included."""
         return read_function_name(self.symbol)
 
 
@@ -64,7 +64,7 @@ def find_called_routines(kernel: KernelRows) -> tuple[CalledRoutine, ...]:
 
 
 def _find_recursive(kernel: KernelRows, ordered: list[range], sites: dict[range, list[int]]) -> list[bool]:
-    """For each routine whether it can come to call itself."""
+    """Whether each routine can call itself, directly or not."""
     routine_of = find_scopes(kernel).routine_of
     of_scope = {routine_of(rows.start): number for number, rows in enumerate(ordered)}
     successors: list[list[int]] = [[] for _ in ordered]

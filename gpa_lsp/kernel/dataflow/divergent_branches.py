@@ -1,8 +1,8 @@
-"""Branches at which the threads of a warp part, the code that runs with fewer threads because of each, and how much of its work that costs.
+"""Divergent branches: the code that runs with fewer threads because of each, and the part of its work that this costs.
 
-A warp whose threads part goes through every side with part of its threads. Were threads regrouped so that whole warps take one side, code
-executed with a of r threads on average would be executed a/r as often; the rest of its samples is what divergence costs. Where branches are
-nested, the loss is shared out: from the threads that reach the outer branch to those that reach the inner one is the outer branch's, and so on.
+A divergent warp executes every side with some of its threads. If threads were regrouped so that whole warps take one side, code executed with
+a of r threads on average would be executed a/r as often; the rest of its samples is the cost of divergence. For nested branches the loss is
+split: from the threads that reach the outer branch to those that reach the inner one it is the outer branch's, and so on.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,18 +24,18 @@ _LEAST_LOSS = 0.03  # Fewer threads by less than this are no divergence: counts 
 
 
 class Parting(Enum):
-    """What the threads do that part."""
+    """Way in which the threads of a warp diverge."""
 
     SIDES = "sides"  # They take different sides and meet again
-    TURNS = "turns"  # They leave a loop at different turns
-    EXIT = "exit"  # Some end
+    TURNS = "turns"  # They leave a loop in different iterations
+    EXIT = "exit"  # Some exit
 
 
 class DivergentBranch(ColumnRecord, frozen=True, kw_only=True):
     """A branch and the code it makes warps go through with fewer threads."""
 
     row: int  # kernel row of the branch
-    kind: Parting  # what the threads do
+    kind: Parting
     threads: float  # threads of a warp that reach it (for a loop: that enter the loop), on average
     side_threads: tuple[float, ...]  # threads on each side that is executed, on average, largest first
     rows: npt.NDArray[np.int64]  # int64[m], kernel rows it controls, ascending
@@ -54,7 +54,7 @@ class _Region(Struct, frozen=True):
 
 
 def find_divergent_branches(kernel: KernelRows) -> tuple[DivergentBranch, ...]:
-    """The branches of all functions that make warps run with fewer threads; nothing without counters of threads and executions."""
+    """The divergent branches of all functions; none without counters of threads and executions."""
     found: list[DivergentBranch] = []
     for number, function in enumerate(kernel.functions):
         if function.graph is None or function.instructions is None:
@@ -105,13 +105,13 @@ def _find_regions(function: FunctionSamples, graph: FlowGraph, threads: npt.NDAr
 
 
 def _order_candidates(function: FunctionSamples, graph: FlowGraph, threads: npt.NDArray[np.float64]) -> list[int]:
-    """The candidates, those that most warps go through first, so that the bound on work hits the others."""
+    """The candidates, most executed first, so that the limit on work only drops rare ones."""
     executions = function.executions[graph.last_instruction]
     return sorted(_list_candidates(function, graph, threads), key=lambda block: (-int(executions[block]), block))
 
 
 def _list_candidates(function: FunctionSamples, graph: FlowGraph, threads: npt.NDArray[np.float64]) -> Iterable[int]:
-    """Blocks that end in a branch (or an exit of some threads) behind which fewer threads go on."""
+    """Blocks that end in a branch (or an exit of some threads) after which fewer threads continue."""
     divergent = function.counters.get("divergent_branch_targets")
     for block in np.flatnonzero(np.isin(graph.terminator, (Flow.BRANCH, Flow.INDIRECT_BRANCH, Flow.EXIT))).tolist():
         last = int(graph.last_instruction[block])
@@ -141,7 +141,7 @@ def _reach(graph: FlowGraph, starts: Sequence[int], stop: int, work: int) -> fro
 
 
 def _find_entry(graph: FlowGraph, block: int, blocks: frozenset[int]) -> int | None:
-    """The block from which the loop is entered whose turns a branch decides; None for a branch that decides no loop."""
+    """The block from which a loop is entered whose iterations the branch decides; None for a branch that decides no loop."""
     if block not in blocks:
         return None
     around = [loop for loop in graph.loops_around(block) if graph.loops[loop].header in blocks]

@@ -1,4 +1,4 @@
-"""Expansions of one function, the code that the compiler made of one operation each: what is common, integer divisions, widened arithmetic.
+"""Expansions, the code that the compiler made of one operation each: records and tests common to all, integer divisions, widened arithmetic.
 
 The hardware has no integer division, so a reciprocal in floating point is scaled, multiplied and corrected. One reciprocal (I2F.RP of the divisor,
 MUFU.RCP, F2I, one Newton step in integers) can serve several quotients and remainders, also of a loop it was moved out of. Each quotient is a high
@@ -24,7 +24,7 @@ from gpa_lsp.kernel.dataflow.value_flow import LONGEST_WINDOW, FunctionFlow
 
 
 class Family(Enum):
-    """What kind of operation it is; remedies differ by it."""
+    """Kind of operation; remedies differ by it."""
 
     DIVISION = "division"  # Floating-point division and reciprocal
     ROOT = "root"
@@ -37,8 +37,8 @@ class Operation(Struct, frozen=True, kw_only=True):
 
     key: str  # in the table
     title: str  # as a hint names it, without an article
-    family: Family  # what kind
-    bits: int | None  # of the operands; None where that is not known
+    family: Family
+    bits: int | None  # of the operands; None where unknown
 
 
 class Routine(Struct, frozen=True, kw_only=True):
@@ -68,7 +68,7 @@ class Chain(Enum):
 
 
 class ArithmeticPatterns(Struct, frozen=True, kw_only=True):
-    """The table."""
+    """Content of the table ``expansions.toml``."""
 
     operations: Mapping[str, Operation]  # by key
     # expression for the last part of a symbol, and what it names; in order of precedence
@@ -83,7 +83,7 @@ class ArithmeticPatterns(Struct, frozen=True, kw_only=True):
 
 @cache
 def load_patterns() -> ArithmeticPatterns:
-    """The facts, read once."""
+    """The table, read once."""
     table = tomli.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
     operations = {
         key: Operation(key=key, title=entry["title"], family=Family(entry["family"]), bits=entry.get("bits"))
@@ -115,7 +115,7 @@ def _holds(chain: Chain, mnemonic: str) -> bool:
 
 
 def recognise_routine(symbol: str) -> Routine | None:
-    """Which of the compiler's routines a symbol is; None for anything else.
+    """The compiler's routine that a symbol names; None for any other symbol.
 
     >>> recognise_routine("$__internal_3_$__cuda_sm20_div_rn_f64_full").operation.title
     'FP64 division'
@@ -141,17 +141,17 @@ _ABSOLUTE = "IABS"
 
 
 class Constancy(Enum):
-    """How often a divisor changes."""
+    """Constancy of a divisor."""
 
     CONSTANT = "constant"  # Known when the code was compiled
     INVARIANT = "invariant"  # The same in every turn of the loop, or for the whole kernel (an argument)
-    VARYING = "varying"  # Computed again each time, or not known
+    VARYING = "varying"  # Computed again each time, or unknown
 
 
 class Divisor(Struct, frozen=True, kw_only=True):
-    """What an operation divides by."""
+    """The divisor of an operation."""
 
-    constancy: Constancy  # how often it changes
+    constancy: Constancy
     text: str = ""  # a number or constant operand as the listing writes it; empty for registers
 
 
@@ -181,12 +181,17 @@ def accept(flow: FunctionFlow, chain: Chain) -> Callable[[int], bool]:
 
 
 def is_constant_set_up(flow: FunctionFlow, row: int) -> bool:
-    """A copy of an immediate or a constant: it reads no register."""
+    """Whether a row copies an immediate or a constant: it reads no register."""
     return load_patterns().holds(Chain.MOVES, flow.mnemonic(row)) and not flow.reads(row)
 
 
 def find_divisor(flow: FunctionFlow, operand: str, row: int, place: int) -> Divisor:
-    """What is known of a divisor."""
+    """Constancy and text of a divisor.
+
+    Args:
+        operand: the divisor, as written at ``row``.
+        place: row whose loops count.
+    """
     text = _strip_signs(operand)
     resources = parse_operand(text).expand(1)
     if not resources:
@@ -208,18 +213,18 @@ def _strip_signs(operand: str) -> str:
 
 
 def _find_constancy(text: str) -> Constancy:
-    """Of an operand without registers: arguments are known at the launch, everything else when the code is compiled."""
+    """Constancy of an operand without registers: arguments are known at the launch, all others at compile time."""
     is_argument = parse_operand(text).kind is OperandKind.INDIRECT and text.startswith("c[0x0]")
     return Constancy.INVARIANT if is_argument else Constancy.CONSTANT
 
 
 def _is_copied_constant(flow: FunctionFlow, row: int) -> bool:
-    """A copy of an immediate or a constant, or the absolute value of one, which is how signed divisors begin."""
+    """Whether a row copies an immediate or a constant, or takes the absolute value of one, as for a signed divisor."""
     return is_constant_set_up(flow, row) or (flow.opcode(row).name == _ABSOLUTE and not flow.reads(row))
 
 
 def _is_only_writer(flow: FunctionFlow, resource: int, definition: int, row: int) -> bool:
-    """Nothing between the two writes the register, on whichever path; not looked at where they are far apart."""
+    """Whether no row between the two writes the register; False where they are far apart."""
     between = range(definition + 1, row)
     return len(between) <= LONGEST_WINDOW and not any(resource in flow.writes(other) for other in between)
 
@@ -238,13 +243,13 @@ _SET_UP_WINDOW = 60
 
 
 class _Division(Struct):
-    """What has been found so far. Values are resource numbers that hold them at the row looked at."""
+    """State of the search for one division. Values are resource numbers that hold them at the current row."""
 
     divisor: str  # the operand
     of_divisor: set[int]  # values that depend on the divisor alone
     of_reciprocal: set[int]  # of these, the ones made from its reciprocal
     of_quotient: set[int] = field(default_factory=set)  # quotients, remainders, and comparisons of them
-    constants: set[int] = field(default_factory=set)  # values that depend on nothing
+    constants: set[int] = field(default_factory=set)  # constant values
     rows: set[int] = field(default_factory=set)  # instructions that belong to the division
     quotients: list[int] = field(default_factory=list)  # of these, the high products that begin a quotient, in order
 
@@ -256,7 +261,7 @@ class _Division(Struct):
             self.of_reciprocal |= writes
 
     def overwrite(self, writes: set[int]) -> None:
-        """Note that these registers hold something else now."""
+        """Note that these registers hold other values now."""
         self.of_divisor -= writes
         self.of_reciprocal -= writes
         self.of_quotient -= writes
@@ -308,7 +313,7 @@ def _match_reciprocal(flow: FunctionFlow, seed: int, taken: set[int]) -> Arithme
 
 
 def _is_feeder(flow: FunctionFlow, row: int, sources: set[int]) -> bool:
-    """Copies, signs and absolute values, and what is made of the divisor alone."""
+    """Whether a row is a copy, handles a sign, or computes from the divisor alone."""
     if accept(flow, Chain.MOVES)(row) or flow.opcode(row).name in _SIGN_HANDLING:
         return True
     return accept(flow, Chain.CORRECTION)(row) and set(flow.reads(row)) <= sources
@@ -325,7 +330,7 @@ def find_conversion(flow: FunctionFlow, seed: int) -> int | None:
 
 
 def _find_sources(flow: FunctionFlow, conversion: int) -> set[int]:
-    """Registers of the divisor before its sign was taken off."""
+    """Registers of the divisor before its sign was removed."""
     window = flow.rows_before(conversion)
     found: set[int] = set()
     for resource in flow.reads(conversion):
@@ -336,7 +341,7 @@ def _find_sources(flow: FunctionFlow, conversion: int) -> set[int]:
 
 
 def _look_before(flow: FunctionFlow, row: int, division: _Division, sources: set[int]) -> None:
-    """Note what is made of the divisor before its reciprocal is known: its absolute value, its negative, whether it is zero."""
+    """Note values computed from the divisor before its reciprocal: its absolute value, its negative, whether it is zero."""
     reads, writes = set(flow.reads(row)), set(flow.writes(row))
     if is_constant_set_up(flow, row):
         division.constants |= writes
@@ -376,7 +381,7 @@ def _look_at(flow: FunctionFlow, row: int, division: _Division) -> None:
 
 
 def _is_quotient(flow: FunctionFlow, row: int, values: set[int], division: _Division) -> bool:
-    """A high product of the scaled reciprocal and something else."""
+    """Whether a row is a high product of the scaled reciprocal and another value."""
     if find_longest_entry(_HIGH_PRODUCTS, flow.mnemonic(row)) is None:
         return False
     return bool(values & division.of_reciprocal) and not values <= division.of_divisor
@@ -425,12 +430,12 @@ def find_widened_arithmetic(flow: FunctionFlow, rows: Sequence[int], taken: set[
 
 
 def is_widening(flow: FunctionFlow, row: int) -> bool:
-    """The row makes a double precision value of a single precision one."""
+    """Whether a row converts a single precision value to double precision."""
     return _converts(flow, row, _WIDENING)
 
 
 def _converts(flow: FunctionFlow, row: int, types: list[str]) -> bool:
-    """The row converts between floating-point types: to, from."""
+    """Whether a row converts between two floating-point types, given as [to, from]."""
     name, *modifiers = flow.mnemonic(row).split(".")
     return name == _CONVERSION and [one for one in modifiers if one in types] == types
 

@@ -1,4 +1,4 @@
-"""Accesses at addresses that were loaded, as of ``x[column[i]]``: :func:`mark_gathered`, and how many addresses those can be."""
+"""Accesses at loaded addresses, such as ``x[column[i]]``: :func:`mark_gathered`, and the number of addresses an access can have."""
 
 import re
 from math import exp, factorial, fsum, prod
@@ -21,9 +21,9 @@ _MOST_STEPS = 32  # Instructions of address arithmetic that are looked at for on
 
 
 def mark_gathered(kernel: KernelRows) -> npt.NDArray[np.bool_]:
-    """bool[n]: global accesses whose address is made of a value that the same turn of their loop loads from global memory.
+    """bool[n], global accesses whose address depends on a value that the same iteration of their loop loads from global memory.
 
-    A value that was loaded before the loop is where a row begins, and its elements lie side by side.
+    A value that was loaded before the loop is the start of a row, whose elements are contiguous.
     """
     found = np.zeros(len(kernel), dtype=np.bool_)
     accesses, loads = (mark_accesses(kernel, GLOBAL_SPACES, kinds).tolist() for kinds in (MOVES, (Access.LOAD,)))
@@ -65,7 +65,7 @@ def _read_address(flow: FunctionFlow, row: int, registers: int = 2) -> tuple[int
 
 
 def depends_on_thread(kernel: KernelRows, row: int) -> bool:
-    """Whether the address of an access is made of the number of the thread or of its block; False where it is not followed that far."""
+    """Whether the address of an access depends on the index of the thread or its block; False beyond the search limit."""
     flow = build_flow(kernel, int(kernel.function_index[row]))
     if flow is None:
         return False
@@ -87,13 +87,13 @@ def depends_on_thread(kernel: KernelRows, row: int) -> bool:
 
 
 def count_addresses(kernel: KernelRows, row: int) -> int | None:
-    """How many addresses an access can have in a block, by the masks, narrow loads and shifts that make its address; None where none does."""
+    """Number of addresses that an access can have in a block, by the masks, narrow loads and shifts in its computation; None where unbounded."""
     flow = build_flow(kernel, int(kernel.function_index[row]))
     if flow is None:
         return None
     own = row - flow.first_row
     waiting = {(own, one) for one in _read_address(flow, own, 1) if one >> 8 == ResourceKind.REGISTER}
-    bounds: dict[int, int] = {}  # of what the address is made with
+    bounds: dict[int, int] = {}  # row → number of values of its result
     for _ in range(_MOST_STEPS):
         if not waiting:
             return prod(bounds.values())
@@ -115,7 +115,7 @@ def count_addresses(kernel: KernelRows, row: int) -> int | None:
 
 
 def count_passes(threads: float, addresses: int) -> float:
-    """Mean passes of a shared atomic whose threads pick addresses at random: as many as the bank or address that most of them share has.
+    """Mean passes of a shared atomic whose threads pick addresses at random: the threads at the most popular bank or address.
 
     Mean of the maximum of Poisson counts (threads over banks each), a fair approximation from two threads on.
 
@@ -130,11 +130,11 @@ def count_passes(threads: float, addresses: int) -> float:
     return max(1.0, fsum(1 - part**places for part in least))
 
 
-_VARYING = frozenset({"S2R", "CS2R", "SHFL", "VOTE", "MATCH"})  # What they give depends on the thread
+_VARYING = frozenset({"S2R", "CS2R", "SHFL", "VOTE", "MATCH"})  # Opcodes whose results depend on the thread
 
 
 def _bound_result(flow: FunctionFlow, row: int) -> int | None:
-    """Values that an instruction can make whatever it reads; None where it does not tell."""
+    """Number of values that an instruction's result can have for any source; None where unbounded."""
     name, *modifiers = flow.mnemonic(row).split(".")
     constants = [one for one in flow.operands(row) if one.startswith("0x")]
     if flow.opcode(row).access is Access.LOAD:

@@ -1,4 +1,4 @@
-"""Kinds of instructions as the sources of stalls are told apart by: what a warp waits for, and in whose queue it stands."""
+"""Kinds of instructions as sources of stalls: what a warp waits for, and the queue it waits in."""
 
 from enum import StrEnum
 from functools import lru_cache
@@ -15,7 +15,7 @@ from gpa_lsp.kernel.model import KernelRows
 
 
 class InstructionKind(StrEnum):
-    """The values are names for people, in the plural."""
+    """Kind of an instruction; values are names for people, in the plural."""
 
     GLOBAL_LOAD = "loads from global memory"
     LOCAL_LOAD = "loads from local memory"
@@ -138,7 +138,7 @@ _OF_LATENCY_CLASS = {
     LatencyClass.VOTE_UNIFORM: InstructionKind.WARP_OPERATION,
 }
 
-# What no group names: the memory accesses of the uniform datapath, and a few rare ones
+# Kinds of accesses in no group: those of the uniform datapath, and a few rare ones
 _OF_MEMORY = {
     MemorySpace.CONSTANT: InstructionKind.CONSTANT_LOAD,
     MemorySpace.SHARED: InstructionKind.SHARED_LOAD,
@@ -226,14 +226,14 @@ QUEUES: dict[str, frozenset[InstructionKind]] = {
 
 @remembered
 def list_kinds(rows: KernelRows) -> npt.NDArray[np.int16]:
-    """int16[n] into :data:`KINDS`: the kind of every row; ``UNKNOWN`` without a disassembly."""
+    """int16[n] into :data:`KINDS`, the kind of every row; ``UNKNOWN`` without a disassembly."""
     return rows.spread_by_mnemonic(
         lambda name: KINDS.index(find_kind(name)), KINDS.index(InstructionKind.UNKNOWN)
     ).astype(np.int16)
 
 
 def select_kinds(rows: KernelRows, wanted: frozenset[InstructionKind]) -> npt.NDArray[np.bool_]:
-    """bool[n]: rows of one of the kinds."""
+    """bool[n], rows of one of the kinds."""
     is_wanted = np.array([kind in wanted for kind in KINDS], dtype=bool)
     selected: npt.NDArray[np.bool_] = is_wanted[list_kinds(rows)]
     return selected

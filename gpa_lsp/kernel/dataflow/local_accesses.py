@@ -1,4 +1,4 @@
-"""What each access to local memory is for: a register that did not fit, a register saved for a caller, or an array.
+"""Purpose of each access to local memory: a spilled register, a register saved for a caller, or an array.
 
 Local memory is addressed from the stack pointer (R1). Registers that do not fit, and those a function has to preserve, go to fixed places there;
 arrays whose index is computed are reached through another register.
@@ -34,7 +34,7 @@ _ADDITIONS = ("IADD3", "IADD", "VIADD", "IADD2", "LEA")
 
 
 class LocalUse(Enum):
-    """What an access to local memory is for."""
+    """Purpose of an access to local memory."""
 
     SPILL = "spill"  # A value that found no register
     SAVED_REGISTER = "saved register"  # A register that a called function must give back as it was
@@ -46,7 +46,7 @@ class LocalAccess(Struct, frozen=True, kw_only=True):
     """One load or store. Rows are the kernel's."""
 
     row: int  # the instruction
-    use: LocalUse  # what it is for
+    use: LocalUse
     is_store: bool  # it writes local memory
     is_indexed: bool  # the address depends on more than the stack pointer
     slots: tuple[int, ...]  # offsets from the stack pointer of the words it touches; empty when indexed
@@ -91,7 +91,7 @@ def find_marked_accesses(kernel: KernelRows, limits: Mapping[str, CompiledLimits
 
 
 def list_slots(kernel: KernelRows, access: LocalAccess) -> list[tuple[int, int]]:
-    """The words an access touches: their routine and offset, because each routine has a frame of its own."""
+    """(routine, offset) of the words an access touches; each routine has a frame of its own."""
     routine = find_scopes(kernel).routine_of(access.row)
     return [(routine, slot) for slot in access.slots]
 
@@ -123,7 +123,7 @@ def _find_in_routine(flow: FunctionFlow, rows: range, *, is_called: bool) -> Ite
 
 
 def _look_at(flow: FunctionFlow, row: int) -> LocalAccess:
-    """An access, taken for one to an array until it is known what for."""
+    """An access, as one to an array until its purpose is known."""
     modifiers = flow.mnemonic(row).split(".")
     width = next((bytes_ for name, bytes_ in _WIDTH_BYTES.items() if name in modifiers), _WORD_BYTES)
     operand = next((one for one in flow.operands(row) if parse_operand(one).kind is OperandKind.ADDRESS), "")
@@ -170,7 +170,7 @@ def _read_offset(operand: str) -> int:
 
 
 def _saves_register(flow: FunctionFlow, row: int, one: LocalAccess, rows: range) -> bool:
-    """A store of a register that the routine has not written: its caller's."""
+    """Whether an access stores a register that the routine has not written: its caller's."""
     if not one.is_store or one.is_indexed or not parse_operand(flow.operands(row)[-1]).expand(1):
         return False
     return _find_value(flow, row, [before for before in flow.rows_before(row) if before in rows]) is None

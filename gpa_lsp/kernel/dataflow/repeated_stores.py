@@ -27,18 +27,18 @@ _SPACES = (*GLOBAL_SPACES, MemorySpace.SHARED)
 
 
 class RepeatedStores(Struct, frozen=True, kw_only=True):
-    """Stores of which the next one overwrites what each wrote."""
+    """Stores each of which is overwritten by the next one."""
 
     stores: tuple[int, ...]  # kernel rows, in order
     loads: tuple[int, ...]  # kernel rows between them, of the same address
     first_row: int  # of the loop they are in, or of the code between the first and the last of them
     last_row: int
-    repeats: float  # executions for each that is needed, at least 2
+    repeats: float  # executions per necessary one, at least 2
     executions: int  # of all the stores
 
     @property
     def removable_ratio(self) -> float:
-        """The part of their executions that need not be."""
+        """The unnecessary part of their executions."""
         return 1.0 - 1.0 / self.repeats
 
 
@@ -80,7 +80,7 @@ def _group(
     rows: list[int],
     inside: npt.NDArray[np.int64],
 ) -> Iterator[list[int]]:
-    """Accesses of one address whose registers nothing inside writes; nothing where other threads are waited for between them."""
+    """Accesses of one address whose registers are not written inside; none where the code synchronises with other threads."""
     marked = np.zeros(len(instructions), dtype=np.bool_)
     marked[inside] = True
     if any(_is_shared_with_others(instructions, int(row)) for row in inside):

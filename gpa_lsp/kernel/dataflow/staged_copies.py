@@ -1,6 +1,5 @@
-"""Copies from global to shared memory: through registers (a load, and a store of what it loaded), and asynchronous ones that are under way.
-
-Also the loads that one warp has in flight at once.
+"""Copies from global to shared memory: through registers (a load, and a store of its result), and asynchronous ones in flight; and loads that
+a warp has in flight at once.
 """
 
 import re
@@ -20,7 +19,7 @@ from gpa_lsp.kernel.dataflow.reordering.slack import Hold, SlackFinder
 from gpa_lsp.kernel.model import KernelRows
 from gpa_lsp.kernel.scopes import find_scopes
 
-COPY_BYTES = (4, 8, 16)  # What one asynchronous copy of a thread can move
+COPY_BYTES = (4, 8, 16)  # Sizes of one asynchronous copy of a thread
 
 ASYNC_FENCES = frozenset({"LDGDEPBAR", "ARRIVES"})  # Opcodes that stand for all asynchronous copies before them
 
@@ -29,7 +28,7 @@ _PENDING = re.compile(r"0x[0-9a-f]+")
 
 
 class StagedCopy(Struct, frozen=True, kw_only=True):
-    """A store to shared memory of nothing but values that were just loaded from global memory."""
+    """A store to shared memory of values that were all just loaded from global memory."""
 
     store_row: int  # the store
     load_rows: tuple[int, ...]  # the loads, ascending
@@ -40,8 +39,8 @@ class StagedCopy(Struct, frozen=True, kw_only=True):
 def find_staged_copies(kernel: KernelRows) -> tuple[StagedCopy, ...]:
     """The copies through registers, by address of their stores.
 
-    A load counts when nothing but such stores reads its result, it has a size that can be copied asynchronously, and is not volatile. Copies
-    whose next turn's load needs the present one, or must stay behind a barrier, are left out: they cannot be started ahead.
+    A load counts when only such stores read its result, it has a size that can be copied asynchronously, and is not volatile. Copies
+    whose next load needs the present one, or must stay behind a barrier, are left out: they cannot be started ahead.
     """
     stores = mark_accesses(kernel, (MemorySpace.SHARED,), (Access.STORE,))
     loads = mark_accesses(kernel, GLOBAL_SPACES, (Access.LOAD,))
@@ -98,7 +97,7 @@ def _find_data_registers(kernel: KernelRows, row: int) -> set[int]:
 
 
 def _find_used(track: Track, stores: npt.NDArray[np.bool_]) -> set[int]:
-    """The steps whose results something else than a store to shared memory reads."""
+    """The steps whose results an instruction other than a store to shared memory reads."""
     length = len(track.course)
     found: set[int] = set()
     for step, direct in enumerate(track.dependences.sources):
@@ -131,7 +130,7 @@ def mark_bulk_copies(kernel: KernelRows) -> npt.NDArray[np.bool_]:
 
 
 def find_groups_pending(kernel: KernelRows) -> Mapping[int, int]:
-    """Loop → groups of copies that may still be under way when it goes on waiting; the fewest where it waits in several places."""
+    """Loop → groups of copies that may still be in flight behind its wait; the fewest where it waits in several places."""
     waits = kernel.mark_by_opcode(lambda opcode: opcode.name == _WAIT)
     found: dict[int, int] = {}
     for row in np.flatnonzero(waits).tolist():
@@ -152,11 +151,11 @@ _TURNS = 2  # A load may be waited for in the next pass through a loop
 
 
 def count_loads_in_flight(kernel: KernelRows, rows: Sequence[int]) -> int:
-    """The most loads from global memory that a warp has issued and not waited for, on its way through some rows.
+    """The most loads from global memory that a warp has in flight while it executes some rows.
 
     Args:
         kernel: its rows.
-        rows: of a loop, or of a whole kernel, ascending. They are passed in this order: an approximation where they branch.
+        rows: of a loop, or of a whole kernel, ascending. They are taken in this order: an approximation where they branch.
     """
     is_load = mark_accesses(kernel, GLOBAL_SPACES, (Access.LOAD,))
     control = kernel.control

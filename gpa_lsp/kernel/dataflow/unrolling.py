@@ -1,7 +1,7 @@
-"""Loops as the compiler left them: how many copies of the body one turn holds, and how many turns there are.
+"""Loops as the compiler left them: copies of the body in one iteration, and the number of iterations.
 
-Copies are looked for in three ways, because a compiler weaves them into each other: every line's work occurs a multiple of so many times; the
-counter advances by so many; accesses through one address lie at evenly spaced offsets, or the opcodes themselves repeat.
+Copies are found in three ways, because a compiler interleaves them: the work of every line occurs a multiple of their number; the counter advances
+by their number; accesses through one address have evenly spaced offsets, or the opcodes themselves repeat.
 """
 
 import re
@@ -45,11 +45,11 @@ class LoopCode(Struct, frozen=True, kw_only=True):
 
 
 class TurnCount(Struct, frozen=True, kw_only=True):
-    """How many turns a loop makes."""
+    """Iterations of a loop."""
 
-    mean: float  # turns each time a warp enters it, on average; at least 1
+    mean: float  # iterations each time a warp enters it, on average; at least 1
     is_exact: bool  # counted by the hardware; False where estimated from samples
-    is_least: bool  # only a lower bound, because how often the loop is entered is known only up to one
+    is_least: bool  # only a lower bound, because the entries into the loop are known only as an upper bound
 
 
 def find_loop(kernel: KernelRows, scope: int) -> LoopCode | None:
@@ -82,7 +82,7 @@ def _section_of(kernel: KernelRows, scope: int) -> int:
 
 
 def find_counter_step(kernel: KernelRows, scope: int) -> int | None:
-    """Step of a loop's counter each turn; None when it is not a constant, or no counter decides.
+    """Step of a loop's counter per iteration; None when it is not a constant, or no counter decides.
 
     The counter is a register that the comparison before the jump back reads, and that the loop changes in one place only, by adding a
     constant to it. Negative steps come as positive ones.
@@ -133,15 +133,15 @@ def _as_signed(constant: int) -> int:
 
 
 def count_turns(kernel: KernelRows, scope: int, issue_counts: npt.NDArray[np.float64]) -> TurnCount | None:
-    """How many turns a loop makes each time it is entered; None where neither executions nor samples tell.
+    """Iterations of a loop each time it is entered; None where neither executions nor samples are known.
 
-    Turns are executions of the loop's first instruction by executions of the blocks that lead into it; a warp whose threads leave at
+    They are executions of the loop's first instruction over executions of the blocks that lead into it; a warp whose threads leave at
     different times counts until the last one does.
 
     Args:
         kernel: its rows.
         scope: number of the loop in :func:`~gpa_lsp.kernel.scopes.find_scopes`.
-        issue_counts: float64[n], how often each row issued, in samples; for loops whose executions were not counted.
+        issue_counts: float64[n], issues of each row, in samples; for loops whose executions were not counted.
     """
     code = find_loop(kernel, scope)
     if code is None:
@@ -163,7 +163,7 @@ def count_turns(kernel: KernelRows, scope: int, issue_counts: npt.NDArray[np.flo
 def _estimate_turns(
     counts: npt.NDArray[np.float64], code: LoopCode, entries: list[int], *, is_certain: bool
 ) -> TurnCount | None:
-    """Turns by the issue samples of the blocks; each instruction of a block issues equally often, so a block's mean counts."""
+    """Iterations by the issue samples of the blocks; each instruction of a block issues equally often, so a block's mean counts."""
 
     def sum_up(block: int) -> tuple[float, int]:
         first, last = int(code.graph.first_instruction[block]), int(code.graph.last_instruction[block]) + 1
@@ -196,7 +196,7 @@ LEAST_ARITHMETIC = 0.75
 
 _BARRIERS = (Synchronisation.BLOCK, Synchronisation.FENCE)
 
-_TELLING_COPIES = 8  # From so many copies of every line's work on, chance is no explanation
+_TELLING_COPIES = 8  # So many copies of every line's work are no coincidence
 
 _MOST_COUNTS = 64  # Distinct counts whose divisors are tried
 
@@ -206,18 +206,18 @@ _PERIODS_TRIED = 4
 
 
 class Unrolling(Struct, frozen=True, kw_only=True):
-    """How a loop's body was copied."""
+    """Copies of a loop's body."""
 
-    copies: int  # iterations of the source's loop in one turn; 1 when it was not unrolled, or nothing tells
-    repeats: int  # how often every line's work occurs in one turn: ``copies``, times the iterations of inner loops that were unrolled whole
-    # by how much the counter advances each turn; None when it is not a constant, or there is no counter
+    copies: int  # iterations of the source's loop in one iteration of the code; 1 when it was not unrolled, or where unknown
+    repeats: int  # occurrences of every line's work in one iteration: ``copies``, times the iterations of inner loops that were unrolled whole
+    # step of the counter per iteration; None when it is not a constant, or there is no counter
     counter_step: int | None
     instructions: int  # of the loop's own code, inner loops left out
 
 
 @remembered
 def find_unrolling(kernel: KernelRows, scope: int) -> Unrolling:
-    """How a loop's body was copied; inner loops are not looked into.
+    """Find the copies of a loop's body; inner loops are not looked into.
 
     Args:
         kernel: its rows.
@@ -241,10 +241,9 @@ def find_unrolling(kernel: KernelRows, scope: int) -> Unrolling:
 
 
 def find_wall(kernel: KernelRows, scope: int, rows: Iterable[int]) -> str | None:
-    """What keeps a compiler from issuing instructions of several copies of a loop together; a person can still do so by hand.
+    """Obstacle that keeps a compiler from issuing instructions of several copies of a loop together; a person can still do so by hand.
 
-    By what nvcc 13 makes of ``#pragma unroll``: loads pass no barrier, and a branch only where nothing can write what they read
-    (``const __restrict__``).
+    As in nvcc 13's code for ``#pragma unroll``: loads pass no barrier, and a branch only where their memory is read-only (``const __restrict__``).
 
     Args:
         scope: number of the loop.
@@ -261,7 +260,7 @@ def find_wall(kernel: KernelRows, scope: int, rows: Iterable[int]) -> str | None
 
 
 def _confirm(kernel: KernelRows, rows: Sequence[int], copies: int) -> int:
-    """The number of copies where no counter says it: what offsets or the sequence of opcodes bear out."""
+    """The number of copies without a counter, as far as offsets or the sequence of opcodes confirm it."""
     if copies == 1:
         return 1
     spaced = gcd(copies, _count_even_offsets(kernel, rows))
@@ -274,7 +273,7 @@ def _confirm(kernel: KernelRows, rows: Sequence[int], copies: int) -> int:
 
 
 def _count_by_line(kernel: KernelRows, rows: Sequence[int], is_counted: Callable[[Opcode], bool]) -> list[int]:
-    """How often each line of some rows of one function has each opcode of a kind; one line where lines are not known."""
+    """Occurrences of each counted opcode on each line, of rows of one function; all on one line where lines are unknown."""
     if not rows:
         return []
     first = rows[0] - kernel.index_of(rows[0])
@@ -289,7 +288,7 @@ def _is_arithmetic(opcode: Opcode) -> bool:
 
 
 def is_work(opcode: Opcode) -> bool:
-    """Whether an opcode is what a loop is for, and not how it is done: accesses and floating point, no addresses, counters and branches.
+    """Whether an opcode does the work of a loop: accesses and floating point, not addresses, counters and branches.
 
     >>> from gpa_lsp.code.binary.opcodes import describe_mnemonic
     >>> is_work(describe_mnemonic("FFMA")), is_work(describe_mnemonic("IADD3")), is_work(describe_mnemonic("LDC"))
@@ -339,7 +338,7 @@ def list_divisors(number: int) -> list[int]:
 
 
 def _count_even_offsets(kernel: KernelRows, rows: Iterable[int]) -> int:
-    """How many evenly spaced offsets accesses of one opcode use through one address; the most of any address, 1 when there is none."""
+    """Number of evenly spaced offsets that accesses of one opcode use through one address; the most of any address, 1 when there is none."""
     offsets: dict[tuple[str, str], set[int]] = {}
     for row in rows:
         opcode = kernel.opcode(row)

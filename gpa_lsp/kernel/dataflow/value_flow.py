@@ -1,8 +1,8 @@
-"""Where values of one function come from and go to, close by: what matching small patterns of instructions needs.
+"""Local data flow in one function: defs and readers of values, for matching small patterns of instructions.
 
-The patterns are straight-line code of some tens of instructions, so everything here looks at *windows*: the instructions that come before (or
-after) one on every path, in the order of their addresses. Within a window, which write a read sees is exact but for loops: a register that
-is written again later in a loop body is not followed round the loop.
+The patterns are straight-line code of some tens of instructions, so all searches look at *windows*: the instructions that come before (or
+after) one on every path, in the order of their addresses. Within a window the def of a read is exact but for loops: a register that
+is written again later in a loop body is not followed around the loop.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -23,11 +23,11 @@ _LATER_READERS = 60  # Instructions after a chain in which other readers of its 
 
 _MOST_CLIMBS = 64  # Dominators looked at around one instruction
 
-_MOST_FOLLOWED = 64  # Instructions that a condition is made with
+_MOST_FOLLOWED = 64  # Instructions looked at in the computation of a condition
 _DEEPEST = 8  # Defs that an address is followed through
 _MOST_BETWEEN = 400  # Instructions between a def and its use, where other writers are looked for
 
-# Instructions whose result depends on nothing but their operands; constants and special registers other than clocks stay as they are
+# Instructions whose result depends on their operands alone; constants and special registers other than clocks do not change
 _PURE = frozenset(
     {
         *("MOV", "IMAD", "IADD3", "IADD", "VIADD", "LEA", "SHF", "LOP3", "PRMT", "SEL", "I2I", "IABS", "IMNMX", "VIMNMX"),
@@ -78,7 +78,7 @@ class FunctionFlow:
 
     @cached_property
     def _masks(self) -> tuple[list[int], list[int]]:
-        """What each instruction reads and writes, as masks."""
+        """Resources that each instruction reads, and those it writes, as masks."""
         return list(map(_make_mask, self.reads_of)), list(map(_make_mask, self.writes_of))
 
     def mnemonic(self, row: int) -> str:
@@ -110,7 +110,7 @@ class FunctionFlow:
         return found
 
     def block_of(self, row: int) -> int:
-        """Its block."""
+        """The block of a row."""
         return self.block_of_row[row]
 
     def rows_of_block(self, block: int) -> range:
@@ -127,11 +127,11 @@ class FunctionFlow:
         return found
 
     def is_same_place(self, row: int, other: int) -> bool:
-        """Both come from one source line, through the same inlined calls; False where a line is not known."""
+        """Whether two rows come from one source line, through the same inlined calls; False where a line is unknown."""
         return self._chains[row] >= 0 and self._chains[row] == self._chains[other]
 
     def has_place(self, row: int) -> bool:
-        """A source line is known."""
+        """Whether the row's source line is known."""
         return self._chains[row] >= 0
 
     def rows_before(self, row: int, limit: int = LONGEST_WINDOW) -> Sequence[int]:
@@ -184,7 +184,7 @@ class FunctionFlow:
         return None
 
     def find_defs(self, row: int) -> list[int]:
-        """For each register it reads the instruction that made it, as far as code that always leads to it does."""
+        """Rows that compute the registers a row reads, as far as they come before it on every path."""
         window = self.rows_before(row)
         found = (self.find_def(row, resource, window) for resource in set(self.reads(row)))
         return [one for one in found if one is not None]
@@ -211,7 +211,7 @@ class FunctionFlow:
         return found
 
     def _reads_any(self, row: int, block: int, tainted: Mapping[int, Collection[int]]) -> bool:
-        """A row reads one of some values; each comes with the blocks that overwrite it, which hides it where they come on every path."""
+        """Whether a row reads a value in ``tainted``: register → the blocks that overwrite it, which hide it where they come on every path."""
         values = [tainted[resource] for resource in self.reads_of[row] if resource in tainted]
         return bool(values) and any(not any(self._is_dominated(block, by) for by in blocks) for blocks in values)
 
@@ -243,7 +243,7 @@ class FunctionFlow:
 
 @remembered
 def build_flow(kernel: KernelRows, index: int) -> FunctionFlow | None:
-    """The flow of one function, made once for all who match patterns in it; None where it has no instructions."""
+    """The flow of one function, made once per kernel; None where it has no instructions."""
     function = kernel.functions[index]
     if function.instructions is None or function.graph is None or not len(function.instructions):
         return None
@@ -251,7 +251,7 @@ def build_flow(kernel: KernelRows, index: int) -> FunctionFlow | None:
 
 
 def is_decided_by_data(kernel: KernelRows, row: int) -> bool:
-    """Whether a loaded value is among what a branch is decided by, as far as code that always leads to it makes it."""
+    """Whether a branch depends on a loaded value, as far as its condition is computed by rows that come before it on every path."""
     flow = build_flow(kernel, int(kernel.function_index[row]))
     waiting = set() if flow is None else {row - flow.first_row}
     seen: set[int] = set()
@@ -267,7 +267,7 @@ def is_decided_by_data(kernel: KernelRows, row: int) -> bool:
 
 
 def is_invariant_address(flow: FunctionFlow, row: int, address: str, loop: int) -> bool:
-    """The registers of an address hold the same in every turn of a loop.
+    """Whether the registers of an address hold the same values in every iteration of a loop.
 
     Args:
         flow: of the function.
@@ -275,7 +275,7 @@ def is_invariant_address(flow: FunctionFlow, row: int, address: str, loop: int) 
         address: as written, e.g. ``[R2.64]``.
         loop: number of the loop.
 
-    False where that cannot be seen: definitions under a guard, or that some paths pass by.
+    False where unknown: definitions under a guard, or that some paths avoid.
     """
     return all(_is_invariant(flow, row, resource, loop, 0) for resource in parse_operand(address).expand(2))
 
@@ -303,7 +303,7 @@ def _is_pure(flow: FunctionFlow, row: int) -> bool:
 
 
 def _is_only_writer(flow: FunctionFlow, definition: int, row: int, resource: int, window: frozenset[int]) -> bool:
-    """No branch between writes it too; code is laid out in the order it runs, but for loops."""
+    """Whether no branch between also writes the resource; code is laid out in the order it runs, but for loops."""
     if row - definition > _MOST_BETWEEN or row < definition:
         return False
     return not any(resource in flow.writes(other) for other in range(definition + 1, row) if other not in window)

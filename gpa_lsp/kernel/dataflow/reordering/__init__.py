@@ -1,1 +1,1 @@
-"""Which instructions could change places: what each reads, writes and orders, the courses they are gone through on, and what holds them."""
+"""Instructions that could change places: their reads, writes and orderings, the courses they are on, and the obstacles between them."""

@@ -1,11 +1,11 @@
-"""Courses: the code that is gone through in one order, step by step, in which instructions could change places.
+"""Courses: code that is executed in one order, step by step, in which instructions could change places.
 
-The course of a basic block is its instructions. The course of a loop is what every turn goes through: the blocks that lead to the jump back
-whatever happens, with *side code* between them (branches, inner loops) as one step each. Code a turn may skip has no place of its own in it.
+The course of a basic block is its instructions. The course of a loop is the code of every iteration: the blocks on every path to the jump back,
+with *side code* between them (branches, inner loops) as one step each. Code that an iteration may skip has no place of its own in it.
 
-What a step reads, writes and orders forbids that it changes places with another. Memory is taken apart by space, not by address: two accesses to
-one space may be to the same place unless both only read. Loads through the read-only path (``LDG.….CONSTANT``, textures, constants) see memory
-that does not change while the kernel runs, so nothing orders them.
+A step's reads, writes and orderings forbid some exchanges with others. Memory is distinguished by space, not by address: two accesses to one space
+may be to the same place unless both only read. Loads through the read-only path (``LDG.….CONSTANT``, textures, constants) see memory that does
+not change while the kernel runs, so they are not ordered.
 """
 
 from collections.abc import Mapping, Sequence
@@ -59,7 +59,7 @@ FENCES = frozenset(
 
 @lru_cache(maxsize=8192)
 def _find_kind(mnemonic: str) -> tuple[int, int, bool, bool, bool]:
-    """What a mnemonic does to memory: masks of spaces it loads from and stores to; whether it loads a value, is a block barrier, is a fence."""
+    """Effects of a mnemonic on memory: masks of spaces it loads from and stores to; whether it loads a value, is a block barrier, is a fence."""
     opcode = describe_mnemonic(mnemonic)
     loads, stores = find_spaces(opcode)
     if loads and opcode.access is Access.LOAD and _READ_ONLY in mnemonic.split("."):
@@ -100,14 +100,14 @@ class Step(NamedTuple):
     blocks: tuple[int, ...] = ()  # of side code its blocks
 
 
-# What calling a routine does: resource numbers it reads and writes, masks of spaces it loads from and stores to
+# Effects of calling a routine: resource numbers it reads and writes, masks of spaces it loads from and stores to
 CalledEffects = tuple[tuple[int, ...], tuple[int, ...], int, int]
 
 
 def find_steps(instructions: Instructions, graph: FlowGraph, stored_elsewhere: int) -> tuple[Step, ...]:
     """The effects of each of a function's instructions.
 
-    A block barrier orders accesses to the spaces that something may have changed before it: without a store there is nothing to exchange.
+    A block barrier orders accesses to the spaces that may have been stored to before it: without a store there is nothing to exchange.
     A fence orders accesses to all spaces.
     """
     kinds = np.array([_find_kind(mnemonic) for mnemonic in instructions.mnemonics], dtype=np.int64)
@@ -136,7 +136,7 @@ def find_steps(instructions: Instructions, graph: FlowGraph, stored_elsewhere: i
 
 
 def insert_calls(steps: tuple[Step, ...], called: Mapping[int, CalledEffects]) -> tuple[Step, ...]:
-    """A function's steps with what its calls do."""
+    """A function's steps with the effects of its calls."""
     found = list(steps)
     for row, (reads, writes, loads, stores) in called.items():
         every = tuple({*steps[row].reads, *reads})
@@ -145,8 +145,7 @@ def insert_calls(steps: tuple[Step, ...], called: Mapping[int, CalledEffects]) -
 
 
 def summarise_routine(steps: Sequence[Step]) -> CalledEffects | None:
-    """What a call of a routine does, by its instructions in the order of their addresses; None where it calls others, orders accesses or may not come
-    back.
+    """Effects of a call of a routine, from its instructions in address order; None where it calls others, orders accesses or may not return.
 
     A register counts as read where no instruction before writes it; as written, and not as kept, wherever one does: calling conventions leave
     nothing of use there.
@@ -186,7 +185,7 @@ _FARTHEST_POST_DOMINATOR = 64
 
 
 class Course(Struct, frozen=True, kw_only=True):
-    """A piece of code in the order in which it is gone through."""
+    """A piece of code in the order of its execution."""
 
     steps: tuple[Step, ...]  # in that order
     is_loop: bool  # the last step is followed by the first one
@@ -239,7 +238,7 @@ def build_block_course(graph: FlowGraph, steps: Sequence[Step], block: int) -> C
 
 
 def build_loop_course(graph: FlowGraph, steps: Sequence[Step], number: int) -> Course | None:
-    """The course of one turn of a loop; None where no order of its blocks can be told (irreducible loops, many jumps back)."""
+    """The course of one iteration of a loop; None where its blocks have no fixed order (irreducible loops, many jumps back)."""
     spine = find_spine(graph, number)
     if not spine:
         return None
@@ -268,7 +267,7 @@ def _make_course(steps: Sequence[Step], *, is_loop: bool) -> Course:
 
 
 def find_spine(graph: FlowGraph, number: int) -> tuple[int, ...]:
-    """The blocks directly in a loop (in no inner one) that every full turn passes, in order; empty where that cannot be told."""
+    """The blocks directly in a loop (in no inner one) that every full iteration passes, in order; empty where unknown."""
     loop = graph.loops[number]
     if loop.is_irreducible or len(loop.back_edge_sources) > _MOST_JUMPS_BACK:
         return ()

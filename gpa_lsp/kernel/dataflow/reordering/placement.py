@@ -1,9 +1,8 @@
-"""Where each instruction of a kernel stands: on which course, among which dependences. Courses are made once, when first asked for.
+"""Placement of each instruction of a kernel: its course and the dependences there. Courses are made on first use.
 
-Steps of a course depend on each other through registers and through the order of memory accesses, transitively. A dependence that only the reuse
-of a register makes (write after read, write after write) is none: code that is written again gets other registers. Steps reach back
-:data:`WINDOW_STEPS`; what lies farther away is not looked at, so that sets are bit masks of bounded size and all of a course takes time in
-proportion to its length.
+Steps of a course depend on each other through registers and through the order of memory accesses, transitively. Reuse of a register (write after
+read, write after write) is no dependence: rewritten code gets other registers. Dependences reach back :data:`WINDOW_STEPS`, so that sets are bit
+masks of bounded size and a course takes time in proportion to its length.
 """
 
 from collections.abc import Iterable, Sequence
@@ -39,7 +38,7 @@ _MASK = (1 << WINDOW_STEPS) - 1
 
 
 class Dependences(Struct, frozen=True, kw_only=True):
-    """Dependences between m steps. Steps of a loop are there twice: for one turn and for the next, m = 2 × the course's length.
+    """Dependences between m steps. Steps of a loop occur twice, for one iteration and for the next: m = 2 × the course's length.
 
     Masks are relative: of :attr:`ancestors` bit k of step i stands for step i - 1 - k, of :attr:`descendants` for step i + 1 + k.
     """
@@ -103,7 +102,7 @@ def find_dependences(course: Course) -> Dependences:
 
 
 def _link_registers(steps: Sequence[Step]) -> list[tuple[int, ...]]:
-    """A read needs every step that may have written the register last: the last one that surely did, and those since that may have."""
+    """The steps whose register values each step reads: the last one that certainly wrote a register, and those since that may have."""
     writers: dict[int, tuple[int, ...]] = {}
     found = []
     for place, step in enumerate(steps):
@@ -122,7 +121,7 @@ def _link_registers(steps: Sequence[Step]) -> list[tuple[int, ...]]:
 
 
 def _link_memory(steps: Sequence[Step]) -> list[tuple[int, ...]]:
-    """Per space, loads follow the last store, and a store follows the last store and the loads since."""
+    """The accesses that each step must follow: per space, loads follow the last store, and a store follows the last store and the loads since."""
     last_store = [-1] * SPACE_COUNT
     loads_since: list[list[int]] = [[] for _ in range(SPACE_COUNT)]
     found: list[tuple[int, ...]] = []
@@ -175,20 +174,21 @@ _WORK_PER_INSTRUCTION = 16
 
 
 class Track(Struct, frozen=True, kw_only=True, eq=False):
-    """A course of m steps with what is known of them."""
+    """A course of m steps with their dependences and samples."""
 
     course: Course  # the steps
-    dependences: Dependences  # between them; of a loop's two turns
+    dependences: Dependences  # between them; of a loop's two iterations
     active_samples: npt.NDArray[np.float64]  # float64[m], samples in issuing cycles
-    instructions: npt.NDArray[np.float64]  # float64[m], how many instructions each step is; more than one for side code
+    instructions: npt.NDArray[np.float64]  # float64[m], instructions in each step; more than one for side code
     is_movable: npt.NDArray[np.bool_]  # bool[m]
     first_row: int  # row of the function's first instruction
     graph: FlowGraph  # of the function
     function_steps: tuple[Step, ...]  # of all its instructions
-    guessed_exit: int | None  # the first way out of a loop whose condition needs what a turn loads; None without one
+    # the first way out of a loop whose condition depends on a load of the iteration; None without one
+    guessed_exit: int | None
 
     def row_of(self, step: int) -> int:
-        """The row of a step's (first) instruction; steps of the next turn are those of this one."""
+        """The row of a step's (first) instruction; steps of the next iteration are those of this one."""
         found = self.course.steps[step % len(self.course)]
         if found.instruction == SIDE_CODE:
             return self.first_row + int(list_instructions(self.graph, found.blocks).min())
@@ -277,12 +277,12 @@ def _find_guessed_exit(course: Course, dependences: Dependences) -> int | None:
 
 
 def find_placements(kernel: KernelRows) -> "PlacementFinder":
-    """The placements of a kernel, made once for all who ask about the same kernel."""
+    """The placements of a kernel, made once per kernel."""
     return kernel.once(PlacementFinder)
 
 
 class PlacementFinder:
-    """Places rows of a kernel on tracks. A row in a loop is on the loop's track if every turn passes it, and on its block's otherwise."""
+    """Places rows of a kernel on tracks. A row in a loop is on the loop's track if every iteration passes it, and on its block's otherwise."""
 
     def __init__(self, kernel: KernelRows) -> None:
         self._kernel = kernel
@@ -295,7 +295,7 @@ class PlacementFinder:
                 self._stored |= find_stored_spaces(function.instructions)
 
     def find(self, row: int) -> Placement | None:
-        """Where a row stands; None without a disassembly."""
+        """The placement of a row; None without a disassembly."""
         if row not in self._placed:
             self._placed[row] = self._place(row)
         return self._placed[row]

@@ -1,8 +1,8 @@
-"""Slack: which instructions could really stand between a def and its use, and so run while the def's latency passes.
+"""Slack: instructions that could stand between a def and its use, and so run during the def's latency.
 
 GPA lets every active sample of a scope fill a latency. Most of them cannot: the def needs them, they need the def, or a barrier or a store
-that may hit the same place keeps the order. What is left is counted here, once for the code as it is gone through (:meth:`SlackFinder.find`)
-and once for loops whose def is issued a turn ahead (:meth:`SlackFinder.find_next_turn`).
+that may alias keeps the order. The rest is counted here, once for one pass through the code (:meth:`SlackFinder.find`) and once for loops whose
+def is issued an iteration ahead (:meth:`SlackFinder.find_next_turn`).
 
 Source: GPA section V-B (Equations 4 and 5) is what this bounds; section VI-B names the over-estimate (barriers between def and use).
 """
@@ -20,55 +20,55 @@ from gpa_lsp.kernel.model import KernelRows
 
 
 class Hold(Enum):
-    """What keeps a def from being issued still earlier."""
+    """Obstacle that keeps a def from being issued still earlier."""
 
-    OPERAND = "operand"  # An instruction that makes one of its operands
+    OPERAND = "operand"  # An instruction that computes one of its operands
     STORE = "store"  # A store that may write what it reads
     BARRIER = "barrier"
     CALL = "call"
-    BRANCH = "branch"  # A way out: what follows may not happen
-    START = "start"  # Nothing that stands in the block, or in the loop's turn
+    BRANCH = "branch"  # A way out: the code behind it may not be executed
+    START = "start"  # Only the start of the block, or of the loop's iteration
 
 
 class Slack(ColumnRecord, frozen=True, kw_only=True):
-    """What could stand between a def and its use in one pass, and does not yet."""
+    """Instructions that could stand between a def and its use in one pass, and do not yet."""
 
     def_track: Track  # the track the def is on
     above: npt.NDArray[np.int64]  # int64[a], its steps before the def that the def could pass
     use_track: Track  # the track the use is on
     below: npt.NDArray[np.int64]  # int64[b], its steps after the use that the use could let pass
     active_samples: float  # samples in issuing cycles of all of them
-    instructions: int  # how many instructions they are
+    instructions: int  # their number
     earliest_row: int | None  # row before which the def could be issued; None when it is as early as it can be
-    hold: Hold  # what keeps the def alone from being issued earlier (together with what makes its operands it may move further)
-    hold_row: int | None  # the instruction that does; None where none does
+    hold: Hold  # obstacle for the def alone (together with the instructions of its operands it may move further)
+    hold_row: int | None  # row of the obstacle; None for START
 
 
 class TurnSlack(ColumnRecord, frozen=True, kw_only=True):
-    """What could run while a def that is issued one turn of its loop ahead is under way, beyond what stands between def and use already."""
+    """Instructions that could run during the latency of a def issued one iteration ahead, beyond those between def and use already."""
 
     track: Track  # the loop's track
     steps: npt.NDArray[np.int64]  # int64[k], its steps
     active_samples: float  # samples in issuing cycles of all of them
-    instructions: int  # how many instructions they are
-    is_recurrent: bool  # each turn's def needs the def or the use of the turn before, through registers (a list that is walked, a sum)
-    needs_use: bool  # each turn's def must wait for the use of the turn before, through registers or memory
-    # STORE, BARRIER or CALL where no register makes it wait: what it must stay behind, after the use; None otherwise
+    instructions: int  # their number
+    is_recurrent: bool  # each iteration's def needs the def or the use of the one before, through registers (a linked list, a sum)
+    needs_use: bool  # each iteration's def must wait for the use of the one before, through registers or memory
+    # STORE, BARRIER or CALL after the use that the def must stay behind, where no register makes it wait; None otherwise
     order: Hold | None
     order_row: int | None  # that store, barrier or call; None where ``order`` is
-    # a way out of the loop that a loaded value decides about: to issue the next turn's def before it is to act on a guess; None where none is
+    # a way out of the loop that a loaded value decides: issuing the next iteration's def before it is speculative; None where there is none
     exit_row: int | None
-    hold: Hold  # what keeps the next turn's def from being issued earlier; START when nothing in the turn does
-    hold_row: int | None  # the instruction that does; None where none does
+    hold: Hold  # obstacle for the next iteration's def; START when there is none in the iteration
+    hold_row: int | None  # row of the obstacle; None for START
 
 
 class SlackFinder:
-    """Answers for one kernel. Time is in proportion to the code looked at, and to the window for each pair.
+    """Finds the slack of pairs of one kernel, in time proportional to the code looked at, and to the window for each pair.
 
     Args:
-        kernel: its rows.
-        waits: (def row, use row) of results that warps were seen waiting for. What needs one of them is not ready before that wait is over,
-            so it cannot fill an earlier one.
+    kernel: its rows.
+    waits: (def row, use row) of results that warps stalled on. An instruction that needs one of them is not ready before that stall is over,
+    so it cannot fill an earlier one.
     """
 
     def __init__(self, kernel: KernelRows, waits: Iterable[tuple[int, int]] = ()) -> None:
@@ -83,7 +83,7 @@ class SlackFinder:
                 self._waits.setdefault(id(target.track), []).append((first, target.step))
 
     def _keep_ready(self, use: Placement, steps: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """The steps that need nothing that is waited for at the use or later."""
+        """The steps that need no result that is waited for at the use or later."""
         waits = self._waits.get(id(use.track))
         if waits is None:
             return steps
@@ -122,7 +122,7 @@ class SlackFinder:
         )
 
     def find_next_turn(self, def_row: int, use_row: int) -> TurnSlack | None:
-        """The slack of a pair when the def is issued one turn ahead; None unless every turn of one innermost loop passes both."""
+        """The slack of a pair when the def is issued one iteration ahead; None unless every iteration of one innermost loop passes both."""
         source, target = self._placements.find(def_row), self._placements.find(use_row)
         if source is None or target is None or source.track is not target.track or not source.track.course.is_loop:
             return None
@@ -193,7 +193,7 @@ def _list_let_by(place: Placement, others: Sequence[int]) -> npt.NDArray[np.int6
 
 
 def _find_ready(track: Track, waits: Iterable[tuple[int, int]]) -> npt.NDArray[np.int64]:
-    """int64[m]: the last step at which something is waited for that a step needs; -1 for none."""
+    """int64[m], the last step at which a result that a step needs is waited for; -1 for none."""
     length = len(track.course)
     result_at = [-1] * length
     for first, use in waits:
@@ -232,10 +232,10 @@ def _find_holder_row(track: Track, step: int, hold: Hold) -> int:
 
 
 def find_cut(track: Track, step: int, floor: int, *, is_turn_ahead: bool = False) -> int:
-    """The last step before ``step`` that it cannot pass together with what makes its operands; ``floor`` where there is none.
+    """The last step before ``step`` that it cannot pass, even with the instructions of its operands; ``floor`` where there is none.
 
-    Barriers and fences stop what they order; calls stop everything. So do ways out of the code, unless a turn is to be anticipated, which
-    always means to do something that may turn out not to be needed.
+    Barriers and fences stop the accesses they order; calls stop everything. So do ways out of the code, unless the def is issued an iteration
+    ahead, which is always speculative.
     """
     course = track.course
     lowest = max(floor, step - WINDOW_STEPS - 1)
@@ -248,7 +248,7 @@ def find_cut(track: Track, step: int, floor: int, *, is_turn_ahead: bool = False
 
 
 def _walk_back(places: Sequence[int], before: int, after: int, length: int) -> Iterator[int]:
-    """The ``places`` between two steps, last first; steps of a second turn are ``length`` farther on."""
+    """The ``places`` between two steps, last first; steps of a second iteration are ``length`` farther on."""
     for turn in (length, 0):
         for number in range(bisect_left(places, before - turn) - 1, -1, -1):
             if places[number] + turn <= after:
@@ -257,7 +257,7 @@ def _walk_back(places: Sequence[int], before: int, after: int, length: int) -> I
 
 
 def find_hold(track: Track, step: int, floor: int, cut: int) -> tuple[Hold, int | None]:
-    """What a step depends on directly and comes last after ``floor``, or what cuts it off."""
+    """The last obstacle of a step after ``floor``, and its step: a direct dependence, or the cut."""
     by_register = max((source for source in track.dependences.sources[step] if source > floor), default=-1)
     by_memory = max((source for source in track.dependences.ordered_after[step] if source > floor), default=-1)
     latest, steps = max(by_register, by_memory), track.course.steps
@@ -269,7 +269,7 @@ def find_hold(track: Track, step: int, floor: int, cut: int) -> tuple[Hold, int 
 
 
 def find_order(track: Track, step: int, use: int, cut: int, *, needs_use: bool) -> int | None:
-    """The wall or the store after a use that keeps the next turn's def behind it."""
+    """The wall or the store after a use that keeps the next iteration's def behind it."""
     if cut > use and _is_wall(track, step, cut):
         return cut
     if not needs_use:
@@ -282,13 +282,13 @@ def find_order(track: Track, step: int, use: int, cut: int, *, needs_use: bool) 
 
 
 def _is_wall(track: Track, step: int, cut: int) -> bool:
-    """Whether what was looked at ends at a call or a barrier that a step cannot pass, and not just at the window's end."""
+    """Whether the cut is a call or a barrier that a step cannot pass, and not just the window's end."""
     found = track.course.steps[cut % len(track.course)]
     return found.is_call or (found.is_order and track.dependences.depends(step, cut))
 
 
 def name_wall(track: Track, step: int) -> Hold:
-    """What kind of obstacle a step is."""
+    """Kind of obstacle that a step is."""
     found = track.course.steps[step % len(track.course)]
     if found.is_order:
         return Hold.BARRIER
