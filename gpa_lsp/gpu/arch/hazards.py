@@ -246,7 +246,7 @@ class ProducerGroup(StrEnum):
 
 
 class OpcodeClasses(Struct, frozen=True, kw_only=True):
-    """What the opcodes are, on every architecture alike."""
+    """The classes of the opcodes, the same on every architecture."""
 
     # class → its opcodes with leading modifiers, e.g. ``IMAD.WIDE``.
     latency_classes: Mapping[LatencyClass, Figure[tuple[str, ...]]]

@@ -1,4 +1,4 @@
-"""What an architecture is: :class:`Architecture`, every number in it a :class:`~gpa_lsp.gpu.arch.sections.Figure`."""
+"""The figures of an architecture: :class:`Architecture`, every number in it a :class:`~gpa_lsp.gpu.arch.sections.Figure`."""
 
 from collections.abc import Mapping
 
@@ -65,16 +65,16 @@ class Architecture(Struct, frozen=True, kw_only=True):
     sources: Mapping[str, str]  # key → full citation
 
     def __hash__(self) -> int:
-        """Of what the table is of: what is remembered of an architecture costs less to find than all its figures cost to hash."""
+        """Hash of the name and the compute capability alone: hashing all figures would cost more than the caches keyed by it save."""
         return hash((self.name, self.compute_capability))
 
     def find_producer(self, mnemonic: str) -> Producer | None:
-        """What is known of an instruction of variable latency; None when its latency is fixed, or the opcode not known."""
+        """The known facts of an instruction of variable latency; None when its latency is fixed, or the opcode is not known."""
         group = self.opcodes.find_producer(mnemonic)
         return None if group is None else self.producers[group]
 
     def find_scoreboard(self, mnemonic: str) -> ScoreboardKind | None:
-        """Under which stall reason a wait for this instruction's scoreboard counts; None when that is not known.
+        """The stall reason under which a wait for this instruction's scoreboard counts; None when that is not known.
 
         An instruction of fixed latency has no scoreboard to wait for.
         """

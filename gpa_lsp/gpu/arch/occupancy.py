@@ -1,4 +1,4 @@
-"""How many blocks and warps of a kernel one SM holds, and what limits them.
+"""Occupancy: the number of blocks and warps of a kernel that one SM holds, and what limits it.
 
 Exact, not approximate: registers are rounded up per warp and given out per sub-partition, shared memory is rounded up per block and comes out
 of the carve-out, and the driver's reserved part counts.
@@ -16,7 +16,7 @@ from gpa_lsp.gpu.arch.model import Architecture
 
 
 class OccupancyLimit(StrEnum):
-    """What an SM has a limited number of; the values are words for people."""
+    """A resource of an SM that limits the occupancy; the values are words for people."""
 
     WARPS = "warps"
     BLOCKS = "blocks"
@@ -26,7 +26,7 @@ class OccupancyLimit(StrEnum):
 
 
 class BlockShape(Struct, frozen=True, kw_only=True):
-    """What one block asks for."""
+    """The resources that one block asks for."""
 
     threads: int  # of one block, at least 1
     registers_per_thread: int  # as compiled
@@ -35,7 +35,7 @@ class BlockShape(Struct, frozen=True, kw_only=True):
 
 
 class Occupancy(Struct, frozen=True, kw_only=True):
-    """What one SM holds of a kernel."""
+    """The blocks and warps of a kernel that one SM holds."""
 
     blocks_per_sm: int  # resident blocks; 0 when not even one fits
     warps_per_sm: int  # resident warps
@@ -60,7 +60,7 @@ class Occupancy(Struct, frozen=True, kw_only=True):
 
 
 def find_occupancy(architecture: Architecture, block: BlockShape, carveout_bytes: int | None = None) -> Occupancy:
-    """What one SM holds of a kernel, if the grid is large enough.
+    """The blocks and warps of a kernel that one SM holds, if the grid is large enough.
 
     Args:
         architecture: whose rules.

@@ -1,4 +1,4 @@
-"""What has to give way for more resident warps, as little as helps.
+"""The smallest changes of a block that bring more resident warps.
 
 Registers are given out in steps (8 per thread on every architecture so far), shared memory in steps of 128 or 256 bytes, so that most small
 changes change nothing; the steps here are the smallest that do.
@@ -35,7 +35,7 @@ class OccupancyCurve(Struct, frozen=True, kw_only=True):
     end: int  # the last x there is
 
     def at(self, x: int) -> Occupancy:
-        """What an SM holds at ``x``.
+        """The occupancy at ``x``.
 
         Raises:
             ValueError: before the first or after the last x.
@@ -57,7 +57,7 @@ class OccupancyCurve(Struct, frozen=True, kw_only=True):
 def build_block_size_curve(
     architecture: Architecture, block: BlockShape, carveout_bytes: int | None = None, *, scaled_bytes: int = 0
 ) -> OccupancyCurve:
-    """Over the threads of a block, from 1 to the most a block can have.
+    """The curve over the threads of a block, from 1 to the most a block can have.
 
     Args:
         architecture: whose rules.
@@ -88,7 +88,7 @@ def build_block_size_curve(
 def build_register_curve(
     architecture: Architecture, block: BlockShape, carveout_bytes: int | None = None
 ) -> OccupancyCurve:
-    """Over the registers of a thread, from 1 to the most a thread can name.
+    """The curve over the registers of a thread, from 1 to the most a thread can name.
 
     >>> from gpa_lsp.gpu.arch.lookup import find_architecture
     >>> block = BlockShape(threads=128, registers_per_thread=64, shared_bytes=0)
@@ -106,7 +106,7 @@ def build_register_curve(
 def build_shared_curve(
     architecture: Architecture, block: BlockShape, carveout_bytes: int | None = None
 ) -> OccupancyCurve:
-    """Over the bytes of shared memory of a block (the driver's part comes on top), from 0 to the most a block can have.
+    """The curve over the bytes of shared memory of a block, from 0 to the most a block can have; the driver's part comes on top.
 
     >>> from gpa_lsp.gpu.arch.lookup import find_architecture
     >>> block = BlockShape(threads=256, registers_per_thread=16, shared_bytes=0)
@@ -322,7 +322,7 @@ def _step(now: Occupancy, block: BlockShape, found: Occupancy, *resources: Occup
 
 
 class FreeRoom(Struct, frozen=True, kw_only=True):
-    """How much more of a resource a block can use before an SM holds fewer warps."""
+    """The amount of a resource that a block can use more before an SM holds fewer warps."""
 
     now: int  # registers per thread, or bytes of shared memory per block, as the block is
     most: int  # the largest amount with which as many warps fit
@@ -331,7 +331,7 @@ class FreeRoom(Struct, frozen=True, kw_only=True):
 
     @property
     def spare(self) -> int:
-        """What is free."""
+        """The amount that is free."""
         return self.most - self.now
 
 
@@ -366,7 +366,7 @@ def find_free_shared(
 
 
 def _find_room(curve: OccupancyCurve, now: Occupancy, amount: int) -> FreeRoom | None:
-    """From here to where the curve, which never rises, falls below what it is here."""
+    """The room from an amount to the place where the curve, which never rises, falls below its value there."""
     if not now.blocks_per_sm:
         return None
     lost = ((first, found) for first, _, found in curve.list_jumps() if found.warps_per_sm < now.warps_per_sm)

@@ -17,9 +17,9 @@ T = TypeVar("T")
 
 
 class Status(StrEnum):
-    """How far a value can be trusted."""
+    """The degree to which a value can be trusted."""
 
-    MEASURED = "measured"  # Somebody ran it on this architecture, or read it off code made for it
+    MEASURED = "measured"  # A run on this architecture gave it, or code made for it shows it
     DOCUMENTED = "documented"  # The vendor, or data the vendor provided, says so
     # A model's constant, chosen so that it agrees with measurements on this architecture; the note says which model
     FITTED = "fitted"
@@ -52,7 +52,7 @@ class Unknown(Struct, frozen=True, kw_only=True):
 
     @property
     def value(self) -> None:
-        """None: so that a reader asks for ``.value`` alike, whether it is known or not."""
+        """Always None, so that a reader can ask any figure for its ``.value``, known or not."""
         return
 
 
@@ -117,7 +117,7 @@ class StreamingMultiprocessor(Struct, frozen=True, kw_only=True):
 
 
 class OccupancyRules(Struct, frozen=True, kw_only=True):
-    """What limits how many blocks and warps an SM holds.
+    """The rules that limit the number of blocks and warps an SM holds.
 
     Registers are given to warps: ``registers · warp_size`` rounded up to ``register_allocation_unit_registers``, out of
     ``registers_per_sm / sub_partitions_per_sm`` of the warp's sub-partition. A block is refused when its warps, rounded up to
@@ -245,14 +245,14 @@ class Producer(Struct, frozen=True, kw_only=True):
 
 
 class Stalls(Struct, frozen=True, kw_only=True):
-    """What a profiler reports of waiting warps."""
+    """The stall reasons a profiler reports of waiting warps."""
 
     reasons: Figure[tuple[str, ...]]  # stall reasons in Nsight Compute's spelling, sorted
     constant_miss_reason: Figure[str] | Unknown  # the one under which a constant operand's miss counts
 
 
 class Simulation(Struct, frozen=True, kw_only=True):
-    """What the simulator of an SM needs beside the rest; of one SM, unless it says otherwise."""
+    """The figures that the simulator of an SM needs beside the rest, of one SM unless a field says otherwise."""
 
     queue_cycles: Figure[float]  # cycles from issue to the head of an empty queue
     # per sub-partition and unit; fewer than it holds, since it drains between samples

@@ -65,7 +65,7 @@ def apply_roofs(machine: Machine, roofs: EmpiricalRoofs, *, any_device: bool = F
 
 
 def _find_difference(machine: Machine, roofs: EmpiricalRoofs) -> str | None:
-    """Why the roofs are not this machine's, without full stop; None when nothing speaks against it."""
+    """The reason why the roofs are not this machine's, without full stop; None when nothing speaks against it."""
     name, capability = roofs.device_name, roofs.compute_capability
     if name is not None and not is_same_name(name, machine.name):
         return f"ceilings of {name!r} are not those of {machine.name!r}"

@@ -159,7 +159,7 @@ def _find_tensor_clock(product: Product) -> float | None:
 
 
 def _find_accumulation(device: Device, product: Product | None) -> Accumulation | None:
-    """By product, else by the brand: every GeForce board since Turing accumulates at half rate, some other boards too."""
+    """The rate of accumulation by product, else by brand: every GeForce board since Turing accumulates at half rate, some other boards too."""
     if product is not None:
         return product.fp32_accumulation
     return Accumulation.HALF if device.name is not None and "geforce" in device.name.lower() else None
@@ -174,7 +174,7 @@ _RATIO_LOW, _RATIO_HIGH = 0.99, 2.01
 
 
 class KnownGpu(Struct, frozen=True, kw_only=True):
-    """What is known of a GPU."""
+    """The known facts of a GPU."""
 
     name: str  # for people
     compute_capability: tuple[int, int] | None  # None when unknown
@@ -419,7 +419,7 @@ def find_attached_machine(index: int = 0, driver: Any = None) -> Machine:
 
 
 def read_attached_device(index: int = 0, driver: Any = None) -> Device:
-    """What the driver reports of a GPU of this computer; arguments and errors as of :func:`find_attached_machine`."""
+    """The driver's report on a GPU of this computer; arguments and errors as of :func:`find_attached_machine`."""
     bindings, handle = cuda_driver.open_device(needed_for=_NEEDED_FOR, install=_INSTALL, index=index, driver=driver)
     name = cuda_driver.call_driver(bindings, "cuDeviceGetName", _NAME_BYTES, handle)
     found = {attribute: cuda_driver.read_attribute(bindings, handle, attribute) for attribute in _ATTRIBUTES}

@@ -1,4 +1,4 @@
-"""What a machine can do at most: :class:`Machine`, peaks by type of operation and bandwidths by level of the memory.
+"""The most a machine can do: :class:`Machine`, its peaks by type of operation and its bandwidths by level of the memory.
 
 A roof is a rate per cycle of some clock times that clock. Both factors are kept: a launch that ran at the base clock is put under the roofs of
 the base clock, and never under those of the boost clock.
@@ -68,19 +68,19 @@ class OperationKind(StrEnum):
 
     @property
     def is_integer(self) -> bool:
-        """Counted in integer operations (IOP), not in floating-point ones (FLOP)."""
+        """Whether it is counted in integer operations (IOP), not in floating-point ones (FLOP)."""
         return self in (OperationKind.INT32, OperationKind.TENSOR_INT8)
 
     @property
     def operation(self) -> str:
-        """What one operation is called: ``FLOP``, ``IOP``, or ``OP`` for special functions, which nobody counts among floating-point ones."""
+        """The name of one operation: ``FLOP``, ``IOP``, or ``OP`` for special functions, which are not counted among floating-point ones."""
         if self is OperationKind.SPECIAL:
             return "OP"
         return "IOP" if self.is_integer else "FLOP"
 
     @property
     def is_tensor(self) -> bool:
-        """Done by the tensor cores, dense."""
+        """Whether the tensor cores do it, dense."""
         return self.name.startswith("TENSOR_")
 
 
@@ -94,7 +94,7 @@ class MemoryLevel(StrEnum):
 
 
 class ClockBasis(StrEnum):
-    """Which clocks the roofs hold at."""
+    """The clocks that the roofs hold at."""
 
     MEASURED = "as measured"  # The clocks the launch ran at, by its own counters
     BASE = "base"
@@ -103,7 +103,7 @@ class ClockBasis(StrEnum):
 
 
 class RoofOrigin(StrEnum):
-    """Where a roof comes from."""
+    """The origin of a roof."""
 
     COUNTERS = "counters"  # The report states the peak per cycle
     DEVICE = "device"  # Attributes of the device, with the architecture's rates per cycle
@@ -186,7 +186,7 @@ class Machine(Struct, frozen=True, kw_only=True):
 
 
 def explain_l2(machine: Machine) -> str:
-    """Why the roof of L2 is what it is, one sentence; empty where its bytes per cycle were not counted on slices.
+    """The reason for the height of L2's roof, one sentence; empty where its bytes per cycle were not counted on slices.
 
     Starlight takes 32 bytes per cycle of each SM. What L2 sends is bounded by its slices as well, and a product has its own number of them: fewer
     than SMs on GA102 (48 slices of 32 bytes for the 64 SMs of an RTX A5000), and wider ones on A100 and later.
@@ -236,7 +236,7 @@ _Ratio = Annotated[float, Meta(ge=0, le=1)]
 
 
 class EmpiricalPeak(Struct, frozen=True, kw_only=True):
-    """What was reached with operations of one type."""
+    """The peak that was reached with operations of one type."""
 
     kind: OperationKind  # the type
     ops_per_s: _PerSecond  # the best of the repetitions; a multiply-add is two
@@ -245,7 +245,7 @@ class EmpiricalPeak(Struct, frozen=True, kw_only=True):
 
 
 class EmpiricalBandwidth(Struct, frozen=True, kw_only=True):
-    """What was reached with reads of one level."""
+    """The bandwidth that was reached with reads of one level."""
 
     level: MemoryLevel  # which
     bytes_per_s: _PerSecond  # the best of the repetitions
@@ -275,7 +275,7 @@ class EmpiricalRoofs(Struct, frozen=True, kw_only=True):
 
 
 class MemoryFacts(Struct, frozen=True, kw_only=True):
-    """What a machine's roofs do not say of its memory."""
+    """Facts of a machine's memory that its roofs do not state."""
 
     l2_bytes: float | None  # None where it is not known
     bus_bits: float | None  # of DRAM; None where it is not known
@@ -299,11 +299,11 @@ class MemoryFacts(Struct, frozen=True, kw_only=True):
         return (_HBM_ACHIEVED if self.is_stacked else _GDDR_ACHIEVED) / self.check_ratio
 
     def find_leaving_bytes(self, written_bytes: float) -> float:
-        """Of what a launch writes, what has to make way for the rest: L2 keeps some of it."""
+        """The bytes of a launch's writes that leave L2 to make way for the rest; L2 keeps some of them."""
         return max(0.0, written_bytes - _DIRTY_RATIO * (self.l2_bytes or 0.0))
 
     def find_l1_bytes(self, architecture: Architecture, shared_bytes: int) -> int:
-        """What is left of the SM's memory beside shared memory, at the carve-out that was set or the least that serves.
+        """The bytes of the SM's memory that shared memory leaves to L1, at the carve-out that was set or the least that serves.
 
         Args:
             shared_bytes: of all resident blocks.

@@ -2,7 +2,7 @@
 
 The table ``products.toml`` is part of this package, so what is wrong with it is a :class:`~gpa_lsp.foundation.errors.CatalogueError`.
 
-A GPU that nobody sells is described in a file of TOML, and every place that takes a name takes the file's path::
+A GPU that is not for sale is described in a file of TOML, and every place that takes a name takes the file's path::
 
     # a100-big-l2.toml
     base = "A100 SXM4 40GB"     # a known GPU, whose figures hold where none is given; without it those marked * must be given
@@ -75,7 +75,7 @@ class Product(Struct, frozen=True, kw_only=True):
     l2_slices: int | None  # as device attribute ``l2s_count``; None where no source states it
     peaks: Mapping[OperationKind, float]  # published dense peaks in operations per second; a check, never roofs
     sources: tuple[str, ...]  # full citations
-    described_in: Path | None = None  # the user's file, of a GPU that nobody sells
+    described_in: Path | None = None  # the user's file, of a GPU that is not for sale
     base: "Product | None" = None  # that the file starts from
     l1_bytes: int | None = None  # of one SM, with shared memory; None for that of the architecture
     l2_bytes_per_s: float | None = None  # that kernels reach, where the file says it
@@ -161,7 +161,7 @@ def _split_words(name: str) -> list[str]:
 
 
 def note_choice(name: str | None) -> tuple[str, ...]:
-    """Which of several boards is taken for a name that a user gave, or that no such GPU is sold.
+    """A note on the board taken for a name that a user gave, where several have the name or a file describes it.
 
     >>> note_choice("A100")
     ('A100 was taken as the A100 PCIe 40GB; it could be the A100 PCIe 80GB, A100 SXM4 40GB or A100 SXM4 80GB',)
@@ -195,7 +195,7 @@ def find_product_of(device: Device) -> Product | None:
 
 
 def is_same_name(name: str, other: str) -> bool:
-    """Two names are of one product, or read alike without the vendor's brand words.
+    """Whether two names are of one product, or read alike without the vendor's brand words.
 
     >>> is_same_name("A100 PCIe 80GB", "NVIDIA A100 80GB PCIe")
     True

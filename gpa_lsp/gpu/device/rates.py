@@ -20,7 +20,7 @@ from gpa_lsp.profile.model import Device, Launch
 
 
 class Rate(Struct, frozen=True, kw_only=True):
-    """Something per cycle of one SM, of one slice of L2 or of the whole GPU."""
+    """A rate per cycle of one SM, of one slice of L2 or of the whole GPU."""
 
     per_cycle: float  # operations or bytes
     source: str  # citation or metrics, one clause
@@ -193,7 +193,7 @@ def _read_rate(launch: Launch, name: str) -> Rate | None:
 
 
 def count_l2_slices(launch: Launch) -> float | None:
-    """How many L2 slices ``lts__`` metrics are summed over; None when the launch does not say.
+    """The number of L2 slices that ``lts__`` metrics are summed over; None when the launch does not say.
 
     The quotient of a sum and an average says it best; ``l2s_count`` of the device agrees on 7.0 to 9.0 and is twice as many on 12.0.
     """

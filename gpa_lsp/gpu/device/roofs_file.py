@@ -96,7 +96,7 @@ def write_roofs(roofs: EmpiricalRoofs, path: Path) -> None:
 
 
 def find_roofs_folder() -> Path:
-    """Where a user's measured roofs are kept; it may not exist."""
+    """The folder of a user's measured roofs; it may not exist."""
     return find_data_folder() / _FOLDER
 
 
