@@ -157,7 +157,7 @@ def list_outside_packages() -> tuple[OutsidePackage, ...]:
 
 
 def find_outside_members(group: str) -> "dict[str, EntryPoint]":
-    """What other packages add to a catalogue: name → entry point, by name. Of two with one name, the one of the first package counts."""
+    """The members that other packages add to a catalogue: name → entry point, by name. Of two with one name, the first package's counts."""
     found: dict[str, EntryPoint] = {}
     for package in list_outside_packages():
         for name, point in package.members.get(group, {}).items():

@@ -33,7 +33,7 @@ def find_distinct_rows(rows: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
 
 
 def mark_firsts(ordered: npt.NDArray[_Number]) -> npt.NDArray[np.bool_]:
-    """Which values of an ordered column are the first of their kind.
+    """A mark for each value of an ordered column: whether it is the first of its kind.
 
     >>> mark_firsts(np.array([3, 3, 5])).tolist(), mark_firsts(np.array([], dtype=np.int64)).tolist()
     ([True, False, True], [])

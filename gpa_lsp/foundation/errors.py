@@ -114,7 +114,7 @@ class ConservationError(GpaError):
 
 
 class ProblemSeverity(Enum):
-    """How much of the answer a problem costs."""
+    """The part of the answer that a problem costs."""
 
     ERROR = "error"  # Something asked for is missing from the answer
     WARNING = "warning"  # The answer is whole, but less certain or less detailed than it could be
@@ -143,7 +143,7 @@ class Problem(PartlyCompared, frozen=True, kw_only=True):
 
     @classmethod
     def note(cls, message: str, remedy: str | None = None, **where: Unpack[_Where]) -> "Problem":
-        """Something that is good to know."""
+        """A fact that is good to know."""
         return cls(severity=ProblemSeverity.NOTE, message=message, remedy=remedy, **where)
 
     @classmethod
@@ -174,7 +174,7 @@ class Problem(PartlyCompared, frozen=True, kw_only=True):
 
         Args:
             what: failed, as the subject of a sentence.
-            error: nobody expected it.
+            error: an unexpected one.
             path: the file it is about; None when none.
             kernel: mangled name of the kernel it is about; None when not one kernel's.
         """

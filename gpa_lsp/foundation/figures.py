@@ -44,7 +44,7 @@ def measure_share(part_samples: int, whole_samples: int, lost_samples: int = 0) 
     Args:
         part_samples: in the part.
         whole_samples: in all.
-        lost_samples: taken beside them and lost, nobody knows where: the interval reaches from none of them in the part to all.
+        lost_samples: taken beside them and lost at unknown places: the interval reaches from none of them in the part to all.
 
     Raises:
         ValueError: a negative count, or a part larger than its whole.
@@ -78,7 +78,7 @@ def measure_share(part_samples: int, whole_samples: int, lost_samples: int = 0) 
 
 
 class Spread(Struct, frozen=True, kw_only=True):
-    """How a number varies over launches."""
+    """The variation of a number over launches."""
 
     count: int  # how many values
     mean: float  # arithmetic mean

@@ -18,7 +18,7 @@ HEAD_BYTES = 4096  # How much of a file a reader sees when it decides whether it
 
 
 def find_data_folder() -> Path:
-    """Where a user's data is kept: the folder the environment names, else where the platform keeps data; it may not exist."""
+    """The folder of a user's data: the one the environment names, else the platform's own; it may not exist."""
     chosen = os.environ.get(DATA_VARIABLE)
     if chosen:
         return Path(chosen).expanduser()
@@ -90,7 +90,7 @@ def read_bounded(path: Path, most_bytes: int) -> bytes:
 
 
 class Stamp(Struct, frozen=True, kw_only=True):
-    """What a file looked like: two equal stamps mean the same content."""
+    """The state of a file at one moment: equal stamps mean equal content."""
 
     size_bytes: int  # length
     modified_ns: int  # modification time since 1970

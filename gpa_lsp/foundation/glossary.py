@@ -14,7 +14,7 @@ class Term(Struct, frozen=True, kw_only=True):
     """A term of the field."""
 
     name: str  # as it is written, in the singular
-    meaning: str  # one sentence for somebody who meets it for the first time
+    meaning: str  # one sentence for a reader who meets it for the first time
     not_said: tuple[str, ...] = ()  # regular expressions of what is not written instead, case ignored
     is_plain: bool = False  # English that needs no explanation where it is read
 

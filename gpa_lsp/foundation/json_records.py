@@ -1,7 +1,7 @@
-"""Dataclasses as JSON objects and back, by their type hints: what writes, what reads and the schema follow from one definition.
+"""Records as JSON objects and back, by their type hints: writer, reader and schema follow from one definition.
 
 A field is a property of its own name; an enum is its value, a tuple an array, a mapping an object, a path a text, None null. A number that is
-not finite becomes null, and null where a number is asked for is not-a-number: unknown. Properties nobody knows are passed over, and a missing
+not finite becomes null, and null where a number is asked for is not-a-number: unknown. Unknown properties are passed over, and a missing
 one takes its field's default, so that older and newer files can be read. A field that does not count in comparisons is not written.
 
 What hints do not say stands in a :class:`Layout` of the struct, or behind ``Annotated``: the codec of a plain value (:mod:`.json_values`),
@@ -76,7 +76,7 @@ WRITTEN_ONLY = object()  # A field that repeats what stands elsewhere: not read 
 
 
 class Layout(Struct, frozen=True, kw_only=True, eq=False):
-    """What hints do not say about a struct. Its whole numbers are counts, from 0 on, unless they are marked otherwise."""
+    """Facts about a struct that its hints do not state. Its whole numbers are counts, from 0 on, unless they are marked otherwise."""
 
     # field → property; ``"samples/total"`` for a property of an inner object, which is null where nothing of it is known; empty for a struct whose
     # properties stand among those of this one
@@ -116,7 +116,7 @@ class Property(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def sign(self) -> str | None:
-        """Where nothing may be spread among the record's properties: the one that is null then."""
+        """The property that is null where an optional inner record, spread among this record's properties, is absent."""
         inner = self.codec.inner if isinstance(self.codec, OrNull) else None
         return inner.properties[0].key if isinstance(inner, RecordCodec) else None
 
@@ -410,7 +410,7 @@ def read_record(value: Any, kind: type[Record], *, path: Path, remedy: str) -> R
 
 
 def read_with(codec: Codec, value: Any, *, path: Path, remedy: str) -> Any:
-    """What a codec makes of a document.
+    """Read a document with a codec.
 
     Raises:
         InputError: something in it is wrong; the place is a JSON pointer.

@@ -45,7 +45,7 @@ class MisfitError(Exception):
 
 
 class Writing:
-    """What is on the way to being written.
+    """The state of a document that is being written.
 
     Args:
         is_expanded: shared values are written in place, not as positions in tables.
@@ -68,7 +68,7 @@ class Writing:
 
     @property
     def sentences(self) -> list[Sentence]:
-        """Those noted, by text."""
+        """The sentences that were noted, ordered by text."""
         return [sentence for _, sentence in sorted(self._sentences.items()) if sentence is not None]
 
     def share(self, table: str, value: Any, codec: "Codec") -> int:
@@ -98,11 +98,11 @@ class Codec:
     """Writes and reads the values of one type."""
 
     def write(self, value: Any, to: Writing) -> Any:
-        """As ``json`` takes it."""
+        """Turn a value into one that ``json`` takes."""
         raise NotImplementedError
 
     def read(self, value: Any, scope: InScope) -> Any:
-        """From what ``json`` gave. Raises :class:`MisfitError`."""
+        """Turn a value that ``json`` gave into a value of the type. Raises :class:`MisfitError`."""
         raise NotImplementedError
 
     def write_many(self, values: Sequence[Any], to: Writing) -> Sequence[Any]:
@@ -337,7 +337,7 @@ class PathText(Codec):
 
 
 class OrNull(Codec):
-    """Something or nothing, which is null."""
+    """A value, or None, which is null."""
 
     def __init__(self, inner: Codec) -> None:
         self.inner = inner
@@ -423,7 +423,7 @@ class Table(Codec):
 
 
 def read_part(codec: Codec, value: Any, key: Any, scope: InScope) -> Any:
-    """What stands in a value under a key or at a position."""
+    """Read the part of a value under a key or at a position."""
     try:
         return codec.read(value[key], scope)
     except MisfitError as wrong:
@@ -446,7 +446,7 @@ def hold_object(value: Any) -> dict[str, Any]:
 
 
 def name_kind(value: Any) -> str:
-    """What kind of JSON value this is."""
+    """The kind of a JSON value, with its article."""
     if value is None:
         return "null"
     for kind, name in ((bool, "a boolean"), (str, "a string"), (list, "an array"), (dict, "an object")):

@@ -46,7 +46,7 @@ class KeptFiles:
     """The entries of one kind.
 
     Args:
-        folder: created, for nobody else to read, when something is stored.
+        folder: created, readable by its owner alone, when something is stored.
         limit_bytes: above it, the entries used least recently are removed.
     """
 
@@ -55,7 +55,7 @@ class KeptFiles:
         self.limit_bytes = limit_bytes
 
     def load(self, key: str) -> bytes | None:
-        """What was stored under a key; None when there is no sound entry."""
+        """The content that was stored under a key; None when there is no sound entry."""
         path = self._find(key)
         try:
             handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
@@ -84,7 +84,7 @@ class KeptFiles:
             _LOG.debug("not kept in %s: %s", self.folder, error)
 
     def identify(self, key: str) -> tuple[int, int] | None:
-        """What is other as soon as something else is stored under a key, and stays when it is loaded; None when there is no entry."""
+        """The identity of an entry: it changes when something else is stored under the key, not when it is loaded; None when there is no entry."""
         try:
             found = self._find(key).stat()
         except OSError:
@@ -92,7 +92,7 @@ class KeptFiles:
         return found.st_ino, found.st_size
 
     def remove(self, key: str) -> None:
-        """Keep something no more."""
+        """Remove the entry of a key."""
         _remove(self._find(key))
 
     def trim(self) -> None:
@@ -115,7 +115,7 @@ class KeptFiles:
         return tuple(reason for reason in found if reason)
 
     def measure(self) -> tuple[int, int]:
-        """How many entries there are, and their bytes."""
+        """The number of entries, and their bytes."""
         sizes = [facts.st_size for _, facts in self._list_entries()]
         return len(sizes), sum(sizes)
 
@@ -123,7 +123,7 @@ class KeptFiles:
         return self.folder / (key + _SUFFIX)
 
     def _list_entries(self) -> Iterator[tuple[Path, os.stat_result]]:
-        """Files that were written here; whatever else lies in a folder that somebody chose is passed over."""
+        """The files that were written here; other files in a folder that the user chose are passed over."""
         try:
             with os.scandir(self.folder) as listing:
                 for item in listing:
@@ -136,7 +136,7 @@ class KeptFiles:
 
 @cache
 def identify_program() -> str | None:
-    """A digest of our own files' names, sizes and times: a version number does not change with every edit of whoever works on us.
+    """A digest of our own files' names, sizes and times: a version number does not change with every edit of a developer.
 
     The files of packages that add to our catalogues count, too. Found out once: a process goes on with the files it began with, whatever becomes
     of them. None where they cannot be looked at; nothing can be kept for such a program.
@@ -179,7 +179,7 @@ def _list_outside_code() -> Iterator[Path]:
 
 
 def _is_ours(facts: os.stat_result) -> bool:
-    """Whether nobody else can have written a file; systems without owners are trusted to keep the user's folders apart."""
+    """Whether only this user can have written a file; systems without owners are trusted to keep the user's folders apart."""
     if not hasattr(os, "getuid"):
         return True
     return stat.S_ISREG(facts.st_mode) and facts.st_uid == os.getuid() and not facts.st_mode & 0o022

@@ -1,4 +1,4 @@
-"""Where things are: source lines and inline frames, as types and not as bare integers.
+"""Places: source lines and inline frames, as types and not as bare integers.
 
 Lines are 1-based, as in DWARF and in every editor's status bar; counting them from 0 is the protocol's way, and the server's business.
 """
@@ -61,7 +61,7 @@ def write_place(file: str, line: int | None, last_line: int | None = None) -> st
 
 
 def is_path_end(path: str, end: str) -> bool:
-    """Whether a path, of either system, ends in whole parts that somebody named.
+    """Whether a path, of either system, ends in the whole parts of a name.
 
     >>> is_path_end("/home/x/src/k.cu", "src/k.cu"), is_path_end("C:\\\\x\\\\k.cu", "k.cu"), is_path_end("/x/mask.cu", "k.cu")
     (True, True, False)

@@ -1,4 +1,4 @@
-"""How numbers are written: every rounding, prefix, percent sign and interval that a person reads is made here and nowhere else.
+"""The writing of numbers: every rounding, prefix, percent sign and interval that a person reads is made here and nowhere else.
 
 The rules: a share has two digits (``41 %``, ``4.2 %``), and more only where it would be nothing or all (``<0.1 %``, ``99.4 %``,
 ``>99.9 %``); what was measured has three significant digits; what was counted has all of them.
@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from gpa_lsp.foundation.figures import Share, Spread
 
-UNKNOWN = "–"  # Shown for a number nobody knows
+UNKNOWN = "–"  # Shown for an unknown number
 
 _SI_PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _THOUSAND = 1000  # From here on no digit before the point is rounded away
@@ -20,7 +20,7 @@ _BINARY_PREFIXES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 
 
 
 class Quantity(StrEnum):
-    """What a number is, which decides how it is written."""
+    """The kind of a number, which decides how it is written."""
 
     TEXT = "text"
     COUNT = "count"
@@ -86,7 +86,7 @@ def make_plural(noun: str) -> str:
 
 
 def format_launches(count: int | None) -> str:
-    """How many launches something is about.
+    """A number of launches.
 
     >>> format_launches(1), format_launches(1200), format_launches(None)
     ('1 launch', '1,200 launches', 'an unknown number of launches')
@@ -145,7 +145,7 @@ def _write_points(percent: float) -> str:
 
 
 def format_limit(ratio: float) -> str:
-    """A limit somebody set, in percent, as exactly as it was set.
+    """A limit that a user set, in percent, as exactly as it was set.
 
     >>> format_limit(0.05), format_limit(0.0125)
     ('5 %', '1.25 %')
@@ -211,7 +211,7 @@ _LEAST_TENTH = 1.1  # What begins below it would begin at no gain in tenths
 
 
 def format_gain_range(low: float, high: float, bound: float = math.inf) -> str:
-    """What a change gains, from the least to the most: rounded outwards to what a model can say, both ends alike, but never above its bound, nor to
+    """The gain of a change, from the least to the most: both ends rounded outwards to the precision of a model, but never above the bound, nor to
     no gain.
 
     >>> format_gain_range(3.177, 5.95), format_gain_range(1.13, 1.34), format_gain_range(1.018, 1.043), format_gain_range(5.3, 63.5)
@@ -242,7 +242,7 @@ def _write_gain(factor: float) -> str:
 
 
 def format_change(ratio: float) -> str:
-    """What is added or taken away, in parts of what there was.
+    """A change by a part of what there was before.
 
     >>> format_change(-0.183), format_change(0.042), format_change(0.0)
     ('−18 %', '+4.2 %', '±0 %')
@@ -255,7 +255,7 @@ def format_change(ratio: float) -> str:
 
 
 def format_points(ratio: float) -> str:
-    """What a share rose or fell by, in percentage points.
+    """The rise or fall of a share, in percentage points.
 
     >>> format_points(0.0423), format_points(-0.18), format_points(0.0)
     ('+4.2 points', '−18 points', '±0 points')
@@ -324,7 +324,7 @@ def format_duration_spread(spread: Spread | None) -> str:
     '2.00 ms ± 1.41 ms (1.00 ms to 3.00 ms)'
     """
     if spread is None or spread.standard_deviation is None:
-        is_mean = spread is not None and spread.count > 1  # of launches that nobody can tell apart any more
+        is_mean = spread is not None and spread.count > 1  # of launches that cannot be told apart any more
         return format_duration_ns(spread.mean if spread else None) + (" on average" if is_mean else "")
     ends = f"{format_duration_ns(spread.minimum)} to {format_duration_ns(spread.maximum)}"
     return f"{format_duration_ns(spread.mean)} ± {format_duration_ns(spread.standard_deviation)} ({ends})"
@@ -435,7 +435,7 @@ def format_update_bytes(bytes_per_update: float) -> str:
 
 
 def format_rate(per_s: float, noun: str) -> str:
-    """How many things are done in a second.
+    """A number of things done in a second.
 
     >>> format_rate(9.75e12, "updates"), format_rate(115e9, "updates"), format_rate(120.0, "updates")
     ('9.75 trillion updates', '115 billion updates', '120 updates')

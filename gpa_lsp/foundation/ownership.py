@@ -1,4 +1,4 @@
-"""Whose code a line or a kernel is, and in which language it is written: asked wherever something names a line, or says what to change.
+"""The owner and the language of a line's or a kernel's code: asked by everything that names a line, or says what to change.
 
 A library's file is told by its path, as on the machine that compiled it: folders into which systems, toolkits and package managers install, and
 trees of well-known header libraries, wherever they lie. Of files whose path says nothing (Julia's Base, a bare header name) the name decides.
@@ -101,7 +101,7 @@ _COLLAPSING = re.compile(r"_\d+_gpu(?:__\w+)?$|^__omp_offloading_")
 
 
 class Language(StrEnum):
-    """What a kernel is written in."""
+    """The language of a kernel."""
 
     CUDA = "CUDA C++"
     TRITON = "Triton"
@@ -147,7 +147,7 @@ def name_stand_in(file: str) -> str:
 
 
 def describe_stand_in(chain: InlineChain | None) -> str:
-    """``in our stand-in for curand_kernel.h``, where an instruction is of such a file; else empty."""
+    """The words ``in our stand-in for curand_kernel.h``, where an instruction is of such a file; else empty."""
     name = next((name for frame in reversed(chain or ()) if (name := name_stand_in(frame.file))), "")
     return name and f"in our stand-in for {name}"
 

@@ -1,4 +1,4 @@
-"""Records of ours as bytes, and back, whoever wrote the bytes: what is read makes nothing but our own records, enumerations and sentences, paths, and
+"""Records as bytes, and back, from bytes of any origin: reading makes nothing but our own records, enumerations and sentences, paths, and
 arrays of numpy, so that it runs no code.
 """
 

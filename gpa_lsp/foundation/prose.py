@@ -1,4 +1,4 @@
-"""Sentences whose numbers, places and code are values, so that whoever shows them rounds, links and marks them alike.
+"""Sentences whose numbers, places and code are values, so that every renderer rounds, links and marks them in the same way.
 
 A sentence is said once, where its fact is found:
 
@@ -7,7 +7,7 @@ A sentence is said once, where its fact is found:
 >>> text
 '41 % of the samples are stalled at line 12 of k.cu.'
 
-It is a text for whoever needs no more; a renderer that links places or marks code asks for its parts:
+It is a text for callers that need no more; a renderer that links places or marks code asks for its parts:
 
 >>> [type(part).__name__ for part in text.parts]
 ['Amount', 'str', 'Place', 'str']
@@ -27,7 +27,7 @@ from gpa_lsp.foundation.numbers import Quantity, format_quantity, format_share, 
 class Amount(Struct, frozen=True, kw_only=True):
     """A number with what it is a number of."""
 
-    value: float | None  # in SI units; None where nobody knows it
+    value: float | None  # in SI units; None where unknown
     quantity: Quantity  # decides how it is written
     noun: str = ""  # what is counted, in the singular; empty where the quantity or the sentence says it
 
@@ -57,7 +57,7 @@ class Place(Struct, frozen=True, kw_only=True):
 
 
 class Code(Struct, frozen=True, kw_only=True):
-    """What stands in a source, a listing or on a command line: an expression, a directive, an opcode, an option."""
+    """Text of a source, a listing or a command line: an expression, a directive, an opcode, an option."""
 
     text: str  # as it stands there
 
@@ -89,7 +89,7 @@ class Sentence(str):
 
     @property
     def has_values(self) -> bool:
-        """Anything but words is in it."""
+        """Whether it has parts other than words."""
         return any(not isinstance(part, str) for part in self.parts)
 
 
@@ -196,7 +196,7 @@ def percent(ratio: float | None) -> Amount:
 
 
 def count(value: float | None, noun: str = "") -> Amount:
-    """How many: ``1,200 samples``.
+    """A count: ``1,200 samples``.
 
     >>> str(count(1, "block")), str(count(1200, "block")), str(count(None, "block"))
     ('1 block', '1,200 blocks', '– blocks')
@@ -210,12 +210,12 @@ def number(value: float | None, noun: str = "") -> Amount:
 
 
 def factor(value: float | None) -> Amount:
-    """How many times: ``1.39×``."""
+    """A factor: ``1.39×``."""
     return Amount(value=value, quantity=Quantity.FACTOR)
 
 
 def cycles(value: float | None) -> Amount:
-    """``431 cycles``."""
+    """A number of cycles: ``431 cycles``."""
     return Amount(value=value, quantity=Quantity.CYCLES)
 
 
@@ -225,7 +225,7 @@ def size(size_bytes: float | None) -> Amount:
 
 
 def update_bytes(bytes_per_update: float) -> Amount:
-    """What one update of a grid moves: ``12.2 bytes``."""
+    """The bytes that one update of a grid moves: ``12.2 bytes``."""
     return Amount(value=bytes_per_update, quantity=Quantity.BYTES_PER_UPDATE)
 
 

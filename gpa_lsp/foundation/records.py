@@ -70,7 +70,7 @@ class SharedFacts:
     def once(
         self, find: Callable[Concatenate[Self, Details], Found], *details: Details.args, **_: Details.kwargs
     ) -> Found:
-        """What a function finds here, perhaps of further arguments, kept for the next who asks."""
+        """The result of a function of this record and further arguments, kept for the next call."""
         found = self.__dict__.setdefault(_FOUND, {})
         key = (find, details)
         if key not in found:

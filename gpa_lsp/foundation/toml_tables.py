@@ -72,7 +72,7 @@ class Table(ColumnRecord, frozen=True, kw_only=True):
 
     @property
     def line(self) -> int:
-        """Where it begins, 1-based."""
+        """The line at which it begins, 1-based."""
         return 1 if self.lines is None else self.lines.find(self.place)
 
     def refuse(self, message: str, *, remedy: str, key: str | None = None, number: int | None = None) -> InputError:
@@ -262,7 +262,7 @@ def _read_text(path: Path) -> str:
 
 @lru_cache(maxsize=2)
 def _read_content(text: str, path: Path) -> tuple[dict[str, Any], TomlLines]:
-    """What a text says, and where: kept, since an exploration reads one text for each configuration. Nobody writes into it."""
+    """The content of a text, and its lines: kept, since an exploration reads one text for each configuration. Callers must not change it."""
     return _parse(text, path), TomlLines(text)
 
 

@@ -1,6 +1,6 @@
-r"""What a text may hold that people read: one definition for every sink.
+r"""The characters that a text for people may hold: one definition for every sink.
 
-Kernels, files, devices, metrics and rules are named by whoever made the profile. A name may drive a terminal (ESC, CSI), turn the direction of
+Kernels, files, devices, metrics and rules are named by the maker of the profile. A name may drive a terminal (ESC, CSI), turn the direction of
 writing, end a line and begin a heading, hide, or be no text at all (half a character). So whatever prints, draws or sends text to people passes
 it through :func:`make_visible` last: what would act or not be seen is written out as Python writes it, ``\x1b`` or ``\u202e``, and all else
 stays as it is, in every script. Doing it twice does no harm. JSON is not such a sink: it keeps the truth, escaped by its own rules.

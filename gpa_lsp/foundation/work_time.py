@@ -15,7 +15,7 @@ def count_cores() -> int:
 
 
 class _Thread(threading.local):
-    """What is left out of the time of one thread."""
+    """The part of one thread's time that is left out."""
 
     seconds = 0.0
     depth = 0  # of preparations, one within the other
@@ -26,7 +26,7 @@ _THREAD = _Thread()
 
 
 def work_time() -> float:
-    """Seconds of processor time of this thread, from some moment on, less those between :func:`begin_preparing` and :func:`end_preparing`.
+    """Seconds of processor time of this thread, from some moment on, less those within :func:`preparing`.
 
     Loops that are compiled at their first use take seconds once on a machine: budgets by this clock end work at the same place then as later.
     """
@@ -34,25 +34,15 @@ def work_time() -> float:
     return time.thread_time() - left_out
 
 
-def begin_preparing() -> None:
-    """Leave out what comes until :func:`end_preparing`."""
+@contextmanager
+def preparing() -> Iterator[None]:
+    """Leave the work within it out of :func:`work_time`."""
     if _THREAD.depth == 0:
         _THREAD.begun = time.thread_time()
     _THREAD.depth += 1
-
-
-def end_preparing() -> None:
-    """Count again."""
-    _THREAD.depth -= 1
-    if _THREAD.depth == 0:
-        _THREAD.seconds += time.thread_time() - _THREAD.begun
-
-
-@contextmanager
-def preparing() -> Iterator[None]:
-    """Both of them."""
-    begin_preparing()
     try:
         yield
     finally:
-        end_preparing()
+        _THREAD.depth -= 1
+        if _THREAD.depth == 0:
+            _THREAD.seconds += time.thread_time() - _THREAD.begun

@@ -38,7 +38,7 @@ class Code:
         self._functions = {one: ctypes.CFUNCTYPE(ctypes.c_int64)(self.find_address(one)) for one in functions}
 
     def find_address(self, name: str) -> int:
-        """Where a function begins; 0 for none."""
+        """The address of a function; 0 for none."""
         return int(self._engine.get_function_address(name))
 
     def call(self, name: str, *arguments: Any) -> int:
@@ -128,7 +128,7 @@ def blends_bits(text: str) -> bool:
 
 
 def _open_target(level: int, without: str = "") -> Any:
-    """How this processor's code is made; who loads code with it owns it."""
+    """LLVM's description of this processor; the engine that loads code with it owns it."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_triple(llvm.get_process_triple())
@@ -150,7 +150,7 @@ def _find_features() -> str:
 
 
 def _digest(key: Sequence[str], kind: str) -> str:
-    """A name for all that decides what comes out."""
+    """A name for everything that decides the compiled code."""
     sources = _read_sources()
     words = (*key, sources, kind, llvmlite.__version__, platform.machine(), _find_processor(), _find_features())
     return hashlib.sha256("\0".join(words).encode()).hexdigest()
@@ -158,5 +158,5 @@ def _digest(key: Sequence[str], kind: str) -> str:
 
 @cache
 def _read_sources() -> str:
-    """How typed Python is translated."""
+    """The source code of the translation itself."""
     return "".join(path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("*.py")))

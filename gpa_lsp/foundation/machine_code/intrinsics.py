@@ -1,4 +1,4 @@
-"""What typed Python calls beside its own functions: :class:`Intrinsics`."""
+"""Functions that typed Python calls beside its own: :class:`Intrinsics`."""
 
 import ast
 from typing import Any

@@ -40,7 +40,7 @@ class ArrayKind(Struct, frozen=True):
     dimensions: int
 
     def __repr__(self) -> str:
-        """For messages and keys."""
+        """The text for messages and keys."""
         return f"array of {self.dimensions} × {self.dtype.descr if self.dtype.names else self.dtype.str}"
 
 
@@ -50,7 +50,7 @@ class RecordKind(Struct, frozen=True):
     dtype: "np.dtype[Any]"
 
     def __repr__(self) -> str:
-        """For messages and keys."""
+        """The text for messages and keys."""
         return f"record of {self.dtype.descr}"
 
 
@@ -70,7 +70,7 @@ class Bundle(Struct, frozen=True):
     names: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        """For messages and keys."""
+        """The text for messages and keys."""
         return f"{self.names} of {list(self.values)}"
 
 
@@ -215,7 +215,7 @@ class _Loops(Body):
         return Array(ArrayKind(base, len(shape)), place, *literal)
 
     def _read(self, found: Any) -> Any:
-        """What lies at a place; more than one stays an array."""
+        """The value at a place; several stay an array."""
         if not isinstance(found, Array) or found.kind.dimensions:
             return found
         dtype = found.kind.dtype
@@ -486,7 +486,7 @@ def _describe(argument: Any, given: list[Any]) -> Any:
 
 
 def _list_parts(kind: Any) -> list[Any]:
-    """What LLVM has of an argument."""
+    """The values of LLVM that one argument consists of."""
     if isinstance(kind, Bundle):
         return [part_ for one in kind.values for part_ in _list_parts(one)]
     if isinstance(kind, ArrayKind):

@@ -176,7 +176,7 @@ class Body(Intrinsics):
                 self._names[parameter.arg] = argument
 
     def _write_out(self, written: Written, arguments: list[Any]) -> Any:
-        """What a function gives that is written out here."""
+        """Write a function out in place of its call, and find its result."""
         inner = type(self)(self._module, written, self)
         inner.bind(arguments)
         end = inner._end = Return(self._builder.append_basic_block("behind"))
@@ -187,7 +187,7 @@ class Body(Intrinsics):
         return self._give(end)
 
     def _give(self, end: Return) -> Any:
-        """What a function that was written out gives."""
+        """The result of a function that was written out."""
         if end.count == 1 and end.known is not None:
             return end.known
         return None if end.place is None else Value(self._load(end.place, end.kind), end.kind)
@@ -402,7 +402,7 @@ class Body(Intrinsics):
     # --- expressions ---
 
     def _look_up_known(self, node: ast.expr) -> Any:
-        """What names of the module stand for; None where it is none of it."""
+        """The object that a name or attribute of the module stands for; None where it is not the module's."""
         match node:
             case ast.Name(id=name):
                 return self._written.names.get(name)
@@ -454,7 +454,7 @@ class Body(Intrinsics):
         return self._as_known(found)
 
     def _as_known(self, found: Any) -> Any:
-        """What is known when it is translated: numbers are literals."""
+        """An object known at translation; a number becomes a literal."""
         if isinstance(found, (int, float, enum.IntEnum)):
             return Literal(found if isinstance(found, float) else int(found))
         return found
@@ -498,7 +498,7 @@ class Body(Intrinsics):
         return result
 
     def _join_tests(self, operator: ast.boolop, nodes: list[ast.expr]) -> Any:
-        """``and`` and ``or``: what follows is looked at where it decides."""
+        """Translate ``and`` and ``or``: an operand is evaluated only where those before it leave the result open."""
         ends = isinstance(operator, ast.Or)
         first = self._find(nodes[0])
         if isinstance(first, Literal):

@@ -42,26 +42,26 @@ class Number(msgspec.Struct, frozen=True):
         return self.bits == 1
 
     def spread(self, lanes: int) -> "Number":
-        """The same of another number of lanes."""
+        """The type with another number of lanes."""
         return self if lanes == self.lanes else Number(self.name, self.bits, lanes)
 
     def __repr__(self) -> str:
-        """For messages."""
+        """The text for messages."""
         return self.name if self.lanes == 1 else f"{self.lanes} × {self.name}"
 
 
 class PointerType(msgspec.Struct, frozen=True):
-    """Where numbers, pointers or structs of one type lie one behind the other."""
+    """The type of a pointer to consecutive numbers, pointers or structs of one type."""
 
     to: Any
 
     def __repr__(self) -> str:
-        """For messages."""
+        """The text for messages."""
         return f"pointer to {self.to}"
 
 
 class ArrayType(msgspec.Struct, frozen=True):
-    """So many values of one type within a struct."""
+    """The type of a fixed number of values within a struct."""
 
     of: Any
     count: int
@@ -82,7 +82,7 @@ if TYPE_CHECKING:
     f64 = float
 
     class Pointer(Generic[_T]):
-        """Where values lie."""
+        """A pointer to consecutive values."""
 
         def __getitem__(self, place: Any) -> _T: ...
         def __setitem__(self, place: Any, value: Any) -> None: ...
@@ -97,7 +97,7 @@ else:
     f32, f64 = Number("f32", 32), Number("f64", 64)
 
     class Pointer:
-        """Where values lie."""
+        """A pointer to consecutive values."""
 
         def __class_getitem__(cls, to: Any) -> PointerType:
             """The type that points to another."""
@@ -107,7 +107,7 @@ else:
         """Values within a struct, as many as a literal says."""
 
         def __class_getitem__(cls, parts: Any) -> ArrayType:
-            """Their type, and how many."""
+            """The type of an array, from the type of its values and their number."""
             kind, count = parts
             return ArrayType(kind, get_args(count)[0])
 
@@ -147,7 +147,7 @@ def _find_c_type(kind: Any) -> Any:
 
 
 class Intrinsic:
-    """What typed Python calls beside its own functions, by its name and parameters, and what it does in words:
+    """A function that typed Python calls beside its own, with its name, its parameters and its meaning in words:
     :class:`~gpa_lsp.foundation.machine_code.intrinsics.Intrinsics` translates it.
     """
 
@@ -156,7 +156,7 @@ class Intrinsic:
         self.__doc__ = f"{form}: {words}"
 
     def __call__(self, *arguments: Any) -> Any:
-        """To type checkers; typed Python is translated, and never run."""
+        """Exist for type checkers; typed Python is translated, and never run."""
         raise NotImplementedError(self.__doc__)
 
 

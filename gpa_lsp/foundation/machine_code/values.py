@@ -19,7 +19,7 @@ BIT = ir.IntType(1)
 
 
 class TranslationError(Exception):
-    """What is written is no typed Python."""
+    """A function is not valid typed Python."""
 
 
 class Literal(msgspec.Struct, eq=False):
@@ -36,14 +36,14 @@ class Value(msgspec.Struct, eq=False):
 
 
 class Loop(msgspec.Struct, eq=False):
-    """Where a loop goes on."""
+    """The blocks at which a loop goes on."""
 
     again: ir.Block  # before the next turn
     behind: ir.Block  # behind the last one
 
 
 class Return(msgspec.Struct, eq=False):
-    """Where a function that is written out goes at its end, and what it gives."""
+    """The block to which a function that is written out goes at its end, and its result."""
 
     behind: ir.Block
     place: Any = None
@@ -85,7 +85,7 @@ FOLDED: dict[type, Callable[[Any, Any], Any]] = {
 
 
 class Values:
-    """What can be done with values where a function is written.
+    """The operations on values in a function that is being written.
 
     Args:
         place: of the function, for messages.
@@ -318,5 +318,5 @@ def measure(kind: Any) -> int:
 
 
 def abbreviate(kind: Number) -> str:
-    """What LLVM calls a type of numbers."""
+    """LLVM's name for a type of numbers."""
     return f"f{kind.bits}" if kind.is_float else f"i{kind.bits}"

@@ -1,8 +1,8 @@
-"""Libraries of ours in C: :func:`obtain_library` has one compiled where it was not yet, once per machine.
+"""Libraries in C: :func:`obtain_library` has one compiled, once per machine.
 
 Compiling is shared work, so it happens in a process of its own (``python -P -m gpa_lsp.foundation.native``): one at a time for each library, by a
-lock in the user's cache, and to its end whatever becomes of the job, the command or the server that asked. What fails is kept, too, so that nobody
-waits for the same failure again; ``gpa-lsp doctor cache --clear`` forgets it.
+lock in the user's cache, and to its end whatever becomes of the job, the command or the server that asked. What fails is kept, too, so that the
+same failure is not waited for again; ``gpa-lsp doctor cache --clear`` forgets it.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ Tell = Callable[[str], object]  # Told, in words, what is waited for
 
 
 class Library(Struct, frozen=True, kw_only=True):
-    """How a library is made."""
+    """The recipe of a library."""
 
     title: str  # what people call it, such as ``the CUDA runtime``
     needed_for: str  # what cannot be done without it, for messages
@@ -46,7 +46,7 @@ class Library(Struct, frozen=True, kw_only=True):
     # contents by name, put into the folder that the compiler runs in
     files: Mapping[str, bytes] = field(default_factory=dict)
     inputs: tuple[Path, ...] = ()  # other files that decide what comes out, such as headers
-    usual_s: int = 0  # processor time it takes, about; 0 where nobody needs to be told
+    usual_s: int = 0  # processor time it takes, about; 0 where it is not worth telling
 
 
 def find_c_compiler() -> Path | None:
@@ -93,7 +93,7 @@ def open_libraries() -> KeptFiles:
 
 
 def open_failures() -> KeptFiles:
-    """Why libraries could not be compiled, as text by digest."""
+    """The kept failures to compile libraries, as text by digest."""
     return KeptFiles(find_cache_folder() / "failed-libraries", limit_bytes=_KEPT_BYTES)
 
 
@@ -118,7 +118,7 @@ def _digest(library: Library, compiler: Path | None) -> str:
 
 
 def _ask_process(library: Library, compiler: Path, key: str) -> tuple[bytes | None, str]:
-    """What a process of its own makes of it: content, or why there is none. It goes on where this one ends."""
+    """Have a process of its own compile it: its content, or why there is none. That process goes on where this one ends."""
     try:
         found = cast(tuple[bytes | None, str], ask_apart("gpa_lsp.foundation.native", (library, compiler, key)))
     except (OSError, EOFError) as error:
@@ -127,7 +127,7 @@ def _ask_process(library: Library, compiler: Path, key: str) -> tuple[bytes | No
 
 
 def make(question: tuple[Library, Path, str]) -> tuple[bytes | None, str]:
-    """Do what :func:`_ask_process` asks for; somebody else may have done it while this process waited for the lock."""
+    """Do what :func:`_ask_process` asks for; another process may have done it while this process waited for the lock."""
     library, compiler, key = question
     with _lock(library):
         kept = open_libraries()

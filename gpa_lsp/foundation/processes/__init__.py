@@ -1,1 +1,1 @@
-"""START other programs: nothing that lies in the folder somebody is in gets a say in what runs."""
+"""START other programs: nothing that lies in the current folder gets a say in what runs."""

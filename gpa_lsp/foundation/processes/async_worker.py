@@ -28,7 +28,7 @@ class AsyncWorker:
 
     @property
     def process_id(self) -> int | None:
-        """Of the process; None where a job would have to wait for one to start."""
+        """The process's number; None where a job would have to wait for one to start."""
         return self._worker.process_id
 
     async def do(

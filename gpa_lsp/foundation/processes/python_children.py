@@ -1,11 +1,11 @@
-"""Python processes of ours: the one place that says how they are started.
+"""Python processes: the one place that says how they are started.
 
 Python looks for modules in the folder it is started in first of all, with ``-m`` and with ``-c``, and so does everything built on them
 (:mod:`multiprocessing` with ``-c``, so we do without it). That folder is a workspace, whose ``ctypes.py`` would be run. So every child is told not to
 (``-P``), and what it inherits names no folder that depends on where it is; its own children inherit both. Children that need the standard library
 alone are kept from the environment and from installed packages, too (``-I -S``), and start in a third of the time.
 
-When somebody types ``python -m gpa_lsp`` in a folder, Python itself looks there before any line of ours runs (from then on nothing does, see
+When a user types ``python -m gpa_lsp`` in a folder, Python itself looks there before any line of ours runs (from then on nothing does, see
 ``__main__.py``). The program ``gpa-lsp`` does not look there, nor does ``python -P -m gpa_lsp``, which is what editors start.
 """
 
@@ -45,7 +45,7 @@ class Beat(Struct, frozen=True):
 
 
 class Step(Struct, frozen=True, kw_only=True):
-    """How far a worker is with its job: ``done`` of ``total`` steps, and what is being done."""
+    """The progress of a worker: ``done`` of ``total`` steps, and the step it is doing."""
 
     words: str
     done: int
@@ -97,7 +97,7 @@ _SAFE_PATH = "PYTHONSAFEPATH"
 
 
 class PythonChild(NamedTuple):
-    """How a Python process is started."""
+    """The command that starts a Python process."""
 
     words: tuple[str, ...]  # program and arguments
     environment: dict[str, str]  # what it is run with
@@ -130,7 +130,7 @@ def ask_apart(module: str, question: object) -> object:
 
 
 def answer_apart(answer: Callable[[Any], object]) -> None:
-    """Answer the one question that comes on standard input; that nobody waits for the answer any more does not matter."""
+    """Answer the one question that comes on standard input, whether or not the answer is still waited for."""
     found = pack(answer(read_message(sys.stdin.buffer.read)))
     with contextlib.suppress(OSError):
         sys.stdout.buffer.write(found)

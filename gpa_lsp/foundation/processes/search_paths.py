@@ -1,4 +1,4 @@
-"""Where programs, libraries and modules are looked for: in folders that somebody named in full.
+"""The folders in which programs, libraries and modules are looked for: those that were named in full.
 
 An entry that is empty or relative (``PYTHONPATH=$PYTHONPATH:/opt/lib`` where it was not set) stands for the folder we are in. That is a workspace,
 which may hold a program or a module of any name, and opening a workspace must not run it.
@@ -62,7 +62,7 @@ def is_program(path: Path) -> bool:
 
 
 def list_package_folders(package: str) -> Iterator[Path]:
-    """Where parts of a namespace package may be installed: below the folders of the import path, but not below the one we happen to be in.
+    """The folders in which parts of a namespace package may be installed: below the folders of the import path, but not below the current one.
 
     Args:
         package: its name, such as ``nvidia``; nothing is imported.

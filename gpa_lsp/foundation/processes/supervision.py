@@ -1,6 +1,6 @@
 """The supervisor's end of a worker: started when it is needed, kept for the next job, and killed with all it started when a job must end.
 
-A thread exchanges messages with the process; whoever asked looks from time to time whether the process is to be given up. One who may block
+A thread exchanges messages with the process; the caller looks from time to time whether the process is to be given up. A caller that may block
 asks :meth:`Worker.do`; how an event loop does stands in :mod:`gpa_lsp.foundation.processes.async_worker`.
 """
 
@@ -30,7 +30,7 @@ _POLL_S = 0.02  # Between two questions whether a job is still wanted
 
 
 class Patience(Struct, frozen=True, kw_only=True):
-    """When a process at work is given up.
+    """The conditions under which a process at work is given up.
 
     It says every ``look_s`` that it is alive. Looks are counted, not seconds: while this process is stopped, suspended or starved itself, no looks
     are made, and a worker that was stopped along with it has done nothing wrong.
@@ -44,7 +44,7 @@ class Patience(Struct, frozen=True, kw_only=True):
 
 
 class WorkerKind(Struct, frozen=True, kw_only=True):
-    """Which worker, and what it may take."""
+    """A kind of worker, and its limits."""
 
     module: str  # what it does; see :class:`gpa_lsp.foundation.processes.worker.Work`
     title: str  # for people
@@ -55,7 +55,7 @@ class WorkerKind(Struct, frozen=True, kw_only=True):
     most_own_bytes: int | None = None
     patience: Patience = field(default_factory=Patience)  # when it is given up
     folder: str | None = None  # it runs in; None for ours
-    is_quiet: bool = False  # what it prints goes to nobody
+    is_quiet: bool = False  # its output is dropped
 
 
 class WorkerLostError(ToolError):
@@ -71,7 +71,7 @@ class Worker:
 
     @property
     def process_id(self) -> int | None:
-        """Of the process; None where a job would have to wait for one to start."""
+        """The process's number; None where a job would have to wait for one to start."""
         process = self._process
         return process.process_id if process is not None and process.is_running else None
 
@@ -158,7 +158,7 @@ class Exchange:
         threading.Thread(target=self._run, args=(job,), daemon=True).start()
 
     def look(self) -> None:
-        """To be called every ``pause_s``.
+        """Check that the process is alive; to be called every ``pause_s``.
 
         Raises:
             ToolError: the process is to be given up.
@@ -186,7 +186,7 @@ class Exchange:
                 self._process.kill()
 
     def find_result(self) -> Any:
-        """What the future holds.
+        """The result that the future holds.
 
         Raises:
             ToolError: there is no result.
@@ -244,7 +244,7 @@ class Exchange:
 
 
 class _Process:
-    """What the system knows of a worker."""
+    """A running worker, as the system knows it."""
 
     def __init__(self, kind: WorkerKind) -> None:
         settings = (kind.module, str(kind.niceness), str(kind.memory_bytes), str(kind.idle_s))
@@ -281,7 +281,7 @@ class _Process:
         return read_processor_time(self._process) if self.is_running else None
 
     def kill(self) -> None:
-        """And all it started."""
+        """Kill it and all it started."""
         if self._process.returncode is not None:
             return
         with contextlib.suppress(OSError):  # it may end by itself in this moment
@@ -301,7 +301,7 @@ class _Process:
 
 
 class Silence:
-    """How long a process has given no sign of life."""
+    """The time for which a process has given no sign of life."""
 
     def __init__(self, patience: Patience) -> None:
         self._patience = patience
@@ -442,7 +442,7 @@ def run_parts(
 ) -> Iterator[_Result]:
     """Apply a function to the parts of a work, at least one, in processes of this machine; see :class:`PartWorkers`.
 
-    Whoever stops listening ends the processes.
+    The processes end when the caller stops iterating.
     """
     with PartWorkers(function, count=min(count, len(parts)), title=title) as workers:
         yield from workers.run(parts)

@@ -109,7 +109,7 @@ def find_descendants(process_id: int) -> list[int]:
 
 
 def _read_children(process_id: int) -> list[int]:
-    """From the kernel's own lists, which cost the same however many other processes there are."""
+    """The children by the kernel's own lists, which cost the same however many other processes there are."""
     children: list[int] = []
     with contextlib.suppress(OSError):  # it may end while we read
         for thread in os.scandir(f"/proc/{process_id}/task"):
@@ -118,7 +118,7 @@ def _read_children(process_id: int) -> list[int]:
 
 
 def _list_children() -> Callable[[int], list[int]]:
-    """From a list of all processes, for systems without the former."""
+    """The children by a list of all processes, for systems without the kernel's lists."""
     command = ["/bin/ps", "-A", "-o", "pid=,ppid="]
     children: dict[int, list[int]] = {}
     listing = b""
@@ -143,7 +143,7 @@ def _read_file(path: str) -> bytes:
 
 
 def wait_for(descriptors: list[int], timeout_s: float | None) -> list[int]:
-    """Those of some descriptors that can be read from within a time; what the signal handlers wrote is taken away."""
+    """The descriptors that can be read from within a time; what the signal handlers wrote is taken away."""
     ready = select.select(descriptors, [], [], timeout_s)[0]
     for descriptor in ready:
         if descriptor != 0:
@@ -213,7 +213,7 @@ def _wait_for_end(
         if watch.wait_status is not None:
             return "ended"
         left_s = started_s + options["clock_s"] - time.monotonic()
-        # Several processes use no more than all cores at once, so nobody need look sooner.
+        # Several processes use no more than all cores at once, so there is no need to look sooner.
         unused_s = options["processor_s"] - (measure_processor_time() or 0.0)
         if left_s <= 0 or unused_s <= 0:
             return "timed out"
@@ -253,13 +253,13 @@ def _describe(error: OSError | ValueError, program: str) -> str:
 
 def _conclude(options: dict[str, object], event: dict[str, object]) -> None:
     if event["ending"] == "cancelled" and options["temporary"]:
-        # The supervisor may be dead; then nobody else removes it.
+        # The supervisor may be dead; then nothing else removes it.
         shutil.rmtree(str(options["temporary"]), ignore_errors=True)
     _say(event)
 
 
 def _say(event: dict[str, object]) -> None:
-    with contextlib.suppress(OSError):  # nobody may listen any more
+    with contextlib.suppress(OSError):  # the listener may be gone
         os.write(1, json.dumps(event).encode() + b"\n")
 
 

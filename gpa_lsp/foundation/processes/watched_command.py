@@ -64,23 +64,23 @@ _TICKS_PER_S = 10_000_000  # Of Windows' file times
 
 
 class TimeLimits(Struct, frozen=True, kw_only=True):
-    """What one run may take."""
+    """The time that one run may take."""
 
     processor_s: float  # seconds that processors worked on it
     clock_s: float  # seconds from its start
 
     @classmethod
     def for_work(cls, processor_s: float) -> "TimeLimits":
-        """So much processor time, and patience for a busy machine."""
+        """A limit of processor time, with patience for a busy machine."""
         return cls(processor_s=processor_s, clock_s=CLOCK_PER_PROCESSOR * processor_s)
 
     @classmethod
     def by_clock(cls, clock_s: float) -> "TimeLimits":
-        """So much time by the clock, for what waits for a person, a network or a GPU."""
+        """A limit by the clock, for what waits for a person, a network or a GPU."""
         return cls(processor_s=inf, clock_s=clock_s)
 
     def find_excess(self, processor_s: float | None, clock_s: float) -> str | None:
-        """What a run that took so long has exceeded, as the rest of a sentence; None when nothing. Unknown processor time exceeds nothing.
+        """The limit that a run has exceeded, as the rest of a sentence; None when none. Unknown processor time exceeds no limit.
 
         >>> limits = TimeLimits.for_work(30)
         >>> limits.find_excess(2.0, 200.0), limits.find_excess(31.0, 33.0)
@@ -92,7 +92,7 @@ class TimeLimits(Struct, frozen=True, kw_only=True):
         return self.describe_excess(processor_s) if is_excess else None
 
     def describe_excess(self, processor_s: float | None) -> str:
-        """What a run that was ended has exceeded, as the rest of a sentence."""
+        """The limit that a run which was ended has exceeded, as the rest of a sentence."""
         if processor_s is not None and processor_s >= self.processor_s:
             return f"timed out after {format_seconds(self.processor_s)} of processor time"
         had = "" if processor_s is None else f" ({format_seconds(processor_s)} of processor time)"
@@ -233,7 +233,7 @@ _WATCHDOG = Path(__file__).with_name("watchdog_windows.py" if os.name == "nt" el
 
 
 class Ending(Enum):
-    """How a command came to its end."""
+    """The way in which a command came to its end."""
 
     ENDED = "ended"  # By itself, well or badly
     NOT_STARTED = "not started"  # The program is not there, or cannot be executed
@@ -243,7 +243,7 @@ class Ending(Enum):
 
 
 class CommandEnd(Struct, frozen=True, kw_only=True):
-    """What the watchdog says when all is over."""
+    """The watchdog's report at the end of a command."""
 
     ending: Ending  # how the command ended
     status: int | None = None  # its exit status; minus the number of the signal that ended it; None when it has none
@@ -256,7 +256,7 @@ class CommandEnd(Struct, frozen=True, kw_only=True):
 
 
 class RunLimits(Struct, frozen=True, kw_only=True):
-    """What a run may take."""
+    """The limits of a run."""
 
     # of a processor and by the clock; for tools that work, and do not wait, :meth:`TimeLimits.for_work`
     time: TimeLimits
@@ -422,7 +422,7 @@ def run_command(
 
 
 def _parse_end(line: bytes) -> CommandEnd:
-    """What the watchdog said last; nothing, when it was killed before."""
+    """Read the watchdog's last report; it is empty when the watchdog was killed before."""
     try:
         said: Any = json.loads(line)
     except ValueError:

@@ -35,11 +35,11 @@ _PAUSE_S = 0.25  # Without a job for so long a process rests
 
 
 class Work(Struct, frozen=True, kw_only=True):
-    """What a worker does."""
+    """The work of a worker."""
 
     do: Callable[[Any, Tell], object]  # the result of a job; may tell other messages before
-    prepare: Callable[[], object] = lambda: None  # imports what the first job needs, while nobody waits for it
-    # the result of a job that failed, from the reason, a sentence without its subject; None where whoever asked gets an error
+    prepare: Callable[[], object] = lambda: None  # imports what the first job needs, while it is not waited for
+    # the result of a job that failed, from the reason, a sentence without its subject; None where the caller gets an error
     explain: Callable[[Any, str], object] | None = None
     # lets go of what is kept from one job to the next; called when none has come for a moment
     rest: Callable[[], object] = lambda: None
@@ -49,7 +49,7 @@ def serve(module: str, *, niceness: int, memory_bytes: int, idle_s: float) -> No
     """Answer jobs until stdin ends, or none has come for a while.
 
     Args:
-        module: has the ``WORK``; the supervisor names it, so that this room knows nobody's work.
+        module: has the ``WORK``; the supervisor names it, so that this module knows no work.
     """
     wire = _Wire(os.dup(1))
     os.dup2(2, 1)  # whatever prints by mistake goes to the log, not between the results
@@ -92,7 +92,7 @@ class _Wire:
             with self._lock:
                 self._stream.write(frame)
                 self._stream.flush()
-        except OSError:  # nobody listens any more
+        except OSError:  # the listener is gone
             _end_with_group()
         return len(frame)
 
@@ -113,7 +113,7 @@ def _do_job(content: bytes, work: Work, tell: Tell) -> Answer:
 
 
 def _receive(jobs: "queue.SimpleQueue[tuple[bytes, threading.Event]]", wire: _Wire) -> None:
-    """From the descriptor itself: a buffered stdin would be locked when the interpreter ends."""
+    """Read jobs from the descriptor itself: a buffered stdin would be locked when the interpreter ends."""
     while True:
         try:
             job = read_message(lambda count: os.read(0, count))
@@ -138,7 +138,7 @@ def _end_with_group() -> NoReturn:
 
 
 def _limit_memory(limit_bytes: int) -> None:
-    """Where the system can: elsewhere what is read is bounded by its readers alone."""
+    """Limit the address space, where the system can; elsewhere its readers alone bound what is read."""
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource  # not on Windows
 
