@@ -14,8 +14,9 @@ UNKNOWN = "–"  # Shown for an unknown number
 
 _SI_PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _THOUSAND = 1000  # From here on no digit before the point is rounded away
-_ROUNDED_UP = 0.9995  # of a unit: what is written as one of it
+_ROUNDED_UP = 0.9995  # of a unit: from here on three digits are written as 1.00 of it
 _DURATIONS_NS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"))
+_NUMBER_WORDS = ((1e12, "trillion "), (1e9, "billion "), (1e6, "million "))
 _BINARY_PREFIXES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
@@ -91,9 +92,7 @@ def format_launches(count: int | None) -> str:
     >>> format_launches(1), format_launches(1200), format_launches(None)
     ('1 launch', '1,200 launches', 'an unknown number of launches')
     """
-    if count is None:
-        return "an unknown number of launches"
-    return "1 launch" if count == 1 else f"{format_count(count)} launches"
+    return "an unknown number of launches" if count is None else format_count_of(count, "launch")
 
 
 def format_number(value: float | None) -> str:
@@ -271,10 +270,13 @@ def format_duration_ns(duration_ns: float | None) -> str:
     """
     if duration_ns is None or not math.isfinite(duration_ns):
         return UNKNOWN
-    for size_ns, unit in _DURATIONS_NS:
-        if abs(duration_ns) >= _ROUNDED_UP * size_ns:
-            return f"{_write_digits(duration_ns / size_ns)} {unit}"
-    return f"{_write_digits(duration_ns)} ns"
+    size_ns, unit = _choose_unit(duration_ns, _DURATIONS_NS, "ns")
+    return f"{_write_digits(duration_ns / size_ns)} {unit}"
+
+
+def _choose_unit(value: float, units: Sequence[tuple[float, str]], least: str = "") -> tuple[float, str]:
+    """The largest unit of which a value is written as one or more, with its size."""
+    return next((one for one in units if abs(value) >= _ROUNDED_UP * one[0]), (1.0, least))
 
 
 def format_timed_ns(duration_ns: float, error_ns: float | None) -> str:
@@ -282,21 +284,23 @@ def format_timed_ns(duration_ns: float, error_ns: float | None) -> str:
 
     >>> format_timed_ns(41_234.0, 312.0), format_timed_ns(812.0, None), format_timed_ns(2e6, 20.0)
     ('41.2 µs ± 0.3', '812 ns', '2.00 ms ± 0.00002')
+    >>> format_timed_ns(999.8, 12.0), format_timed_ns(41_234.0, 960.0)
+    ('1.00 µs ± 0.01', '41.2 µs ± 1')
     """
     shown = format_duration_ns(duration_ns)
     if error_ns is None or not math.isfinite(error_ns) or not math.isfinite(duration_ns):
         return shown
-    size_ns = next((size for size, _ in _DURATIONS_NS if abs(duration_ns) >= size), 1.0)
+    size_ns, _ = _choose_unit(duration_ns, _DURATIONS_NS)
     return f"{shown} ± {_write_error(error_ns / size_ns)}"
 
 
 def format_duration_range_ns(low_ns: float, high_ns: float) -> str:
     """The ends of a range of times, in one unit: that of the longer one.
 
-    >>> format_duration_range_ns(970_000.0, 1_010_000.0), format_duration_range_ns(812.0, 820.0)
-    ('0.970 to 1.01 ms', '812 to 820 ns')
+    >>> format_duration_range_ns(970_000.0, 1_010_000.0), format_duration_range_ns(812.0, 999.8)
+    ('0.970 to 1.01 ms', '0.812 to 1.00 µs')
     """
-    size_ns, unit = next(((size, unit) for size, unit in _DURATIONS_NS if abs(high_ns) >= size), (1.0, "ns"))
+    size_ns, unit = _choose_unit(high_ns, _DURATIONS_NS, "ns")
     return f"{_write_digits(low_ns / size_ns)} to {_write_digits(high_ns / size_ns)} {unit}"
 
 
@@ -304,6 +308,7 @@ def _write_error(error: float) -> str:
     """One digit that counts, without an exponent."""
     if error <= 0:
         return "0"
+    error = float(f"{error:.1g}")  # 0.96 is written as 1
     places = max(0, -math.floor(math.log10(error)))
     return f"{error:,.{places}f}"
 
@@ -333,8 +338,8 @@ def format_duration_spread(spread: Spread | None) -> str:
 def format_hz(frequency_hz: float | None) -> str:
     """A frequency.
 
-    >>> format_hz(1_725_000_000.0)
-    '1.73 GHz'
+    >>> format_hz(1_725_000_000.0), format_hz(999_700_000.0)
+    ('1.73 GHz', '1.00 GHz')
     """
     return _format_si(frequency_hz, "Hz")
 
@@ -393,11 +398,10 @@ def format_bytes(size_bytes: float | None) -> str:
     """
     if size_bytes is None or not math.isfinite(size_bytes):
         return UNKNOWN
-    for size, unit in _BINARY_PREFIXES:
-        if abs(size_bytes) >= size:
-            scaled = size_bytes / size
-            return f"{scaled:,.0f} {unit}" if scaled == round(scaled) else f"{_write_digits(scaled)} {unit}"
-    return f"{size_bytes:,.0f} B"
+    size, unit = _choose_unit(size_bytes, _BINARY_PREFIXES, "B")
+    scaled = size_bytes / size
+    is_whole = unit == "B" or scaled == round(scaled)
+    return f"{scaled:,.0f} {unit}" if is_whole else f"{_write_digits(scaled)} {unit}"
 
 
 def format_dim3(size: Sequence[int] | None) -> str:
@@ -417,10 +421,8 @@ def format_dim3(size: Sequence[int] | None) -> str:
 def _format_si(value: float | None, unit: str) -> str:
     if value is None or not math.isfinite(value):
         return UNKNOWN
-    for size, prefix in _SI_PREFIXES:
-        if abs(value) >= size:
-            return f"{_write_digits(value / size)} {prefix}{unit}"
-    return f"{_write_digits(value)} {unit}"
+    size, prefix = _choose_unit(value, _SI_PREFIXES)
+    return f"{_write_digits(value / size)} {prefix}{unit}"
 
 
 def format_update_bytes(bytes_per_update: float) -> str:
@@ -440,10 +442,8 @@ def format_rate(per_s: float, noun: str) -> str:
     >>> format_rate(9.75e12, "updates"), format_rate(115e9, "updates"), format_rate(120.0, "updates")
     ('9.75 trillion updates', '115 billion updates', '120 updates')
     """
-    for size, word in ((1e12, "trillion "), (1e9, "billion "), (1e6, "million ")):
-        if per_s >= size:
-            return f"{format_number(per_s / size)} {word}{noun}"
-    return f"{format_number(per_s)} {noun}"
+    size, word = _choose_unit(per_s, _NUMBER_WORDS)
+    return f"{format_number(per_s / size)} {word}{noun}"
 
 
 def format_file_value(value: float) -> str:
@@ -461,10 +461,8 @@ def format_decade(value: float) -> str:
     >>> [format_decade(value) for value in (0.01, 1.0, 1e4, 1e11, 1e12)]
     ['0.01', '1', '10k', '100G', '1T']
     """
-    for size, prefix in _SI_PREFIXES:
-        if value >= size * 0.999:
-            return f"{value / size:.0f}{prefix}"
-    return f"{value:.6g}"
+    size, prefix = _choose_unit(value, _SI_PREFIXES)
+    return f"{value / size:.0f}{prefix}" if prefix else f"{value:.6g}"
 
 
 _FORMATS: dict[Quantity, Callable[[float], str]] = {
