@@ -11,7 +11,8 @@ import re
 # Rust RFC 2603.
 _MANGLED = ("_Z", "__Z", "___Z", "____Z", "_R", "?")
 
-_LENGTH = re.compile(r"\d{1,5}")
+_START = re.compile("_Z(N[rVK]*[RO]?)?")  # of names of functions; those within namespaces and classes have the group
+_LENGTH = re.compile(r"L?([1-9]\d{0,4})")  # of a part of a name
 
 
 @functools.lru_cache(maxsize=4096)
@@ -36,26 +37,40 @@ def demangle(name: str) -> str:
     try:
         return demangle_with_llvm(name) or name
     except (ValueError, UnicodeError):
-        return name  # a name with a NUL or a lone surrogate in it is nobody's linkage name
+        return name  # a name with a NUL or a lone surrogate in it is no linkage name
 
 
 def find_bare_name(mangled: str) -> str:
     """The function's own name in a mangled one, without namespaces, parameters and arguments of templates; other names as they are.
 
-    Source: Itanium C++ ABI, section 5.1 (names).
-
-    >>> find_bare_name("_ZN3two4halfIfEEvPT_"), find_bare_name("_Z5saxpyifPKfPf"), find_bare_name("plain")
+    >>> find_bare_name("_ZN3two4halfIfEEvPT_"), find_bare_name("_ZL5saxpyifPKfPf"), find_bare_name("plain")
     ('half', 'saxpy', 'plain')
     """
-    if not mangled.startswith("_Z"):
-        return mangled
-    place = 3 if mangled[2:3] == "N" else 2
-    found = ""
-    while True:
-        match = _LENGTH.match(mangled, place)
-        if match is None:
-            return found or mangled
-        place = match.end() + int(match[0])
-        found = mangled[match.end() : place]
-        if mangled[2:3] != "N":
-            return found
+    parts = _list_parts(mangled)
+    return parts[-1] if parts else mangled
+
+
+def read_function_name(symbol: str) -> str:
+    """The plain name in a symbol, namespaces included, parameters and template arguments left out; the symbol itself where there is none.
+
+    >>> read_function_name("$kernel$_Z5blendfff"), read_function_name("_ZN3lib4math5limitEff"), read_function_name("my_function")
+    ('blend', 'lib::math::limit', 'my_function')
+    """
+    name = symbol.rpartition("$")[2].partition("@")[0]
+    return "::".join(_list_parts(name)) or name or symbol
+
+
+def _list_parts(mangled: str) -> list[str]:
+    """Namespaces and own name of a function, in order; empty for names of other kinds.
+
+    Source: Itanium C++ ABI, section 5.1 (names); compilers put an ``L`` before names of internal linkage.
+    """
+    start = _START.match(mangled)
+    place = 0 if start is None else start.end()
+    parts: list[str] = []
+    while start is not None and (length := _LENGTH.match(mangled, place)):
+        place = length.end() + int(length[1])
+        parts.append(mangled[length.end() : place])
+        if not start[1]:
+            break
+    return parts

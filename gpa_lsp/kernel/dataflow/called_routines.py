@@ -1,10 +1,9 @@
 """Functions that a kernel calls and that were not inlined: call sites, sizes, and whether they could be inlined."""
 
-import re
-
 import numpy as np
 from msgspec import Struct
 
+from gpa_lsp.code.binary.linkage_names import read_function_name
 from gpa_lsp.code.control_flow.graph import RootedGraph
 from gpa_lsp.kernel.calls import find_callee
 from gpa_lsp.kernel.dataflow.expansions import recognise_routine
@@ -13,8 +12,6 @@ from gpa_lsp.kernel.scopes import find_scopes
 
 # How the names of routines begin that the compiler adds by itself, or takes from its libraries; ``__global__`` code cannot be named so
 _COMPILER_PREFIXES = ("__cuda", "__internal_", "__nv")
-
-_NAME_PART = re.compile(r"(\d+)")
 
 
 class CalledRoutine(Struct, frozen=True, kw_only=True):
@@ -94,23 +91,3 @@ def is_compiler_routine(symbol: str) -> bool:
     """
     name = symbol.rpartition("$")[2]
     return name.startswith(_COMPILER_PREFIXES) or recognise_routine(symbol) is not None
-
-
-def read_function_name(symbol: str) -> str:
-    """The plain name in a linkage name, namespaces included, parameters and template arguments left out; the symbol itself where there is none.
-
-    >>> read_function_name("$kernel$_Z5blendfff"), read_function_name("_ZN3lib4math5limitEff"), read_function_name("my_function")
-    ('blend', 'lib::math::limit', 'my_function')
-    """
-    name = symbol.rpartition("$")[2].partition("@")[0]
-    if not name.startswith("_Z"):
-        return name or symbol
-    rest = name.removeprefix("_Z").removeprefix("N").removeprefix("K").removeprefix("L")
-    parts = []
-    while found := _NAME_PART.match(rest):
-        end = found.end() + int(found[1])
-        parts.append(rest[found.end() : end])
-        rest = rest[end:]
-        if not name.startswith("_ZN"):
-            break
-    return "::".join(parts) or name
