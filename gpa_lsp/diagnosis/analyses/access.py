@@ -227,10 +227,6 @@ class LineTransfers(ColumnRecord, frozen=True, kw_only=True):
             return None
         return float(self.actual[line] / self.requests[line]), float(self.ideal[line] / self.requests[line])
 
-    def count_requests(self, line: int) -> int | None:
-        """Executions of a line's accesses; None when unknown."""
-        return None if self.requests is None else round(float(self.requests[line]))
-
     def times_ideal(self, line: int) -> float | None:
         """Ratio of what a line moves to the least that would suffice; None where the least is 0."""
         return float(self.actual[line] / self.ideal[line]) if self.ideal[line] > 0 else None
@@ -368,7 +364,7 @@ def _list_cells(
     return (
         index.write_line(line),
         name_access(int(lines.heaviest[line])),
-        lines.count_requests(line),
+        None if lines.requests is None else round(float(lines.requests[line])),
         actual,
         ideal,
     )

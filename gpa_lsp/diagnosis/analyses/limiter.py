@@ -14,7 +14,7 @@ import numpy as np
 from gpa_lsp.code.binary.opcodes import Access
 from gpa_lsp.diagnosis.analyses.decomposition.unit_use import list_queue_use
 from gpa_lsp.diagnosis.analyses.model import REQUESTS, WAVEFRONTS, Confidence, Limit, Limiter, LimiterKind
-from gpa_lsp.diagnosis.analyses.occupancy import Waves, find_unit, find_waves, measure_units
+from gpa_lsp.diagnosis.analyses.occupancy import find_unit, find_waves, measure_units
 from gpa_lsp.diagnosis.analyses.roofline.counts import read_busy_units
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, Sentence, begin_lower, count, duration, percent, say
@@ -413,13 +413,10 @@ def _explain_idle(subject: Subject, idle: float) -> tuple[str, Sentence]:
         )
         return "launch", say("{taken}, much of it to begin and to end", taken=taken)
     if waves is not None and waves.rounds <= 4 and waves.lost_by_waves_ratio >= idle / 2:
-        return "tail", _describe_tail(waves)
+        last = count(waves.last_blocks)
+        capacity = count(waves.capacity_blocks, "block")
+        return "tail", say("the last wave has {last} of {capacity}", last=last, capacity=capacity)
     return "imbalance", say("some SMs are done long before the others")
-
-
-def _describe_tail(waves: Waves) -> Sentence:
-    last = say("{last} of {capacity}", last=count(waves.last_blocks), capacity=count(waves.capacity_blocks, "block"))
-    return say("the last wave has {last}", last=last)
 
 
 def _blame_queue(subject: Subject, limits: tuple[Limit, ...], reason: str, ratio: float) -> Limiter:

@@ -244,7 +244,8 @@ def measure_pipes(subject: Subject, executions: npt.NDArray[np.int64] | None) ->
     cycles = count_active_cycles(subject)
     uses = []
     for number, pipe in enumerate(list_pipes()):
-        instructions = None if counts is None or not _executes(pipe) else int(counts[number])
+        # No opcode is assigned to the heavy half of FMA.
+        instructions = None if counts is None or pipe.name == "fmaheavy" else int(counts[number])
         percent = subject.metric(*pipe.counters)
         rate = None if architecture is None else pipe.find_rate(architecture)
         computed = instructions / (rate * cycles) if instructions is not None and rate and cycles else None
@@ -269,11 +270,6 @@ def count_active_cycles(subject: Subject) -> float | None:
     if sm_count is None or not cycles or None in cycles:
         return None
     return sm_count * sum(one for one in cycles if one is not None)
-
-
-def _executes(pipe: PipeFacts) -> bool:
-    """Opcodes can be assigned to it; part of a pipe has none of its own."""
-    return pipe.name != "fmaheavy"
 
 
 @cache

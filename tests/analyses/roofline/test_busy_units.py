@@ -5,7 +5,7 @@ import pytest
 from gpa_lsp.diagnosis.analyses.answers import Weight
 from gpa_lsp.diagnosis.analyses.questions import occupancy
 from gpa_lsp.diagnosis.analyses.questions.roofline import ANALYSIS
-from gpa_lsp.diagnosis.analyses.questions.speed_of_light import PipeUse, find_half_cycles, find_pipe_use
+from gpa_lsp.diagnosis.analyses.questions.speed_of_light import RecomputedPipe, find_half_cycles, find_pipe_use
 from gpa_lsp.diagnosis.analyses.roofline.counts import find_busiest, read_busy_units
 from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel, place_under
 from gpa_lsp.diagnosis.analyses.subject import Subject
@@ -149,7 +149,7 @@ def find(capability: tuple[int, int]) -> Architecture:
     return architecture
 
 
-def use(pipe: PipeUse, capability: tuple[int, int], **warps: float) -> float | None:
+def use(pipe: RecomputedPipe, capability: tuple[int, int], **warps: float) -> float | None:
     named = {name.replace("_", "."): count for name, count in warps.items()}
     return find_pipe_use(pipe, named, find(capability), CYCLES)
 
@@ -158,29 +158,29 @@ def use(pipe: PipeUse, capability: tuple[int, int], **warps: float) -> float | N
     ("pipe", "capability", "warps", "share"),
     [
         # 64 lanes: two warps in a cycle of the SM.
-        (PipeUse.FMA, (8, 0), {"FFMA": 1000.0}, 0.5),
-        (PipeUse.FMA, (8, 0), {"IMAD_WIDE_U32": 1000.0}, 0.5),
+        (RecomputedPipe.FMA, (8, 0), {"FFMA": 1000.0}, 0.5),
+        (RecomputedPipe.FMA, (8, 0), {"IMAD_WIDE_U32": 1000.0}, 0.5),
         # 128 lanes, and a wide product takes both halves.
-        (PipeUse.FMA, (8, 6), {"FFMA": 1000.0}, 0.25),
-        (PipeUse.FMA, (8, 6), {"IMAD_WIDE_U32": 1000.0}, 0.5),
-        (PipeUse.FMA, (8, 6), {"HFMA2": 1000.0}, 0.5),
-        (PipeUse.FMA, (9, 0), {"HFMA2_MMA": 1000.0}, 0.0),
-        (PipeUse.FMA, (9, 0), {"VIADD": 1000.0}, 0.25),
-        (PipeUse.ALU, (9, 0), {"VIADD": 1000.0, "LOP3_LUT": 1000.0}, 0.5),
-        (PipeUse.ALU, (8, 0), {"CS2R": 1000.0, "R2UR": 10.0, "ISETP_GE_AND": 1000.0}, 0.5),
-        (PipeUse.XU, (8, 0), {"MUFU_RCP": 250.0, "I2F_F64": 250.0, "F2I": 500.0}, 2.0),
+        (RecomputedPipe.FMA, (8, 6), {"FFMA": 1000.0}, 0.25),
+        (RecomputedPipe.FMA, (8, 6), {"IMAD_WIDE_U32": 1000.0}, 0.5),
+        (RecomputedPipe.FMA, (8, 6), {"HFMA2": 1000.0}, 0.5),
+        (RecomputedPipe.FMA, (9, 0), {"HFMA2_MMA": 1000.0}, 0.0),
+        (RecomputedPipe.FMA, (9, 0), {"VIADD": 1000.0}, 0.25),
+        (RecomputedPipe.ALU, (9, 0), {"VIADD": 1000.0, "LOP3_LUT": 1000.0}, 0.5),
+        (RecomputedPipe.ALU, (8, 0), {"CS2R": 1000.0, "R2UR": 10.0, "ISETP_GE_AND": 1000.0}, 0.5),
+        (RecomputedPipe.XU, (8, 0), {"MUFU_RCP": 250.0, "I2F_F64": 250.0, "F2I": 500.0}, 2.0),
         # Without fast FP64, conversions from and to it are done by its own unit.
-        (PipeUse.XU, (8, 6), {"MUFU_RCP": 250.0, "I2F_F64": 250.0}, 0.5),
+        (RecomputedPipe.XU, (8, 6), {"MUFU_RCP": 250.0, "I2F_F64": 250.0}, 0.5),
         # One warp in 64 cycles of a sub-partition, one in 16 of the SM.
-        (PipeUse.FP64, (8, 6), {"DFMA": 25.0, "I2F_F64": 25.0}, 0.8),
-        (PipeUse.FP64, (8, 0), {"DFMA": 500.0, "DSETP_GT_AND": 500.0}, 1.0),
+        (RecomputedPipe.FP64, (8, 6), {"DFMA": 25.0, "I2F_F64": 25.0}, 0.8),
+        (RecomputedPipe.FP64, (8, 0), {"DFMA": 500.0, "DSETP_GT_AND": 500.0}, 1.0),
     ],
 )
 def test_shares_of_pipes(pipe, capability, warps, share):
     assert use(pipe, capability, **warps) == pytest.approx(share)
 
 
-@pytest.mark.parametrize("pipe", [PipeUse.ALU, PipeUse.FMA])
+@pytest.mark.parametrize("pipe", [RecomputedPipe.ALU, RecomputedPipe.FMA])
 def test_pipes_nobody_knows_are_not_recomputed(pipe):
     assert use(pipe, (12, 0), FFMA=1000.0) is None
 

@@ -323,9 +323,16 @@ class MemoryView(Struct, frozen=True, kw_only=True):
     units: tuple[UnitUse, ...]  # on the way, the busiest first
 
     @property
-    def busiest(self) -> UnitUse | None:
-        """The busiest unit; None when none was measured."""
-        return self.units[0] if self.units else None
+    def full_unit(self) -> UnitUse | None:
+        """The busiest unit, if it is at :data:`BUSY_RATIO` of its peak or more; None otherwise."""
+        return self.units[0] if self.units and self.units[0].ratio >= BUSY_RATIO else None
+
+    @property
+    def queueing_remedy(self) -> Sentence:
+        """What to do about queueing, by the busiest unit on the way."""
+        if self.full_unit is not None:
+            return LEVEL_REMEDIES[self.full_unit.level]
+        return NOT_BUSY_REMEDY if self.units else LEG_REMEDIES[QUEUEING]
 
 
 @remembered

@@ -120,6 +120,9 @@ _ROWS = (
     ),
 )
 
+# All states known, by name.
+#
+# Source: what each means, the Nsight Compute Profiling Guide, Warp Stall Reasons; where samples of each are found, measured on real reports.
 WARP_STATES: dict[str, WarpState] = {
     **{
         name: WarpState(name=name, counter=_COUNTER_NAMES.get(name, name), rule=rule, remedy=say(remedy))
@@ -130,10 +133,6 @@ WARP_STATES: dict[str, WarpState] = {
         for name in ("selected", "not_selected")
     },
 }
-"""All states known, by name.
-
-Source: what each means, the Nsight Compute Profiling Guide, Warp Stall Reasons; where samples of each are found, measured on real reports.
-"""
 
 
 def find_warp_state(name: str) -> WarpState:

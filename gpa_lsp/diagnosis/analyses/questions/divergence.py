@@ -27,12 +27,9 @@ from gpa_lsp.profile.model import Dim3
 
 Counts = npt.NDArray[np.int64]
 
+# Branches at which threads can part; an exit is none. Source: in reports of compute capability 7.0 to 9.0, one minus divergent branches over
+# executions of exactly these is ``smsp__sass_average_branch_targets_threads_uniform.pct`` to ten digits.
 _BRANCHES = (Flow.BRANCH, Flow.INDIRECT_BRANCH, Flow.CALL, Flow.INDIRECT_CALL, Flow.RETURN)
-"""What counts as a branch where threads can part; an exit does not.
-
-Source: in reports of compute capability 7.0 to 9.0, one minus divergent branches over executions of exactly these is
-``smsp__sass_average_branch_targets_threads_uniform.pct`` to ten digits.
-"""
 
 
 class LaneColumns(ColumnRecord, frozen=True, kw_only=True):

@@ -99,11 +99,9 @@ def _mark(subject: Subject, names: tuple[str, ...]) -> npt.NDArray[np.bool_]:
     return subject.rows.mark_by_opcode(lambda opcode: opcode.name in names)
 
 
+# From this use on a pipe is busy. Source: above it a pipe is likely to limit, below it seldom does; Nsight Compute's own rules draw the line there
+# for its throughputs.
 BUSY = 0.6
-"""From this use on a pipe is busy.
-
-Source: above it a pipe is likely to limit, below it seldom does; Nsight Compute's own rules draw the line there for its throughputs.
-"""
 
 _MOST_LINES = 3
 _MANY_NON_FUSED = 0.1  # From this share of all instructions on, sums and products that are not fused are named

@@ -2,9 +2,8 @@
 
 The expected latency of a load without queues is the sum over the levels of the part they answer times the architecture's latency
 (:mod:`~gpa_lsp.diagnosis.analyses.decomposition.memory_view`); the measured wait is warp-cycles over executions
-(:mod:`~gpa_lsp.diagnosis.analyses.decomposition.load_waits`); the difference is queueing
-(:mod:`~gpa_lsp.diagnosis.analyses.decomposition.memory_view`), set down to
-the busiest unit on the way. There is no counter of TLB misses, so that these are part of what looks like queueing.
+(:mod:`~gpa_lsp.diagnosis.analyses.decomposition.load_waits`); the difference is queueing, attributed to the busiest unit on the way. There is no
+counter of TLB misses; they count as queueing.
 
 Source: after DrGPU (Hao et al., "DrGPU: A Top-Down Profiler for GPU Applications", ICPE 2023), node ``long_scoreboard``.
 """
@@ -27,12 +26,9 @@ from gpa_lsp.diagnosis.analyses.answers import (
 )
 from gpa_lsp.diagnosis.analyses.decomposition.load_waits import LOAD_KINDS, list_wait_pairs, mark_results
 from gpa_lsp.diagnosis.analyses.decomposition.memory_view import (
-    BUSY_RATIO,
     KIND_REMEDIES,
     LEG_REMEDIES,
-    LEVEL_REMEDIES,
     LOAD_COUNTERS,
-    NOT_BUSY_REMEDY,
     OPERANDS,
     QUEUEING,
     START_EARLIER,
@@ -112,7 +108,7 @@ def _find_split(share: float, weight: Weight, view: MemoryView) -> Iterator[Find
 
 
 def _find_queueing(share: float, weight: Weight, view: MemoryView) -> Finding:
-    split, busiest = view.split, view.busiest
+    split = view.split
     assert split is not None
     text = say(
         "{share} of the stalls are queueing: {queued} of {whole} exceed the memory's own latency",
@@ -120,19 +116,17 @@ def _find_queueing(share: float, weight: Weight, view: MemoryView) -> Finding:
         queued=count(split.wait_cycles - split.exposed_cycles),
         whole=count(split.wait_cycles, "cycle"),
     )
-    if busiest is None:
-        return Finding(text=say("{text}.", text=text), weight=weight, remedy=LEG_REMEDIES[QUEUEING], share_ratio=share)
-    is_busy = busiest.ratio >= BUSY_RATIO
-    text = say(
-        "{text}; the busiest unit on the way, {level} ({unit}), is at {only}{use} of its peak.",
-        text=text,
-        level=busiest.level,
-        unit=busiest.name,
-        only="" if is_busy else "only ",
-        use=percent(busiest.ratio),
-    )
-    remedy = LEVEL_REMEDIES[busiest.level] if is_busy else NOT_BUSY_REMEDY
-    return Finding(text=text, weight=weight, remedy=remedy, share_ratio=share)
+    unit = NOTHING
+    for busiest in view.units[:1]:
+        unit = say(
+            "; the busiest unit on the way, {level} ({unit}), is at {only}{use} of its peak",
+            level=busiest.level,
+            unit=busiest.name,
+            only="only " if view.full_unit is None else "",
+            use=percent(busiest.ratio),
+        )
+    text = say("{text}{unit}.", text=text, unit=unit)
+    return Finding(text=text, weight=weight, remedy=view.queueing_remedy, share_ratio=share)
 
 
 def _find_kinds(share: float, weight: Weight, view: MemoryView) -> Iterator[Finding]:
@@ -187,9 +181,7 @@ def _find_bound(share: float, weight: Weight, subject: Subject, view: MemoryView
             mean=count(uses.mean_wait_cycles, "cycle"),
             longest=count(longest),
         )
-        busiest = view.busiest
-        is_busy = busiest is not None and busiest.ratio >= BUSY_RATIO
-        remedy = LEVEL_REMEDIES[busiest.level] if busiest is not None and is_busy else LEG_REMEDIES[QUEUEING]
+        remedy = LEG_REMEDIES[QUEUEING] if view.full_unit is None else view.queueing_remedy
         yield Finding(text=text, weight=weight, remedy=remedy, share_ratio=share * queued)
     else:
         text = say(
@@ -306,7 +298,7 @@ def _summarise(share: float, sampled: float | None, view: MemoryView) -> Sentenc
             start=start,
             each=each,
             queueing=percent(split.queueing_ratio),
-            unit=_name_busy_unit(view.busiest),
+            unit=_name_unit(view.full_unit),
         )
     return say(
         "{start}: {each} each time, mostly plain memory latency ({unloaded} without queues).",
@@ -316,15 +308,10 @@ def _summarise(share: float, sampled: float | None, view: MemoryView) -> Sentenc
     )
 
 
-def _name_busy_unit(busiest: UnitUse | None) -> Sentence:
-    if busiest is None or busiest.ratio < BUSY_RATIO:
+def _name_unit(use: UnitUse | None) -> Sentence:
+    if use is None:
         return NOTHING
-    return say(
-        " at {level} ({unit}, {share} of its peak)",
-        level=busiest.level,
-        unit=busiest.name,
-        share=percent(busiest.ratio),
-    )
+    return say(" at {level} ({unit}, {share} of its peak)", level=use.level, unit=use.name, share=percent(use.ratio))
 
 
 def _draw_bars(view: MemoryView) -> tuple[Bar, ...]:

@@ -48,7 +48,7 @@ from gpa_lsp.profile.model import Launch
 # compute capabilities they are given for; what is not known to hold is not recomputed.
 
 
-class PipeUse(Enum):
+class RecomputedPipe(Enum):
     """Pipes whose use can be recomputed; the values are the profiler's names of it."""
 
     XU = "sm__inst_executed_pipe_xu"
@@ -58,11 +58,11 @@ class PipeUse(Enum):
 
 
 # Compute capabilities a rule is known for; 8.9 has the SM of 8.6
-_KNOWN: dict[PipeUse, frozenset[tuple[int, int]]] = {
-    PipeUse.XU: frozenset({(7, 0), (8, 0), (8, 6), (8, 9), (9, 0), (12, 0)}),
-    PipeUse.FP64: frozenset({(7, 0), (8, 0), (8, 6), (8, 9), (9, 0), (12, 0)}),
-    PipeUse.ALU: frozenset({(7, 0), (8, 0), (8, 6), (8, 9), (9, 0)}),
-    PipeUse.FMA: frozenset({(7, 0), (8, 0), (8, 6), (8, 9), (9, 0)}),
+_KNOWN: dict[RecomputedPipe, frozenset[tuple[int, int]]] = {
+    RecomputedPipe.XU: frozenset({(7, 0), (8, 0), (8, 6), (8, 9), (9, 0), (12, 0)}),
+    RecomputedPipe.FP64: frozenset({(7, 0), (8, 0), (8, 6), (8, 9), (9, 0), (12, 0)}),
+    RecomputedPipe.ALU: frozenset({(7, 0), (8, 0), (8, 6), (8, 9), (9, 0)}),
+    RecomputedPipe.FMA: frozenset({(7, 0), (8, 0), (8, 6), (8, 9), (9, 0)}),
 }
 
 # FMA in two halves, of which one multiplies integers and packed halves take both
@@ -71,7 +71,7 @@ _WIDE = frozenset({"WIDE", "HI"})
 
 
 def find_pipe_use(
-    use: PipeUse, warps: Mapping[str, float], architecture: Architecture, sm_cycles: float
+    use: RecomputedPipe, warps: Mapping[str, float], architecture: Architecture, sm_cycles: float
 ) -> float | None:
     """The share of its peak that a pipe had.
 
@@ -82,7 +82,7 @@ def find_pipe_use(
     if architecture.compute_capability not in _KNOWN[use] or not rate:
         return None
     cost = sum(
-        count * (_count_slots(mnemonic, architecture.compute_capability) if use is PipeUse.FMA else 1.0)
+        count * (_count_slots(mnemonic, architecture.compute_capability) if use is RecomputedPipe.FMA else 1.0)
         for mnemonic, count in warps.items()
         if find_pipe(mnemonic, architecture.name) == pipe.name
     )
@@ -250,7 +250,7 @@ def _shared_wavefronts(basis: Basis) -> float | None:
     return _divide(_count(basis, "l1tex__data_pipe_lsu_wavefronts_mem_shared"), basis.sm_cycles)
 
 
-def _pipe(use: PipeUse) -> Callable[[Basis], float | None]:
+def _pipe(use: RecomputedPipe) -> Callable[[Basis], float | None]:
     def share(basis: Basis) -> float | None:
         executions, cycles = basis.executions, basis.sm_cycles
         if executions is None or not executions.warps or basis.architecture is None or cycles is None:
@@ -284,7 +284,7 @@ def _tensor(basis: Basis) -> float | None:
 RECOMPUTED: dict[str, Callable[[Basis], float | None]] = {
     "sm__inst_executed": _executed,
     "sm__issue_active": _issued,
-    **{use.value: _pipe(use) for use in PipeUse},
+    **{use.value: _pipe(use) for use in RecomputedPipe},
     "sm__pipe_tensor_cycles_active": _tensor,
     "dram__cycles_active": _dram,
     "lts__t_sectors": _l2_sectors("lts__t_sectors"),

@@ -224,12 +224,13 @@ def answer_starlight(subject: Subject) -> Answer:
         return know_nothing(summary, _lack_samples(), *decision.missing)
     estimates = estimate_lines(lines, decision.position)
     missing_samples = () if len(lines) else (_lack_samples(),)
+    limiter = find_limiter(subject)
     return Answer(
         summary=_summarise(decision, estimates, has_samples=len(lines) > 0),
         findings=(
-            _tell_verdict(decision, find_limiter(subject)),
+            Finding(text=join([say("By Starlight's rule: {verdict}.", verdict=decision.verdict), limiter.verdict])),
             *_tell_halvings(decision),
-            *_tell_checks(decision, find_limiter(subject)),
+            *_tell_checks(decision, limiter),
             *(_tell_line(one) for one in estimates[:MOST_FINDINGS]),
         ),
         bars=_draw_parts(lines),
@@ -260,11 +261,6 @@ def _summarise(decision: Decision, estimates: Sequence[LineEstimate], *, has_sam
             reason=best.row.title.lower(),
         )
     return say("By Starlight's table the kernel is {side}, and {found}. {label}.", side=side, found=found, label=LABEL)
-
-
-def _tell_verdict(decision: Decision, limiter: Limiter) -> Finding:
-    """The side that Starlight's rule puts the kernel on, and what limits it."""
-    return Finding(text=join([say("By Starlight's rule: {verdict}.", verdict=decision.verdict), limiter.verdict]))
 
 
 def _tell_halvings(decision: Decision) -> list[Finding]:

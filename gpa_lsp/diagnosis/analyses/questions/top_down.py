@@ -23,15 +23,7 @@ from gpa_lsp.diagnosis.analyses.answers import (
     list_columns,
     order_findings,
 )
-from gpa_lsp.diagnosis.analyses.decomposition.memory_view import (
-    BUSY_RATIO,
-    LEG_REMEDIES,
-    LEVEL_REMEDIES,
-    NOT_BUSY_REMEDY,
-    QUEUEING,
-    MemoryView,
-    view_memory,
-)
+from gpa_lsp.diagnosis.analyses.decomposition.memory_view import LEG_REMEDIES, QUEUEING, MemoryView, view_memory
 from gpa_lsp.diagnosis.analyses.decomposition.reason_notes import choose_remedy
 from gpa_lsp.diagnosis.analyses.decomposition.stall_split import keep_heaviest, split_reason
 from gpa_lsp.diagnosis.analyses.decomposition.warp_time import StateTime, WarpTime, read_warp_time
@@ -207,30 +199,17 @@ def _build_memory(view: MemoryView, share: float) -> list[Node]:
     """The parts of the long-scoreboard time, largest first; empty when they are unknown."""
     if view.split is None:
         return []
+    queueing = QUEUEING if view.full_unit is None else f"{QUEUEING} at {view.full_unit.level}"
     parts = sorted(view.split.parts, key=lambda part: -part.share_ratio)
     return [
         _make_source(
-            _name_queueing(view) if part.name == QUEUEING else part.name,
+            queueing if part.name == QUEUEING else part.name,
             share,
             part.share_ratio,
-            _find_queueing_remedy(view) if part.name == QUEUEING else LEG_REMEDIES.get(part.name, NOTHING),
+            view.queueing_remedy if part.name == QUEUEING else LEG_REMEDIES.get(part.name, NOTHING),
         )
         for part in parts
     ]
-
-
-def _name_queueing(view: MemoryView) -> str:
-    busiest = view.busiest
-    if busiest is None or busiest.ratio < BUSY_RATIO:
-        return QUEUEING
-    return f"{QUEUEING} at {busiest.level}"
-
-
-def _find_queueing_remedy(view: MemoryView) -> Sentence:
-    busiest = view.busiest
-    if busiest is None:
-        return LEG_REMEDIES[QUEUEING]
-    return LEVEL_REMEDIES[busiest.level] if busiest.ratio >= BUSY_RATIO else NOT_BUSY_REMEDY
 
 
 def _make_source(name: str, share: float, ratio: float, remedy: Sentence) -> Node:

@@ -147,7 +147,8 @@ def build_roofline(launch_index: int | None, work: Work, machine: Machine, dram_
         roofs=tuple(roofs),
         points=tuple(_list_points(work, machine)),
         instruction_points=tuple(_list_instruction_points(work, machine)),
-        dominant=_find_dominant(work, roofs) or _find_most(work),
+        # Without a known peak: the type with the most operations.
+        dominant=_find_dominant(work, roofs) or next((count.kind for count in _list_worthy(work)), None),
         missing=list_missing(work, machine),
         busiest=find_busiest(work.busy_s, work.duration_s, dram_ceiling),
     )
@@ -168,12 +169,6 @@ def _find_dominant(work: Work, roofs: Iterable[Roof]) -> OperationKind | None:
     least = NEGLIGIBLE_RATIO * sum(count.operations for count in work.operations.values())
     main = [kind for kind in shares if kind not in SIDE_KINDS and work.operations[kind].operations >= least]
     return max(main, key=lambda kind: shares[kind], default=nearest)
-
-
-def _find_most(work: Work) -> OperationKind | None:
-    """The type with the most operations, where no peak is known."""
-    counts = [count for count in work.operations.values() if count.operations > 0]
-    return max(counts, key=lambda count: count.operations).kind if counts else None
 
 
 def _list_worthy(work: Work) -> list[OperationCount]:
