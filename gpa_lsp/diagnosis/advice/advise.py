@@ -39,7 +39,7 @@ def list_optimizers() -> Mapping[str, Optimizer]:
 
 
 def advise_kernel(subject: Subject) -> tuple[KernelAdvice, tuple[Problem, ...]]:
-    """What to change in a kernel, best first.
+    """Advise on changes of a kernel, best first.
 
     Returns:
         The advice, and a problem for each optimizer that failed.
@@ -84,7 +84,7 @@ def decide(advice: KernelAdvice, limiter: Limiter | None) -> KernelAdvice:
 
 
 def find_obstacle(optimizer: Optimizer, subject: Subject) -> Silence | None:
-    """Why an optimizer need not be asked: the code is a library's, or what it needs of samples, launch, counters and metrics is unknown."""
+    """Obstacle to asking an optimizer: library code, or unknown samples, launch, counters or metrics that it needs; None without one."""
     if (library := subject.kernel.library) and optimizer.name != LIBRARY_USE:
         message = say("the code of this {library} library kernel is not yours", library=library)
         return optimizer.silent(SilenceStage.NOT_YOURS, message)

@@ -1,4 +1,4 @@
-"""What hints and findings say of slow arithmetic: which operation on which line, what it takes, what would be cheaper."""
+"""Hints and findings about slow arithmetic: the operation and its line, its cost, cheaper replacements."""
 
 import re
 from collections import Counter
@@ -80,14 +80,14 @@ _SLOW_PATH_CAUSES = {
 
 
 def describe_operations(subject: Subject, members: Sequence[ArithmeticSequence]) -> Sentence:
-    """What accurate floating-point operations of one place are: their name, their size, how often they leave the fast path."""
+    """Describe accurate floating-point operations of one place: name, size, and how often they leave the fast path."""
     return say(
         "{operations} {size}.", operations=_name_operations(subject, members), size=_describe_size(subject, members)
     )
 
 
 def describe_division(subject: Subject, members: Sequence[ArithmeticSequence]) -> Sentence:
-    """What integer divisions of one place are."""
+    """Describe integer divisions of one place."""
     what, size = _name_operations(subject, members), _describe_size(subject, members)
     return say("{divisions} {size}: GPUs have no integer divider.", divisions=what, size=size)
 
@@ -109,7 +109,7 @@ def _name_operations(subject: Subject, members: Sequence[ArithmeticSequence]) ->
 
 
 def _locate_lines(subject: Subject, sequence: ArithmeticSequence) -> Sentence:
-    """On which line an operation is, or on which lines: one reciprocal of an integer can serve quotients and remainders of several."""
+    """Locate an operation by its line or lines: one reciprocal of an integer can serve quotients and remainders of several."""
     places = list_shared_lines(subject, sequence)
     if not places:
         return locate(subject, sequence.anchor)
@@ -140,7 +140,7 @@ def _quote_expression(subject: Subject, sequence: ArithmeticSequence) -> Sentenc
 
 
 def _describe_size(subject: Subject, members: Sequence[ArithmeticSequence]) -> Sentence:
-    """How much code one operation is: ``takes 24 instructions, plus a routine of 88 for some operands``."""
+    """Describe the code size of one operation: ``takes 24 instructions, plus a routine of 88 for some operands``."""
     is_one = len(members) == 1
     routine = max(len(one.callee) for one in members)
     if not members[0].inlined:
@@ -169,7 +169,7 @@ def _describe_slow_path(subject: Subject, members: Sequence[ArithmeticSequence],
 
 
 def _measure_slow_path(subject: Subject, members: Sequence[ArithmeticSequence]) -> float:
-    """How often the called routine was needed, of all executions; 0 where nothing is called or executions were not counted."""
+    """Share of executions that needed the called routine; 0 where nothing is called or executions were not counted."""
     calls = runs = 0
     for sequence in members:
         if sequence.site is None or not sequence.inlined:
@@ -184,7 +184,7 @@ def _measure_slow_path(subject: Subject, members: Sequence[ArithmeticSequence]) 
 
 
 def choose_operation_remedy(subject: Subject, members: Sequence[ArithmeticSequence]) -> Sentence:
-    """What to do about floating-point operations of one place: divisions, roots or functions."""
+    """Choose remedies for floating-point operations of one place: divisions, roots or functions."""
     operation = members[0].operation
     remedies = [_describe_divisor_remedy(subject, members)]
     rounded = _list_rounded(subject, members)
@@ -224,7 +224,7 @@ def _list_widening(subject: Subject, members: Sequence[ArithmeticSequence]) -> t
 
 
 def _describe_divisor_remedy(subject: Subject, members: Sequence[ArithmeticSequence]) -> Sentence:
-    """What to do about a divisor that is known beforehand; empty where it changes all the time or is not known."""
+    """Describe the remedy for a divisor that is known beforehand; empty where it varies or is unknown."""
     divisors = [one.divisor for one in members if one.divisor is not None]
     kinds = {divisor.constancy for divisor in divisors}
     if not divisors or Constancy.VARYING in kinds:
@@ -245,7 +245,7 @@ def _describe_divisor_remedy(subject: Subject, members: Sequence[ArithmeticSeque
 
 
 def choose_division_remedy(subject: Subject, members: Sequence[ArithmeticSequence]) -> Sentence:
-    """What to do about integer divisions of one place."""
+    """Choose remedies for integer divisions of one place."""
     kinds = {one.divisor.constancy for one in members if one.divisor is not None}
     parts = read_parts(subject, members[0].anchor)
     if (
@@ -283,7 +283,7 @@ def find_double_row(subject: Subject, rows: Sequence[int]) -> int:
 
 
 def describe_widened(subject: Subject, rows: Sequence[int], chains: int) -> Sentence:
-    """What detours through double precision on one line are."""
+    """Describe detours through double precision on one line."""
     place = find_double_row(subject, rows)
     architecture = subject.kernel.architecture
     slowness = find_slowness(architecture, "DFMA") if architecture is not None else None
@@ -296,7 +296,7 @@ def describe_widened(subject: Subject, rows: Sequence[int], chains: int) -> Sent
 
 
 def choose_widened_remedy(subject: Subject, rows: Sequence[int]) -> Sentence:
-    """What to do about them, by the literals of type double that the line has."""
+    """Choose the remedy for detours through double precision, by the double literals of the line."""
     parts = read_parts(subject, find_double_row(subject, rows))
     doubles = parts.doubles if parts is not None else ()
     if not doubles:
@@ -320,7 +320,7 @@ def correct_doubles(literals: Sequence[str]) -> Sentence:
 
 
 def describe_slow(subject: Subject, row: int, slowness: Slowness) -> Sentence:
-    """What is slow about the instructions of one line; ``row`` is the one that costs most."""
+    """Describe slow instructions of one line; ``row`` is the one that costs most."""
     mnemonic = subject.rows.mnemonic(row)
     return say(
         "The {kind}{types} {place} ({mnemonic}{loop}) is slow on this GPU: {rate}.",
@@ -334,7 +334,7 @@ def describe_slow(subject: Subject, row: int, slowness: Slowness) -> Sentence:
 
 
 def choose_slow_remedy(slowness: Slowness) -> Sentence:
-    """What to do about them."""
+    """Choose the remedy for slow instructions."""
     return _end_clauses([_SLOW_REMEDIES[slowness.kind]])
 
 
@@ -361,7 +361,7 @@ def _end_clauses(clauses: Iterable[Sentence]) -> Sentence:
 
 
 def _name_types(mnemonic: str) -> str:
-    """What is converted to what; empty for anything but a conversion.
+    """Name source and result type of a conversion; empty for other instructions.
 
     >>> _name_types("I2F.F64"), _name_types("F2F.F32.F64"), _name_types("MUFU.RCP")
     (' from integer to FP64', ' from FP64 to FP32', '')

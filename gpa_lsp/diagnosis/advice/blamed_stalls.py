@@ -133,7 +133,7 @@ def build_counted_regions(
     """Regions of which no sample is known to go, by what counters say of each row.
 
     Args:
-        excess: number[n], what is too much at each row, in whatever is counted; 0 where nothing is.
+        excess: number[n], the excess of a counter at each row, in its unit; 0 where there is none.
         describe: row → what is said of it, for the hint of its region; None leaves that to the match's hint.
         edges: int64[m], indices into ``subject.edges``: the pairs to show, whose samples stay.
     """
@@ -182,7 +182,7 @@ def describe_causes(hotspots: Sequence[Hotspot], describe: Callable[[int], Sente
 
 
 def sum_latency(subject: Subject, edges: npt.NDArray[np.int64], weights: npt.NDArray[np.float64]) -> float | None:
-    """Like :func:`count_samples`, of those without issue; None when they are unknown."""
+    """Latency samples of some blamed pairs, each taken with its weight; None when they are unknown."""
     latency = subject.edges.latency_samples
     return None if latency is None else float((latency[edges] * weights).sum())
 
@@ -208,7 +208,7 @@ def build_hotspots(
     write_note: NoteWriter | None = None,
     most: int | None = None,
 ) -> tuple[Hotspot, ...]:
-    """One hotspot per def and use of some pairs, whatever the reasons, most samples first.
+    """One hotspot per def and use of some pairs, all reasons together, most samples first.
 
     Args:
         edges: int64[m], indices into ``subject.edges``.

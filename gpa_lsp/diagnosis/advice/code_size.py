@@ -1,4 +1,4 @@
-"""How much code is in the way: stalls of instruction fetch, and the bytes that a loop goes through."""
+"""Code size: stalls of instruction fetch, and the bytes that a loop executes."""
 
 import numpy as np
 import numpy.typing as npt

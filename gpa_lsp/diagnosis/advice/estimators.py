@@ -1,4 +1,4 @@
-"""What a change would gain: GPA's Equations 2, 4 and 6 to 10 as published, and behind them our own clamps.
+"""Estimators of gains: GPA's Equations 2, 4 and 6 to 10 as published, and behind them our own clamps.
 
 T is all samples of a kernel, L its latency samples (taken in cycles without issue), A = T − L its active samples; M and M^L are what an
 optimizer matched of T and of L. W is the number of active warps of one scheduler, R_I the ratio of issued samples to all samples. A speedup

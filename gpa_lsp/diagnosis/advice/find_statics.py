@@ -1,4 +1,4 @@
-"""Ask every static check about a kernel that nobody has measured."""
+"""Ask every static check about a kernel that was not measured."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
@@ -32,7 +32,7 @@ _COUNTERS = dict(zip(("uncoalesced-accesses", "bank-conflicts", "divergent-branc
 
 
 class KernelFindings(Struct, frozen=True, kw_only=True):
-    """What the code of one kernel says."""
+    """Static findings of one kernel, with its resources."""
 
     statics: KernelStatics  # resources and occupancy
     place: SourceLine | None  # topmost line of the kernel's body; None for code without lines
@@ -61,7 +61,7 @@ def find_static_findings(
     Args:
         kernel: with its code.
         limits: the bounds of its functions by mangled name (:func:`~gpa_lsp.code.binary.cubin.read_compiled_limits`).
-        blocks: sizes of block it is launched with, as far as anybody knows.
+        blocks: known block sizes of its launches.
         read_source: gives the text of a source, for names of variables; None where no source is at hand.
         ptx: that the kernel was made of; without it addresses are followed in its machine code, as far as they can be.
     """
@@ -94,9 +94,9 @@ def find_static_findings(
 def find_access_findings(
     kernel: Kernel, read_source: SourceReader
 ) -> tuple[tuple[StaticFinding, ...] | None, tuple[Problem, ...]]:
-    """What the machine code of a kernel says of its requests to memory and its branches where no counter of a profile says it.
+    """Find requests and branches that cost much by a kernel's machine code, where no counter of a profile tells.
 
-    Where nobody has the kernel's own source, files beside it count as the user's: a line can be named without its text.
+    Where the kernel's own source is not at hand, files beside it count as the user's: a line can be named without its text.
 
     Args:
         kernel: measured or not; its profile has no PTX of it.
@@ -129,7 +129,7 @@ def find_access_findings(
 
 
 def _list_measured_blocks(kernel: Kernel) -> tuple[KnownBlock, ...]:
-    """The one shape of all launches; empty where they differ, or nobody knows it."""
+    """The one block shape of all launches; empty where they differ, or it is unknown."""
     shapes = {launch.block for launch in kernel.launches}
     shape = shapes.pop() if len(shapes) == 1 else None
     if shape is None:
@@ -183,7 +183,7 @@ def _lift(kernel: Kernel) -> tuple[PtxModule, tuple[int, ...]] | None:
 
 
 def _note_unknown(subject: Subject) -> Iterator[Problem]:
-    """That its addresses were not followed; nothing of a kernel without code."""
+    """Note that a kernel's addresses were not followed; nothing for one without code."""
     if not subject.kernel.functions or subject.kernel.functions[0].instructions is None:
         return
     yield Problem.note(

@@ -60,7 +60,7 @@ _Marks = npt.NDArray[np.bool_]
 
 
 class _Method(Enum):
-    """How an optimizer gains (Table II)."""
+    """Kind of gain of an optimizer (Table II)."""
 
     ELIMINATION = "stall elimination"  # Equation 2
     HIDING = "latency hiding"  # Equation 4; Equation 5 for each place
@@ -72,7 +72,7 @@ _HIDING = (_Method.HIDING, _Method.HIDING_IN_SCOPES)
 
 
 class _Warps(Struct, frozen=True, kw_only=True):
-    """What a parallel optimizer changes, per scheduler."""
+    """Change of the warps per scheduler by a parallel optimizer."""
 
     warps: float  # W
     new_warps: float  # W_new
@@ -112,7 +112,7 @@ class _Row(Struct, frozen=True, kw_only=True):
 
 
 def advise_as_published(subject: Subject) -> tuple[KernelAdvice, tuple[Problem, ...]]:
-    """What GPA says of one launch context: an estimate for each optimizer that matches, the largest first.
+    """Advise on one launch context as GPA does: an estimate for each optimizer that matches, the largest first.
 
     Args:
         subject: with the blame of ``paper``.
@@ -189,7 +189,7 @@ def _price_scopes(subject: Subject, row: _Row, places: _Scopes) -> Advice | Sent
 
 
 def _build_region(subject: Subject, row: _Row, places: _Scopes, scope: int) -> HidingRegion:
-    """What is matched in one scope; its A is that of the scope and all scopes in it (Equation 5)."""
+    """Build the region matched in one scope; its A is that of the scope and all scopes in it (Equation 5)."""
     edges = np.flatnonzero(places == scope)
     latency = subject.edges.latency_samples
     region = HidingRegion(

@@ -55,7 +55,7 @@ def combine_advice(parts: Sequence[Part], subject: Subject) -> KernelAdvice:
 
 
 def _combine(name: str, parts: Sequence[Part]) -> Advice | Silence | None:
-    """What one optimizer says of all contexts; None where it was not asked."""
+    """Combine one optimizer's answers for all contexts; None where it was not asked."""
     given = [
         (number, ratio, one)
         for number, (ratio, advice) in enumerate(parts)

@@ -1,4 +1,4 @@
-"""What a change leaves of a launch's time: :class:`LaunchTime`.
+"""Model of a launch's time, and the part that a change leaves: :class:`LaunchTime`.
 
 A launch takes as long as its busiest unit needs for its work, or as long as its warps wait, and somewhat longer where several come near each other:
 
@@ -81,7 +81,7 @@ _PARTS_OF_L1 = {REQUESTS: "lsu", "tag lookups": "tags"}
 
 
 class LaunchTime(Struct, frozen=True, kw_only=True):
-    """Where the time of a kernel's longest launch goes."""
+    """Model of the time of a kernel's longest launch."""
 
     # part of the launch before and after the SM that works longest, which no change of the kernel shortens
     ends_ratio: float
@@ -150,7 +150,7 @@ class LaunchTime(Struct, frozen=True, kw_only=True):
         return max(0.0, 1.0 - gone / self.outside)
 
     def _add_stages(self, needs: Mapping[str, float]) -> float:
-        """What all units together need."""
+        """Time that all units together need."""
         first, *others = _list_stages(needs)
         return _join(first, self.others * _join(*others))
 
@@ -170,7 +170,7 @@ def keep_work(unit: str, work: Mapping[str, float]) -> float:
 
 
 def _list_stages(needs: Mapping[str, float]) -> list[float]:
-    """What the busiest unit of each stage that instructions go through needs, most first; 0 where none is known."""
+    """Time that the busiest unit of each stage needs, most first; 0 where none is known."""
     found = {"": 0.0}
     for unit, need in needs.items():
         stage = _STAGES.get(unit, _SM)
@@ -183,7 +183,7 @@ def _join(*times: float) -> float:
 
 
 def _rest(*times: float, most: float = 1.0) -> float:
-    """What is missing to the whole time, or to another one."""
+    """Time that completes some times to the whole, or to another one, by the norm of :func:`_join`."""
     return float(max(0.0, most**SHARPNESS - sum(one**SHARPNESS for one in times)) ** (1 / SHARPNESS))
 
 

@@ -1,4 +1,4 @@
-"""What the innermost loops of a kernel execute: multiply-adds, the accesses that feed them, as they are and in tiles, reductions by steps."""
+"""Work of a kernel's innermost loops: multiply-adds, the accesses that feed them, as they are and in tiles, reductions by steps."""
 
 from collections.abc import Sequence
 from itertools import groupby, pairwise
@@ -48,7 +48,7 @@ _COMBINES = frozenset(
 
 
 class LoopWork(ColumnRecord, frozen=True, kw_only=True):
-    """What an innermost loop executes, in warp instructions over all launches."""
+    """Work of an innermost loop, in warp instructions over all launches."""
 
     number: int  # of its scope; that of the routine where the code is unrolled wholly
     scope: Scope  # where

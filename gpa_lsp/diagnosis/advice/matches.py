@@ -1,4 +1,4 @@
-"""What optimizers hand to pricing. Each kind of match has one kind of formula (:func:`~gpa_lsp.diagnosis.advice.pricing.price`)."""
+"""Matches of optimizers, for pricing. Each kind of match has one kind of formula (:func:`~gpa_lsp.diagnosis.advice.pricing.price`)."""
 
 from collections.abc import Mapping
 from math import inf
@@ -23,7 +23,7 @@ class EliminationRegion(Struct, frozen=True, kw_only=True):
 
     @property
     def weight(self) -> float:
-        """What regions of one match are compared by: samples, or what was counted."""
+        """Weight among the regions of one match: samples, or what was counted."""
         return self.samples or self.counted
 
 
@@ -40,18 +40,18 @@ class HidingRegion(Struct, frozen=True, kw_only=True):
 
     @property
     def weight(self) -> float:
-        """What regions of one match are compared by."""
+        """Weight among the regions of one match."""
         return self.samples
 
 
 class Match(Struct, frozen=True, kw_only=True):
-    """What every match says."""
+    """Common part of all matches."""
 
     hint: Sentence  # what to do, with the concrete numbers
     caveats: tuple[Sentence, ...] = ()  # what it would break or cannot know, one sentence each
     reasons: tuple[Sentence, ...] = ()  # what the match rests on
-    title: str = ""  # of this case, where the optimizer's own does not fit it
-    category: Category | None = None  # the same
+    title: str = ""  # of this case; empty for the optimizer's own
+    category: Category | None = None  # of this case; None for the optimizer's own
 
 
 class EliminationMatch(Match, frozen=True, kw_only=True):
@@ -62,10 +62,10 @@ class EliminationMatch(Match, frozen=True, kw_only=True):
     work: Mapping[str, float] = field(default_factory=dict)
     # the same where all goes well, for the bound; empty where that is no less
     least: Mapping[str, float] = field(default_factory=dict)
-    most: float = inf  # what the change itself cannot exceed, whatever the units allow
-    # stall reason → the part of a warp's time in that state that would go, beside what the regions hold
+    most: float = inf  # largest speedup of the change itself, if units allowed it
+    # stall reason → the part of a warp's time in that state that would go, in addition to the regions
     states: Mapping[str, float] = field(default_factory=dict)
-    added: float = 0.0  # the part of the warps' time that they wait then and not now
+    added: float = 0.0  # waiting time that the change adds, as a part of the warps' time
 
 
 class HidingMatch(Match, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""What advising produces: :class:`KernelAdvice`, remedies with a place, an estimate and its doubts.
+"""Results of advising: :class:`KernelAdvice`, remedies with a place, an estimate and its doubts.
 
 Rows are the kernel's rows as in :mod:`gpa_lsp.diagnosis.blame.model`. Advice are *alternatives*: several may count the same samples, and their
 speedups are never added or multiplied.
@@ -23,7 +23,7 @@ LIBRARY_USE = "library_use"
 
 DEBUG_BUILD = "debug_build"  # The optimizer that comes before all where nothing was optimized
 
-# Optimizers that have no number: nothing is to be gained, or nobody can tell how much
+# Optimizers that have no number: nothing is to be gained, or the gain is unknown
 UNPRICED = frozenset({AT_THE_LIMIT, LIBRARY_USE})
 
 LEAST_SPEEDUP = 1.01  # Advice that promises less is not shown
@@ -34,7 +34,7 @@ MOST_REGIONS = 5  # Regions shown per piece of advice (GPA, section VII-A), and 
 
 
 class Category(StrEnum):
-    """What has to be changed."""
+    """Kind of change that a remedy needs."""
 
     CODE = "code"
     PARALLEL = "parallel"  # Blocks, threads, how work is spread
@@ -73,7 +73,7 @@ class Hotspot(Struct, frozen=True, kw_only=True):
 
     @property
     def known_latency_samples(self) -> float:
-        """Those without issue, for optimizers that are not asked where they are unknown."""
+        """Latency samples, for optimizers that are not asked where they are unknown."""
         assert self.latency_samples is not None
         return self.latency_samples
 
@@ -109,13 +109,13 @@ class Region(Struct, frozen=True, kw_only=True):
 
 
 class Standing(StrEnum):
-    """When a piece of advice is worth following."""
+    """Standing of a piece of advice among the kernel's other advice."""
 
     NOW = "now"
-    THEN = "then"  # Once the first one is done: it relieves what limits the kernel next
-    SMALL = "small"  # It gains less than :data:`SMALL_SPEEDUP`
-    OUTSIDE = "outside"  # Not in the kernel's code: other launches, or how the grid divides
-    NOTHING = "nothing"  # It says that nothing is to be gained
+    THEN = "then"  # Worth following once the first one is done: it relieves what limits the kernel next
+    SMALL = "small"  # Gains less than :data:`SMALL_SPEEDUP`
+    OUTSIDE = "outside"  # Changes other launches or how the grid divides, not the kernel's code
+    NOTHING = "nothing"  # Says that nothing is to be gained
 
 
 class Advice(Struct, frozen=True, kw_only=True):
@@ -136,7 +136,7 @@ class Advice(Struct, frozen=True, kw_only=True):
     reasons: tuple[Sentence, ...]  # what the estimate rests on, one clause each: formula, samples, clamps
     # the kernel was not sampled: shares and samples say nothing, and estimate and places come from counters alone
     by_counters: bool = False
-    relieves_limiter: bool | None = None  # it takes work from what limits the kernel; None as long as nobody has looked
+    relieves_limiter: bool | None = None  # it takes work from what limits the kernel; None until that is decided
     # of a kernel with several launch contexts, the positions of those it is about; empty where it is about all that were judged
     contexts: tuple[int, ...] = ()
     standing: Standing = Standing.NOW  # among the kernel's other advice
@@ -166,7 +166,7 @@ class Advice(Struct, frozen=True, kw_only=True):
 
 
 class SilenceStage(Enum):
-    """Where an optimizer stopped."""
+    """Stage at which an optimizer stopped."""
 
     NO_SAMPLES = "no_samples"
     NO_CODE = "no_code"  # No instructions, or no architecture table
@@ -181,7 +181,7 @@ class SilenceStage(Enum):
 
 
 class Silence(Struct, frozen=True, kw_only=True):
-    """Why an optimizer does not apply."""
+    """Reason why an optimizer does not apply."""
 
     optimizer: str  # its name
     stage: SilenceStage  # where it stopped
@@ -190,7 +190,7 @@ class Silence(Struct, frozen=True, kw_only=True):
 
 
 class Refusal(Struct, frozen=True, kw_only=True):
-    """What would not help, for one reason."""
+    """Optimizers that would not help, for one reason."""
 
     why: Sentence  # in a few words
     titles: tuple[str, ...]  # of the optimizers
@@ -200,7 +200,7 @@ SM_UNIT = "SM"  # The SMs' busiest unit among the units of a kernel: issue, or a
 
 
 class UnitUse(Struct, frozen=True, kw_only=True):
-    """How busy one part of the GPU is in the kernel's longest launch."""
+    """Utilization of one part of the GPU in the kernel's longest launch."""
 
     name: str  # DRAM, L2, L1 or memory, as in :class:`MemoryLevel`, or SM (:data:`SM_UNIT`)
     # share of its peak, averaged over the launch; counters of several passes can exceed 1 by a little
@@ -209,12 +209,12 @@ class UnitUse(Struct, frozen=True, kw_only=True):
 
 
 class KernelAdvice(Struct, frozen=True, kw_only=True):
-    """Everything the optimizers said about one kernel."""
+    """Answers of all optimizers about one kernel."""
 
     # largest estimated speedup first, and what is outside of the kernel behind what is in it
     advice: tuple[Advice, ...]
     silences: tuple[Silence, ...] = ()  # of the other optimizers, by name
-    # what would not help, though its pattern is there, most of a reason first; None as long as nobody has decided what stands where
+    # what would not help, though its pattern is there, most of a reason first; None until standings are decided
     refusals: tuple[Refusal, ...] | None = None
     # how busy the level of the memory is that is nearest to what it sustains, one clause; empty where the profile does not say
     memory: Sentence = NOTHING
@@ -224,6 +224,6 @@ class KernelAdvice(Struct, frozen=True, kw_only=True):
 
     @property
     def worthy(self) -> tuple[Advice, ...]:
-        """What is worth suggesting, best first; what says that nothing is to be gained, where there is no more."""
+        """Advice worth suggesting, best first; without any, the advice that says that nothing is to be gained."""
         worthy = tuple(one for one in self.advice if one.standing in (Standing.NOW, Standing.THEN))
         return worthy or tuple(one for one in self.advice if one.standing is Standing.NOTHING)

@@ -1,4 +1,4 @@
-"""How sentences name code: an instruction as the author of its source would call it, its line, a loop or function.
+"""Names of code in sentences: an instruction as the author of its source would call it, its line, a loop or function.
 
 Where the text of the source is at hand, its grammar says which expression of the line is meant (:mod:`gpa_lsp.code.sources`); where it is not, or
 the line does several such things, the name stays as general as the knowledge is.
@@ -38,7 +38,7 @@ def find_own_frame(subject: Subject, row: int) -> Frame | None:
 
 
 def read_parts(subject: Subject, row: int) -> LineParts | None:
-    """What the source line of a row does; None where the source is not at hand."""
+    """Parts of the source line of a row; None where the source is not at hand."""
     frame = find_own_frame(subject, row)
     text = None if frame is None else subject.read_text(frame.file)
     return None if frame is None or text is None else read_line_parts(frame.file, text, frame.line)
@@ -71,7 +71,7 @@ def describe_line(subject: Subject, row: int) -> Sentence:
 
 
 def locate(subject: Subject, row: int) -> Sentence:
-    """Where an instruction is, as the end of a phrase: ``at line 12 of k.cu``, or ``at 0x1e0`` without a line."""
+    """Place of an instruction, as the end of a phrase: ``at line 12 of k.cu``, or ``at 0x1e0`` without a line."""
     frame = find_own_frame(subject, row)
     place = _write_offset(subject, row) if frame is None else name_line(frame.file, frame.line)
     inside = name_inside(subject.rows.chain(row))
@@ -93,7 +93,7 @@ def name_inside(chain: InlineChain | None) -> Sentence:
 
 
 def describe_place(subject: Subject, row: int) -> Sentence:
-    """What an instruction does and where: ``the load of `x[i]` at line 12 of k.cu``.
+    """Describe an instruction and its place: ``the load of `x[i]` at line 12 of k.cu``.
 
     A load or store is named by the expression when its line has one or a few of them; anything else by its opcode.
     """

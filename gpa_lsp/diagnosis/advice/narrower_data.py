@@ -29,7 +29,7 @@ _MOST_COPIES = 4  # Moves between a load and what computes with its value
 
 
 class Value(Enum):
-    """What a global access moves."""
+    """Type of the values that a global access moves."""
 
     DOUBLE = "FP64"
     SINGLE = "FP32"
@@ -50,7 +50,7 @@ _MOVING = frozenset({"MOV", "SEL", "PRMT", "SHFL", "R2UR", "IMAD.MOV", "IMAD.MOV
 
 
 class NarrowerData(Struct, frozen=True, kw_only=True):
-    """What halving some data saves."""
+    """Accesses to data that could be halved, and the traffic that would stay."""
 
     rows: tuple[int, ...]  # kernel rows of its accesses
     regions: tuple[EliminationRegion, ...]  # where its stalls are
@@ -58,7 +58,7 @@ class NarrowerData(Struct, frozen=True, kw_only=True):
 
 
 def explain_no_traffic(subject: Subject) -> Sentence | None:
-    """Why fewer bytes are no remedy: no traffic limits the kernel; None where it does, the memory side of Starlight's rule."""
+    """Explain that no traffic limits the kernel, so that fewer bytes are no remedy; None where it does (memory side, Starlight's rule)."""
     limiter = find_limiter(subject)
     if limiter.kind is LimiterKind.UNKNOWN:
         return say("what limits the kernel is unknown")
@@ -104,7 +104,7 @@ def _count_sectors(subject: Subject, accesses: Marks, found: Marks) -> tuple[Par
 
 
 def classify_access(subject: Subject, row: int) -> Value:
-    """What an access moves, by the arithmetic that made a stored value or computes with a loaded one."""
+    """Classify an access by the arithmetic that made a stored value or computes with a loaded one."""
     number = int(subject.rows.function_index[row])
     flow = build_flow(subject.rows, number)
     if flow is None:
@@ -151,7 +151,7 @@ _CONVERTED = {"F64": Value.DOUBLE, "F32": Value.SINGLE, "F16": Value.HALF, "BF16
 
 
 def _classify(mnemonic: str, *, makes: bool = False) -> Value:
-    """What an instruction computes with; of a conversion the type that it makes, or the one that it reads.
+    """Type that an instruction computes with; for a conversion the type that it makes, or the one that it reads.
 
     >>> [_classify(one).value for one in ("DFMA", "FFMA.FTZ", "HADD2.F32", "IADD3", "LDS", "F2F.F64.F32")]
     ['FP64', 'FP32', 'FP16', 'integers', 'values that are only moved', 'FP32']

@@ -1,4 +1,4 @@
-"""From matches to :class:`~gpa_lsp.diagnosis.advice.model.Advice`: shares, estimates with range and bound, the regions that are shown.
+"""Prices of matches (:class:`~gpa_lsp.diagnosis.advice.model.Advice`): shares, estimates with range and bound, the shown regions.
 
 GPA's equations say how long a warp takes after a change; what the change leaves for each unit says how long they need. The estimate is what both
 leave of the launch (:mod:`gpa_lsp.diagnosis.advice.launch_time`), its range what the errors of such estimates were (:func:`find_calibration`), and
@@ -66,7 +66,7 @@ LEAST_HELD = 0.65  # Of a remedy's simulated edits, the part that its ranges hav
 
 
 class Label(Struct, frozen=True, kw_only=True):
-    """What an optimizer is called."""
+    """Names of an optimizer."""
 
     name: str  # in snake case, the module's name
     title: str  # a few words for people
@@ -75,7 +75,7 @@ class Label(Struct, frozen=True, kw_only=True):
 
 
 class Calibration(Struct, frozen=True, kw_only=True):
-    """What simulated edits of families of kernels said of one remedy's estimates.
+    """Calibration of one remedy's estimates by simulated edits of families of kernels.
 
     Exponents are ln(achieved) / ln(model): of a model's value S, S^middle is expected, and the range is S^low / e^offset to S^high · e^offset,
     between which four of five edits were of families that it was not made of; of builds for debugging seven of ten. The simulator's own errors (15 %
@@ -112,7 +112,7 @@ def _read_calibrations() -> dict[str, Calibration]:
 
 
 def price(subject: Subject, label: Label, match: AnyMatch) -> Advice | Silence:
-    """What a change gains, by the formula of its kind; silence where that is nothing."""
+    """Price a match by the formula of its kind; silence where it gains nothing."""
     if isinstance(match, EliminationMatch):
         return price_elimination(subject, label, match)
     if isinstance(match, HidingMatch):
@@ -262,8 +262,7 @@ def price_parallel(subject: Subject, label: Label, match: ParallelMatch) -> Advi
 
 
 def price_idle(subject: Subject, label: Label, match: IdleMatch) -> Advice | Silence:
-    """Price hardware that has nothing to do, by the time it takes. No samples count as matched: idle hardware has none, and the figures are
-    counters."""
+    """Price idle hardware by its time. No samples count as matched: idle hardware has none, and the figures are counters."""
     time = measure_launch_time(subject)
     speedup = _spread(subject, label, time, 1 - match.saved_ratio, published=1 / (1 - match.saved_ratio))
     if speedup.bound > match.bound:
@@ -288,7 +287,7 @@ def relieves(limiter: Limiter, work: Mapping[str, float]) -> bool:
 
 
 def describe_unrelieved(limiter: Limiter, limit: Limit) -> Sentence:
-    """Why a change that leaves a unit all its work gains no more."""
+    """Explain the limit of a change that leaves a unit all its work."""
     return say(
         "{label}, at {busy}, {which}; this does not relieve it",
         label=limit.label,
@@ -347,14 +346,14 @@ def _spread(
 
 
 def doubt_range(low: float, high: float) -> Sentence:
-    """Why a range is no number: it is wide, or begins at no gain; empty where it is one."""
+    """Explain why a range is not worth printing: it is wide, or begins at no gain; empty where it is."""
     if high > WIDEST * low * (1 + 1e-6):
         return say("anything from {low} to {high}", low=factor(low), high=factor(high))
     return say("it may gain next to nothing") if low <= NO_GAIN else NOTHING
 
 
 def _find_bound(subject: Subject, time: LaunchTime, work: Mapping[str, float]) -> tuple[float, Sentence]:
-    """What no change that leaves this work can exceed, and why."""
+    """Upper bound of all changes that leave this work, and its reason."""
     unit, least = time.leave_least(work)
     if time.ends_ratio > least:
         taken = subject.metric("gpu__time_duration.sum")
@@ -515,7 +514,7 @@ def _starves(subject: Subject) -> bool:
 
 
 def _share_out(speedup: Speedup, part: float) -> Speedup:
-    """What a part of a change gains alone: of the time that the whole of it saves, the part that it has of what was matched."""
+    """Gain of a part of a change alone: the time that the whole saves, in proportion to its part of what was matched."""
     estimate, low, high, bound, uncapped = (
         one if one == inf else 1 / (1 - part * (1 - 1 / max(1.0, one)))
         for one in (speedup.estimate, speedup.low, speedup.high, speedup.bound, speedup.uncapped)

@@ -1,4 +1,4 @@
-"""How a launch fills the GPU: what a block asks for, how many warps are resident, how often they issue, how long the SMs are busy."""
+"""Residency of a launch on the GPU: resources of a block, resident warps, issue rates, active time of the SMs."""
 
 from collections.abc import Collection
 
@@ -20,7 +20,7 @@ GOOD_BLOCK_THREADS = 256
 
 
 def describe_block(subject: Subject) -> BlockShape | None:
-    """What a block of the longest launch asks for; None where the profile does not say how many registers or how much shared memory."""
+    """Resources of a block of the longest launch; None where the profile lacks registers or shared memory."""
     shape = None if subject.longest is None else read_launch_shape(subject, subject.longest)
     return None if shape is None or shape.dynamic_bytes is None else shape.block
 
@@ -61,7 +61,7 @@ def measure_states(subject: Subject, states: Collection[str]) -> float:
 
 
 def name_whole(subject: Subject) -> str:
-    """What :func:`measure_states` gives shares of."""
+    """Noun for the whole that :func:`measure_states` gives shares of."""
     return "samples" if subject.total_samples else "warps' time"
 
 
@@ -98,6 +98,6 @@ def measure_occupancy_gap(subject: Subject) -> float | None:
 
 
 def count_waves(subject: Subject) -> float | None:
-    """How often the GPU has to be filled with blocks for the whole grid; None when not stored."""
+    """Number of waves of blocks in the grid; None when not stored."""
     launch = subject.kernel.longest_launch
     return None if launch is None else launch.read_number("launch__waves_per_multiprocessor")

@@ -27,7 +27,7 @@ HintWriter = Callable[[Sequence[ArithmeticSequence]], Sentence]
 
 
 class CalledShares(ColumnRecord, frozen=True, kw_only=True):
-    """What the calls of a kernel cost, out of the samples blamed on the called code."""
+    """Cost of the calls of a kernel, out of the samples blamed on the called code."""
 
     all_samples: npt.NDArray[np.float64]  # float64[n], by row of the call; callees of callees included
     latency_samples: npt.NDArray[np.float64] | None  # float64[n]; None when unknown
@@ -35,7 +35,7 @@ class CalledShares(ColumnRecord, frozen=True, kw_only=True):
 
 @remembered
 def find_removable(subject: Subject) -> npt.NDArray[np.bool_]:
-    """bool[e]: blamed pairs that go when the blamed instruction goes. A miss of a kernel argument moves on to whoever reads it next."""
+    """bool[e]: blamed pairs that go when the blamed instruction goes. A miss of a kernel argument moves on to its next reader."""
     return np.not_equal(subject.edges.category, BlameCategory.CONSTANT_MISS)
 
 

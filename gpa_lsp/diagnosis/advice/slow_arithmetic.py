@@ -17,7 +17,7 @@ LOW_RATE = 0.25  # Up to this share of the FP32 rate a unit is narrow
 
 
 class SlowKind(Enum):
-    """What makes an instruction slow; remedies differ by it."""
+    """Kind of slow instruction; remedies differ by it."""
 
     DOUBLE_PRECISION = "FP64 arithmetic"
     CONVERSION = "conversion"
@@ -26,7 +26,7 @@ class SlowKind(Enum):
 
 
 class Slowness(Struct, frozen=True, kw_only=True):
-    """Why an opcode is slow."""
+    """Figures that make an opcode slow."""
 
     kind: SlowKind  # what it is
     latency_cycles: float | None  # from issue to result at best; None when not known
@@ -56,7 +56,7 @@ _TO_INTEGER = "F2I"
 
 
 def find_slowness(architecture: Architecture, mnemonic: str) -> Slowness | None:
-    """Why an instruction is slow on an architecture; None where it is not, or is no arithmetic.
+    """Find the slowness of an instruction on an architecture; None where it is not slow, or is no arithmetic.
 
     >>> from gpa_lsp.gpu.arch.lookup import find_architecture
     >>> find_slowness(find_architecture((8, 6)), "DFMA").rate_ratio

@@ -1,4 +1,4 @@
-"""What is said of lines of a kernel that nobody has measured: :class:`StaticFinding`, and the facts that checks look at."""
+"""Static findings about lines of a kernel that was not measured: :class:`StaticFinding`, and the facts that checks look at."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
@@ -23,7 +23,7 @@ from gpa_lsp.kernel.dataflow.arithmetic import ArithmeticSequence, find_arithmet
 from gpa_lsp.kernel.dataflow.expansions import Family
 from gpa_lsp.kernel.scopes import ScopeTree
 
-# How much more often code runs for each loop around it, where nobody counted: the compilers' customary guess. It only orders findings.
+# Assumed iterations of each loop around uncounted code: the compilers' customary guess. It only orders findings.
 LOOP_WEIGHT = 10.0
 
 MOST_EVIDENCE = 16  # Instructions that a finding shows
@@ -45,7 +45,7 @@ _COSTLY_FACTOR = 4.0  # So many times what an access needs, and more, is costly
 
 
 class Certainty(Enum):
-    """How sure a finding is; the values are words for people."""
+    """Certainty of a finding; the values are words for people."""
 
     CERTAIN = "certain"  # The instructions are there, and they do what the finding says
     # The instructions are there; what they come from, or that the remedy applies, is read out of their shape
@@ -53,7 +53,7 @@ class Certainty(Enum):
 
 
 class Evidence(Struct, frozen=True, kw_only=True):
-    """An instruction that shows it."""
+    """An instruction that shows a finding."""
 
     function: str  # mangled name of the section it is in
     pc_offset: int  # bytes from the section's start
@@ -61,7 +61,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
 
 
 class StaticFinding(Struct, frozen=True, kw_only=True):
-    """One thing that the code of a kernel says."""
+    """One finding in the code of a kernel."""
 
     check: str  # name of the check that found it
     kernel: str  # mangled name
@@ -70,9 +70,9 @@ class StaticFinding(Struct, frozen=True, kw_only=True):
     # the inlined calls through which that line got into the kernel, innermost first; None without lines, and where the line comes from the source and
     # not from an instruction
     chain: InlineChain | None
-    message: Sentence  # what there is, a sentence or two
-    remedy: Sentence  # what to do about it; may be empty
-    certainty: Certainty  # how sure it is
+    message: Sentence  # a sentence or two
+    remedy: Sentence  # what to do; may be empty
+    certainty: Certainty
     loop_depth: int  # loops around the innermost instruction of it; 0 outside loops. Loops around the call of a function are not known.
     weight: float  # for ordering, larger first: instructions, each times :data:`LOOP_WEIGHT` for every loop around it
     instructions: tuple[Evidence, ...]  # those that show it, by address; at most :data:`MOST_EVIDENCE`
@@ -80,7 +80,7 @@ class StaticFinding(Struct, frozen=True, kw_only=True):
 
 
 class StaticFacts(Struct, frozen=True, kw_only=True):
-    """What a check looks at."""
+    """Facts about a kernel for static checks."""
 
     subject: Subject  # the kernel, without samples
     statics: KernelStatics  # its resources and occupancy

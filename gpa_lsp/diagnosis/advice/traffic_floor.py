@@ -17,7 +17,7 @@ _SECTORS_PER_LINE = 4
 
 
 class TrafficFloor(Struct, frozen=True, kw_only=True):
-    """What stays of the traffic."""
+    """Least traffic of global accesses, as parts of the present traffic."""
 
     sectors: float  # the least sectors of loads and stores over those they touch, 0..1
     lines: float  # the fewest lines over those they touch: passes through L1; 1 where not counted

@@ -41,7 +41,7 @@ def list_bandwidths(limiter: Limiter) -> tuple[Limit, ...]:
 
 
 def describe_memory(limiter: Limiter) -> Sentence:
-    """How busy the level of the memory is that is nearest to what it sustains, one clause; empty where none was measured."""
+    """Describe the utilization of the memory level that is nearest to what it sustains, one clause; empty where none was measured."""
     nearest = next(iter(list_bandwidths(limiter)), None)
     if nearest is None:
         return NOTHING
@@ -55,7 +55,7 @@ def is_memory_full(limiter: Limiter) -> bool:
 
 
 def list_units(limiter: Limiter) -> tuple[UnitUse, ...]:
-    """How busy the levels of the memory are, and then the busiest unit of the SMs."""
+    """List the utilization of the memory levels, and then of the SMs' busiest unit."""
     found: dict[str, Limit] = {}
     for limit in limiter.limits:  # nearest to what it sustains first
         found.setdefault(_BANDWIDTHS.get(limit.unit, SM_UNIT), limit)
@@ -67,8 +67,10 @@ def list_units(limiter: Limiter) -> tuple[UnitUse, ...]:
 
 
 def rank(limiter: Limiter, advice: Sequence[Advice], optimizers: Mapping[str, Optimizer]) -> tuple[Advice, ...]:
-    """Best first: the largest estimate, and behind those that gain for sure what may gain next to nothing. A debug build comes before all, and what
-    is not changed in the kernel behind all that is."""
+    """Rank advice, best first: by estimate, with advice that may gain next to nothing behind the rest.
+
+    A debug build comes before all others, and changes outside the kernel come after all others.
+    """
 
     def place(one: Advice) -> tuple[object, ...]:
         known = optimizers.get(one.optimizer)

@@ -1,4 +1,4 @@
-"""What PTX alone says of a kernel's requests and branches, with the names of the source: :class:`WarpFacts`, and its words."""
+"""Requests and branches of a kernel by its PTX alone, with the names of the source: :class:`WarpFacts`, and its words."""
 
 from collections.abc import Mapping, Sequence
 
@@ -45,7 +45,7 @@ class WarpFacts(Struct, frozen=True, kw_only=True):
         return Code(text=" + ".join(part for part in parts if part is not None).replace("+ -", "- "))
 
     def describe_condition(self, access: SymbolicAccess) -> Sentence:
-        """``for n ≥ 8``, behind a cost that is reached only then; empty where it always is."""
+        """Condition of a cost, as in `` for n ≥ 8``; empty where the cost is always reached."""
         if access.least is None:
             return NOTHING
         least = access.least
@@ -80,7 +80,7 @@ class WarpFacts(Struct, frozen=True, kw_only=True):
 
     @property
     def assumption(self) -> Sentence:
-        """What is taken of blocks, a clause in brackets; empty where it does not matter."""
+        """Assumption about blocks, a clause in brackets; empty where it does not matter."""
         if not self.found.looks_beyond_x:
             return NOTHING
         if self.found.shape is None:
@@ -91,7 +91,7 @@ class WarpFacts(Struct, frozen=True, kw_only=True):
 
 
 def describe_access(facts: WarpFacts, access: SymbolicAccess, *, begins: str = "This ") -> Sentence:
-    """``This load of `a```, without what it costs."""
+    """Name an access without its cost: ``This load of `a```."""
     array = facts.find_array(access)
     kind = _KINDS[int(access.kind)]
     if access.space == Space.SHARED:
@@ -172,7 +172,7 @@ _WORDS = {
 
 
 def describe_pattern(facts: WarpFacts, access: SymbolicAccess) -> Sentence:
-    """How the threads of a warp lie: ``strided, `n` elements apart``."""
+    """Describe the pattern of a warp's threads: ``strided, `n` elements apart``."""
     stride = facts.describe_stride(access) if access.pattern is WarpPattern.STRIDED else None
     words = say(_WORDS[access.pattern])
     return words if stride is None else say("{words}, {stride} elements apart", words=words, stride=stride)

@@ -1,4 +1,4 @@
-"""What a change leaves of the work of each unit, counted on the kernel's instructions: :func:`count_work_left`.
+"""Work of each unit that a change leaves, counted on the kernel's instructions: :func:`count_work_left`.
 
 A change is told by what it takes from each instruction: a part of its executions, of the lines it asks L1 for, of its passes through shared memory.
 Units are those of :class:`~gpa_lsp.diagnosis.advice.launch_time.LaunchTime`.
@@ -74,7 +74,7 @@ def count_work_left(
 
 
 def _measure_passes_per_line(subject: Subject, lines: float, wavefronts: float) -> float:
-    """Passes through the data stage of L1 by the lines of global memory that it was asked for; 1 where nobody counted both."""
+    """Passes through the data stage of L1 by the lines of global memory that it was asked for; 1 where these were not both collected."""
     busy = [one.busy_ratio for one in list_members(subject) if one.unit in ("l1", "shared") and one.by == WAVEFRONTS]
     cycles = subject.elapsed_cycles
     if not busy or not lines or not cycles or not subject.sm_count or subject.kernel.has_mixed_launches:

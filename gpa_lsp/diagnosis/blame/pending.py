@@ -225,7 +225,7 @@ class _Travel:
             self._arrive(heappop(self._heap))
 
     def _find_needed(self, present: int) -> None:
-        """Per block, bits of the release classes that some wait in it or behind it waits for, so far as setters of them are about."""
+        """Find for each block the release classes, as bits, that waits in it or behind it wait for, out of those with setters (``present``)."""
         needed = self._needed
         before: list[list[int]] = [[] for _ in needed]
         for block in range(len(needed)):

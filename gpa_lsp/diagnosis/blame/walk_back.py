@@ -257,7 +257,7 @@ class _NearestBefore:
         return causes, rows[count == 0]
 
     def _spread_from_blocks(self) -> list[list[tuple[int, int, int]]]:
-        """Per block, the candidates that reach its first instruction, nearest first: a search from all of them at once.
+        """Find for each block the candidates that reach its first instruction, nearest first: a search from all of them at once.
 
         Each with the instructions and cycles to there, and its row.
         """
@@ -291,7 +291,7 @@ class _NearestBefore:
 
 
 def _list_successors(view: FunctionView) -> list[list[int]]:
-    """Per block the blocks that can follow it, and the routine of this section that it calls."""
+    """List for each block the blocks that can follow it, and the routine of this section that it calls."""
     successors = [*map(list, view.blocks.successors)]
     for call in view.graph.calls:
         if call.callee_procedure is not None:

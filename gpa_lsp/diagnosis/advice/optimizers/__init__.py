@@ -16,7 +16,7 @@ from gpa_lsp.foundation.prose import Code, Sentence, list_of, say
 
 
 class NotApplicable(NamedTuple):
-    """Why a match is of no use, or cannot be told."""
+    """Reason why a match is of no use, or cannot be told."""
 
     stage: SilenceStage
     message: Sentence
@@ -55,7 +55,7 @@ class Optimizer(Label, frozen=True, kw_only=True):
     is_compiled: bool = False  # the compiler makes its edit, and makes none with -G
 
     def match(self, subject: Subject) -> AnyMatch | Silence:
-        """What it matches, or why nothing."""
+        """Match a kernel, or say why nothing matches."""
         if self.needs_code and not subject.rows.has_code:
             return self.silent(SilenceStage.NO_CODE, say("the code could not be disassembled"))
         found = self.find(subject)
@@ -69,12 +69,12 @@ class Optimizer(Label, frozen=True, kw_only=True):
         return found if isinstance(found, Silence) else price(subject, self, found)
 
     def silent(self, stage: SilenceStage, message: Sentence, contradicted_by: str = "") -> Silence:
-        """Why it does not apply, with its name."""
+        """Say why this optimizer does not apply."""
         return Silence(optimizer=self.name, stage=stage, message=message, contradicted_by=contradicted_by)
 
 
 def find_lack(subject: Subject, counters: Iterable[str], metrics: Iterable[str] = ()) -> NotApplicable | None:
-    """What the profile lacks of these; None where it has all."""
+    """Find counters and metrics that the profile lacks; None where it has all."""
     lacking = [name for name in counters if name not in subject.rows.counters]
     unknown = [name for name in metrics if subject.metric(name) is None]
     if not lacking and not unknown:

@@ -75,7 +75,7 @@ def match(subject: Subject) -> Found:
 
 
 def _explain(copies: Sequence[StagedCopy], *, has_async: bool) -> NotApplicable | Sentence:
-    """Why it does not apply."""
+    """Explain why no copy matches."""
     staged = say("{copies} to shared memory through registers", copies=count(len(copies), "copy"))
     if copies and all(copy.loop < 0 for copy in copies):
         return NotApplicable(
@@ -90,7 +90,7 @@ def _explain(copies: Sequence[StagedCopy], *, has_async: bool) -> NotApplicable 
 
 
 def _find_staged_regions(subject: Subject, copies: Sequence[StagedCopy]) -> dict[int, HidingRegion]:
-    """Loop → its region, where it has copies through registers that somebody waits for."""
+    """Loop → its region, where it has copies through registers that warps stall on."""
     edges = subject.edges
     regions = {}
     for loop in sorted({copy.loop for copy in copies if copy.loop >= 0}):
@@ -155,7 +155,7 @@ def _write_staged_hint(subject: Subject, loop: int, copies: Sequence[StagedCopy]
 
 
 def _name_call(subject: Subject, row: int) -> Sentence:
-    """How the source's language says it."""
+    """Name the asynchronous copy in the source's language."""
     frame = find_own_frame(subject, row)
     language = find_language(frame.file) if frame is not None else None
     if language is None or language.name == "cuda":

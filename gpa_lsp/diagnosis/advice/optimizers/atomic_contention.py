@@ -133,7 +133,7 @@ class _PrivateCopy(Struct, frozen=True, kw_only=True):
 
 
 class _Finding:
-    """What is known of a kernel's atomics.
+    """Facts about a kernel's atomics.
 
     Attributes:
         is_global: bool[n].
@@ -222,7 +222,7 @@ class _Finding:
         return {**left, **count_work_left(self._subject, executions=gone, wavefronts=passes, added=added)}
 
     def _find_saved_in_block(self, row: int) -> float:
-        """Of the warps of a block that make an atomic with one thread each, all but one."""
+        """Share of atomics saved in a block: all but one of the warps that make one with one thread each."""
         if self._warps is None or not self._blocks:
             return 1.0
         making = min(float(self._warps), float(self._subject.rows.executions[row]) / self._blocks)
@@ -281,7 +281,7 @@ class _Finding:
         )
 
     def write_remedy(self, row: int) -> Sentence:
-        """What to do about the atomic that most samples are stalled on."""
+        """Write the remedy for the atomic with most stalls."""
         if row in self._tries:
             return say(
                 "Add up in registers, then in the warp ({shuffle}), and let one thread of each warp do the atomic: each repeats it until no other "

@@ -30,7 +30,7 @@ _MOST_WALKED = 4_000  # Instructions on one side of a barrier; with more it is l
 
 
 class Why(Enum):
-    """What makes a barrier unnecessary."""
+    """Reason why a barrier is unnecessary."""
 
     ONE_WARP = "the block is one warp"
     NOTHING_SHARED = "no value crosses it"

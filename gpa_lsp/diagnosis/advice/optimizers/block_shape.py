@@ -20,7 +20,7 @@ from gpa_lsp.foundation.prose import Code, count, number, say
 from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, WARP_THREADS, mark_accesses
 
 _REASONS = ("long_scoreboard", "lg_throttle", "drain")
-_WHOLE_SECTORS = 0.8  # The least sectors over those touched: below it threads are apart, whatever the shape
+_WHOLE_SECTORS = 0.8  # The least sectors over those touched: below it threads are apart in any shape
 _WORTH = 1.1  # Lines per request over the fewest; below it the shape costs nothing
 
 # Without which nothing is known of the lines that a warp touches

@@ -104,7 +104,7 @@ def match(subject: Subject) -> Found:
 
 
 class _Work(ColumnRecord, frozen=True):
-    """What regrouped threads would do less often, by row and reason."""
+    """Work that regrouped threads would save, by row and reason."""
 
     samples: npt.NDArray[np.float64]  # float64[n, k]
     latency_samples: npt.NDArray[np.float64] | None  # float64[n, k]; None when unknown

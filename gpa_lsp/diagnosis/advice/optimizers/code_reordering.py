@@ -195,7 +195,7 @@ def _write_region_hint(subject: Subject, pairs: Sequence[_Pair]) -> Sentence:
 
 
 def _write_reorder_hint(subject: Subject, hotspot: Hotspot, slack: Slack, moved: dict[Sentence, Sentence]) -> Sentence:
-    """How far a def could move up, or its use down, in one pass through the code."""
+    """Say how far a def could move up, or its use down, in one pass through the code."""
     load, use_row = describe_place(subject, hotspot.def_row), _use_row(hotspot)
     above = int(slack.def_track.instructions[slack.above].sum())
     below = int(slack.use_track.instructions[slack.below].sum())
@@ -264,7 +264,7 @@ def _describe_earliest(
 
 
 def _describe_hold(subject: Subject, hotspot: Hotspot, slack: Slack) -> Sentence:
-    """Where its operands are ready, what has to move along, or what it must stay behind."""
+    """Say where a def's operands are ready, what has to move along, or what it must stay behind."""
     if slack.hold_row is None:
         return say(" (its operands are ready)")
     line = describe_line(subject, slack.hold_row)
@@ -313,7 +313,7 @@ def _list_reasons(pairs: Sequence[_Pair], obstacles: Counter[Hold | None]) -> tu
 
 
 def _describe_obstacles(obstacles: Counter[Hold | None]) -> Sentence:
-    """How many loads are issued as early as can be, and why."""
+    """Say how many loads are issued as early as possible, and why."""
     known = [
         say("{loads} must stay behind {what}", loads=count(obstacles[hold]), what=what)
         for hold, what in _OBSTACLES.items()

@@ -75,7 +75,7 @@ def match(subject: Subject) -> Found:
 
 
 class _Words:
-    """What is said about constants."""
+    """Words about the constants of a kernel."""
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
@@ -90,7 +90,7 @@ class _Words:
         return np.array([weights[row] for row in rows.tolist()], dtype=np.float64)
 
     def write_note(self, def_row: int, _use_row: int) -> Sentence:
-        """Which constants, and how they are addressed."""
+        """Name the constants of a def, and their addressing."""
         bank = self._find_bank(def_row)
         return say("{bank}, indexed per thread", bank=bank) if self._is_indexed_by_thread(def_row) else bank
 
@@ -114,7 +114,7 @@ class _Words:
         return say(template, place=place, bank=bank, scope=describe_scope(self._subject, scope))
 
     def write_remedy(self, row: int) -> Sentence:
-        """What to do about the constant that most samples are stalled on."""
+        """Write the remedy for the constant with most stalls."""
         if self._is_indexed_by_thread(row):
             return say(
                 "Move a table that threads index differently to shared memory or the read-only path ({qualifiers}, {intrinsic}); constant memory "
@@ -137,7 +137,7 @@ class _Words:
         )
 
     def _is_repeated(self, row: int) -> bool:
-        """A warp comes here several times: in a loop, and that loop or one around it has several iterations as far as anybody counted."""
+        """Whether a warp executes a row several times: it is in a loop, and that loop or one around it has several counted iterations."""
         function, index = self._subject.rows.function_of(row), self._subject.rows.index_of(row)
         graph = function.graph
         if graph is None:
@@ -157,7 +157,7 @@ class _Words:
         return _OTHER_BANK if found is None or found["by_handle"] else _BANKS.get(found["bank"], _OTHER_BANK)
 
     def _is_indexed_by_thread(self, row: int) -> bool:
-        """Its index is in a register that every thread has of its own."""
+        """Whether the index of a constant is in a register that every thread has of its own."""
         found = self._find_constant(row)
         registers = () if found is None else parse_operand(found["index"]).groups
         return any(group.kind is ResourceKind.REGISTER for group in registers)

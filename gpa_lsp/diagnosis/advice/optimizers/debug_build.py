@@ -136,7 +136,7 @@ def _count_merged(subject: Subject) -> npt.NDArray[np.float64]:
 
 
 def _measure_part(subject: Subject, marked: npt.NDArray[np.bool_]) -> float:
-    """The part of the executed instructions that are marked; of the code, where nobody counted."""
+    """Share of marked instructions among executed ones; in the code, where executions were not collected."""
     executed = np.maximum(subject.rows.executions, 0)
     counts = executed if executed.any() else np.ones(len(marked), dtype=np.int64)
     return float(counts[marked].sum()) / max(1, int(counts.sum()))

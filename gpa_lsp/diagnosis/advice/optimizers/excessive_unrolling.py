@@ -84,7 +84,7 @@ def _group_by_loop(subject: Subject, edges: npt.NDArray[np.int64]) -> dict[int, 
 
 
 def _advise(scope: Scope, loop: Sentence, code_bytes: int, copies: int, caches: InstructionCaches) -> Sentence:
-    """What to do about one loop, with the unroll factor that would fit."""
+    """Advise on one loop, with the unroll factor that would fit."""
     # Powers of two divide most trip counts, so that no remainder loop is needed.
     fitting = 1 << max(0, (caches.first_bytes * copies // code_bytes).bit_length() - 1)
     language = find_language(scope.file) if scope.file else None

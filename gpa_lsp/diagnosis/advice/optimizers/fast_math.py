@@ -21,7 +21,7 @@ def match(subject: Subject) -> Found:
     """Instructions and calls that the compiler adds to make a division, a root or a function accurate.
 
     Matched: everything blamed on the inlined chain, on the blocks around the call of the slow path, and on the called routine, shared among
-    its call sites by executions. Waits of the chain for its operands stay with whoever produces them.
+    its call sites by executions. Waits of the chain for its operands stay with their producers.
     Approximation: what replaces an operation (one multiplication) counts as free.
 
     Source: GPA Table II, Fast Math (stalls in CUDA math functions); the inlined part is matched by its structure.

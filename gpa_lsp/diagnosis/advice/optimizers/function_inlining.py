@@ -38,7 +38,7 @@ _MOVES = ("MOV", "UMOV", "IMAD.MOV")
 
 
 class _Site(ColumnRecord, frozen=True, kw_only=True):
-    """What inlining one routine removes."""
+    """Stalls that inlining one routine removes."""
 
     routine: CalledRoutine  # the routine
     edges: npt.NDArray[np.int64]  # indices of the blamed pairs that go
@@ -121,7 +121,7 @@ def _count_pointer_calls(subject: Subject) -> Sentence:
 
 
 def _find_refusal(routine: CalledRoutine) -> Sentence | None:
-    """Why a routine is not to be inlined; None when it may be."""
+    """Reason why a routine is not to be inlined; None when it may be."""
     name, instructions = Code(text=routine.name), count(routine.instructions, "instruction")
     if routine.is_recursive:
         return say("{name} is recursive", name=name)

@@ -110,7 +110,7 @@ def match(subject: Subject) -> Found:
 
 
 def _find_why(subject: Subject, excess: npt.NDArray[np.float64]) -> Sentence:
-    """Why nothing is left to match, given each row's share of sectors that are too many."""
+    """Explain why nothing is left to match, given each row's share of excess sectors."""
     edges = find_edges(subject, excess > 0, _REASONS)
     if count_samples(subject, edges, np.ones(len(edges))) == 0:
         return say("no warp is stalled on those above it")
@@ -128,7 +128,7 @@ def _find_least(
 
 
 class _Words:
-    """What is said about accesses that move too much."""
+    """Words about accesses that move too much."""
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
@@ -151,7 +151,7 @@ class _Words:
         return describe_causes(hotspots, self.write_sentence)
 
     def write_sentence(self, row: int) -> Sentence:
-        """What one access touches."""
+        """Describe the sectors of one access."""
         is_counted = not np.isnan(self._sectors[row])
         return say(
             "{access} touches {sectors}{stride}.",
@@ -161,7 +161,7 @@ class _Words:
         )
 
     def write_remedy(self, row: int) -> Sentence:
-        """What to do about the worst access."""
+        """Write the remedy for the worst access."""
         if self._is_misaligned(row):
             return say(
                 "Start each warp at a multiple of 32 bytes: pad rows to one, and start loops over a row at its aligned part."
@@ -177,7 +177,7 @@ class _Words:
         return bool(self._sectors[row] - self._ideal[row] <= _ONE_SECTOR and self._ideal[row] >= 1.0)
 
     def _describe_stride(self, row: int) -> Sentence:
-        """How far apart adjacent threads access, as far as sectors and lines tell."""
+        """Describe the distance of adjacent threads' addresses, as far as sectors and lines tell."""
         sectors, threads, lines = (float(column[row]) for column in (self._sectors, self._threads, self._lines))
         each = count_access_bytes(self._subject.rows.mnemonic(row))
         if self._is_misaligned(row):
@@ -207,7 +207,7 @@ def _per_execution(subject: Subject, counter: str) -> npt.NDArray[np.float64]:
 
 
 def _reaches_l2(subject: Subject, least: int) -> bool | None:
-    """Whether L2 sees any of the excess; None when nobody counted.
+    """Whether L2 sees any of the excess; None when not collected.
 
     L1 answers a sector that another access brought: then the excess costs passes through L1 and no traffic behind it.
     """

@@ -31,7 +31,7 @@ def match(subject: Subject) -> Found:
 
 
 def _suggest_size(subject: Subject) -> Iterator[Sentence]:
-    """What the launch asks for: its grid leaves SMs idle, or it is over before it began."""
+    """Suggest other launch sizes: the grid leaves SMs idle, or the launch is short."""
     launch = subject.launch
     if launch is None:
         return
@@ -49,7 +49,7 @@ def _suggest_size(subject: Subject) -> Iterator[Sentence]:
 
 
 def _suggest_for_limiter(library: str, limiter: Limiter) -> Sentence:
-    """What takes work from what limits it, from outside; empty where nothing is known to."""
+    """Suggest how to take work from the limiter from outside; empty where nothing is known to."""
     if limiter.kind is LimiterKind.UNIT and limiter.unit in _MEMORY_UNITS:
         if library == "PyTorch":
             return say(

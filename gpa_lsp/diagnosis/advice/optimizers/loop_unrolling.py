@@ -43,7 +43,7 @@ RECURRENCE = say("each iteration needs the result of the one before")
 
 
 class UnrollPlan(ColumnRecord, frozen=True, kw_only=True):
-    """What unrolling a loop would do."""
+    """Plan for unrolling a loop."""
 
     scope: int  # number of the loop
     unrolling: Unrolling  # as it is
@@ -57,7 +57,7 @@ class UnrollPlan(ColumnRecord, frozen=True, kw_only=True):
 def plan_unrolling(
     subject: Subject, finder: SlackFinder, scope: int, edges: npt.NDArray[np.int64]
 ) -> UnrollPlan | Sentence:
-    """What to do about a loop, or why nothing: one clause that begins with the loop."""
+    """Plan the unrolling of a loop, or say why it is none: one clause that begins with the loop."""
     where = describe_scope(subject, subject.scopes.scopes[scope])
     unrolling = find_unrolling(subject.rows, scope)
     turns = None if subject.blame is None else count_turns(subject.rows, scope, subject.blame.issue_counts.counts)
@@ -153,7 +153,7 @@ def _sort_out(
 
 
 def _find_obstacle(turn: TurnSlack | None, *, is_reuse: bool) -> Sentence | None:
-    """Why copies would not overlap; None when they would. A register that is reused is no obstacle: each copy has its own."""
+    """Reason why copies would not overlap; None when they would. A reused register is no obstacle: each copy has its own."""
     if turn is None:
         return say("not every iteration executes these instructions")
     if turn.exit_row is not None:
@@ -267,7 +267,7 @@ def _compare(stalls_per_issue: float) -> Sentence:
 
 
 def _describe_iterations(plan: UnrollPlan) -> Sentence:
-    """How often the loop is passed, as the beginning of a clause; empty where that is unknown and it is not unrolled yet."""
+    """Say the present unroll factor and the trip count, as the beginning of a clause; empty where the loop has neither."""
     present = plan.unrolling.copies
     unrolled = say("already unrolled by {present}", present=count(present))
     if plan.turns is None:
@@ -278,7 +278,7 @@ def _describe_iterations(plan: UnrollPlan) -> Sentence:
 
 
 def _write_directive(subject: Subject, plan: UnrollPlan) -> Sentence:
-    """How the source's language says it; what now forbids it, where that is to be seen."""
+    """Write the unroll directive of the source's language, and what now forbids it where that is visible."""
     scope = subject.scopes.scopes[plan.scope]
     if scope.file is None or scope.line is None or not _is_cuda(scope.file):
         return NOTHING
@@ -314,7 +314,7 @@ def _list_caveats(
 
 
 def _write_registers(subject: Subject, plan: UnrollPlan, hotspots: Sequence[Hotspot]) -> Sentence:
-    """What the unroll factor costs in registers, against what a thread has."""
+    """Say the cost of the unroll factor in registers, against those of a thread."""
     defs = {hotspot.def_row for hotspot in hotspots if hotspot.category in VARIABLE_LATENCY}
     each = sum(_count_results(subject, row) for row in defs)
     more = round(each * (plan.copies / plan.unrolling.copies - 1))

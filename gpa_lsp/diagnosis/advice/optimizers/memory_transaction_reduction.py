@@ -80,7 +80,7 @@ def _describe_absence(subject: Subject) -> Sentence:
 
 
 class _Findings:
-    """What is known of the accesses of one kernel."""
+    """Facts about the accesses of one kernel."""
 
     def __init__(self, subject: Subject, accesses: npt.NDArray[np.bool_]) -> None:
         self._subject = subject
@@ -122,7 +122,7 @@ class _Findings:
         return merged, kept
 
     def write_note(self, def_row: int, _use_row: int) -> Sentence:
-        """What is wrong with one access."""
+        """Name the fault of one access."""
         if def_row in self._runs:
             return say("one of {accesses}", accesses=count(len(self._runs[def_row].rows), "adjacent access"))
         if def_row in self._invariant:
@@ -130,7 +130,7 @@ class _Findings:
         return say("all threads of a warp load the same") if self._uniform[def_row] else NOTHING
 
     def write_hint(self, _scope: Scope, hotspots: Sequence[Hotspot]) -> Sentence:
-        """What to do with the accesses of a region."""
+        """Write the remedy for the accesses of a region."""
         return describe_causes(hotspots, self._write_sentence)
 
     def _write_sentence(self, row: int) -> Sentence:
@@ -163,7 +163,7 @@ class _Findings:
         return NOTHING
 
     def write_remedy(self, row: int) -> Sentence:
-        """What to do about the access that most samples are stalled on."""
+        """Write the remedy for the access with most stalls."""
         if row in self._runs:
             return say(
                 "Access adjacent elements of a thread with one wide load or store ({types}).",
@@ -184,7 +184,7 @@ class _Findings:
         )
 
     def list_caveats(self, edges: npt.NDArray[np.int64], weights: npt.NDArray[np.float64]) -> tuple[Sentence, ...]:
-        """What cannot be known."""
+        """List conditions that the analysis cannot know."""
         rows = set(self._subject.edges.def_row[edges[weights > 0]].tolist())
         caveats = []
         if rows & self._runs.keys():
@@ -213,7 +213,7 @@ class _Findings:
         return count_work_left(self._subject, executions=np.maximum(merged, kept))
 
     def list_reasons(self) -> tuple[Sentence, ...]:
-        """How many accesses of each kind there are."""
+        """Count the accesses of each kind."""
         counts = (
             (len(self._runs), "narrow access"),
             (len(self._invariant), "loop-invariant load"),

@@ -51,7 +51,7 @@ class RegisterLimits(Struct, frozen=True, kw_only=True):
         return self.registers < self.most_registers - _HIGHEST_TO_THE_LIMIT and self.most_for_block > self.registers
 
     def advise(self, spilled: int) -> Sentence:
-        """Which bound to change, for that many values of 4 bytes: a sentence without its full stop."""
+        """Advise on the bound to change, for that many values of 4 bytes: a sentence without its full stop."""
         registers = count(self.registers, "register")
         if not self.is_bounded_by_flag:
             if self.registers >= self.most_registers - _HIGHEST_TO_THE_LIMIT:
@@ -76,7 +76,7 @@ class RegisterLimits(Struct, frozen=True, kw_only=True):
         )
 
     def _describe_cost(self) -> Sentence:
-        """What more registers do to the resident warps; empty where the launch does not say enough."""
+        """Describe the effect of more registers on resident warps; empty where the launch does not say enough."""
         if self.most_for_residency is None or self.resident_warps is None:
             return NOTHING
         warps = count(self.resident_warps, "warp")
@@ -225,7 +225,7 @@ def _count_work_left(subject: Subject, accesses: npt.NDArray[np.bool_]) -> Mappi
 def _count_regions(
     subject: Subject, accesses: Sequence[LocalAccess], wanted: npt.NDArray[np.bool_]
 ) -> tuple[EliminationRegion, ...]:
-    """Without samples: the scopes by what they move."""
+    """Build regions without samples: the scopes by the sectors that they move."""
     sectors = subject.rows.counter("local_sectors")
     if sectors is None:
         return ()

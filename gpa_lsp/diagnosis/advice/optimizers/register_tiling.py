@@ -85,7 +85,7 @@ class _Tile(Struct, frozen=True, kw_only=True):
     def passes_per_result(self) -> float:
         """Wavefronts per multiply-add: one for a load of a word, :data:`_PASSES_AT_ONCE` for one of 16 bytes that a row of lanes reads alike.
 
-        Of the other operand lanes read words that begin as many words apart as the tile has: that many banks in conflict, whatever the tile.
+        Of the other operand lanes read words that begin as many words apart as the tile has: that many banks in conflict, for any tile.
         """
         alike = _PASSES_AT_ONCE / _WORDS_AT_ONCE
         return 1 / self.edge + alike if self.is_column else alike / self.edge + alike / _WORDS_AT_ONCE

@@ -122,7 +122,7 @@ def _find_pitch(ways: float) -> int | None:
 
 
 def _write_remedy(ways: float, *, is_step: bool) -> Sentence:
-    """What to do about the worst access, by its wavefronts over the fewest, and whether it is a step of a reduction."""
+    """Write the remedy for the worst access, by its wavefronts over the fewest, and whether it is a step of a reduction."""
     if is_step:
         return say(
             "Begin the reduction with the largest distance and halve it, so that lanes access neighbouring banks."

@@ -74,7 +74,7 @@ def match(subject: Subject) -> Found:
     regions = build_regions(subject, stalled, _weigh(subject, stalled)) or build_counted_regions(
         subject, executed, edges=stalled
     )
-    shared = max(reuse, _TILE_EDGES[0])  # by the threads along an axis of the block, whatever L1 keeps
+    shared = max(reuse, _TILE_EDGES[0])  # by the threads along an axis of the block, without what L1 keeps
     return EliminationMatch(
         work=_count_work_left(subject, loads, shared),
         least=_count_work_left(subject, loads, shared, constants=True),
@@ -92,7 +92,7 @@ def match(subject: Subject) -> Found:
 
 
 def _count_rounds(subject: Subject, loads: npt.NDArray[np.bool_], reuse: float) -> float:
-    """How often warps wait for a tile: for each round of loads, of both operands together."""
+    """Count the waits of warps for a tile: one for each round of loads, of both operands together."""
     executed = np.maximum(subject.rows.executions, 0)
     uniform = find_uniform_loads(subject.rows)
     operands = max(1, sum(bool(one.any()) for one in (loads & uniform, loads & ~uniform)))
@@ -167,7 +167,7 @@ def _mark_loads(subject: Subject, work: LoopWork) -> npt.NDArray[np.bool_]:
 
 
 def _write_hint(subject: Subject, work: LoopWork, loads: npt.NDArray[np.bool_]) -> Sentence:
-    """What to stage, why it pays, and how large a tile may be."""
+    """Say what to stage, why it pays, and how large a tile may be."""
     rows = np.flatnonzero(loads)
     executed = np.maximum(subject.rows.executions[rows], 0)
     hottest = subject.rows.find_heaviest(rows, executed)
@@ -180,7 +180,7 @@ def _write_hint(subject: Subject, work: LoopWork, loads: npt.NDArray[np.bool_]) 
 
 
 def _describe_reuse(subject: Subject, row: int) -> Sentence:
-    """Which loads of a source line are the same for all threads along an axis of the block; empty where the source does not tell."""
+    """Name loads of a source line that are equal for all threads along an axis of the block; empty where the source does not tell."""
     frame, parts = find_own_frame(subject, row), read_parts(subject, row)
     text = None if frame is None else subject.read_text(frame.file)
     if frame is None or parts is None or text is None or subject.launch is None or _is_inlined(subject, row):
@@ -190,7 +190,7 @@ def _describe_reuse(subject: Subject, row: int) -> Sentence:
     for expression in parts.loads[:_MOST_NAMED]:
         own = find_thread_axes(text, frame.line, expression)
         free = [axis for axis in "xyz" if threads[axis] > 1 and axis not in own]
-        if own and free:  # without any axis the index may have come from where nobody looked
+        if own and free:  # without any axis the index may have a source that was not looked at
             axis = Code(text=f"threadIdx.{free[0]}")
             clauses.append(
                 say(

@@ -179,7 +179,6 @@ def _find_slow_scope(subject: Subject, row: int, slowness: Slowness) -> Scope:
 
 
 def _key(scope: Scope) -> tuple[object, ...]:
-    """What makes two scopes one place."""
     return (scope.kind, scope.function, scope.file, scope.line, None if scope.kind is ScopeKind.LINE else scope.row)
 
 

@@ -20,7 +20,7 @@ _FEWEST_WARPS = 4  # Of the smaller blocks: one for each scheduler of an SM
 
 
 def match(subject: Subject) -> Found:
-    """At a barrier the warps of a block wait for its slowest one, and the more there are, the later that is.
+    """Match block barriers with many warps: they wait for the slowest one, and the more there are, the later that is.
 
     Matched: stalls at block barriers in blocks of more than four warps. Of n warps that arrive at independent, evenly spread times, each waits
     (n − 1) / (2 (n + 1)) of the spread (the mean of the maximum of n such times, less the mean of one); with fewer warps in a block that much less of

@@ -38,7 +38,7 @@ NOT_SELECTED_SHARE = 0.2
 
 
 class _Room(Struct, frozen=True, kw_only=True):
-    """Where the warps of an SM stand."""
+    """Room for warps on an SM."""
 
     architecture: Architecture  # whose limits
     block: BlockShape  # what a block asks for
@@ -102,7 +102,7 @@ def _measure_room(subject: Subject) -> _Room | Sentence | NotApplicable:
 
 
 def _find_obstacle(subject: Subject, room: _Room) -> Sentence | NotApplicable | None:
-    """Why more resident warps are not to be had, or would not help."""
+    """Reason why more resident warps are impossible, or would not help; None without one."""
     held, most = room.occupancy.warps_per_sm, room.occupancy.max_warps_per_sm
     if held >= most:
         return say("all {most} that an SM holds can be resident", most=count(most, "warp"))
@@ -147,7 +147,7 @@ def _describe(subject: Subject, room: _Room, chosen: OccupancyStep, others: Sequ
 
 
 def _write_hint(room: _Room, chosen: OccupancyStep, others: Sequence[OccupancyStep]) -> Sentence:
-    """What limits the resident warps, and each step that raises the limit, the chosen one first."""
+    """Write the limits of resident warps, and each step that raises them, the chosen one first."""
     first, *more = (
         say("{step} ({gain})", step=_say_step(room, step), gain=_say_gain(step)) for step in (chosen, *others)
     )
@@ -169,7 +169,7 @@ def _write_hint(room: _Room, chosen: OccupancyStep, others: Sequence[OccupancySt
 
 
 def _list_bounds(subject: Subject, room: _Room) -> list[tuple[float, Sentence]]:
-    """What more warps can gain at most, and what sets it."""
+    """List upper bounds of the gain by more warps, with their reasons."""
     most = room.occupancy.max_warps_per_sm
     all_resident = estimate_parallel(
         issue_ratio=measure_issue_ratio(subject), warps=room.warps, new_warps=room.scale(most), scales_warps=False

@@ -53,7 +53,7 @@ def _describe(
     widths: npt.NDArray[np.int64],
     share: float,
 ) -> EliminationMatch:
-    """What wider loads would do, by the load that most warps are stalled on."""
+    """Describe the effect of wider loads, by the load with most stalls."""
     rows = subject.rows
     executed = np.where(narrow, np.maximum(rows.executions, 0), 0)
     by_row = np.bincount(subject.edges.def_row[edges], weights=subject.edges.all_samples[edges], minlength=len(rows))

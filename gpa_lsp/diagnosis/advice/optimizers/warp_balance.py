@@ -168,7 +168,7 @@ def _list_explained(subject: Subject, late: Mapping[int, LateCode]) -> tuple[Sen
 
 
 def _describe_steps(subject: Subject, tree: Tree) -> Sentence:
-    """What a reduction or a scan by steps has to gain, in the order in which people take it."""
+    """List what a reduction or a scan by steps can gain, in the order in which people do it."""
     rows, steps = subject.rows, tree.rows
     passes, ideal = (rows.counter(name) for name in ("shared_wavefronts", "shared_wavefronts_ideal"))
     clauses = []
@@ -190,7 +190,7 @@ def _is_rounded(subject: Subject, gone: npt.NDArray[np.float64]) -> bool:
 
 
 class _Words:
-    """What is said about barriers."""
+    """Words about the barriers of a kernel."""
 
     def __init__(self, subject: Subject, late: Mapping[int, LateCode], trees: Sequence[Tree]) -> None:
         self._subject, self._late, self._trees = subject, late, trees
@@ -222,7 +222,7 @@ class _Words:
         return say("All warps execute the code before the barrier {where}; the slowest one decides.", where=where)
 
     def write_remedy(self, row: int) -> Sentence:
-        """What to do about the barrier that most samples are stalled at."""
+        """Write the remedy for the barrier with most stalls."""
         subject = self._subject
         if subject.rows.opcode(row).synchronises is Synchronisation.FENCE:
             return say(

@@ -1,4 +1,4 @@
-"""What can be said of a kernel by its code alone: each file defines ``STATIC_CHECK``. Adding a file adds a check.
+"""Static checks of a kernel's code: each file defines ``STATIC_CHECK``. Adding a file adds a check.
 
 A check says what it is certain of, or says that it is not. Where a kernel was measured its advice is better, because that knows what costs
 time; then checks are not asked.

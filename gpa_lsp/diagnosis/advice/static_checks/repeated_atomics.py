@@ -1,4 +1,4 @@
-"""Atomic operations in a loop on an address that the loop does not change, and whose old value nobody reads: one after the loop would do."""
+"""Atomic operations in a loop on an address that the loop does not change, and whose old value is not read: one after the loop would do."""
 
 from collections.abc import Iterator
 

@@ -70,7 +70,7 @@ def _name_variable(facts: StaticFacts, row: int) -> Sentence:
 
 
 def _choose_remedy(facts: StaticFacts) -> Sentence:
-    """Which bound to change, where there is one; else fewer values."""
+    """Choose the bound to change, where there is one; else fewer values."""
     statics, architecture = facts.statics, facts.subject.kernel.architecture
     fewer = say("Keep fewer values live: split the body, or recompute cheap ones.")
     if architecture is None or statics.register_cap is None:

@@ -38,13 +38,13 @@ def find_uncoalesced_accesses(facts: StaticFacts) -> Iterator[StaticFinding]:
 
 
 def _may_be_another_value(access: SymbolicAccess) -> bool:
-    """Where both are guarded, the register of an address may have been loaded under one guard, and computed under the other."""
+    """Whether an address register may hold another value: it was loaded under one guard, and is computed under another."""
     is_guarded = access.loads is not None and access.instruction.text.startswith("@")
     return is_guarded and access.loads is not None and access.loads.text.startswith("@")
 
 
 class _Neighbours:
-    """Which bytes a thread accesses beside each other, by addresses that differ in their constant alone."""
+    """Bytes that a thread accesses by addresses that differ in their constant alone."""
 
     def __init__(self, accesses: list[SymbolicAccess]) -> None:
         self._bytes: dict[object, set[int]] = {}
@@ -82,7 +82,7 @@ def _is_costly(access: SymbolicAccess, neighbours: _Neighbours) -> bool:
 
 
 def _name_load(facts: StaticFacts, access: SymbolicAccess) -> Sentence:
-    """Where the index was loaded; nothing where that is the same line, or in no source at hand."""
+    """Name the line where the index was loaded; nothing where that is the same line, or in no source at hand."""
     own = facts.find_frame_at_hand(access.instruction.chain)
     frame = None if access.loads is None else facts.find_frame_at_hand(access.loads.chain)
     if frame is None or own is None or frame.source_line == own.source_line or frame.file != own.file:

@@ -329,7 +329,7 @@ class MemoryView(Struct, frozen=True, kw_only=True):
 
     @property
     def queueing_remedy(self) -> Sentence:
-        """What to do about queueing, by the busiest unit on the way."""
+        """Remedy for queueing, by the busiest unit on the way."""
         if self.full_unit is not None:
             return LEVEL_REMEDIES[self.full_unit.level]
         return NOT_BUSY_REMEDY if self.units else LEG_REMEDIES[QUEUEING]
