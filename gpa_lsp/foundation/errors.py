@@ -51,9 +51,7 @@ class InputError(GpaError):
         super().__init__(message)
 
     def __str__(self) -> str:
-        where = ": ".join(str(part) for part in (self.path, self.place) if part is not None)
-        text = f"{where}: {self.message}" if where else self.message
-        return f"{text}; {self.remedy}" if self.remedy else text
+        return _write_message(self)
 
     def at(self, path: Path | str) -> "InputError":
         """The same error with the file filled in, for readers that were handed bytes and learn their file's name one floor up."""
@@ -182,9 +180,13 @@ class Problem(PartlyCompared, frozen=True, kw_only=True):
         return cls.error(f"{what} failed: {type(error).__name__}: {error}", remedy, path=path, kernel=kernel)
 
     def __str__(self) -> str:
-        where = ": ".join(str(part) for part in (self.path, self.place) if part is not None)
-        text = f"{where}: {self.message}" if where else self.message
-        return f"{text}; {self.remedy}" if self.remedy else text
+        return _write_message(self)
+
+
+def _write_message(told: InputError | Problem) -> str:
+    where = ": ".join(str(part) for part in (told.path, told.place) if part is not None)
+    text = f"{where}: {told.message}" if where else told.message
+    return f"{text}; {told.remedy}" if told.remedy else text
 
 
 @contextmanager

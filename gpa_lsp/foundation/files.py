@@ -103,9 +103,7 @@ def read_stamp(path: str | Path) -> Stamp | None:
         status = Path(path).stat()
     except OSError:
         return None
-    if status.st_mode & 0o170000 != 0o100000:
-        return None
-    return make_stamp(status)
+    return make_stamp(status) if stat.S_ISREG(status.st_mode) else None
 
 
 def make_stamp(status: os.stat_result) -> Stamp:

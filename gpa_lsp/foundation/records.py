@@ -102,6 +102,8 @@ def remembered(find: Callable[Concatenate[Owner, Details], Found]) -> Callable[C
 
 Key = TypeVar("Key")
 
+_MOST_REMEMBERED = 8192  # answers of an IdentityCache; when there are more, all are forgotten
+
 
 class IdentityCache(Generic[Key, Found]):
     """A pure function of one immutable object, whose answers are remembered by the object's identity.
@@ -111,16 +113,14 @@ class IdentityCache(Generic[Key, Found]):
 
     Args:
         function: the function.
-        size: answers remembered; when there are more, all are forgotten.
 
-    >>> lengths = IdentityCache(len, size=2)
+    >>> lengths = IdentityCache(len)
     >>> lengths("ab"), lengths("abc")
     (2, 3)
     """
 
-    def __init__(self, function: Callable[[Key], Found], size: int = 8192) -> None:
+    def __init__(self, function: Callable[[Key], Found]) -> None:
         self._function = function
-        self._size = size
         self._known: dict[int, tuple[Key, Found]] = {}
 
     def __call__(self, key: Key) -> Found:
@@ -129,7 +129,7 @@ class IdentityCache(Generic[Key, Found]):
         if known is not None:
             return known[1]
         value = self._function(key)
-        if len(self._known) >= self._size:
+        if len(self._known) >= _MOST_REMEMBERED:
             self._known.clear()
         self._known[id(key)] = (key, value)
         return value

@@ -95,12 +95,7 @@ def _replace_peak(machine: Machine, theoretical: Peak | None, measured: Empirica
 
 def _replace_bandwidth(machine: Machine, measured: EmpiricalBandwidth, roofs: EmpiricalRoofs) -> Bandwidth:
     domain = _DOMAINS[measured.level]
-    own = {ClockDomain.SM: roofs.sm_hz, ClockDomain.L2: roofs.l2_hz, ClockDomain.DRAM: roofs.dram_hz}[domain]
-    target = {
-        ClockDomain.SM: machine.clocks.sm_hz,
-        ClockDomain.L2: machine.clocks.l2_hz,
-        ClockDomain.DRAM: machine.clocks.dram_hz,
-    }[domain]
+    own, target = (getattr(one, f"{domain}_hz") for one in (roofs, machine.clocks))
     per_cycle = measured.bytes_per_cycle if measured.clock is domain else None
     if per_cycle is None and own is not None:
         per_cycle = measured.bytes_per_s / own

@@ -94,9 +94,8 @@ def load_products() -> tuple[Product, ...]:
         products = tuple(_build_product(entry, document["sources"]) for entry in document["products"])
     except (KeyError, TypeError, ValueError) as error:
         raise CatalogueError(f"{PRODUCTS_FILE.name}: {error!r}") from error
-    keys = [_simplify(name) for product in products for name in {product.name, *product.device_names}]
-    names = [(_simplify(product.name), *map(_simplify, product.device_names)) for product in products]
-    if sum(len(set(group)) for group in names) != len(set(keys)):
+    keys = [_list_keys(product) for product in products]
+    if sum(map(len, keys)) != len(set().union(*keys)):
         raise CatalogueError(f"{PRODUCTS_FILE.name}: two products have the same name")
     return products
 
