@@ -96,7 +96,7 @@ def test_shared_library_with_lz4_entries() -> None:
 def test_same_images_as_cuobjdump_extracts(name: str) -> None:
     if find_tool("cuobjdump") is None:
         pytest.skip("cuobjdump is not installed")
-    extracted = list(extract_images(CONTAINERS / name, limit_bytes=1 << 24))
+    extracted = list(extract_images(CONTAINERS / name, "-xelf", limit_bytes=1 << 24))
     found = find_cubins(CONTAINERS / name)
     assert len(extracted) == len(found)
     assert sorted(cubin.image.rstrip(b"\0") for cubin in found) == sorted(image.rstrip(b"\0") for image in extracted)
@@ -255,7 +255,7 @@ def test_tool_that_misbehaves(
     fake_tool(monkeypatch, tmp_path, script)
     limits = TimeLimits(processor_s=LIMIT_S, clock_s=clock_s)
     with pytest.raises(error, match=complaint):
-        list(extract_images(lz4_container(tmp_path), limit_bytes=100_000, longest_run=limits))
+        list(extract_images(lz4_container(tmp_path), "-xelf", limit_bytes=100_000, longest_run=limits))
 
 
 @posix_only
@@ -279,4 +279,4 @@ def test_images_that_unpack_to_too_much(monkeypatch: pytest.MonkeyPatch, tmp_pat
 def test_real_tool_on_a_program_without_device_code() -> None:
     if find_tool("cuobjdump") is None:
         pytest.skip("cuobjdump is not installed")
-    assert list(extract_images(Path(sys.executable).resolve(), limit_bytes=1 << 24)) == []
+    assert list(extract_images(Path(sys.executable).resolve(), "-xelf", limit_bytes=1 << 24)) == []

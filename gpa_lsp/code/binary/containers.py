@@ -142,19 +142,15 @@ _LOG_TAIL = 2000
 _NOTHING_FOUND = ("does not contain device code", "No device code")
 
 
-def extract_images(path: Path, *, limit_bytes: int, longest_run: TimeLimits = _LONGEST_RUN) -> Iterator[bytes]:
-    """Let cuobjdump take all cubins out of a file.
+def extract_images(
+    path: Path, option: str, *, limit_bytes: int, longest_run: TimeLimits = _LONGEST_RUN
+) -> Iterator[bytes]:
+    """Let cuobjdump take all cubins (``-xelf``) or PTX (``-xptx``) out of a file: of static libraries, Windows programs, and what is compressed in a
+    way that is not read here.
 
     Yields:
         Each image, in the tool's order; nothing when there is none.
     """
-    return _extract(path, "-xelf", "cubin", limit_bytes=limit_bytes, longest_run=longest_run)
-
-
-def _extract(
-    path: Path, option: str, suffix: str, *, limit_bytes: int, longest_run: TimeLimits = _LONGEST_RUN
-) -> Iterator[bytes]:
-    """The files that cuobjdump writes: of static libraries, Windows programs, and what is compressed in a way that is not read here."""
     tool = require_tool(_TOOL, needed_for=f"taking the device code out of {path.name}")
     with tempfile.TemporaryDirectory(prefix="gpa-lsp-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
@@ -178,7 +174,7 @@ def _extract(
         words = log.read_bytes()[-_LOG_TAIL:].decode("utf-8", errors="replace")
         if process.returncode != 0 and not any(phrase in words for phrase in _NOTHING_FOUND):
             raise ToolError(_TOOL, f"could not read {path.name} (exit status {process.returncode})", output=words)
-        for file in sorted(folder.glob(f"*.{suffix}"), key=_order):
+        for file in sorted(set(folder.iterdir()) - {log}, key=_order):
             yield file.read_bytes()
 
 
@@ -290,8 +286,7 @@ class _Finder:
                 "this is not a file with device code", path=self.path, place="offset 0x0", remedy=_WHAT_TO_GIVE
             )
         wanted = (entry for entry in self._find_entries(kind) if self._is_wanted(entry))
-        images = _unpack_entries(self.data, wanted, kind, limit_bytes=self.limit_bytes, path=self.path)
-        return extract_images(self.path, limit_bytes=self.limit_bytes) if images is None else images
+        return _unpack_entries(self.data, wanted, kind, "-xelf", limit_bytes=self.limit_bytes, path=self.path)
 
     def _find_entries(self, kind: Container) -> Iterator[FatbinEntry]:
         sections = [_LINKED_SECTION]
@@ -337,14 +332,12 @@ def _list_entries(data: FileBytes, kind: Container, sections: Collection[str], *
 
 
 def _unpack_entries(
-    data: FileBytes, wanted: Iterator[FatbinEntry], kind: Container, *, limit_bytes: int, path: Path
-) -> Iterator[bytes] | None:
-    """The payloads of the wanted entries; None where only cuobjdump reads the file."""
-    if kind in (Container.ARCHIVE, Container.WINDOWS):
-        return None
-    entries = list(wanted)
-    if any(entry.is_lz4 for entry in entries):
-        return None
+    data: FileBytes, wanted: Iterator[FatbinEntry], kind: Container, option: str, *, limit_bytes: int, path: Path
+) -> Iterator[bytes]:
+    """The payloads of the wanted entries, or what cuobjdump takes out with an option where it alone reads the file."""
+    entries = None if kind in (Container.ARCHIVE, Container.WINDOWS) else list(wanted)
+    if entries is None or any(entry.is_lz4 for entry in entries):
+        return extract_images(path, option, limit_bytes=limit_bytes)
     allowance = Allowance(limit_bytes, path=path, place="fat binary")
 
     def unpack(entry: FatbinEntry) -> bytes:
@@ -376,6 +369,5 @@ def read_built_ptx(path: Path) -> Iterator[str]:
         # Unlinked parts count, too: linking keeps no PTX.
         entries = _list_entries(data, kind, (_LINKED_SECTION, _RELOCATABLE_SECTION), path=path)
         wanted = (entry for entry in entries if entry.kind == EntryKind.PTX)
-        texts = _unpack_entries(data, wanted, kind, limit_bytes=limit_bytes, path=path)
-        for text in _extract(path, "-xptx", "ptx", limit_bytes=limit_bytes) if texts is None else texts:
+        for text in _unpack_entries(data, wanted, kind, "-xptx", limit_bytes=limit_bytes, path=path):
             yield text.rstrip(b"\0").decode("utf-8", "replace")

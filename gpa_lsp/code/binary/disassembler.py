@@ -60,10 +60,6 @@ class DisassemblyCache:
         """Keep the texts of a function."""
         self.files.store(key, zlib.compress("\n".join(texts).encode("utf-8"), 1))
 
-    def trim(self) -> None:
-        """Remove the least recently used entries when the cache is above its limit."""
-        self.files.trim()
-
 
 def open_cache() -> DisassemblyCache:
     """The cache in the user's cache folder."""
@@ -146,7 +142,7 @@ def _read_texts(codes: Iterable[bytes], sm: int, cache: DisassemblyCache) -> dic
         texts[code] = _place(code, decoded)
         cache.store(keys[code], texts[code])
     if missing:
-        cache.trim()
+        cache.files.trim()
     return texts
 
 
@@ -245,7 +241,7 @@ def decode_words(tool: Path, code: bytes, sm: int) -> list[str]:
     """Disassemble instructions of 16 bytes each, one text for each, without semicolon; a ragged tail is left out. Targets computed from the pc are
     offsets from the start of ``code``.
     """
-    code = code[: len(code) - len(code) % INSTRUCTION_BYTES]
+    code = _cut_tail(code)
     if not code:
         return []
     for variant in _name_variants(sm):
@@ -281,10 +277,8 @@ def _decode(tool: Path, code: bytes, variant: str) -> list[str]:
         texts = run.disassemble(code)
         if texts is None:
             illegal = run.find_illegal(code)
-            patched = bytearray(code)
-            for index in illegal:
-                patched[index * INSTRUCTION_BYTES : (index + 1) * INSTRUCTION_BYTES] = _NO_OPERATION
-            texts = run.disassemble(bytes(patched))
+            words = enumerate(_cut_words(code))
+            texts = run.disassemble(b"".join(_NO_OPERATION if index in illegal else word for index, word in words))
             if texts is None:
                 raise ToolError(_TOOL, "it refuses instructions without saying which", output=run.read_error_tail())
             for index in illegal:
@@ -320,15 +314,14 @@ class _Run:
             return None
         raise ToolError(_TOOL, f"it ended with status {status}", output=tail)
 
-    def find_illegal(self, code: bytes) -> list[int]:
-        """The instructions the tool refuses, ascending.
+    def find_illegal(self, code: bytes) -> set[int]:
+        """The instructions the tool refuses.
 
         It names the address of most and only counts the others, in order. So a marker, whose address it does name, is put behind each
         instruction: what is counted between two markers is the instruction between them.
         """
         count = len(code) // INSTRUCTION_BYTES
-        words = (code[start : start + INSTRUCTION_BYTES] for start in range(0, len(code), INSTRUCTION_BYTES))
-        self._execute(b"".join(part for word in words for part in (word, _MARKER)), [])
+        self._execute(b"".join(part for word in _cut_words(code) for part in (word, _MARKER)), [])
         illegal: set[int] = set()
         is_pending = False
         for address in self._read_reports():
@@ -339,7 +332,7 @@ class _Run:
             if index < count and (is_pending or not is_marker):
                 illegal.add(index)
             is_pending = is_pending and not is_marker
-        return sorted(illegal)
+        return illegal
 
     def read_error_tail(self) -> str:
         """The end of what the last run printed to its error output."""

@@ -5,6 +5,7 @@ unrolled code most rows repeat, and kernels made from one template have most of 
 """
 
 import re
+import struct
 from collections.abc import Container, Sequence
 from functools import cache, lru_cache
 from itertools import chain
@@ -290,3 +291,12 @@ def _gather(lists: Sequence[list[int]], row_of: npt.NDArray[np.int64]) -> Resour
     picked = np.arange(starts[-1]) + np.repeat(bounds[row_of] - starts[:-1], counts)
     mask = (1 << _NUMBER_BITS) - 1
     return ResourceLists(starts=starts.astype(np.int32), numbers=(ordered[picked] & mask).astype(np.int16))
+
+
+def join_halves(high: str, low: str) -> int | None:
+    """The 32 bits of two 16-bit floats: how compilers load a small integer through the half-precision pipe."""
+    try:
+        packed = struct.pack("<ee", float(low), float(high))
+    except (ValueError, OverflowError):
+        return None
+    return int(struct.unpack("<I", packed)[0])

@@ -131,6 +131,10 @@ class SymbolTable:
         self.symbols.append(symbol)
         return Form({(len(self.symbols) - 1,): 1})
 
+    def add_varying(self, block: int = -1, *, is_data: bool = False, origin: int | None = None) -> Form:
+        """A new symbol that differs between threads in an unknown way."""
+        return self.add_symbol(Symbol(kind=SymbolKind.VARYING, is_data=is_data, origin=origin, block=block))
+
     def name(self, key: object, symbol: Symbol) -> Form:
         """The symbol of a key, added where there is none yet."""
         if key not in self._named:
@@ -161,8 +165,7 @@ class SymbolTable:
             return self.add_symbol(Symbol(kind=SymbolKind.UNIFORM, block=block))
         data = self.find_data(kept)
         found = origin if is_data else None if data is None else data.origin
-        has_data = is_data or data is not None
-        return self.add_symbol(Symbol(kind=SymbolKind.VARYING, is_data=has_data, origin=found, block=block))
+        return self.add_varying(block, is_data=is_data or data is not None, origin=found)
 
     def is_small(self, form: Form) -> bool:
         """Whether a form's terms are small enough to be summed for each thread."""

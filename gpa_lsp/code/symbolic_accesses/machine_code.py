@@ -9,8 +9,6 @@ import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache, reduce
 
-import numpy as np
-
 from gpa_lsp.code.binary.driver_constants import DriverConstants, find_driver_constants
 from gpa_lsp.code.binary.model import (
     INSTRUCTION_BYTES,
@@ -20,7 +18,7 @@ from gpa_lsp.code.binary.model import (
     ResourceKind,
     encode_resource,
 )
-from gpa_lsp.code.binary.sass import Parts, take_apart
+from gpa_lsp.code.binary.sass import Parts, join_halves, take_apart
 from gpa_lsp.code.binary.uses import KIND_OF_PREFIX
 from gpa_lsp.code.ptx.model import Address, Immediate, Operand, PtxModule, Register, SpecialRegister, Vector
 from gpa_lsp.code.symbolic_accesses.statements import (
@@ -271,11 +269,9 @@ class _Lifter:
         """``HFMA2.MMA R2, -RZ, RZ, 0, 2.384185791015625e-07``: how compilers write 4 where the integer pipe is busy."""
         if tuple(one.operands[1:3]) != ("-RZ", "RZ") or len(one.operands) != 5:
             raise _NotLiftedError
-        try:
-            halves = np.array([float(operand) for operand in one.operands[:2:-1]], dtype=np.float16)
-        except ValueError:
-            raise _NotLiftedError from None
-        value = int(halves.view(np.uint32)[0])
+        value = join_halves(one.operands[3], one.operands[4])
+        if value is None:
+            raise _NotLiftedError
         self.set(one.operands[0], "mov.b64", Immediate(value))
 
     def read_special(self, one: Parts) -> None:

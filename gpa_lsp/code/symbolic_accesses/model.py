@@ -35,8 +35,7 @@ class ThreadIndexes:
     def __init__(self, table: SymbolTable, shape: Shape | None) -> None:
         self._table = table
         self._shape = shape
-        self.looks_beyond_x = False
-        """The kernel looks at ``threadIdx.y`` or ``z``, so that the shape matters."""
+        self.looks_beyond_x = False  # the kernel looks at ``threadIdx.y`` or ``z``, so that the shape matters
 
     @cached_property
     def active(self) -> Marks:
@@ -59,7 +58,7 @@ class ThreadIndexes:
             return self._name(name, is_shown=False)
         if name.startswith("lanemask"):
             return table.name(name, Symbol(kind=SymbolKind.VARYING))
-        return table.add_symbol(Symbol(kind=SymbolKind.VARYING))
+        return table.add_varying()
 
     def _name(self, key: str, *, is_shown: bool = True) -> Form:
         return self._table.name(key, Symbol(kind=SymbolKind.UNIFORM, name=key if is_shown else ""))

@@ -21,7 +21,7 @@ from gpa_lsp.code.ptx.model import (
     Space,
     Symbol,
 )
-from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.code.ptx.scalar_types import TYPES, ScalarType
 from gpa_lsp.foundation.locations import InlineChain
 
 ZERO = Immediate(0)
@@ -31,7 +31,6 @@ UNKNOWN = "unknown"  # An opcode that PTX does not have: an unknown function of 
 _NOTHING = "nop"
 
 _REGISTERS = encode_resource(ResourceKind.CONVERGENCE_BARRIER, 0)
-_TYPES = {value: one for one in ScalarType for value in (one.value,)}
 _OF_KIND = (ScalarType.B64, ScalarType.B64, ScalarType.PRED, ScalarType.PRED)
 _PARAMETER = PtxVariable(
     name=PARAMETERS.name, space=Space.PARAM, type=ScalarType.B8, count=PARAMETER_BYTES, alignment_bytes=8
@@ -57,7 +56,7 @@ _FIXED: tuple[ScalarType, ...] = (
 def _read_form(name: str) -> tuple[str, tuple[str, ...], tuple[ScalarType, ...]]:
     """Opcode, suffixes and those of them that are types."""
     opcode, *suffixes = name.split(".")
-    return opcode, tuple(suffixes), tuple(_TYPES[word] for word in suffixes if word in _TYPES)
+    return opcode, tuple(suffixes), tuple(TYPES[word] for word in suffixes if word in TYPES)
 
 
 # An instruction whose target is not numbered yet: its name, what it writes and reads, its guard, its row in the machine code, the block it jumps to

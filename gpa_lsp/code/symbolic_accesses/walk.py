@@ -103,8 +103,7 @@ class Walk:
         self._parameters = {one.name: one for one in function.parameters}
         self._outs: dict[int, State] = {}
         self._masks: dict[tuple[int, int], Marks] = {}
-        self.branches: dict[int, Predicate] = {}
-        """Block → condition of the branch it ends in."""
+        self.branches: dict[int, Predicate] = {}  # block → condition of the branch it ends in
         self.seen: list[Seen] = []
         self._headers: list[tuple[int, int, int, Form]] = []
 
@@ -170,7 +169,7 @@ class Walk:
         for number in value.symbols:
             own = self._table.symbols[number]
             if any(own.block in self._regions.members[one] for one in left):
-                return self._table.add_symbol(Symbol(kind=SymbolKind.VARYING, block=block))
+                return self._table.add_varying(block)
         return value
 
     def _begin_loop(self, loop: int, block: int, slot: int, entry: Value | None) -> Value | None:
@@ -182,7 +181,7 @@ class Walk:
             return symbol
         added = self._added.get((loop, slot))
         if added is None:
-            return self._table.add_symbol(Symbol(kind=SymbolKind.VARYING, block=block))
+            return self._table.add_varying(block)
         return add(entry, added)
 
     # Through a block
@@ -294,32 +293,21 @@ class Walk:
         if self._is_predicate(slot):
             is_all = instruction.opcode == "vote"
             return Predicate(atoms=()) if is_all else UNKNOWN_PREDICATE
-        if instruction.opcode in _WARP_WIDE:
+        is_shuffle = instruction.opcode == "shfl"
+        if instruction.opcode in _WARP_WIDE or (is_shuffle and sources and self._table.is_uniform(sources[0])):
             return self._table.add_symbol(Symbol(kind=SymbolKind.UNIFORM, block=block))
-        kind = SymbolKind.VARYING
-        if instruction.opcode == "shfl" and sources and self._table.is_uniform(sources[0]):
-            kind = SymbolKind.UNIFORM
-        return self._table.add_symbol(
-            Symbol(
-                kind=kind,
-                is_data=kind is SymbolKind.VARYING and instruction.opcode not in ("shfl", "call"),
-                origin=instruction.index,
-                block=block,
-            )
-        )
+        is_data = not is_shuffle and instruction.opcode != "call"
+        return self._table.add_varying(block, is_data=is_data, origin=instruction.index)
 
     def _is_predicate(self, slot: int) -> bool:
         return self._function.registers[slot].value == "pred"
 
     def _load(self, instruction: PtxInstruction, block: int, state: State, count: int) -> Iterator[Value]:
         operand = next((one for one in instruction.sources if isinstance(one, Address)), None)
-        if operand is None:
-            for _ in range(count):
-                yield self._table.add_symbol(Symbol(kind=SymbolKind.VARYING, block=block))
-            return
-        parameter = self._parameters.get(operand.base.name) if isinstance(operand.base, VariableAddress) else None
-        if parameter is not None and isinstance(operand.base, VariableAddress):
-            start = parameter.offset_bytes + operand.base.offset_bytes + operand.offset_bytes
+        base = None if operand is None else operand.base
+        parameter = self._parameters.get(base.name) if isinstance(base, VariableAddress) else None
+        if operand is not None and parameter is not None and isinstance(base, VariableAddress):
+            start = parameter.offset_bytes + base.offset_bytes + operand.offset_bytes
             width = instruction.types[-1].bytes if instruction.types else 1
             for number in range(count):
                 offset = start + number * width
@@ -327,15 +315,11 @@ class Walk:
                     ("parameter", offset, width), Symbol(kind=SymbolKind.UNIFORM, name="?", parameter=offset)
                 )
             return
-        if "param" in instruction.suffixes and not isinstance(operand.base, Register):
-            for _ in range(count):
-                yield self._table.add_symbol(Symbol(kind=SymbolKind.VARYING, block=block))
-            return
-        address = self._find_address(operand, state, block)
+        is_of_call = "param" in instruction.suffixes and not isinstance(base, Register)
+        address = None if operand is None or is_of_call else self._find_address(operand, state, block)
         for _ in range(count):
-            is_local = "local" in instruction.suffixes
-            if is_local:
-                yield self._table.add_symbol(Symbol(kind=SymbolKind.VARYING, block=block))
+            if address is None or "local" in instruction.suffixes:
+                yield self._table.add_varying(block)
             else:
                 yield self._make_loaded(address, instruction, block)
 
@@ -346,14 +330,14 @@ class Walk:
             return table.make_opaque((address,), block=block, is_data=True, origin=instruction.index)
         if table.is_uniform(address):
             return table.add_symbol(Symbol(kind=SymbolKind.UNIFORM, block=block))
-        return table.add_symbol(Symbol(kind=SymbolKind.VARYING, is_data=True, origin=instruction.index, block=block))
+        return table.add_varying(block, is_data=True, origin=instruction.index)
 
     # Operands
 
     def _find_address(self, operand: Address, state: State, block: int) -> Form:
         base: Value = make_constant(0) if operand.base is None else self._read(operand.base, state, block)
         if not isinstance(base, Form):
-            base = self._table.add_symbol(Symbol(kind=SymbolKind.VARYING, block=block))
+            base = self._table.add_varying(block)
         return add(base, make_constant(operand.offset_bytes))
 
     def _read(self, operand: Operand | None, state: State, block: int) -> Value:
@@ -371,7 +355,7 @@ class Walk:
         if isinstance(operand, Vector | Pair):
             parts = operand.elements if isinstance(operand, Vector) else (operand.first, operand.second)
             return self._table.make_opaque([self._read(one, state, block) for one in parts if one], block=block)
-        return self._table.add_symbol(Symbol(kind=SymbolKind.VARYING, block=block))
+        return self._table.add_varying(block)
 
     def _read_literal(self, literal: Immediate) -> Form:
         """The form of a literal; numbers too large for indexes are not followed."""
@@ -386,7 +370,7 @@ class Walk:
         if value is None:
             if self._is_predicate(operand.slot):
                 return UNKNOWN_PREDICATE
-            value = state[operand.slot] = self._table.add_symbol(Symbol(kind=SymbolKind.VARYING, block=block))
+            value = state[operand.slot] = self._table.add_varying(block)
         return negate(value) if operand.is_negated and isinstance(value, Predicate) else value
 
 
@@ -519,18 +503,15 @@ class LoopSolver:
                 factor = self._substitute_symbol(number)
                 product = None if product is None else self._table.multiply(product, factor)
             if product is None:
-                product = self._table.add_symbol(Symbol(kind=SymbolKind.VARYING))
+                product = self._table.add_varying()
             total = add(total, product)
         return total
 
     def _substitute_symbol(self, number: int) -> Form:
         symbol = self._table.symbols[number]
-        if symbol.kind is SymbolKind.HEADER:
-            found = self._whole.get(number)
-            return self._table.name(("later", number), Symbol(kind=SymbolKind.VARYING)) if found is None else found
-        if symbol.kind is not SymbolKind.DERIVED:
+        if symbol.kind not in (SymbolKind.HEADER, SymbolKind.DERIVED):
             return Form({(number,): 1})
-        found = self._derived.get(number)
+        found = (self._whole if symbol.kind is SymbolKind.HEADER else self._derived).get(number)
         return self._table.name(("later", number), Symbol(kind=SymbolKind.VARYING)) if found is None else found
 
     def _resolve(self, number: int, symbol: Symbol) -> Form:

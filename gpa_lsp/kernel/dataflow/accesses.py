@@ -5,7 +5,6 @@ the warp, already had.
 """
 
 import re
-import struct
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
@@ -17,7 +16,7 @@ from msgspec import Struct
 
 from gpa_lsp.code.binary.model import Flow, Instructions, ResourceKind
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Synchronisation, describe_mnemonic
-from gpa_lsp.code.binary.sass import split_operands
+from gpa_lsp.code.binary.sass import join_halves, split_operands
 from gpa_lsp.code.binary.uses import OperandKind, parse_operand
 from gpa_lsp.code.control_flow.model import FlowGraph
 from gpa_lsp.foundation.distinct import find_distinct
@@ -224,18 +223,9 @@ def _read_set_constant(text: str) -> int | None:
     tokens = split_operands(operands)
     name, *modifiers = mnemonic.split(".")
     if name == "HFMA2" and len(tokens) == 5 and tokens[1] == _NEGATED_ZERO and tokens[2] in _ZERO:
-        return _join_halves(tokens[3], tokens[4])
+        return join_halves(tokens[3], tokens[4])
     is_copy = name == "MOV" or (name == "IMAD" and "MOV" in modifiers)
     return int(tokens[-1], 16) if is_copy and tokens and _IMMEDIATE.fullmatch(tokens[-1]) else None
-
-
-def _join_halves(high: str, low: str) -> int | None:
-    """The 32 bits of two 16-bit floats: how compilers load a small integer through the half-precision pipe."""
-    try:
-        packed = struct.pack("<ee", float(low), float(high))
-    except (ValueError, OverflowError):
-        return None
-    return int(struct.unpack("<I", packed)[0])
 
 
 WIDEST_ACCESS_BYTES = 16  # The widest access every architecture has
