@@ -170,6 +170,18 @@ def list_reachable_functions(cubin: Cubin, kernel: str) -> list[str]:
 # How far behind the module's last function an address still counts as an overrun of that function and not as foreign code
 _OVERRUN_BYTES = 4096
 
+# Our name → the profiler's names of the metric, newest first; the first that a launch has is read.
+#
+# * ``thread_executions``: threads that executed the instruction; ``thread_executions_true``: of these, those whose guard held.
+# * ``divergent_branch_targets``: executions of a branch whose threads parted.
+# * ``global_tag_requests``: 128-byte lines that global accesses asked of L1, per warp and instruction.
+# * ``global_sectors``: 32-byte sectors that global accesses asked of L2 if L1 held none of them, and the least that could do (``_ideal``).
+# * ``local_sectors``: the same for local memory.
+# * ``shared_wavefronts``: passes through shared memory, and the least that could do.
+#
+# Source: metric names of real reports, 2020.3 to 2026.2. In 13 reports the sectors of all instructions add up to the four
+# ``l1tex__t_sectors_pipe_lsu_mem_global_op_…`` aggregates: exactly from compute capability 8.0 on, within 12 % on 7.0 and where copies to shared
+# memory or code that spins is among them. 2020.3 calls lines and wavefronts sectors: one per shared access of 32 neighbouring words.
 COUNTERS: dict[str, tuple[str, ...]] = {
     "thread_executions": ("thread_inst_executed",),
     "thread_executions_true": ("thread_inst_executed_true",),
@@ -181,19 +193,6 @@ COUNTERS: dict[str, tuple[str, ...]] = {
     "shared_wavefronts": ("memory_l1_wavefronts_shared", "memory_l1_sectors_shared"),
     "shared_wavefronts_ideal": ("memory_l1_wavefronts_shared_ideal", "memory_l1_sectors_shared_ideal"),
 }
-"""Our name → the profiler's names of the metric, newest first; the first that a launch has is read.
-
-* ``thread_executions``: threads that executed the instruction; ``thread_executions_true``: of these, those whose guard held.
-* ``divergent_branch_targets``: executions of a branch whose threads parted.
-* ``global_tag_requests``: 128-byte lines that global accesses asked of L1, per warp and instruction.
-* ``global_sectors``: 32-byte sectors that global accesses asked of L2 if L1 held none of them, and the least that could do (``_ideal``).
-* ``local_sectors``: the same for local memory.
-* ``shared_wavefronts``: passes through shared memory, and the least that could do.
-
-Source: metric names of real reports, 2020.3 to 2026.2. In 13 reports the sectors of all instructions add up to the four
-``l1tex__t_sectors_pipe_lsu_mem_global_op_…`` aggregates: exactly from compute capability 8.0 on, within 12 % on 7.0 and where copies to shared
-memory or code that spins is among them. 2020.3 calls lines and wavefronts sectors: one per shared access of 32 neighbouring words.
-"""
 
 
 class PlacedLaunch(ColumnRecord, frozen=True, kw_only=True):

@@ -25,9 +25,9 @@ def build(text: str) -> FunctionFlow:
 def list_dominated(flow: FunctionFlow, row: int, limit: int) -> list[int]:
     """Rows that one comes before on every path: by the blocks of the graph, one row after the other."""
     found = []
-    home = flow.block_of(row)
+    home = flow.block_of[row]
     for other in range(row + 1, min(row + 1 + limit, len(flow))):
-        block = flow.block_of(other)
+        block = flow.block_of[other]
         if flow.graph.procedure_of_block[block] != flow.graph.procedure_of_block[home]:
             break
         if block == home or home in flow.graph.dominators_of(block):
@@ -41,10 +41,10 @@ def list_feeders(flow: FunctionFlow, members: Collection[int], window: Sequence[
     writer: dict[int, int] = {}
     readers: dict[int, set[int]] = {}
     for row in rows:
-        for resource in flow.reads(row):
+        for resource in flow.reads_of[row]:
             if resource in writer:
                 readers.setdefault(writer[resource], set()).add(row)
-        writer.update(dict.fromkeys(flow.writes(row), row))
+        writer.update(dict.fromkeys(flow.writes_of[row], row))
     inside = set(members)
     for row in reversed(window):
         users = readers.get(row, set())

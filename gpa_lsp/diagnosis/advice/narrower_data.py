@@ -115,12 +115,12 @@ def classify_access(subject: Subject, row: int) -> Value:
 
 def _find_reader(flow: FunctionFlow, load: int) -> Value:
     """The first arithmetic, through few moves, that reads what a load brings."""
-    live = set(flow.writes(load))
+    live = set(flow.writes_of[load])
     moves = 0
     for row in flow.rows_after(load, _MOST_FOLLOWED):
-        if live.isdisjoint(flow.reads(row)):
-            if flow.guard(row) < 0:
-                live.difference_update(flow.writes(row))
+        if live.isdisjoint(flow.reads_of[row]):
+            if flow.guard_of[row] < 0:
+                live.difference_update(flow.writes_of[row])
             if not live:
                 break
             continue
@@ -128,7 +128,7 @@ def _find_reader(flow: FunctionFlow, load: int) -> Value:
         if value is not Value.UNKNOWN:
             return value
         if flow.mnemonic(row).split(".")[0] in _MOVING and moves < _MOST_COPIES:
-            live.update(flow.writes(row))
+            live.update(flow.writes_of[row])
             moves += 1
     return Value.UNKNOWN
 

@@ -111,7 +111,7 @@ def _remove_feeders_in(
     for part in np.unique(gone[gone > 0]).tolist():
         by_block: dict[int, list[int]] = {}
         for row in np.flatnonzero(gone == part).tolist():
-            by_block.setdefault(flow.block_of(row), []).append(row)
+            by_block.setdefault(flow.block_of[row], []).append(row)
         for block, members in by_block.items():
             window = flow.rows_of_block(block)
             readers = [*members, *(row for row in window if others[row])]

@@ -53,7 +53,7 @@ class Blocks:
     __slots__ = ("block_of", "cycles_before", "first", "last", "predecessors", "successors")
 
     def __init__(self, flow: FunctionFlow, stall_cycles: npt.NDArray[np.int64]) -> None:
-        self.first, self.last, self.block_of = flow.first, flow.last, flow.block_of_row
+        self.first, self.last, self.block_of = flow.first, flow.last, flow.block_of
         self.successors = flow.graph.list_successors()
         self.predecessors = reverse_edges(self.successors)
         self.cycles_before: list[int] = [0, *np.cumsum(stall_cycles).tolist()]

@@ -62,7 +62,7 @@ def find_guarded_operation(
     flow: FunctionFlow, site: int, routine: Routine, callee: range, taken: set[int]
 ) -> ArithmeticSequence:
     """The code around one call of a compiler's routine."""
-    block = flow.block_of(site)
+    block = flow.block_of[site]
     guard = _find_guard(flow, block)
     if guard is None:
         return ArithmeticSequence(
@@ -84,7 +84,7 @@ def find_guarded_operation(
     if seed is None and routine.seeds and not fast_path:
         chain = _find_steps_without_seed(flow, guard, test, call_block)
     inlined |= chain
-    prepares = {row for row in _find_ancestors(flow, test, before) if flow.reads(row)}
+    prepares = {row for row in _find_ancestors(flow, test, before) if flow.reads_of[row]}
     inlined |= flow.find_feeders(
         inlined | call_block,
         before[-_LONGEST_SET_UP:],
@@ -121,7 +121,7 @@ def _find_arguments(flow: FunctionFlow, site: int) -> frozenset[int]:
     """The call and the copies right before it."""
     found = {site}
     row = site - 1
-    while row >= flow.rows_of_block(flow.block_of(site)).start and accept(flow, Chain.MOVES)(row):
+    while row >= flow.rows_of_block(flow.block_of[site]).start and accept(flow, Chain.MOVES)(row):
         found.add(row)
         row -= 1
     return frozenset(found)
@@ -130,7 +130,7 @@ def _find_arguments(flow: FunctionFlow, site: int) -> frozenset[int]:
 def _find_paths(flow: FunctionFlow, block: int, guard: int) -> tuple[set[int], int | None, set[int]]:
     """Rows of the call's blocks; the block where both ways meet; rows of the way that does not call, when it is a block of its own."""
     graph = flow.graph
-    others = [other for other in graph.successors(flow.block_of(guard)).tolist() if other != block]
+    others = [other for other in graph.successors(flow.block_of[guard]).tolist() if other != block]
     call_rows = set(flow.rows_of_block(block))
     after = graph.successors(block).tolist()
     other = others[0] if others else None
@@ -145,7 +145,7 @@ def _find_paths(flow: FunctionFlow, block: int, guard: int) -> tuple[set[int], i
     if back == other:
         return call_rows, other, set()
     is_path = graph.successors(other).tolist() == [back] and graph.predecessors(other).tolist() == [
-        flow.block_of(guard)
+        flow.block_of[guard]
     ]
     rows = flow.rows_of_block(other)
     return call_rows, back, set(rows) if is_path and len(rows) <= _LONGEST_FAST_PATH else set()
@@ -159,11 +159,11 @@ def _find_synchronisation(flow: FunctionFlow, guard: int, join: int | None) -> s
         return set()
     fillers = set(range(rows.start, wait))
     window = flow.rows_before(guard)
-    barriers = [resource for resource in flow.reads(wait) if resource >> 8 == ResourceKind.CONVERGENCE_BARRIER]
+    barriers = [resource for resource in flow.reads_of[wait] if resource >> 8 == ResourceKind.CONVERGENCE_BARRIER]
     start = flow.find_def(guard, barriers[0], window) if barriers else None
     if start is None or flow.opcode(start).flow is not Flow.BARRIER_SET:
         return {wait, *fillers}
-    before = flow.find_def(start, barriers[0], list(flow.rows_of_block(flow.block_of(start))))
+    before = flow.find_def(start, barriers[0], list(flow.rows_of_block(flow.block_of[start])))
     clears = before is not None and flow.opcode(before).flow is Flow.NONE
     return {wait, start, *fillers} | ({before} if before is not None and clears else set())
 
@@ -171,20 +171,20 @@ def _find_synchronisation(flow: FunctionFlow, guard: int, join: int | None) -> s
 def _find_test(flow: FunctionFlow, guard: int) -> set[int]:
     """The comparisons that decide the branch, and the integer instructions that only prepare them."""
     window = flow.rows_before(guard)
-    found = {row for resource in flow.reads(guard) if (row := flow.find_def(guard, resource, window)) is not None}
+    found = {row for resource in flow.reads_of[guard] if (row := flow.find_def(guard, resource, window)) is not None}
     is_test = accept(flow, Chain.TEST)
     found = {row for row in found if is_test(row)}
     if not found:
         return set()
     near = window[-_LONGEST_CALL_BLOCK:]
-    return found | flow.find_feeders({guard, *found}, near, lambda row: is_test(row) and bool(flow.reads(row)))
+    return found | flow.find_feeders({guard, *found}, near, lambda row: is_test(row) and bool(flow.reads_of[row]))
 
 
 def _find_ancestors(flow: FunctionFlow, test: set[int], window: Sequence[int]) -> set[int]:
     """The test, and the integer instructions its operands come from, even if others read these too."""
     found, newest = set(test), set(test)
     for _ in range(_TEST_STEPS):
-        definitions = {flow.find_def(row, resource, window) for row in newest for resource in flow.reads(row)}
+        definitions = {flow.find_def(row, resource, window) for row in newest for resource in flow.reads_of[row]}
         newest = {row for row in definitions if row is not None and row not in found and accept(flow, Chain.TEST)(row)}
         found |= newest
     return found
@@ -201,10 +201,10 @@ def _find_seed(flow: FunctionFlow, guard: int, test: set[int], routine: Routine,
     if not seeds or window[0] > guard:
         return seeds[0] if seeds else None
     before = flow.rows_before(guard)
-    tested = {resource for row in _find_ancestors(flow, test, before) for resource in flow.reads(row)}
+    tested = {resource for row in _find_ancestors(flow, test, before) for resource in flow.reads_of[row]}
     for row in reversed(seeds):
         reached = flow.follow({row}, before[bisect_left(before, row) :], accept(flow, Chain.APPROXIMATION))
-        if not test.isdisjoint(reached) or tested & set(flow.reads(row)):
+        if not test.isdisjoint(reached) or tested & set(flow.reads_of[row]):
             return row
     return None
 
@@ -236,7 +236,10 @@ def _find_steps_without_seed(flow: FunctionFlow, guard: int, test: set[int], cal
     outside = set(parse_operand(numerator).expand(1)) | set(parse_operand(divisor).expand(1))
     near = window[-_LONGEST_CALL_BLOCK:]
     members = {*ends, guard, *call_block}
-    found = {*ends, *flow.find_feeders(members, near, lambda row: is_step(row) and not outside & set(flow.writes(row)))}
+    found = {
+        *ends,
+        *flow.find_feeders(members, near, lambda row: is_step(row) and not outside & set(flow.writes_of[row])),
+    }
     return found if len(found) > _NEWTON_STEPS else set()
 
 
@@ -324,7 +327,7 @@ def _find_rows(flow: FunctionFlow, seed: int, signature: Signature) -> set[int]:
     arguments = set(parse_operand(flow.operands(seed)[1]).expand(2))
     before = [row for row in flow.rows_before(seed, _SET_UP_ROWS) if _may_belong(flow, row, seed)]
     return rows | flow.find_feeders(
-        rows, before, lambda row: _is_arithmetic(flow, row) and not arguments & set(flow.writes(row))
+        rows, before, lambda row: _is_arithmetic(flow, row) and not arguments & set(flow.writes_of[row])
     )
 
 

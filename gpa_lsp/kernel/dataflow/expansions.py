@@ -76,10 +76,6 @@ class ArithmeticPatterns(Struct, frozen=True, kw_only=True):
     signatures: tuple[Signature, ...]  # in the order of the table
     chains: Mapping[Chain, Mapping[str, str]]  # opcodes with leading modifiers, by set
 
-    def holds(self, chain: Chain, mnemonic: str) -> bool:
-        """An opcode is in a set: it or its beginning up to a dot is listed."""
-        return _holds(chain, mnemonic)
-
 
 @cache
 def load_patterns() -> ArithmeticPatterns:
@@ -110,7 +106,8 @@ def load_patterns() -> ArithmeticPatterns:
 
 
 @lru_cache(maxsize=8192)
-def _holds(chain: Chain, mnemonic: str) -> bool:
+def is_in_chain(mnemonic: str, chain: Chain) -> bool:
+    """Whether an opcode is in a set: it or its beginning up to a dot is listed."""
     return find_longest_entry(load_patterns().chains[chain], mnemonic) is not None
 
 
@@ -176,13 +173,12 @@ def lift_rows(flow: FunctionFlow, rows: Iterable[int]) -> tuple[int, ...]:
 
 def accept(flow: FunctionFlow, chain: Chain) -> Callable[[int], bool]:
     """A test for rows whose opcode is in a set."""
-    patterns = load_patterns()
-    return lambda row: patterns.holds(chain, flow.mnemonic(row))
+    return lambda row: is_in_chain(flow.mnemonic(row), chain)
 
 
 def is_constant_set_up(flow: FunctionFlow, row: int) -> bool:
     """Whether a row copies an immediate or a constant: it reads no register."""
-    return load_patterns().holds(Chain.MOVES, flow.mnemonic(row)) and not flow.reads(row)
+    return is_in_chain(flow.mnemonic(row), Chain.MOVES) and not flow.reads_of[row]
 
 
 def find_divisor(flow: FunctionFlow, operand: str, row: int, place: int) -> Divisor:
@@ -196,11 +192,11 @@ def find_divisor(flow: FunctionFlow, operand: str, row: int, place: int) -> Divi
     resources = parse_operand(text).expand(1)
     if not resources:
         return Divisor(constancy=_find_constancy(text), text=text)
-    loops = flow.graph.loops_around(flow.block_of(place))
+    loops = flow.graph.loops_around(flow.block_of[place])
     definition = flow.find_def(row, resources[-1], flow.rows_before(row))
     is_known = definition is not None and _is_only_writer(flow, resources[-1], definition, row)
     if definition is not None and is_known and _is_copied_constant(flow, definition):
-        in_loop = bool(loops) and loops[0] in flow.graph.loops_around(flow.block_of(definition))
+        in_loop = bool(loops) and loops[0] in flow.graph.loops_around(flow.block_of[definition])
         if in_loop or not loops or flow.written_in_loop(loops[0]).isdisjoint(resources):
             return Divisor(constancy=_find_constancy(_strip_signs(flow.operands(definition)[-1])))
     if loops and flow.written_in_loop(loops[0]).isdisjoint(resources):
@@ -220,13 +216,13 @@ def _find_constancy(text: str) -> Constancy:
 
 def _is_copied_constant(flow: FunctionFlow, row: int) -> bool:
     """Whether a row copies an immediate or a constant, or takes the absolute value of one, as for a signed divisor."""
-    return is_constant_set_up(flow, row) or (flow.opcode(row).name == _ABSOLUTE and not flow.reads(row))
+    return is_constant_set_up(flow, row) or (flow.opcode(row).name == _ABSOLUTE and not flow.reads_of[row])
 
 
 def _is_only_writer(flow: FunctionFlow, resource: int, definition: int, row: int) -> bool:
     """Whether no row between the two writes the register; False where they are far apart."""
     between = range(definition + 1, row)
-    return len(between) <= LONGEST_WINDOW and not any(resource in flow.writes(other) for other in between)
+    return len(between) <= LONGEST_WINDOW and not any(resource in flow.writes_of[other] for other in between)
 
 
 _SEED = {"MUFU.RCP": True}
@@ -288,7 +284,7 @@ def _match_reciprocal(flow: FunctionFlow, seed: int, taken: set[int]) -> Arithme
     divisor = flow.operands(conversion)[-1]
     sources = {*parse_operand(divisor).expand(1), *_find_sources(flow, conversion)}
     division = _Division(
-        divisor=divisor, of_divisor=sources | set(flow.writes(seed)), of_reciprocal=set(flow.writes(seed))
+        divisor=divisor, of_divisor=sources | set(flow.writes_of[seed]), of_reciprocal=set(flow.writes_of[seed])
     )
     division.rows.update({conversion, seed})
     before = [row for row in flow.rows_before(seed) if row > conversion - _SET_UP_WINDOW]
@@ -316,13 +312,13 @@ def _is_feeder(flow: FunctionFlow, row: int, sources: set[int]) -> bool:
     """Whether a row is a copy, handles a sign, or computes from the divisor alone."""
     if accept(flow, Chain.MOVES)(row) or flow.opcode(row).name in _SIGN_HANDLING:
         return True
-    return accept(flow, Chain.CORRECTION)(row) and set(flow.reads(row)) <= sources
+    return accept(flow, Chain.CORRECTION)(row) and set(flow.reads_of[row]) <= sources
 
 
 def find_conversion(flow: FunctionFlow, seed: int) -> int | None:
     """The conversion of the divisor that a reciprocal is taken of."""
     window = flow.rows_before(seed)
-    for resource in flow.reads(seed):
+    for resource in flow.reads_of[seed]:
         row = flow.find_def(seed, resource, window)
         if row is not None and flow.opcode(row).name in _CONVERSIONS and _ROUNDING_UP in flow.mnemonic(row).split("."):
             return row
@@ -333,16 +329,16 @@ def _find_sources(flow: FunctionFlow, conversion: int) -> set[int]:
     """Registers of the divisor before its sign was removed."""
     window = flow.rows_before(conversion)
     found: set[int] = set()
-    for resource in flow.reads(conversion):
+    for resource in flow.reads_of[conversion]:
         row = flow.find_def(conversion, resource, window)
         if row is not None and flow.opcode(row).name in ("IABS", "MOV"):
-            found.update(flow.reads(row))
+            found.update(flow.reads_of[row])
     return found
 
 
 def _look_before(flow: FunctionFlow, row: int, division: _Division, sources: set[int]) -> None:
     """Note values computed from the divisor before its reciprocal: its absolute value, its negative, whether it is zero."""
-    reads, writes = set(flow.reads(row)), set(flow.writes(row))
+    reads, writes = set(flow.reads_of[row]), set(flow.writes_of[row])
     if is_constant_set_up(flow, row):
         division.constants |= writes
     elif reads and reads <= division.of_divisor - division.of_reciprocal and accept(flow, Chain.CORRECTION)(row):
@@ -354,16 +350,16 @@ def _look_before(flow: FunctionFlow, row: int, division: _Division, sources: set
 
 def _look_at(flow: FunctionFlow, row: int, division: _Division) -> None:
     """Take one row behind the reciprocal into the division, or note what it overwrites."""
-    reads, writes = set(flow.reads(row)), set(flow.writes(row))
+    reads, writes = set(flow.reads_of[row]), set(flow.writes_of[row])
     if not accept(flow, Chain.CORRECTION)(row):
         division.overwrite(writes)
         return
-    if is_constant_set_up(flow, row) and flow.guard(row) < 0:
+    if is_constant_set_up(flow, row) and flow.guard_of[row] < 0:
         division.overwrite(writes)
         division.constants |= writes
         return
     values = reads - _predicates(reads) - division.constants
-    guard = flow.guard(row)
+    guard = flow.guard_of[row]
     is_selection = guard in division.of_divisor | division.of_quotient and bool(writes & division.of_quotient)
     if values and values <= division.of_divisor and not is_selection:
         is_scaling = bool(values & division.of_reciprocal) and not division.quotients
@@ -392,7 +388,7 @@ def _is_correction(flow: FunctionFlow, row: int, reads: set[int], division: _Div
     own = reads & division.of_quotient
     if not own:
         return False
-    if flow.guard(row) in division.of_quotient or reads & division.of_divisor:
+    if flow.guard_of[row] in division.of_quotient or reads & division.of_divisor:
         return True
     operands = flow.operands(row)
     if any(operand.strip("-|~") == division.divisor.strip("-|~") for operand in operands[1:]):
@@ -401,7 +397,7 @@ def _is_correction(flow: FunctionFlow, row: int, reads: set[int], division: _Div
     is_unary = len(values) == 1 and not (reads - _predicates(reads)) - values
     name = flow.opcode(row).name
     is_negation = name in _NEGATIONS and any(operand.startswith("-") and operand[1:2] in "RU" for operand in operands)
-    is_copy = name in _COPIES or load_patterns().holds(Chain.MOVES, flow.mnemonic(row))
+    is_copy = name in _COPIES or is_in_chain(flow.mnemonic(row), Chain.MOVES)
     return is_unary and (is_negation or is_copy)
 
 
@@ -443,12 +439,12 @@ def _converts(flow: FunctionFlow, row: int, types: list[str]) -> bool:
 def _find_chain(flow: FunctionFlow, widening: int) -> frozenset[int] | None:
     is_double = accept(flow, Chain.DOUBLE_PRECISION)
     members = {widening}
-    values = set(flow.writes(widening))
+    values = set(flow.writes_of[widening])
     for row in flow.rows_after(widening, _LONGEST_CHAIN):
         if not values:
             break
-        writes = set(flow.writes(row))
-        if values.isdisjoint(flow.reads(row)):
+        writes = set(flow.writes_of[row])
+        if values.isdisjoint(flow.reads_of[row]):
             values -= writes
             continue
         if _converts(flow, row, _NARROWING):

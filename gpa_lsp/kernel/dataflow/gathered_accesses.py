@@ -52,7 +52,7 @@ def _is_gathered(flow: FunctionFlow, row: int, loops: list[int], loads: list[boo
         if loads[flow.first_row + made]:
             return True
         if flow.opcode(made).memory is None:
-            more = {(made, one) for one in flow.reads(made)} - seen
+            more = {(made, one) for one in flow.reads_of[made]} - seen
             seen |= more
             waiting += sorted(more)
     return False
@@ -80,7 +80,7 @@ def depends_on_thread(kernel: KernelRows, row: int) -> bool:
             continue
         if any(one.startswith(("SR_TID", "SR_CTAID")) for one in flow.operands(made)):
             return True
-        more = {(made, one) for one in flow.reads(made)} - seen
+        more = {(made, one) for one in flow.reads_of[made]} - seen
         seen |= more
         waiting += sorted(more)
     return False
@@ -105,7 +105,7 @@ def count_addresses(kernel: KernelRows, row: int) -> int | None:
         if values is not None:
             bounds[made] = values
             continue
-        more = {(made, one) for one in flow.reads(made) if one >> 8 == ResourceKind.REGISTER}
+        more = {(made, one) for one in flow.reads_of[made] if one >> 8 == ResourceKind.REGISTER}
         memory = flow.opcode(made).memory
         is_constant = memory is MemorySpace.CONSTANT and not more
         if (memory is not None and not is_constant) or flow.mnemonic(made).split(".")[0] in _VARYING:

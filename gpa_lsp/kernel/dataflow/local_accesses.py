@@ -16,7 +16,7 @@ from gpa_lsp.code.binary.model import INSTRUCTION_BYTES
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace
 from gpa_lsp.code.binary.uses import OperandKind, parse_operand
 from gpa_lsp.foundation.records import remembered
-from gpa_lsp.kernel.dataflow.expansions import Chain, load_patterns
+from gpa_lsp.kernel.dataflow.expansions import Chain, is_in_chain
 from gpa_lsp.kernel.dataflow.value_flow import FunctionFlow, build_flow
 from gpa_lsp.kernel.model import KernelRows
 from gpa_lsp.kernel.scopes import find_scopes
@@ -147,9 +147,9 @@ def _find_offset(flow: FunctionFlow, row: int, operand: str) -> int | None:
     if len(registers) != 1:
         return None
     definition = flow.find_def(row, registers[0], flow.rows_before(row))
-    if definition is None or tuple(flow.reads(definition)) != (_STACK_POINTER,):
+    if definition is None or tuple(flow.reads_of[definition]) != (_STACK_POINTER,):
         return None
-    if load_patterns().holds(Chain.MOVES, flow.mnemonic(definition)):
+    if is_in_chain(flow.mnemonic(definition), Chain.MOVES):
         return _read_offset(operand)
     constants = [one for one in flow.operands(definition)[1:] if one.startswith(("0x", "-0x"))]
     if flow.opcode(definition).name not in _ADDITIONS or len(constants) != 1:

@@ -94,7 +94,7 @@ def find_counter_step(kernel: KernelRows, scope: int) -> int | None:
     rows = np.flatnonzero(find_scopes(kernel).innermost == scope) - code.first_row
     writers: dict[int, list[int]] = {}
     for row in rows.tolist():
-        for resource in flow.writes(row):
+        for resource in flow.writes_of[row]:
             writers.setdefault(resource, []).append(row)
     for block in (code.loop.back_edge_sources[-1], code.loop.header):
         branch = int(code.graph.last_instruction[block])

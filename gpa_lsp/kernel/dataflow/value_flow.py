@@ -54,17 +54,18 @@ class FunctionFlow:
         self.first_row = int(kernel.first_rows[index])  # the kernel's row of instruction 0
         self.graph = graph  # its blocks
         self._instructions = instructions
-        # resource numbers that each instruction reads, its guard's included, and writes; ascending
-        self.reads_of = instructions.reads.split()
-        # resource numbers that each instruction reads, its guard's included, and writes; ascending
-        self.writes_of = instructions.writes.split()
-        # resource number of each instruction's guard; -1 without
-        self.guard_of: list[int] = instructions.guard.tolist()
+        self.reads_of = (
+            instructions.reads.split()
+        )  # resource numbers that each instruction reads, its guard's included; ascending
+        self.writes_of = instructions.writes.split()  # resource numbers that each instruction writes; ascending
+        self.guard_of: list[int] = (
+            instructions.guard.tolist()
+        )  # resource number of each instruction's guard; -1 without
         self.mnemonic_of: list[int] = instructions.mnemonic_index.tolist()  # index of each instruction's mnemonic
         self.opcodes = tuple(map(describe_mnemonic, instructions.mnemonics))  # facts of each distinct mnemonic
-        self.block_of_row: list[int] = graph.block_of_instruction.tolist()  # block of each instruction
-        self.first: list[int] = graph.first_instruction.tolist()  # first and last instruction of each block, inclusive
-        self.last: list[int] = graph.last_instruction.tolist()  # first and last instruction of each block, inclusive
+        self.block_of: list[int] = graph.block_of_instruction.tolist()  # block of each instruction
+        self.first: list[int] = graph.first_instruction.tolist()  # first instruction of each block
+        self.last: list[int] = graph.last_instruction.tolist()  # last instruction of each block, inclusive
         self._procedure_of: list[int] = graph.procedure_of_block.tolist()
         self._is_reachable: list[bool] = graph.is_reachable.tolist()
         self._dominator: list[int] = graph.immediate_dominator.tolist()
@@ -89,18 +90,6 @@ class FunctionFlow:
         """Facts of the opcode."""
         return self.opcodes[self.mnemonic_of[row]]
 
-    def reads(self, row: int) -> tuple[int, ...]:
-        """Resource numbers read, the guard's included."""
-        return self.reads_of[row]
-
-    def writes(self, row: int) -> tuple[int, ...]:
-        """Resource numbers written."""
-        return self.writes_of[row]
-
-    def guard(self, row: int) -> int:
-        """Resource number of the guard; -1 without one."""
-        return self.guard_of[row]
-
     def operands(self, row: int) -> tuple[str, ...]:
         """Operands as written, without reuse flags."""
         found = self._operands.get(row)
@@ -108,10 +97,6 @@ class FunctionFlow:
             text = self._instructions.texts[row].replace(".reuse", "")
             found = self._operands[row] = read_operands(text)
         return found
-
-    def block_of(self, row: int) -> int:
-        """The block of a row."""
-        return self.block_of_row[row]
 
     def rows_of_block(self, block: int) -> range:
         """Rows of a block."""
@@ -123,7 +108,9 @@ class FunctionFlow:
         if found is None:
             blocks = self.graph.blocks_of_loop(loop).tolist()
             rows = (row for block in blocks for row in self.rows_of_block(block))
-            found = self._written_in_loop[loop] = frozenset(resource for row in rows for resource in self.writes(row))
+            found = self._written_in_loop[loop] = frozenset(
+                resource for row in rows for resource in self.writes_of[row]
+            )
         return found
 
     def is_same_place(self, row: int, other: int) -> bool:
@@ -140,7 +127,7 @@ class FunctionFlow:
         if (known_row, known_limit) == (row, limit):
             return known
         found: list[int] = []
-        block = self.block_of_row[row]
+        block = self.block_of[row]
         found.extend(range(row - 1, max(self.first[block], row - limit) - 1, -1))
         for _ in range(_MOST_CLIMBS):
             block = self._dominator[block]
@@ -154,11 +141,11 @@ class FunctionFlow:
 
     def rows_after(self, row: int, limit: int = LONGEST_WINDOW) -> list[int]:
         """The rows among the next ``limit`` addresses that ``row`` comes before on every path, ascending."""
-        home = self.block_of_row[row]
+        home = self.block_of[row]
         found: list[int] = []
         start, end = row + 1, min(row + 1 + limit, len(self))
         while start < end:
-            block = self.block_of_row[start]
+            block = self.block_of[start]
             if self._procedure_of[block] != self._procedure_of[home]:
                 break
             stop = min(self.last[block] + 1, end)
@@ -179,14 +166,14 @@ class FunctionFlow:
     def find_def(self, row: int, resource: int, window: Sequence[int]) -> int | None:
         """The last row of a window before ``row`` that writes a resource; None when none does."""
         for other in reversed(window):
-            if other < row and resource in self.writes(other):
+            if other < row and resource in self.writes_of[other]:
                 return other
         return None
 
     def find_defs(self, row: int) -> list[int]:
         """Rows that compute the registers a row reads, as far as they come before it on every path."""
         window = self.rows_before(row)
-        found = (self.find_def(row, resource, window) for resource in set(self.reads(row)))
+        found = (self.find_def(row, resource, window) for resource in set(self.reads_of[row]))
         return [one for one in found if one is not None]
 
     def follow(self, seeds: Collection[int], window: Sequence[int], accepts: Callable[[int], bool]) -> list[int]:
@@ -198,14 +185,14 @@ class FunctionFlow:
             accepts: told a row that reads a dependent value, says whether it belongs to the chain.
         """
         found = sorted(set(seeds).difference(window))
-        tainted: dict[int, set[int]] = {resource: set() for row in found for resource in self.writes(row)}
+        tainted: dict[int, set[int]] = {resource: set() for row in found for resource in self.writes_of[row]}
         for row in window:
-            block = self.block_of_row[row]
+            block = self.block_of[row]
             if row in seeds or (self._reads_any(row, block, tainted) and accepts(row)):
                 found.append(row)
-                tainted.update({resource: set() for resource in self.writes(row)})
-            elif self.guard(row) < 0:
-                for resource in self.writes(row):
+                tainted.update({resource: set() for resource in self.writes_of[row]})
+            elif self.guard_of[row] < 0:
+                for resource in self.writes_of[row]:
                     if resource in tainted:
                         tainted[resource].add(block)
         return found
@@ -287,13 +274,13 @@ def _is_invariant(flow: FunctionFlow, row: int, resource: int, loop: int, depth:
         return False
     window = flow.rows_before(row)
     definition = flow.find_def(row, resource, window)
-    if definition is None or loop not in flow.graph.loops_around(flow.block_of(definition)):
+    if definition is None or loop not in flow.graph.loops_around(flow.block_of[definition]):
         return False
-    if flow.guard(definition) >= 0 or not _is_pure(flow, definition):
+    if flow.guard_of[definition] >= 0 or not _is_pure(flow, definition):
         return False
     if not _is_only_writer(flow, definition, row, resource, frozenset(window)):
         return False
-    return all(_is_invariant(flow, definition, one, loop, depth + 1) for one in flow.reads(definition))
+    return all(_is_invariant(flow, definition, one, loop, depth + 1) for one in flow.reads_of[definition])
 
 
 def _is_pure(flow: FunctionFlow, row: int) -> bool:
@@ -306,4 +293,4 @@ def _is_only_writer(flow: FunctionFlow, definition: int, row: int, resource: int
     """Whether no branch between also writes the resource; code is laid out in the order it runs, but for loops."""
     if row - definition > _MOST_BETWEEN or row < definition:
         return False
-    return not any(resource in flow.writes(other) for other in range(definition + 1, row) if other not in window)
+    return not any(resource in flow.writes_of[other] for other in range(definition + 1, row) if other not in window)

@@ -251,7 +251,7 @@ def _count_factors(subject: Subject, row: int, loads: npt.NDArray[np.bool_]) -> 
     operands = flow.operands(own)
     makers = flow.find_defs(own)
     if operands[1:2] == operands[2:3]:
-        made = [one for one in makers if parse_operand(operands[1]).expand(1)[0] in flow.writes(one)]
+        made = [one for one in makers if parse_operand(operands[1]).expand(1)[0] in flow.writes_of[one]]
         makers = [*makers, *(other for one in made for other in flow.find_defs(one))]
     return sum(bool(loads[flow.first_row + one]) for one in makers)
 

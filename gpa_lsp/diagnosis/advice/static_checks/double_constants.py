@@ -14,7 +14,7 @@ from gpa_lsp.diagnosis.advice.static_checks import StaticCheck
 from gpa_lsp.diagnosis.advice.static_model import Certainty, StaticFacts, StaticFinding
 from gpa_lsp.foundation.prose import say
 from gpa_lsp.kernel.dataflow.arithmetic import find_arithmetic_sequences
-from gpa_lsp.kernel.dataflow.expansions import Chain, is_widening, load_patterns
+from gpa_lsp.kernel.dataflow.expansions import Chain, is_in_chain, is_widening
 from gpa_lsp.kernel.dataflow.value_flow import FunctionFlow, build_flow
 
 NAME = "double-constants"
@@ -73,13 +73,13 @@ def _find_compared(flow: FunctionFlow, known: set[int]) -> dict[int, tuple[int, 
 
 def _follow(flow: FunctionFlow, widening: int) -> tuple[int, ...]:
     """The widening and what its value goes through; empty where anything but arithmetic and comparisons reads it, or nothing compares."""
-    members, values = [widening], set(flow.writes(widening))
+    members, values = [widening], set(flow.writes_of[widening])
     has_comparison = False
     for row in flow.rows_after(widening, _LONGEST_CHAIN):
         if not values:
             break
-        writes = set(flow.writes(row))
-        if values.isdisjoint(flow.reads(row)):
+        writes = set(flow.writes_of[row])
+        if values.isdisjoint(flow.reads_of[row]):
             values -= writes
             continue
         name = flow.mnemonic(row).split(".")[0]
@@ -94,7 +94,7 @@ def _follow(flow: FunctionFlow, widening: int) -> tuple[int, ...]:
 
 
 def _is_move(flow: FunctionFlow, row: int) -> bool:
-    return load_patterns().holds(Chain.MOVES, flow.mnemonic(row))
+    return is_in_chain(flow.mnemonic(row), Chain.MOVES)
 
 
 def _report_compared(facts: StaticFacts, rows: Sequence[int]) -> StaticFinding | None:
