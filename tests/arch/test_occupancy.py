@@ -160,7 +160,7 @@ def test_blocks_of_one_warp_are_told_to_grow():
 
 
 def test_blocks_whose_shared_memory_is_the_limit_are_not_told_to_grow():
-    """With the same 60,000 bytes 1,024 threads would fit twice, but tiles grow with their blocks."""
+    """Blocks of 1,024 threads would fit twice with the same 60,000 bytes, but tiles grow with their blocks."""
     shape = BlockShape(threads=256, registers_per_thread=32, shared_bytes=60_000)
     (step,) = find_next_steps(find_architecture((8, 0)), shape)
     assert step.resources == (OccupancyLimit.SHARED_MEMORY,)
@@ -174,7 +174,7 @@ def test_nothing_is_to_gain_when_all_warps_are_resident():
 
 @pytest.mark.corpus
 def test_curves_over_barriers_are_those_of_real_reports():
-    """What else reports print of occupancy is compared with what the question answers (``tests/analyses``)."""
+    """Other figures of occupancy in reports are compared with what the question answers (``tests/analyses``)."""
     points = 0
     for launch in (launch for name in REPORTS for launch in read_launches(name)):
         assert launch.device.compute_capability is not None

@@ -64,7 +64,7 @@ def test_the_xu_pipe_runs_at_the_rate_of_its_opcodes() -> None:
 
 
 def test_l1_writes_back_128_bytes_per_cycle_to_registers() -> None:
-    """On 8.0 and 8.6: cycles of write-back = warp loads · bytes of a thread · 32 / 128, where the launch has no other loads than these."""
+    """Rates of 8.0 and 8.6: cycles of write-back = warp loads · bytes of a thread · 32 / 128, where the launch has no other loads than these."""
     widths = {"LDG.E": 4, "LDG.E.STRONG.GPU": 4, "LDG.E.LTC128B.128": 16, "LDL.LU": 4, "LDL.LU.64": 8, "LDG.E.128": 16}
     expected = {"a100_cutlass_sm80_2024.1.ncu-rep": (8, 0), "rtx3090_mergesort_2023.1.ncu-rep": (8, 6)}
     for name, capability in expected.items():

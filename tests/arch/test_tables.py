@@ -327,7 +327,7 @@ def test_the_list_holds_tables_and_their_relatives() -> None:
 
 
 def test_scoreboards_as_measured() -> None:
-    """Which reason a wait shows under: counted on real reports for 7.0, 8.0, 8.6 and 9.0."""
+    """The reason under which a wait shows was counted on real reports for 7.0, 8.0, 8.6 and 9.0."""
     for capability in ((7, 0), (8, 0), (8, 6), (9, 0)):
         architecture = find_architecture(capability)
         for mnemonic in ("LDG.E.64", "STG.E", "ATOMG.E.ADD.STRONG.GPU"):
@@ -431,7 +431,7 @@ def test_producers_are_slower_at_worst_than_at_best(architecture: Architecture) 
 
 
 def test_fixed_latency_of_ordinary_code(architecture: Architecture) -> None:
-    """What the vendor's sheets agree on from Volta to Blackwell."""
+    """The vendor's sheets agree on it from Volta to Blackwell."""
     for writer, reader, low_cycles in (
         *(("FFMA", "FADD", 4), ("IADD3", "LOP3.LUT", 4), ("IMAD.MOV.U32", "FFMA", 4)),
         *(("FFMA", "IADD3", 5), ("IADD3", "IMAD", 5), ("SHF.R.U32.HI", "FMUL", 5)),
@@ -452,7 +452,7 @@ def test_guards_are_the_longest_ordinary_hazard(architecture: Architecture) -> N
 
 
 def test_every_class_has_a_place_in_the_register_matrix(architecture: Architecture) -> None:
-    """No writer or reader that a class maps to is missing from the matrix by a slip of the pen."""
+    """Every writer and reader that a class maps to is in the matrix."""
     matrix = architecture.register_latency
     no_registers = {
         *(LatencyClass.UNIFORM, LatencyClass.UNIFORM_MOVE, LatencyClass.UNIFORM_CONSTANT, LatencyClass.VOTE_UNIFORM),

@@ -150,7 +150,7 @@ def start_writer(files: KeptFiles, rounds: int) -> subprocess.Popen[bytes]:
 
 
 def test_two_processes_may_write_at_once(files: KeptFiles) -> None:
-    """Both write the same entries over and over while this one reads: it sees all of an entry or nothing."""
+    """Two processes write the same entries over and over while this one reads: it sees all of an entry or nothing."""
     writers = [start_writer(files, 200) for _ in range(2)]
     seen = 0
     while any(writer.poll() is None for writer in writers):

@@ -1,4 +1,4 @@
-"""What is found of a function or module once belongs to that very object, and goes with it."""
+"""Remembered facts of a function or module belong to that very object, and go with it."""
 
 import gc
 import weakref

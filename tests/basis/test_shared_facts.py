@@ -7,7 +7,7 @@ from gpa_lsp.foundation.records import SharedFacts
 
 
 class Thing(Struct, SharedFacts, frozen=True, kw_only=True, dict=True):
-    """Something with a name."""
+    """A thing with a name."""
 
     name: str
 

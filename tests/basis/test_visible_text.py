@@ -1,4 +1,4 @@
-"""What is written out and what stays, over all of Unicode."""
+"""Characters that are written out and those that stay, over all of Unicode."""
 
 import re
 import unicodedata

@@ -38,7 +38,7 @@ FUNCTION, ENTRY, EXECUTABLE, FIRST_TEXT = 0x12, 0x10, 6, 4
 
 @dataclass(slots=True)
 class ListedFunction:
-    """What the listing says about one function section, by pc offset.
+    """The facts a listing states about one function section, by pc offset.
 
     Attributes:
         texts: as listed, labels and all.

@@ -22,7 +22,7 @@ CALL = re.compile(r"\bCALL\S*\s+`\(([^.)]\S*)\)")
 
 @dataclass(slots=True)
 class ListedFunction:
-    """What the listing says about one function section.
+    """The facts a listing states about one function section.
 
     Attributes:
         pc_offsets: of the instructions.

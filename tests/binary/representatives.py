@@ -62,7 +62,7 @@ def choose_by_flow() -> list[Path]:
 
 @cache
 def read_table_features(path: Path) -> Features:
-    """What an image's tables hold. All of it counts per layout: CUDA 12 and 13 encode the same things differently."""
+    """The features of an image's tables. Each counts per layout: CUDA 12 and 13 encode the same things differently."""
     found: set[Hashable] = set()
     with path.open("rb") as file:
         elf = ELFFile(file)

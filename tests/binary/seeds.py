@@ -1,4 +1,4 @@
-"""Our own device images: what the tests read, and what the mutation tests start from."""
+"""Device images of our own: input of the tests, and seeds of the mutation tests."""
 
 from functools import cache
 from pathlib import Path
@@ -23,7 +23,7 @@ def read_fixture(path: Path) -> Cubin:
 
 
 def name_of(path: Path) -> str:
-    """How a test is named after a fixture."""
+    """The name that a fixture gives to a test."""
     return f"{path.parent.name}/{path.name}"
 
 

@@ -176,7 +176,7 @@ def test_huge_sparse_file_is_cheap(head: bytes, tmp_path: Path) -> None:
 
 
 def test_file_that_shrinks_while_it_is_read(tmp_path: Path) -> None:
-    """As when a program is rebuilt under the reader: short answers, no bus error."""
+    """A program may be rebuilt under the reader: short answers, no bus error."""
     path = tmp_path / "file"
     path.write_bytes(bytes(100_000))
     with FileBytes(path) as data:

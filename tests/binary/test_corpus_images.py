@@ -80,7 +80,7 @@ def test_nothing_is_missing() -> None:
 
 
 def test_images_dumped_after_loading() -> None:
-    """Their addresses are absolute: the table is only complete when they were subtracted."""
+    """Addresses of such images are absolute: the table is only complete when they were subtracted."""
     dumped = [report for report in REPORTS if "absolute" in report.name]
     if not dumped:
         pytest.skip("the corpus of real reports is not at hand (set GPA_LSP_CORPUS)")

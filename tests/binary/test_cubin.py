@@ -1,4 +1,4 @@
-"""What is read from the tables of device images: our fixtures, images made by hand, and NVIDIA's own word."""
+"""Reading the tables of device images: our fixtures, images made by hand, and NVIDIA's own word."""
 
 import re
 import subprocess
@@ -184,7 +184,7 @@ def test_resources_as_cuobjdump_says() -> None:
 
 
 def test_functions_compiled_for_a_debugger_are_told_from_the_others() -> None:
-    """Only the helper ``f`` that was linked beside the optimized kernel ``k`` is one."""
+    """Only the helper ``f``, linked beside the optimized kernel ``k``, is compiled for a debugger."""
     optimized = read_cubin(two_functions().build())
     assert optimized.debug_functions == frozenset()
     builder = two_functions()

@@ -29,7 +29,7 @@ LINE_TABLES = (
 
 
 def find_spots(image: bytes, prefixes: tuple[str, ...]) -> list[range]:
-    """Where the ELF header, the section table and the sections of these names are."""
+    """The places of the ELF header, the section table and the sections of these names."""
     elf = read_elf(image)
     table = int.from_bytes(image[40:48], "little")
     spots = [range(HEADER_BYTES), range(table, table + elf.sections.nbytes)]
@@ -100,7 +100,7 @@ def test_cut_at_every_byte(seed: Path) -> None:
 
 
 def test_cubins_of_cupy_lack_their_last_byte() -> None:
-    """It takes that for the end of a text. Only program headers end there, which nothing reads."""
+    """CuPy takes it for the end of a text. Only program headers end there, which nothing reads."""
     image = SMALL_SEEDS[0].read_bytes()
     assert list(read_cubin(image[:-STRIPPED]).functions) == list(read_cubin(image).functions)
 

@@ -1,4 +1,4 @@
-"""What every instruction of every fixture and of the corpus reads and writes, and where it jumps to, against nvdisasm's life ranges and labels.
+"""Reads, writes and jump targets of every instruction of the fixtures and of the corpus, against nvdisasm's life ranges and labels.
 
 The same comparison on 14,947,147 instructions of public libraries and generated kernels for sm_75 to sm_120 (and 7,239 for sm_70, with
 nvdisasm 12.8) left the same differences and no other; they are listed below with their reasons.
@@ -36,7 +36,7 @@ TEXTURES = ("TEX", "TLD", "TLD4", "TXD", "TXQ")
 
 @dataclass(frozen=True, slots=True)
 class KnownDifference:
-    """Where the life ranges are not the truth, and why.
+    """A place at which the life ranges are not the truth, and the reason.
 
     Attributes:
         opcodes: bare opcodes.
@@ -116,7 +116,7 @@ class Compared:
     listed: ListedFunction
 
     def rows(self) -> Iterator[tuple[str, Instruction, frozenset[int], frozenset[int]]]:
-        """Per listed instruction: where it stands, the instruction, and what they say it reads and writes.
+        """Each listed instruction with its place and with the reads and writes of the life ranges.
 
         What only an indirect call reaches has no marks and is left out.
         """
@@ -174,7 +174,7 @@ def compare(group: str, folder: Path) -> tuple[Compared, ...]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """For the images in which functions are listed together."""
+    """A folder for the images in which functions are listed together."""
     return tmp_path_factory.mktemp("life_ranges")
 
 

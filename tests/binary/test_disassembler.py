@@ -1,4 +1,4 @@
-"""From sections to instructions: batches, cache, broken code, broken tools."""
+"""Disassembling sections: batches, cache, broken code, broken tools."""
 
 import os
 import random
@@ -181,7 +181,7 @@ def test_volta_is_read(tool: Path, cache: DisassemblyCache) -> None:
 @pytest.mark.oracle
 @pytest.mark.parametrize("sm", [75, 80, 86, 90, 100, 120])
 def test_what_cannot_be_decoded_stays_in_its_place(tool: Path, sm: int) -> None:
-    """Of illegal encodings nvdisasm names some by address, counts others, and leaves others out of the listing without a word."""
+    """nvdisasm names some illegal encodings by address, counts others, and leaves others out of the listing without a word."""
     named, counted = b"\xff" * 16, bytes(16)
     left_out = bytes.fromhex("0e729d82ef35843280955c04c7c80f00")
     words = [EXIT, named, EXIT, counted, counted, named, left_out, EXIT, counted]

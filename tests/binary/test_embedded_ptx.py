@@ -19,7 +19,7 @@ OLDEST = 75
 
 
 def assemble(text: str, folder: Path) -> str:
-    """What ptxas says of a text; empty when it takes it."""
+    """The messages of ptxas about a text; empty when it takes it."""
     tool = find_tool("ptxas")
     if tool is None:
         pytest.skip("ptxas is not installed")

@@ -360,7 +360,7 @@ def test_a_dumped_fixture_has_the_same_lines(path: Path) -> None:
 
 
 def dump_after_loading(image: bytes) -> bytes:
-    """What Nsight Compute up to 2022.1 stored: run-time addresses as values of the functions and as operands of their sequences."""
+    """Make an image as Nsight Compute up to 2022.1 stored it: run-time addresses as values of the functions and as operands of their sequences."""
     elf = read_elf(image)
     loaded = bytearray(image)
     table = int(elf.sections["offset"][elf.sections["type"] == 2][0])

@@ -1,4 +1,4 @@
-"""Only names that are mangled are demangled."""
+"""Linkage names: mangled ones are demangled, others stay."""
 
 import ast
 import string

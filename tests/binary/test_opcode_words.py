@@ -1,4 +1,4 @@
-"""What people are told about opcodes."""
+"""The words for opcodes that people read."""
 
 from collections import Counter
 

@@ -53,7 +53,7 @@ def test_entries_are_well_formed() -> None:
 
 
 def test_every_rule_can_apply() -> None:
-    """No earlier rule takes the mnemonics a later one is for."""
+    """Earlier rules leave later ones the mnemonics that these are for."""
     rules = [(name, rule) for name, entry in TABLE.items() for rule in entry.get("rules", ())]
     for name, rule in rules:
         described = describe_mnemonic(".".join([name, *rule["with"]]))

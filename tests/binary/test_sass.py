@@ -1,4 +1,4 @@
-"""What instructions read and write, where they go, and what is made of text that is none."""
+"""Reads, writes and targets of instructions, and the treatment of text that is no instruction."""
 
 import random
 from collections.abc import Iterable

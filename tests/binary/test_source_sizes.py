@@ -1,4 +1,4 @@
-"""What the compiler wrote down about its sources."""
+"""Sizes of sources, as line tables state them."""
 
 from pathlib import Path
 

@@ -192,7 +192,7 @@ def _read_numbers(text: str) -> dict[str, str]:
 
 
 def _compare_speakers(written: Expected, found: KernelAdvice) -> list[str]:
-    """Who speaks, and in what order."""
+    """Compare the optimizers that speak, and their order."""
     expected = [item.optimizer for item in written.items]
     speaking = [advice.optimizer for advice in found.advice]
     messages = {one.optimizer: f"{one.stage.value}, {one.message}" for one in found.silences}
@@ -314,7 +314,7 @@ def _compare_silence(name: str, stage: str, words: str, silence: Silence | None)
 
 
 def render_advice(found: KernelAdvice, names: Sequence[str]) -> str:
-    """Everything the optimizers say, with all a fence can hold."""
+    """The whole advice of the optimizers, in all columns that a fence can hold."""
     lines: list[str] = []
     for advice in found.advice:
         lines.append(f"{_render_numbers(advice.optimizer, advice)} ~ {advice.speedup.bound_reason}")

@@ -82,7 +82,7 @@ def _count_samples(columns: BlameEdges | Unattributed, number: int) -> str:
 
 
 def name_rows(kernel: Kernel) -> list[str]:
-    """What each row of the kernel is called in a case."""
+    """The name of each row of the kernel in a case."""
     names = []
     for function in kernel.functions:
         prefix = "" if function is kernel.functions[0] else f"{function.name}+"

@@ -1,4 +1,4 @@
-"""What structuring finds in our own compiled kernels, whose source says what must be found."""
+"""Structuring our own compiled kernels, whose source says what must be found."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Where loops are written, with the inlined calls around them."""
+"""The lines at which loops are written, with the inlined calls around them."""
 
 import numpy as np
 
@@ -43,7 +43,7 @@ def test_a_plain_loop():
 
 
 def test_the_condition_tells_the_line_where_the_branch_has_another():
-    """As in code for sm_120."""
+    """Code for sm_120 is written so."""
     (loop,) = locate(
         ("top:\nLDG R1, [R2]", (kernel(11),)),
         ("UISETP.NE UP0, UR4, 0x10", (kernel(10),)),
@@ -56,7 +56,7 @@ def test_the_condition_tells_the_line_where_the_branch_has_another():
 
 
 def test_the_branch_tells_the_line_where_the_condition_has_another():
-    """As where a predicate is kept in a register over a call."""
+    """A predicate that is kept in a register over a call looks so."""
     (loop,) = locate(
         ("top:\nLDG R1, [R2]", (kernel(12),)),
         ("ISETP.NE P6, R18, RZ", (kernel(11),)),

@@ -1,4 +1,4 @@
-"""Our graphs of the fixtures against nvdisasm's own basic-block graphs, and against what their sources say."""
+"""Control flow graphs of the fixtures, compared with nvdisasm's own basic-block graphs and with their sources."""
 
 import re
 import subprocess
@@ -29,7 +29,7 @@ TOO_OLD = re.compile(r"_nvrtc12|sm_7[0-4]")
 
 
 def leave_out_old(paths: Sequence[Path]) -> list[Path]:
-    """Those nvdisasm draws graphs of."""
+    """The images of which nvdisasm draws graphs."""
     return [path for path in paths if not TOO_OLD.search(str(path))]
 
 

@@ -154,7 +154,7 @@ def test_loops_are_what_loops_are(edges: Edges, picks: set[int]):
 
 
 def next_offsets(function: Function, instructions: Instructions, index: int) -> set[int]:
-    """Where control can go, read off the definition of each flow."""
+    """The places that control can go to, read off the definition of each flow."""
     count = len(instructions)
     flow = Flow(instructions.flow[index])
     guarded = instructions.guard[index] >= 0

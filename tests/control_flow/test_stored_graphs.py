@@ -1,4 +1,4 @@
-"""Our edges against what nvdisasm drew of code with the rarer kinds of branches; needs no tool, see ``stored/warp_branches.cu``."""
+"""Edges of code with the rarer kinds of branches, compared with nvdisasm's stored graphs; needs no tool, see ``stored/warp_branches.cu``."""
 
 import re
 

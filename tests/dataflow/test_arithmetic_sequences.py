@@ -1,4 +1,4 @@
-"""Which instructions belong to a division, a root, a function: in written code, in real code of four architectures, in code made at random."""
+"""The instructions of a division, a root, a function: in written code, in real code of four architectures, in code made at random."""
 
 from functools import cache
 

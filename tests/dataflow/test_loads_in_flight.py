@@ -1,4 +1,4 @@
-"""How many loads a warp has in flight, by what its instructions set and wait for."""
+"""The number of loads a warp has in flight, by the barriers its instructions set and wait for."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Who writes a register, and which constants address arithmetic uses."""
+"""The writers of a register, and the constants of address arithmetic."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What could stand between a def and its use."""
+"""The instructions that could stand between a def and its use."""
 
 import random
 from itertools import pairwise
@@ -50,7 +50,7 @@ def join(numbers: list[int]) -> str:
 
 @pytest.mark.parametrize(("name", "text", "options", "sources", "expected"), [*list_sections(Path(__file__).parent)])
 def test_what_stands_between(name: str, text: str, options: str, sources: dict[str, str], expected: str) -> None:
-    """Of ``def to use``, and of the same in the next turn of their loop; what is named must be so."""
+    """A table for ``def to use``, in one turn of a loop and in the next; the named facts must hold."""
     assert (name, options, sources) == ("slack", "", {})
     finder = SlackFinder(write_kernel(text).rows)
     for line in expected.strip().removeprefix("- ").split("\n- "):

@@ -1,4 +1,4 @@
-"""Where values come from and go to, against plain walks over the same rows on random code."""
+"""Origins and uses of values, compared with plain walks over the same rows on random code."""
 
 from collections.abc import Collection, Sequence
 

@@ -28,7 +28,7 @@ def _require_driver() -> None:
 
 
 def _trace(name: str, folder: Path, *options: str) -> str:
-    """What ``gpa-lsp predict trace --on gpu`` prints, on our driver library."""
+    """The output of ``gpa-lsp predict trace --on gpu`` on our driver library."""
     case = next(case for case in FIXTURES if str(case).startswith(f"{name}/{name}-original"))
     source = folder / f"{name}.cu"
     source.write_bytes(case.source.read_bytes())

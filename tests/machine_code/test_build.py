@@ -71,7 +71,7 @@ def choose(first: Pointer[u32], second: Pointer[u32], by: Pointer[s32], to: Poin
 
 
 def test_bits_of_two_vectors_are_chosen_from() -> None:
-    """Where a processor has AVX-512, LLVM exchanges the operands of what it makes of this."""
+    """LLVM exchanges the operands of this on processors with AVX-512."""
     module = translate(read_functions(_CHOOSE, vars(types), "made").values(), name="choose")
     random = np.random.Generator(np.random.PCG64(7))
     first, second, by = (random.integers(0, 1 << 32, 32, dtype=np.uint32) for _ in range(3))

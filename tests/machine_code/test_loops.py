@@ -41,7 +41,7 @@ class Table(NamedTuple):
 
 @compiled
 def quotients(values: Integers, found: Integers) -> int:
-    """Of each value by each other: quotient, remainder, and what one makes of them."""
+    """Quotient and remainder of each value by each other, and the value put together from them."""
     place = 0
     for one in values:
         for other in values:

@@ -23,7 +23,7 @@ def build(text: str, *roots: str, **names: Any) -> Code:
 
 
 def run(body: str, *arguments: Any, parameters: str = "") -> int:
-    """What a function with a body gives, of 64 bits."""
+    """The 64-bit result of a function with a body."""
     lines = "\n".join(f"    {line}" for line in body.splitlines())
     return build(f"def f({parameters}) -> s64:\n{lines}\n", "f").call("f", *arguments)
 

@@ -63,7 +63,7 @@ def test_a_job_that_cannot_be_sent_or_read_costs_itself_only(worker: Worker) -> 
 
 
 class _Stranger:
-    """Its module is not found over there."""
+    """An object whose module is not found in the worker."""
 
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return __import__, ("no_such_module_anywhere",)

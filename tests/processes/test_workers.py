@@ -161,7 +161,7 @@ async def test_what_a_process_does_can_be_seen(make_process: MakeProcess, tmp_pa
     ],
 )
 def test_silence(monkeypatch: pytest.MonkeyPatch, activities: list[tuple[bool, int] | None], looks: int | None) -> None:
-    """How many looks a process is given that says nothing; None for as many as it takes."""
+    """The number of looks a silent process is given; None for as many as it takes."""
     seen = iter(activities * 100)
     monkeypatch.setattr(supervision, "read_activity", lambda process_id: next(seen))
     silence = Silence(Patience(still_looks=3, silent_looks=6))

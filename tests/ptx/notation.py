@@ -44,7 +44,7 @@ def parse_one(text: str, before: str = "") -> tuple[PtxFunction, PtxInstruction]
 
 
 def write_operand(function: PtxFunction, operand: "Operand | None") -> str:  # noqa: PLR0911 - one for each kind
-    """As PTX writes it."""
+    """The operand in PTX's own notation."""
     if operand is None:
         return "_"
     if isinstance(operand, Register):

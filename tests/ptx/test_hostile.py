@@ -1,4 +1,4 @@
-"""Whatever the text: a module or an InputError, in bounded time and memory."""
+"""Hostile texts: each gives a module or an InputError, in bounded time and memory."""
 
 import tracemalloc
 from pathlib import Path

@@ -47,7 +47,7 @@ def test_every_operand_can_be_written_out_as_it_was_read() -> None:
 
 
 def test_no_kernel_reads_a_register_before_it_is_written() -> None:
-    """So no result is taken for an operand, and no operand for a result."""
+    """Results are not taken for operands, nor operands for results."""
     count = 0
     for module in modules():
         for function in module.functions.values():

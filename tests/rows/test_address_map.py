@@ -1,4 +1,4 @@
-"""From absolute addresses to functions, with and without a function table."""
+"""Functions of absolute addresses, with and without a function table."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What called functions cost on the instructions that call them."""
+"""The costs of called functions on the instructions that call them."""
 
 import pytest
 

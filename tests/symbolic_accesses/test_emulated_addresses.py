@@ -1,4 +1,4 @@
-"""What is said of addresses without a launch, held against what the emulator sees: with sizes filled in, every address is the same."""
+"""Symbolic addresses, compared with those of the emulator: with sizes filled in, every address is the same."""
 
 from collections.abc import Mapping
 
@@ -98,7 +98,7 @@ def check(module: PtxModule, trace: Trace, *, block: tuple[int, int], numbers: t
 
 
 def is_named(table: SymbolTable, form: Form) -> bool:
-    """Everything in it is known once sizes are."""
+    """Whether a form is known once sizes are."""
     symbols = [table.symbols[number] for number in form.symbols]
     return all(one.lanes is not None or one.name or one.is_counter for one in symbols)
 

@@ -1,4 +1,4 @@
-"""What is said of requests without a launch, held against the sectors that reports counted."""
+"""Symbolic requests, compared with the sectors that reports counted."""
 
 import json
 from collections import Counter
@@ -97,7 +97,7 @@ def test_sectors_by_the_code_alone_are_the_counted_ones(corpus: Path) -> None:
 
 
 def test_what_machine_code_alone_says_is_costly_was_counted_to_be(corpus: Path) -> None:
-    """In all reports that count sectors, kernels of Triton among them; and where nothing was executed nobody knows."""
+    """All reports that count sectors, kernels of Triton among them; rows that were not executed are unknown."""
     checks = {"uncoalesced-accesses": "global_sectors", "bank-conflicts": "shared_wavefronts"}
     told, followed = 0, set()
     for path in sorted(corpus.rglob("*.ncu-rep")):

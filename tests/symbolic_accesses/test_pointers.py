@@ -1,4 +1,4 @@
-"""Which pointers an access goes through, and where that is not known."""
+"""The pointers that an access goes through, known and unknown."""
 
 import pytest
 
