@@ -73,16 +73,18 @@ def list_accesses(entry: ArrayGroups) -> list[AccessExpression]:
 def test_block_footprint(entry: ArrayGroups, block: tuple[int, int, int], grid: tuple[int, int, int]) -> None:
     x, y, z = (size * count for size, count in zip(block, grid, strict=True))
     launch = LaunchShape(block=block, grid=grid, updates=(x, y, z))
-    found = count_block(entry, entry.groups, Blocks(block=block, count=grid, threads=block))
+    sectors_of_block, lines_of_block, is_whole = count_block(
+        entry, entry.groups, Blocks(block=block, count=grid, threads=block)
+    )
     sectors = lines = 0
     for place in np.ndindex(*grid):
         box = BlockBox(low=place, high=tuple(at + 1 for at in place))  # type: ignore[arg-type]
         touched = enumerate_sectors(list_accesses(entry), launch, box, launch.region, entry.array.base_bytes)
         sectors += len(touched)
         lines += len({sector // 4 for sector in touched})
-    assert found.is_whole
-    assert found.sectors == pytest.approx(sectors / math.prod(grid))
-    assert found.lines == pytest.approx(lines / math.prod(grid))
+    assert is_whole
+    assert sectors_of_block == pytest.approx(sectors / math.prod(grid))
+    assert lines_of_block == pytest.approx(lines / math.prod(grid))
 
 
 @examples(60)

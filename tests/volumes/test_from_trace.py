@@ -21,6 +21,7 @@ from gpa_lsp.execution.volumes.from_trace import (
     list_probe_blocks,
     recover_expressions,
 )
+from gpa_lsp.execution.volumes.groups import group_accesses
 from gpa_lsp.execution.volumes.predict import predict_volumes
 from gpa_lsp.foundation.errors import InputError
 from tests.conftest import examples
@@ -294,12 +295,14 @@ def test_any_affine_access_is_recovered(
     trace = probe(
         WrittenAccess(addresses=lambda t, a: [address(t, a, k) for k in range(trips)], width=1), block=block, grid=grid
     )
-    (access,) = recover_expressions(trace).accesses
+    recovered = recover_expressions(trace)
+    (access,) = recovered.accesses
+    ((group,),) = (entry.groups for entry in group_accesses(recovered))
     for axis in range(3):
         if block[axis] > 1:
-            assert access.count_thread_step(axis) == steps[axis]
+            assert group.find_thread_steps()[axis] == steps[axis]
         if grid[axis] > 1:
-            assert access.count_block_step(axis, block) == steps[axis + 3]
+            assert group.find_block_steps(block)[axis] == steps[axis + 3]
     assert access.constant_bytes == SIZE // 2
     if trips > 1:
         assert access.loops == (LoopTerm(step_bytes=loop_step, trips=trips),)

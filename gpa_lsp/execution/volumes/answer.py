@@ -22,7 +22,7 @@ _MOST_NAMED = 8  # Accesses without an expression that are named one by one
 
 
 def answer_volumes(prediction: VolumePrediction, kernel: KernelAccesses) -> Answer:
-    """What a prediction says: limiters, volumes by level and cause, layer conditions."""
+    """Answer of a prediction: limiters, volumes by level and cause, layer conditions."""
     if prediction.contradictions:
         return _answer_contradictions(prediction)
     if not prediction.bounds:
@@ -40,7 +40,7 @@ def answer_volumes(prediction: VolumePrediction, kernel: KernelAccesses) -> Answ
 
 
 def _answer_contradictions(prediction: VolumePrediction) -> Answer:
-    """No number of a prediction that cannot be true is shown but those that show it."""
+    """Answer of a prediction that contradicts itself: the contradicting numbers, and no other one."""
     summary = say(
         "Not predicted: the volumes contradict each other, which is a defect of gpa-lsp. Please report it with the kernel."
     )
@@ -151,7 +151,7 @@ def _advise_reuse(reuse: LayerReuse) -> Sentence:
 
 
 def _list_bars(prediction: VolumePrediction) -> Iterator[Bar]:
-    """How long each limiter takes, of the longest."""
+    """Time by each limiter alone, as a part of the longest."""
     slowest = prediction.bounds[0].updates_per_s
     for bound in prediction.bounds:
         words = say("at most {rate}", rate=Amount(value=bound.updates_per_s, quantity=Quantity.UPDATES_PER_S))
@@ -196,7 +196,7 @@ def _build_volume_table(prediction: VolumePrediction) -> Table:
 
 
 def _drop_dust(bytes_per_update: float) -> float:
-    """What is left of a sum by rounding, or hardly ever happens, is nothing."""
+    """The volume, or 0 for a rounding error and for what hardly ever happens."""
     return bytes_per_update if abs(bytes_per_update) >= _DUST_BYTES else 0.0
 
 
@@ -247,7 +247,7 @@ def _build_reuse_table(prediction: VolumePrediction) -> tuple[Table, ...]:
 
 
 def _list_missing(kernel: KernelAccesses) -> Iterator[Missing]:
-    """What the traced blocks do not tell of the others; alike accesses are named once."""
+    """Accesses whose volumes in other blocks the traced ones do not tell; alike accesses are named once."""
     named: dict[tuple[str, str, Sentence], None] = {}
     for access in () if kernel.is_whole else kernel.sampled:
         array = "an array" if access.array is None else kernel.arrays[access.array].name

@@ -1,4 +1,4 @@
-"""What one block, and each warp of it, touches: distinct sectors and lines. The volumes between L1 and L2 come from these.
+"""Distinct sectors and lines that one block, and each warp of it, touches; the volumes between L1 and L2 come from these.
 
 Threads are enumerated, with real alignment. A group's count depends on where its block starts only modulo a line, so of the blocks of a wave
 only those are counted that start at different places within one.
@@ -39,20 +39,12 @@ class Blocks(Struct, frozen=True, kw_only=True):
 
     @property
     def threads_per_block(self) -> int:
-        """With work."""
+        """Threads with work."""
         return prod(self.threads)
 
 
-class BlockCounts(Struct, frozen=True, kw_only=True):
-    """Of one array and one block, averaged over the blocks of a wave."""
-
-    sectors: float  # distinct 32-byte sectors
-    lines: float  # distinct 128-byte lines
-    is_whole: bool  # all iterations of all loops are in them; False when there were too many addresses
-
-
 def find_warp_shape(block: Triple, lanes: int) -> Triple:
-    """The box of threads that so many lanes make.
+    """Box of threads (x, y, z) that consecutive lanes make up.
 
     >>> find_warp_shape((8, 2, 16), 32), find_warp_shape((64, 2, 1), 16)
     ((8, 2, 2), (16, 1, 1))
@@ -63,7 +55,7 @@ def find_warp_shape(block: Triple, lanes: int) -> Triple:
 
 
 def list_offsets(steps: Triple, shape: Triple) -> Integers:
-    """Bytes from the first thread of a box to each, int64[threads], x fastest.
+    """Byte offset of each thread of a box from the first one, int64[threads], x fastest.
 
     >>> list_offsets((8, 100, 0), (2, 2, 1)).tolist()
     [0, 8, 100, 108]
@@ -73,7 +65,7 @@ def list_offsets(steps: Triple, shape: Triple) -> Integers:
 
 
 def list_iterations(group: AccessGroup, most: int) -> Integers | None:
-    """Bytes that the loops add, int64[iterations]; None when there are more than ``most``."""
+    """Byte offset of each iteration of the loops, int64[iterations]; None when there are more than ``most``."""
     if group.trips > most:
         return None
     found = np.zeros(1, dtype=np.int64)
@@ -83,7 +75,7 @@ def list_iterations(group: AccessGroup, most: int) -> Integers | None:
 
 
 def sample_iterations(group: AccessGroup) -> Integers:
-    """The same of a few iterations of each loop, with which alignments vary as over all."""
+    """Byte offsets of a few iterations of each loop, whose alignments vary as those of all do."""
     found = np.zeros(1, dtype=np.int64)
     for loop in group.loops:
         taken = min(loop.trips, _MOST_ITERATIONS)
@@ -94,14 +86,18 @@ def sample_iterations(group: AccessGroup) -> Integers:
 
 
 def list_block_starts(group: AccessGroup, blocks: Blocks) -> Integers:
-    """Bytes that each block adds, int64[blocks]."""
+    """Byte offset of each block, int64[blocks]."""
     return list_offsets(group.find_block_steps(blocks.block), blocks.count)
 
 
-def count_block(entry: ArrayGroups, groups: Sequence[AccessGroup], blocks: Blocks) -> BlockCounts:
-    """Distinct sectors and lines one block touches in an array, averaged over a box of blocks at the grid's start."""
+def count_block(entry: ArrayGroups, groups: Sequence[AccessGroup], blocks: Blocks) -> tuple[float, float, bool]:
+    """Distinct sectors and lines one block touches in an array, averaged over a box of blocks at the grid's start.
+
+    Returns:
+        Sectors, lines, and whether they are those of all iterations, which may be too many to enumerate.
+    """
     if not groups:
-        return BlockCounts(sectors=0.0, lines=0.0, is_whole=True)
+        return 0.0, 0.0, True
     budget = MOST_ADDRESSES // blocks.threads_per_block
     relative, starts, is_whole = [], [], True
     for group in groups:
@@ -127,7 +123,7 @@ def count_block(entry: ArrayGroups, groups: Sequence[AccessGroup], blocks: Block
         total_sectors += weight * distinct
         total_lines += weight * lines
     count = len(starts[0])
-    return BlockCounts(sectors=total_sectors / count, lines=total_lines / count, is_whole=is_whole)
+    return total_sectors / count, total_lines / count, is_whole
 
 
 def _list_different_starts(starts: Sequence[Integers]) -> Iterator[tuple[Integers, int]]:
@@ -141,7 +137,7 @@ def _list_different_starts(starts: Sequence[Integers]) -> Iterator[tuple[Integer
 
 
 def _list_sectors(addresses: Integers, width: int) -> list[Integers]:
-    """Sectors of accesses so wide; a wide or misaligned one lies in several."""
+    """Sectors of accesses of ``width`` bytes; a wide or misaligned access lies in several."""
     first = addresses >> _SECTOR_SHIFT
     if width <= SECTOR_BYTES and width & (width - 1) == 0 and not np.bitwise_or.reduce(addresses) & (width - 1):
         return [first]
@@ -151,7 +147,7 @@ def _list_sectors(addresses: Integers, width: int) -> list[Integers]:
 
 
 def _count_distinct(sectors: Integers) -> tuple[int, int]:
-    """Distinct sectors and distinct lines of them.
+    """Number of distinct sectors, and of distinct lines.
 
     Threads that follow each other access few sectors; what repeats the one before is left out ahead of sorting, which takes the time. 32-bit
     offsets, where they fit, are sorted several times faster.
@@ -189,7 +185,7 @@ def count_warp_sectors(entry: ArrayGroups, group: AccessGroup, blocks: Blocks, u
 def list_warp_places(
     entry: ArrayGroups, group: AccessGroup, blocks: Blocks, lanes: int, modulus: int
 ) -> tuple[Integers, Integers]:
-    """Where warps (or half-warps) start, modulo a number of bytes, int64[n], each with how often, int64[n].
+    """Addresses at which warps (or half-warps) start, modulo a number of bytes, int64[n], and the count of each, int64[n].
 
     Over all warps of a box of blocks, all accesses of a group and some iterations of their loops.
     """

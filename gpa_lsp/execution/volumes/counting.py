@@ -24,7 +24,7 @@ from gpa_lsp.execution.volumes.expressions import (
     ThreadRegion,
     Triple,
     Wave,
-    ignore_cache_operators,
+    count_threads,
 )
 from gpa_lsp.execution.volumes.footprints import Overlaps, Place, build_intervals, find_array_strides, measure_overlaps
 from gpa_lsp.execution.volumes.groups import (
@@ -39,7 +39,6 @@ from gpa_lsp.execution.volumes.model import Counts, Rewrites, SharedLoads, Volum
 from gpa_lsp.execution.volumes.retention import LOADS_UNDER_WAY, add_delays, count_iterations, count_loads, find_sharing
 from gpa_lsp.execution.volumes.traffic import (
     ArrayTraffic,
-    SampledCounts,
     bound_footprint,
     count_requested_sectors,
     count_sampled,
@@ -47,6 +46,7 @@ from gpa_lsp.execution.volumes.traffic import (
 )
 
 Chosen = tuple[ArrayGroups, tuple[AccessGroup, ...]]  # Some groups of an array
+Placed = tuple[ArrayGroups, tuple[int, ...]]  # An array with the strides of its outer dimensions in bytes
 
 PAGE_BYTES = 2 << 20
 
@@ -76,11 +76,8 @@ def _count_union(spans: Integers) -> int:
     return int(np.count_nonzero(np.cumsum(opened - closed)))
 
 
-_BEFORE = 3
-
-
 class Subject(Struct, frozen=True, kw_only=True):
-    """What is counted."""
+    """A kernel, its launch and the GPU that it is counted for."""
 
     kernel: KernelAccesses  # its accesses
     launch: LaunchShape  # how threads are laid out
@@ -101,7 +98,7 @@ class Subject(Struct, frozen=True, kw_only=True):
 
 
 def count_all(subject: Subject) -> Counts:
-    """Everything the model needs to be counted. Quantities of a block are of an average one; see :func:`list_block_classes`."""
+    """All counts that the model needs. Quantities of a block are those of an average one; see :func:`list_block_classes`."""
     is_paper = subject.mode is VolumeMode.PAPER
     kernel, wave = (_simplify(subject) if is_paper else subject.kernel), subject.wave
     entries = group_accesses(kernel)
@@ -114,11 +111,12 @@ def count_all(subject: Subject) -> Counts:
     loads, stores = _measure_wave(subject, placed, affine)
     sharing = () if is_paper else _find_sharing(subject, placed, affine)
     launched = max(1, subject.launch.region.thread_count) * subject.launch.updates_per_thread
-    per_wave = (
-        max(1, count_threads(wave.current, subject.launch.block, subject.region)) * subject.launch.updates_per_thread
-    )
-    once = SECTOR_BYTES * sum(own.traffic.touched_by_loads for own in affine.traffic) / launched
+    wave_threads = count_threads(wave.current, subject.launch.block, subject.region)
+    per_wave = max(1, wave_threads) * subject.launch.updates_per_thread
+    read = SECTOR_BYTES * sum(own.traffic.touched_by_loads for own in affine.traffic)
     fetched = SECTOR_BYTES * sum(own.traffic.fetched for own in affine.traffic) / launched
+    if subject.device.dram_fetch_bytes > SECTOR_BYTES:
+        fetched += extra.wave_fetched_bytes / per_wave
     least = 1.0 if is_paper else 0.0
     lines = _count_lines(cached, whole) + extra.block_line_bytes / LINE_BYTES
     # Where tags take time of their own, filling a line was seen to take none.
@@ -138,18 +136,18 @@ def count_all(subject: Subject) -> Counts:
         block_store_bytes=max(least, affine.stores * SECTOR_BYTES + extra.block_store_bytes),
         block_written_bytes=max(least, affine.written * SECTOR_BYTES + extra.block_written_bytes),
         rewrites=() if is_paper else (*affine.rewrites, *extra.rewrites),
-        launch_load_bytes=SECTOR_BYTES * sum(own.traffic.touched_by_loads for own in affine.traffic),
+        launch_load_bytes=read,
         launch_store_bytes=SECTOR_BYTES * sum(own.traffic.touched_by_stores for own in affine.traffic),
         shared_loads=sharing,
-        once_load_bytes=0.0 if is_paper else once + extra.wave_load_bytes / per_wave,
-        fetched_bytes=0.0 if is_paper else fetched + _find_fetched(extra, subject) / per_wave,
+        once_load_bytes=0.0 if is_paper else read / launched + extra.wave_load_bytes / per_wave,
+        fetched_bytes=0.0 if is_paper else fetched,
         load_iterations=max((count_iterations(entry.select(loads=True)) for entry in entries), default=1),
         loads_per_thread=count_loads(entries),
         wave_load_bytes=SECTOR_BYTES * sum(found.current for found in loads) + extra.wave_load_bytes,
         wave_store_bytes=SECTOR_BYTES * sum(found.current for found in stores) + extra.wave_store_bytes,
-        before_bytes=_add([found.before for found in (*loads, *stores)]),
-        shared_load_bytes=_add([found.shared for found in loads]),
-        wave_threads=count_threads(wave.current, subject.launch.block, subject.region),
+        before_bytes=_sum_axes([found.before for found in (*loads, *stores)]),
+        shared_load_bytes=_sum_axes([found.shared for found in loads]),
+        wave_threads=wave_threads,
         wave_pages=count_wave_pages(entries, subject.launch, wave),
         busy_ratio=busy_ratio,
         working_ratio=working_ratio,
@@ -159,9 +157,9 @@ def count_all(subject: Subject) -> Counts:
 
 
 def _measure_wave(
-    subject: Subject, placed: Sequence[tuple[ArrayGroups, tuple[int, ...]]], affine: "_AffineCounts"
+    subject: Subject, placed: Sequence[Placed], affine: "_AffineCounts"
 ) -> tuple[list[Overlaps], list[Overlaps]]:
-    """What a wave loads and stores of each array; in the corrected model no more than its blocks ask for."""
+    """Sectors that a wave loads and stores of each array; in the corrected model no more than its blocks ask for."""
     loads = [_measure(subject, entry, steps, loads=True) for entry, steps in placed]
     stores = [_measure(subject, entry, steps, loads=False) for entry, steps in placed]
     if subject.mode is VolumeMode.PAPER:
@@ -180,14 +178,7 @@ def _measure_wave(
     )
 
 
-def _find_fetched(extra: SampledCounts, subject: Subject) -> float:
-    """Bytes that DRAM gives a wave along with what accesses without a formula ask for."""
-    return extra.wave_fetched_bytes if subject.device.dram_fetch_bytes > SECTOR_BYTES else 0.0
-
-
-def _find_sharing(
-    subject: Subject, placed: Sequence[tuple[ArrayGroups, tuple[int, ...]]], affine: "_AffineCounts"
-) -> tuple[SharedLoads, ...]:
+def _find_sharing(subject: Subject, placed: Sequence[Placed], affine: "_AffineCounts") -> tuple[SharedLoads, ...]:
     found: list[SharedLoads] = []
     is_long = count_loads([entry for entry, _ in placed]) > LOADS_UNDER_WAY
     for (entry, strides), own in zip(placed, affine.traffic, strict=True):
@@ -215,7 +206,7 @@ class _Framed(Struct, frozen=True, kw_only=True):
 
     @property
     def from_l2(self) -> float:
-        """What a wave can get from DRAM at most: what its blocks must ask L2 for."""
+        """Sectors that blocks must ask L2 for: at most as many come from DRAM."""
         return self.compulsory + self.traffic.bypassing + self.traffic.atomic
 
 
@@ -234,7 +225,7 @@ class _AffineCounts(Struct, frozen=True, kw_only=True):
 
 
 def _count_as_published(subject: Subject, entries: Sequence[ArrayGroups], cached: Sequence[Chosen]) -> _AffineCounts:
-    """A block in the grid's midst stands for all."""
+    """Counts of a block in the middle of the grid, which stands for all."""
     blocks = _build_blocks(subject)
     requests = _count_requests(blocks, cached)
     stores = _count_requests(blocks, [(entry, entry.select(loads=False)) for entry in entries])
@@ -242,8 +233,8 @@ def _count_as_published(subject: Subject, entries: Sequence[ArrayGroups], cached
     return _AffineCounts(requests=requests, bypassing=0.0, loads=loads, atomic=0.0, stores=stores, written=stores)
 
 
-def _count_framed(subject: Subject, placed: Sequence[tuple[ArrayGroups, tuple[int, ...]]]) -> _AffineCounts:
-    """The mean over all blocks: requests exactly, and of what a block loads no more than its warps ask for."""
+def _count_framed(subject: Subject, placed: Sequence[Placed]) -> _AffineCounts:
+    """Means over all blocks: requests exactly, and of what a block loads no more than its warps ask for."""
     launched = prod(subject.launch.grid)
     framed = []
     for entry, strides in placed:
@@ -272,7 +263,7 @@ def _count_framed(subject: Subject, placed: Sequence[tuple[ArrayGroups, tuple[in
 
 
 def _list_rewrites(subject: Subject, entry: ArrayGroups) -> Iterator[Rewrites]:
-    """Of stores in loops that do not move them; from one time to the next passes an iteration of the innermost of these loops."""
+    """Rewrites by stores in loops that do not move them: an iteration of the innermost such loop passes between two of them."""
     launch = subject.launch
     whole = BlockBox(low=(0, 0, 0), high=launch.grid)
     for group in entry.select(loads=False):
@@ -287,26 +278,20 @@ def _list_rewrites(subject: Subject, entry: ArrayGroups) -> Iterator[Rewrites]:
 
 
 def _count_equivalent_blocks(subject: Subject) -> float:
-    """As many average blocks as have the threads of the wave that have work."""
+    """Number of average blocks that have as many threads with work as the wave."""
     threads = max(1, count_threads(subject.wave.current, subject.launch.block, subject.region))
     return threads / (subject.launch.threads_per_block * (count_working_ratio(subject.launch) or 1.0))
 
 
-def count_threads(blocks: BlockBox, block: Triple, region: ThreadRegion) -> int:
-    """Threads of some blocks of a size that lie in a region."""
-    x, y, z = (low * size for low, size in zip(blocks.low, block, strict=True))
-    to_x, to_y, to_z = (high * size for high, size in zip(blocks.high, block, strict=True))
-    return ThreadRegion(low=(x, y, z), high=(to_x, to_y, to_z)).meet(region).thread_count
-
-
 def _simplify(subject: Subject) -> KernelAccesses:
     """The kernel as the published model sees it: all loads kept in L1, and no guard but the number of updates."""
-    kernel, whole = ignore_cache_operators(subject.kernel), subject.launch.region
-    accesses = tuple(
-        replace(access, region=None) if access.region is not None and access.region.meet(whole) == whole else access
-        for access in kernel.accesses
-    )
-    return replace(kernel, accesses=accesses)
+    kernel, whole = subject.kernel, subject.launch.region
+    accesses = []
+    for access in kernel.accesses:
+        is_open = access.region is None or access.region.meet(whole) == whole
+        accesses.append(replace(access, bypasses_l1=False, region=None if is_open else access.region))
+    sampled = tuple(replace(access, bypasses_l1=False) for access in kernel.sampled)
+    return replace(kernel, accesses=tuple(accesses), sampled=sampled)
 
 
 def count_working_ratio(launch: LaunchShape) -> float:
@@ -357,19 +342,18 @@ def _count_lines(chosen: Sequence[Chosen], blocks: Blocks) -> float:
     Threads of a block run through a loop about together, so what shares L1 at one time is what one iteration touches: an approximation, which
     takes reuse between iterations for granted.
     """
-    lines = 0.0
-    for entry, groups in chosen:
-        lines += count_block(entry, [replace(group, loops=()) for group in groups], blocks).lines
-    return lines
+    return sum(
+        count_block(entry, [replace(group, loops=()) for group in groups], blocks)[1] for entry, groups in chosen
+    )
 
 
 def _count_sectors(subject: Subject, chosen: Sequence[Chosen], blocks: Blocks) -> float:
     """Sectors that a block touches by some groups over all iterations."""
-    sectors = 0.0
+    total = 0.0
     for entry, groups in chosen:
-        found = count_block(entry, groups, blocks)
-        sectors += found.sectors if found.is_whole else _measure_block(subject, entry, groups, blocks)
-    return sectors
+        sectors, _, is_whole = count_block(entry, groups, blocks)
+        total += sectors if is_whole else _measure_block(subject, entry, groups, blocks)
+    return total
 
 
 def _measure_block(subject: Subject, entry: ArrayGroups, groups: Sequence[AccessGroup], blocks: Blocks) -> float:
@@ -401,14 +385,14 @@ def _measure(subject: Subject, entry: ArrayGroups, strides: tuple[int, ...], *, 
     return measure_overlaps(entry.select(loads=loads), place, sets)
 
 
-def _find_span(placed: Iterable[tuple[ArrayGroups, tuple[int, ...]]], axis: int) -> int | None:
-    """Places along an axis that one thread's loads span, at most over the arrays, which come with the strides of their dimensions."""
+def _find_span(placed: Iterable[Placed], axis: int) -> int | None:
+    """Places along an axis that one thread's loads span, at most over the arrays."""
     spans = [find_span((*entry.select_cached(), *entry.select_bypassing()), strides, axis) for entry, strides in placed]
     return max((span for span in spans if span is not None), default=None)
 
 
-def _add(parts: Sequence[Sequence[float]]) -> tuple[float, float, float]:
-    x, y, z = (SECTOR_BYTES * sum(part[index] for part in parts) for index in range(_BEFORE))
+def _sum_axes(parts: Sequence[Sequence[float]]) -> tuple[float, float, float]:
+    x, y, z = (SECTOR_BYTES * sum(part[axis] for part in parts) for axis in range(3))
     return (x, y, z)
 
 
@@ -433,7 +417,7 @@ def _count_l1(subject: Subject, entries: Sequence[ArrayGroups], blocks: Blocks) 
     return affine + subject.kernel.shared_cycles_per_warp
 
 
-def _count_requests(blocks: Blocks, chosen: Iterable[tuple[ArrayGroups, tuple[AccessGroup, ...]]]) -> float:
+def _count_requests(blocks: Blocks, chosen: Iterable[Chosen]) -> float:
     """Distinct sectors of each warp's access, summed over a block's warps and some groups' accesses."""
     return sum(
         count_warp_sectors(entry, group, blocks) * group.trips * group.executions

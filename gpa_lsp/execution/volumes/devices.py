@@ -71,12 +71,12 @@ def find_device(name: str) -> VolumeDevice:
     wanted = name.replace(" ", "").lower()
     for entry in _load_document()["devices"]:
         if "sm_count" in entry and wanted.removeprefix("nvidia") == entry["name"].replace(" ", "").lower():
-            return _build(entry, _Board(**_read_board(entry)))
+            return _build(entry, _read_board(entry))
     return build_device(find_product(name))
 
 
 def build_device(product: Product) -> VolumeDevice:
-    """A product as a device. One that a file describes is its base, with each figure as many times as large as the file makes it.
+    """A product as a device; a product that a file describes is its base, scaled to the figures of the file.
 
     Raises:
         InputError: nothing says how large its L2 is.
@@ -141,27 +141,27 @@ def _vary(device: VolumeDevice, product: Product, base: Product) -> VolumeDevice
 
 
 class _Board(Struct, frozen=True, kw_only=True):
-    """What is published of a GPU; the bandwidth of its DRAM as stated, not as reached."""
+    """Published figures of a GPU."""
 
     name: str
     compute_capability: tuple[int, int]
     sm_count: int
     sm_hz: float
     l2_bytes: int
-    dram_bytes_per_s: float
+    dram_bytes_per_s: float  # as stated, not as reached
     source: str
 
 
-def _read_board(entry: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "name": entry["name"],
-        "compute_capability": parse_compute_capability(entry["compute_capability"], DEVICES_FILE.name),
-        "sm_count": entry["sm_count"],
-        "sm_hz": entry["sm_clock_mhz"] * _MEGA,
-        "l2_bytes": entry["l2_kib"] * _KIBI,
-        "dram_bytes_per_s": entry["dram_gb_per_s"] * _GIGA,
-        "source": _load_document()["sources"][entry["source"]],
-    }
+def _read_board(entry: dict[str, Any]) -> _Board:
+    return _Board(
+        name=entry["name"],
+        compute_capability=parse_compute_capability(entry["compute_capability"], DEVICES_FILE.name),
+        sm_count=entry["sm_count"],
+        sm_hz=entry["sm_clock_mhz"] * _MEGA,
+        l2_bytes=entry["l2_kib"] * _KIBI,
+        dram_bytes_per_s=entry["dram_gb_per_s"] * _GIGA,
+        source=_load_document()["sources"][entry["source"]],
+    )
 
 
 def _build(entry: dict[str, Any], board: _Board) -> VolumeDevice:

@@ -1,4 +1,4 @@
-"""Where a kernel's threads read and write, as affine functions: :class:`AccessExpression`, all of a kernel's: :class:`KernelAccesses`.
+"""Addresses that a kernel's threads read and write, as affine functions: :class:`AccessExpression`, :class:`KernelAccesses`.
 
 The address of an access, in bytes from its array's first one, is ::
 
@@ -42,11 +42,11 @@ class ThreadRegion(Struct, frozen=True, kw_only=True):
 
     @property
     def thread_count(self) -> int:
-        """Threads in it."""
+        """Number of threads."""
         return prod(max(0, high - low) for low, high in zip(self.low, self.high, strict=True))
 
     def meet(self, other: "ThreadRegion") -> "ThreadRegion":
-        """What is in both; may be empty.
+        """Intersection, which may be empty.
 
         >>> ThreadRegion(low=(0, 0, 0), high=(8, 4, 1)).meet(ThreadRegion(low=(2, 0, 0), high=(9, 2, 1)))
         ThreadRegion(low=(2, 0, 0), high=(8, 2, 1))
@@ -60,9 +60,9 @@ class AccessedArray(Struct, frozen=True, kw_only=True):
     """An array."""
 
     name: str  # of the argument or variable
-    size_bytes: int | None = None  # of it; None when unknown
+    size_bytes: int | None = None  # None when unknown
     base_bytes: int = 0  # address of its first byte, of which only the alignment matters
-    # distance of neighbours along each of its dimensions, the innermost first; None when they shall be found from the coefficients
+    # distance of neighbours along each of its dimensions, the innermost first; None for those found from the coefficients
     strides_bytes: tuple[int, ...] | None = None
 
 
@@ -92,27 +92,17 @@ class AccessExpression(Struct, frozen=True, kw_only=True):
 
     @property
     def is_load(self) -> bool:
-        """It reads; atomics do both."""
+        """Whether it reads, as loads and atomics do."""
         return self.kind in (AccessKind.LOAD, AccessKind.ATOMIC, AccessKind.REDUCTION)
 
     @property
     def is_store(self) -> bool:
-        """It writes."""
+        """Whether it writes, as stores and atomics do."""
         return self.kind is not AccessKind.LOAD
-
-    def count_thread_step(self, axis: int) -> int:
-        """Bytes from one thread of a block to the next along an axis."""
-        return self.global_bytes[axis] + self.thread_bytes[axis]
-
-    def count_block_step(self, axis: int, block: Triple) -> int:
-        """Bytes from one block to the next along an axis, for blocks of that size."""
-        return self.global_bytes[axis] * block[axis] + self.block_bytes[axis]
 
 
 class FirstTouched(Struct, frozen=True, kw_only=True):
-    """What an access touches that no other one of the same direction did, each counted as if it came before those behind it: of several, the sum
-    is what they touch together.
-    """
+    """Sectors and lines that an access touches and none of those listed before it in the same direction; their sum is what all touch together."""
 
     block_sectors: float  # sectors of 32 bytes one block touches, mean
     block_lines: float  # lines of 128 bytes one block touches, mean
@@ -152,7 +142,7 @@ class IssuedWork(Struct, frozen=True, kw_only=True):
 
 
 class KernelAccesses(Struct, frozen=True, kw_only=True):
-    """What a kernel does to global memory."""
+    """All accesses of a kernel to global memory, and the arithmetic of a thread."""
 
     name: str  # of the kernel
     arrays: tuple[AccessedArray, ...]  # it accesses
@@ -168,7 +158,7 @@ class KernelAccesses(Struct, frozen=True, kw_only=True):
 
 
 class LaunchShape(Struct, frozen=True, kw_only=True):
-    """How the threads are laid out."""
+    """Layout of a launch's threads and updates."""
 
     block: Triple  # threads of a block in x, y, z
     grid: Triple  # blocks in x, y, z
@@ -177,12 +167,12 @@ class LaunchShape(Struct, frozen=True, kw_only=True):
 
     @property
     def threads_per_block(self) -> int:
-        """All of them."""
+        """Threads of a block."""
         return prod(self.block)
 
     @property
     def updates_per_thread(self) -> int:
-        """Along all axes."""
+        """Updates that one thread makes."""
         return prod(self.fold)
 
     @property
@@ -194,7 +184,7 @@ class LaunchShape(Struct, frozen=True, kw_only=True):
 
 
 def cover_updates(updates: Triple, block: Triple, fold: Triple = (1, 1, 1)) -> LaunchShape:
-    """The launch whose grid covers so many updates.
+    """Launch whose grid covers the updates.
 
     >>> cover_updates((632, 504, 992), (32, 4, 8), (1, 2, 1)).grid
     (20, 63, 124)
@@ -209,7 +199,7 @@ def fold_accesses(kernel: KernelAccesses, fold: Triple) -> KernelAccesses:
     Source: Ernst et al. (2022), section 5.2, "thread folding".
 
     Raises:
-        InputError: some addresses are no formula of the thread's place in the grid along a folded axis: nobody knows those of its neighbours.
+        InputError: along a folded axis, some address is no formula of the thread's global index, so that those of its neighbours are unknown.
     """
     _require_foldable(kernel, fold)
     folded: dict[AccessExpression, None] = {}
@@ -239,15 +229,6 @@ def _require_foldable(kernel: KernelAccesses, fold: Triple) -> None:
         raise InputError(message, remedy="write the kernel with that many elements per thread, and describe its launch")
 
 
-def ignore_cache_operators(kernel: KernelAccesses) -> KernelAccesses:
-    """The same kernel with all its loads kept in L1."""
-    return replace(
-        kernel,
-        accesses=tuple(replace(access, bypasses_l1=False) for access in kernel.accesses),
-        sampled=tuple(replace(access, bypasses_l1=False) for access in kernel.sampled),
-    )
-
-
 def _fold_region(region: ThreadRegion, fold: Triple) -> ThreadRegion:
     lows = make_triple([low // count for low, count in zip(region.low, fold, strict=True)])
     return ThreadRegion(
@@ -256,14 +237,23 @@ def _fold_region(region: ThreadRegion, fold: Triple) -> ThreadRegion:
 
 
 def make_triple(values: Sequence[int]) -> Triple:
-    """Three of them, for x, y and z."""
+    """The three values as a tuple, for x, y and z."""
     x, y, z = values
     return (x, y, z)
 
 
-PAPER_MAX_BLOCKS = 32
-PAPER_REGISTERS = 65536
-PAPER_FEWEST_REGISTERS = 32
+def count_threads(blocks: "BlockBox", block: Triple, region: ThreadRegion) -> int:
+    """Threads of some blocks that lie in a region; ``block`` is the size of a block in threads."""
+    low = make_triple([at * size for at, size in zip(blocks.low, block, strict=True)])
+    high = make_triple([at * size for at, size in zip(blocks.high, block, strict=True)])
+    return ThreadRegion(low=low, high=high).meet(region).thread_count
+
+
+# The authors' rule of occupancy
+_PAPER_MAX_BLOCKS = 32
+_PAPER_REGISTERS = 65536
+_PAPER_FEWEST_REGISTERS = 32
+
 _REPRESENTATIVE_BLOCKS = 4  # Blocks along each axis over which what one block does is averaged
 _SHORT_ROW_RATIO = 0.1  # A last row of blocks that holds less of a block than this is not taken as representative
 
@@ -299,58 +289,43 @@ def count_paper_blocks_per_sm(threads_per_block: int, registers_per_thread: int)
     >>> count_paper_blocks_per_sm(1024, 32), count_paper_blocks_per_sm(256, 40)
     (2, 6)
     """
-    registers = -(-max(registers_per_thread, PAPER_FEWEST_REGISTERS) // 8) * 8
-    return min(PAPER_MAX_BLOCKS, PAPER_REGISTERS // (threads_per_block * registers))
+    registers = -(-max(registers_per_thread, _PAPER_FEWEST_REGISTERS) // 8) * 8
+    return min(_PAPER_MAX_BLOCKS, _PAPER_REGISTERS // (threads_per_block * registers))
 
 
 def build_paper_wave(launch: LaunchShape, blocks: int) -> Wave:
-    """The wave at the end of a row and of a layer, in the middle of the layers, and the sets before it.
+    """The wave of ``blocks`` blocks at the end of a row and of a layer, in the middle of the layers, and the sets before it.
 
     Rows and layers are counted by updates as if no thread made more than one: so the authors' program does it.
     """
-    return _build(launch, blocks, launch.updates)
+    return _build_wave(launch, blocks, launch.updates)
 
 
 def build_wave(launch: LaunchShape, blocks: int) -> Wave:
-    """The same with rows and layers counted by threads with work."""
-    return _build(launch, blocks, launch.region.high)
+    """The same wave as :func:`build_paper_wave`, with rows and layers counted by threads with work."""
+    return _build_wave(launch, blocks, launch.region.high)
 
 
-def _build(launch: LaunchShape, blocks: int, extent: Triple) -> Wave:
+def _build_wave(launch: LaunchShape, blocks: int, extent: Triple) -> Wave:
     grid, block = launch.grid, launch.block
     per_row = extent[0] / block[0]
     per_layer = extent[0] * extent[1] / (block[0] * block[1])
     size = (min(grid[0], blocks), min(grid[1], ceil(blocks / per_row)), min(grid[2], ceil(blocks / per_layer)))
     has_short_row = 0 < extent[1] / block[1] % 1 < _SHORT_ROW_RATIO and grid[1] > size[1]
-    return _place(launch, blocks, size, 1 if has_short_row else 0)
-
-
-def _plan_start(grid: Triple, blocks: int) -> Triple:
-    rows = max(1, blocks // grid[0])
-    layers = max(1, blocks // grid[0] // grid[1])
-    return (min(grid[0], blocks), min(grid[1], rows), min(grid[2], layers))
-
-
-def _place(launch: LaunchShape, blocks: int, size: Triple, shift_y: int) -> Wave:
-    grid = launch.grid
-    layer = grid[2] // 2
-    end_y = grid[1] - shift_y
-    first_y = end_y - size[1]
-    current = BlockBox(low=(grid[0] - size[0], first_y, layer), high=(grid[0], end_y, layer + size[2]))
-    before_x = BlockBox(
-        low=(max(0, grid[0] - 2 * size[0]), first_y, layer), high=(grid[0] - size[0], end_y, layer + size[2])
+    first_x, end_y, layer = grid[0] - size[0], grid[1] - has_short_row, grid[2] // 2
+    first_y, end_z = end_y - size[1], layer + size[2]
+    start = (
+        min(grid[0], blocks),
+        min(grid[1], max(1, blocks // grid[0])),
+        min(grid[2], max(1, blocks // grid[0] // grid[1])),
     )
-    before_y = BlockBox(low=(0, max(0, first_y - size[1]), layer), high=(grid[0], first_y, layer + size[2]))
-    before_z = BlockBox(low=(0, 0, max(0, layer - 1)), high=(grid[0], grid[1], layer))
-    start = _plan_start(grid, blocks)
-    x, y, z = (min(_REPRESENTATIVE_BLOCKS, count) for count in start)
     return Wave(
         blocks=blocks,
         size=size,
         start=start,
-        representative=(x, y, z),
-        current=current,
-        before_x=before_x,
-        before_y=before_y,
-        before_z=before_z,
+        representative=make_triple([min(_REPRESENTATIVE_BLOCKS, count) for count in start]),
+        current=BlockBox(low=(first_x, first_y, layer), high=(grid[0], end_y, end_z)),
+        before_x=BlockBox(low=(max(0, first_x - size[0]), first_y, layer), high=(first_x, end_y, end_z)),
+        before_y=BlockBox(low=(0, max(0, first_y - size[1]), layer), high=(grid[0], first_y, end_z)),
+        before_z=BlockBox(low=(0, 0, max(0, layer - 1)), high=(grid[0], grid[1], layer)),
     )

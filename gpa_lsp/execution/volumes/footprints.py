@@ -1,6 +1,8 @@
 """Sectors that the threads of some blocks touch in one array, as boxes: :func:`build_boxes`."""
 
 from collections.abc import Sequence
+from contextlib import suppress
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +29,7 @@ _MOST_COPIES = 64  # Boxes that one access may be taken apart into where its thr
 
 
 class _Reach(ColumnRecord, frozen=True):
-    """Coordinates ``low + step · 0, 1 … count-1`` of a dimension, beside each of ``shifts``."""
+    """Coordinates ``low + shift + step · 0, 1 … count-1`` of a dimension, for each of ``shifts``."""
 
     low: int
     step: int
@@ -36,14 +38,14 @@ class _Reach(ColumnRecord, frozen=True):
 
 
 def find_array_strides(entry: ArrayGroups, launch: LaunchShape, region: ThreadRegion) -> tuple[int, ...]:
-    """Strides of the outer dimensions: those that were given, else those found."""
+    """Strides of an array's outer dimensions in bytes: those that were given, else those found."""
     if entry.array.strides_bytes is not None:
         return tuple(stride for stride in entry.array.strides_bytes if stride > SECTOR_BYTES)
     return find_strides(entry.groups, launch, region)
 
 
 class Place(Struct, frozen=True, kw_only=True):
-    """Where a footprint is taken."""
+    """Launch and array that a footprint is taken of."""
 
     launch: LaunchShape  # blocks and grid
     region: ThreadRegion  # threads with work
@@ -52,7 +54,7 @@ class Place(Struct, frozen=True, kw_only=True):
 
 
 class Overlaps(Struct, frozen=True, kw_only=True):
-    """What some blocks touch in one array, and how much of it blocks before them touched; all in sectors."""
+    """Footprint of some blocks in one array, and how much of it blocks before them touched; all in sectors."""
 
     current: float  # distinct sectors
     before: tuple[float, ...]  # distinct sectors of each set before
@@ -64,24 +66,16 @@ def measure_overlaps(groups: Sequence[AccessGroup], place: Place, sets: Sequence
     if not groups:
         nothing = (0,) * (len(sets) - 1)
         return Overlaps(current=0, before=nothing, shared=nothing)
-    try:
-        boxes = _build_all_boxes(groups, place, sets)
-        if boxes is not None:
-            return _measure_intervals(boxes) if boxes[0].shape[1] == 1 else _measure(boxes)
-    except TooManyCellsError:
-        pass
-    return _measure_intervals([build_intervals(groups, place, blocks) for blocks in sets])
-
-
-def _build_all_boxes(groups: Sequence[AccessGroup], place: Place, sets: Sequence[BlockBox]) -> list[Integers] | None:
-    """The boxes of each set of blocks; None as soon as one of them has none."""
-    found = []
+    boxes = []
     for blocks in sets:
-        boxes = build_boxes(groups, place, blocks)
-        if boxes is None:
-            return None
-        found.append(boxes)
-    return found
+        found = build_boxes(groups, place, blocks)
+        if found is None:
+            break
+        boxes.append(found)
+    else:
+        with suppress(TooManyCellsError):
+            return _measure_intervals(boxes) if boxes[0].shape[1] == 1 else _measure(boxes)
+    return _measure_intervals([build_intervals(groups, place, blocks) for blocks in sets])
 
 
 def _measure(boxes: Sequence[Integers]) -> Overlaps:
@@ -102,7 +96,7 @@ def _measure(boxes: Sequence[Integers]) -> Overlaps:
 
 
 def _measure_intervals(sets: Sequence[Integers]) -> Overlaps:
-    """The same of intervals: what several sets share follows from the sizes of unions."""
+    """Overlaps of sets of intervals: what several share follows from the sizes of unions."""
     first, *others = [intervals[:, 0] for intervals in sets]
     current, joined, common = measure_union(first), first[:0], 0
     before, shared = [], []
@@ -237,7 +231,7 @@ def _find_reach(variables: Sequence[Variable], gap: int) -> _Reach | None:
 
 
 def build_intervals(groups: Sequence[AccessGroup], place: Place, blocks: BlockBox) -> Integers:
-    """The same as intervals of linear sectors, int64[n, 1, 2]: any affine access can be taken apart so.
+    """Intervals int64[n, 1, 2] of the linear sectors some blocks touch: any affine access can be taken apart so.
 
     Variables whose steps leave no gaps lengthen the interval; the others are enumerated, from the smallest up to :data:`MOST_INTERVALS`, beyond
     which the hull of what is left is taken: an upper bound.
@@ -251,16 +245,18 @@ def count_exactly(groups: Sequence[AccessGroup], place: Place, blocks: BlockBox)
 
     Boxes take it that all rows begin at the same place of a sector, which they do not where the pitch is no whole number of sectors.
     """
-    most = sum(len(group.constants_bytes) * count_starts(group, place, blocks) for group in groups)
-    return None if most > MOST_INTERVALS else measure_union(build_intervals(groups, place, blocks)[:, 0])
+    if count_starts(groups, place, blocks) > MOST_INTERVALS:
+        return None
+    return measure_union(build_intervals(groups, place, blocks)[:, 0])
 
 
-def count_starts(group: AccessGroup, place: Place, blocks: BlockBox) -> int:
-    """Places from which an access goes on without a gap, at most."""
-    starts = 1
-    for variable in list_variables(group, place.launch, blocks, place.region):
-        if abs(variable.step_bytes) > SECTOR_BYTES:
-            starts *= max(1, variable.count)
+def count_starts(groups: Sequence[AccessGroup], place: Place, blocks: BlockBox) -> int:
+    """Number of intervals without gaps that some accesses are taken apart into, at most."""
+    starts = 0
+    for group in groups:
+        variables = list_variables(group, place.launch, blocks, place.region)
+        steps = (max(1, one.count) for one in variables if abs(one.step_bytes) > SECTOR_BYTES)
+        starts += len(group.constants_bytes) * prod(steps)
     return starts
 
 
@@ -326,7 +322,7 @@ class Canvas:
         self._sizes = [np.diff(edges) for edges in self._edges]
 
     def paint(self, boxes: Integers) -> Mask:
-        """The cells in at least one of the boxes: bool of the canvas' shape."""
+        """Cells in at least one of the boxes: bool of the canvas' shape."""
         places = [np.searchsorted(edges, boxes[:, axis]) for axis, edges in enumerate(self._edges)]
         mask = np.zeros(self.shape, dtype=np.bool_)
         corners = np.stack(places, axis=1).tolist() if len(boxes) else []

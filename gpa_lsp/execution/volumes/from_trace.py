@@ -12,7 +12,6 @@ from math import prod
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct
 from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.model import Space
@@ -72,7 +71,7 @@ _BORDER_PROBES = 7  # between two blocks of which one accesses memory and the ot
 def list_probe_blocks(grid: Triple) -> tuple[int, ...]:
     """Blocks whose traces tell every coefficient: the first and its neighbours along each axis, one in the middle, and those at the ends.
 
-    Of a grid with more blocks than have a number in a trace, only those that have one are among them.
+    All of them have a number in a trace, also where the grid has more blocks than that.
 
     >>> list_probe_blocks((4, 1, 1)), len(list_probe_blocks((79, 63, 124)))
     ((0, 1, 2, 3), 9)
@@ -115,7 +114,7 @@ def list_border_blocks(trace: Trace) -> tuple[int, ...]:
 
 
 def list_fewest_probe_blocks(grid: Triple) -> tuple[int, ...]:
-    """Of :func:`list_probe_blocks` those that tell coefficients, but nothing of the ends of the grid: for blocks that take long.
+    """The blocks of :func:`list_probe_blocks` that tell coefficients, but nothing of the ends of the grid: for blocks that take long.
 
     >>> list_fewest_probe_blocks((4, 1, 1)), list_fewest_probe_blocks((32, 32, 1))
     ((0, 1), (0, 1, 32))
@@ -144,7 +143,7 @@ def recover_expressions(
     piece: PieceRows | None = None,
     continuation: Continuation | None = None,
 ) -> KernelAccesses:
-    """What a kernel does to global memory, from some of its blocks.
+    """Accesses of a kernel to global memory, recovered from a trace of some of its blocks.
 
     Args:
         trace: of whole blocks, with all their accesses or the first ones of each; :func:`list_probe_blocks` says of which.
@@ -154,10 +153,10 @@ def recover_expressions(
     """
     if not len(trace.traced_blocks):
         raise InputError("the trace holds no block", remedy="trace a few blocks of the launch")
-    found = trace.accesses
-    rows = np.flatnonzero((found.space == int(Space.GLOBAL)) | (found.space == int(Space.TEXTURE)))
-    order = rows[order_rows(found.instruction[rows])]
-    ordered = found.instruction[order].astype(np.int64)
+    space, instruction = trace.accesses.space, trace.accesses.instruction
+    rows = np.flatnonzero((space == int(Space.GLOBAL)) | (space == int(Space.TEXTURE)))
+    order = rows[order_rows(instruction[rows])]
+    ordered = instruction[order].astype(np.int64)
     starts = np.flatnonzero(np.diff(ordered, prepend=-1))
     kinds = (PieceRows(trace) if piece is None else piece).kinds
     arrays = tuple(
@@ -165,20 +164,19 @@ def recover_expressions(
         for buffer in trace.buffers
     )
     context = _Context(trace=trace, kinds=kinds, patterns={}, touched={}, continuation=continuation, growths={})
-    accesses: list[AccessExpression] = []
-    sampled: list[SampledAccess] = []
     parts = np.split(order, starts[1:])  # of no rows, one part without rows, and no instruction
-    for index, part in zip(ordered[starts].tolist(), parts, strict=False):
-        result = _recover(context, trace.instructions[index], part)
-        accesses.extend(result.accesses)
-        sampled.extend(result.sampled)
+    found = [
+        _recover(context, trace.instructions[index], part)
+        for index, part in zip(ordered[starts].tolist(), parts, strict=False)
+    ]
+    sampled = [one for one in found if isinstance(one, SampledAccess)]
     shared = share_sectors(sampled, context.touched, len(trace.traced_blocks))
     if continuation is not None:
         shared = continue_sampled(shared, continuation, context.growths, arrays)
     return KernelAccesses(
         name=trace.kernel,
         arrays=arrays,
-        accesses=tuple(accesses),
+        accesses=tuple(one for one in found if isinstance(one, AccessExpression)),
         sampled=shared,
         flops_per_thread=flops_per_thread,
         flops_are_double=flops_are_double,
@@ -211,21 +209,17 @@ def find_launch_shape(kernel: KernelAccesses, block: Triple, grid: Triple, fold:
     return LaunchShape(block=block, grid=grid, updates=(x, y, z), fold=fold)
 
 
-class Activity(Struct, frozen=True, kw_only=True):
-    """Which of the traced threads made an access."""
-
-    region: ThreadRegion | None  # a box of global indexes; None when all did, or they are no box
-    ratio: float  # of the threads in that box (of all traced ones without a box) that did: 1 where the box says it all
-
-
 class _Pattern(ColumnRecord, frozen=True, kw_only=True):
-    """What instructions that the same lanes execute in the same order have in common."""
+    """Common ground of the instructions that the same lanes execute in the same order."""
 
     lanes: RowLanes  # of each
     examples: tuple[Integers, Integers]  # rows and lanes to solve from
     columns: Integers  # of the examples
     kept: list[int]  # columns that tell something
-    activity: Activity  # which threads execute them
+    region: (
+        ThreadRegion | None
+    )  # global indexes of the threads that execute them; None for all traced ones, or for no box
+    active_ratio: float  # of the threads in that box (of all traced ones without a box) that execute them
     trips: float  # executions per thread, mean
     has_equal_trips: bool  # every thread executes them equally often
     is_together: bool  # the lanes of a warp execute them together, but for as many requests as volumes may be off
@@ -241,65 +235,59 @@ class _Context(ColumnRecord, frozen=True, kw_only=True):
     growths: dict[int, float]
 
 
-class _Recovered(Struct, frozen=True, kw_only=True):
-    accesses: tuple[AccessExpression, ...] = ()
-    sampled: tuple[SampledAccess, ...] = ()
-
-
-def _recover(context: _Context, instruction: StaticInstruction, rows: npt.NDArray[np.intp]) -> _Recovered:
-    trace = context.trace
+def _recover(
+    context: _Context, instruction: StaticInstruction, rows: npt.NDArray[np.intp]
+) -> AccessExpression | SampledAccess:
     pattern = _find_pattern(context, rows)
-    lanes = LaneRows(trace=trace, rows=rows, lanes=pattern.lanes)
-    ends = lanes.find_ends(context.kinds)
-    array = _find_array(trace, *ends)
+    lanes = LaneRows(trace=context.trace, rows=rows, lanes=pattern.lanes)
+    array = _find_array(context.trace, *lanes.find_ends(context.kinds))
     if array is None or instruction.kind is None:
         return _sample(context, instruction, lanes, None, say("its addresses lie in several arrays"))
-    unseen = _list_unseen(trace, pattern.kept)
+    found = _express(context, instruction, lanes, pattern, array)
+    return found if isinstance(found, AccessExpression) else _sample(context, instruction, lanes, array, found)
+
+
+def _express(
+    context: _Context, instruction: StaticInstruction, lanes: LaneRows, pattern: _Pattern, array: int
+) -> AccessExpression | Sentence:
+    """An instruction as an expression, or the reason why it is none, as a clause."""
+    trace = context.trace
     solved = _solve(context, lanes, trace.buffers[array].base, pattern)
     if solved is None:
-        return _sample(
-            context, instruction, lanes, array, say("its address is not an affine function of thread, block and loop")
-        )
-    if pattern.activity.ratio < 1.0:
-        why = say("only some threads make it, and these do not lie side by side")
-        return _sample(context, instruction, lanes, array, why)
-    if unseen:
-        return _sample(
-            context,
-            instruction,
-            lanes,
-            array,
-            say("the traced blocks do not show its stride along {axes}", axes=list_of(unseen)),
-        )
+        return say("its address is not an affine function of thread, block and loop")
+    if pattern.active_ratio < 1.0:
+        return say("only some threads make it, and these do not lie side by side")
+    if unseen := _list_unseen(trace, pattern.kept):
+        return say("the traced blocks do not show its stride along {axes}", axes=list_of(unseen))
     constant, steps, trips = solved
     if not pattern.has_equal_trips:
-        return _sample(context, instruction, lanes, array, say("trip counts of its loops differ between threads"))
+        return say("trip counts of its loops differ between threads")
     if not pattern.is_together:
-        return _sample(context, instruction, lanes, array, say("threads of a warp make it at different times"))
+        return say("threads of a warp make it at different times")
     if context.continuation is not None:
         longer = context.continuation.lengthen(instruction.index, trips, pattern.trips)
         further = steps[_WHO + len(trips) - 1] * (longer[-1] - trips[-1])
-        if _find_array(trace, ends[0] + min(0, further), ends[1] + max(0, further)) != array:
-            return _sample(context, instruction, lanes, array, say("its loops do not go on as they began"))
+        low, high = lanes.find_ends(context.kinds)
+        if _find_array(trace, low + min(0, further), high + max(0, further)) != array:
+            return say("its loops do not go on as they began")
         trips = longer
     loops = tuple(
         LoopTerm(step_bytes=step, trips=count) for step, count in zip(steps[_WHO:], trips, strict=True) if count > 1
     )
     of_all, own, of_block = _name_steps(steps, trace.block_threads)
-    access = AccessExpression(
+    return AccessExpression(
         array=array,
-        kind=instruction.kind,
-        element_bytes=max(1, int(trace.accesses.bytes[rows[0]])),  # of a texel, not of the registers it fills
+        kind=instruction.kind or AccessKind.LOAD,
+        element_bytes=max(1, int(trace.accesses.bytes[lanes.rows[0]])),  # of a texel, not of the registers it fills
         constant_bytes=constant,
         loops=loops,
-        region=pattern.activity.region,
+        region=pattern.region,
         instruction=instruction.index,
         bypasses_l1=bypasses_l1(instruction),
         global_bytes=of_all,
         thread_bytes=own,
         block_bytes=of_block,
     )
-    return _Recovered(accesses=(access,))
 
 
 def _name_steps(steps: Sequence[int], block: Triple) -> tuple[Triple, Triple, Triple]:
@@ -320,9 +308,9 @@ _Solution = tuple[int, list[int], tuple[int, ...]] | None  # Constant, steps and
 
 
 def _solve(context: _Context, lanes: LaneRows, base: int, pattern: _Pattern) -> _Solution:
-    """What gives the addresses of an instruction within an array.
+    """Solution for the addresses of an instruction within an array.
 
-    What differs by a constant from an instruction that was solved has the same steps: loops that a compiler unrolled.
+    An instruction whose addresses differ by a constant from those of a solved one has the same steps: loops that a compiler unrolled.
     """
     kinds = context.kinds
     bases = kinds.base[lanes.rows]
@@ -335,7 +323,7 @@ def _solve(context: _Context, lanes: LaneRows, base: int, pattern: _Pattern) -> 
 
 
 def _solve_lanes(context: _Context, lanes: LaneRows, base: int, pattern: _Pattern) -> _Solution:
-    """The same without looking at other instructions; loops within each other are tried where one counter does not explain the addresses."""
+    """Solution without a look at other instructions; nested loops are tried where one counter does not explain the addresses."""
     whole = round(pattern.trips) or 1
     relative = lanes.read(*pattern.examples) - base
     solved = solve_affine(pattern.columns, relative, pattern.kept)
@@ -370,12 +358,14 @@ def _build_pattern(context: _Context, rows: npt.NDArray[np.intp]) -> _Pattern:
     examples = lanes.pick(pick_examples(lanes.count))
     columns = lanes.list_columns(*examples)
     counts = lanes.executions[lanes.executions > 0]
+    region, active_ratio = _find_region(lanes, context.trace)
     return _Pattern(
         lanes=lanes,
         examples=examples,
         columns=columns,
         kept=find_independent(columns),
-        activity=find_region(lanes, context.trace),
+        region=region,
+        active_ratio=active_ratio,
         trips=float(counts.mean()),
         has_equal_trips=int(counts.min()) == int(counts.max()),
         is_together=len(rows)
@@ -395,7 +385,7 @@ def _count_least_requests(lanes: RowLanes, block: int) -> int:
 
 
 def _find_array(trace: Trace, low: int, high: int) -> int | None:
-    """The array that all addresses from the lowest to the highest are in; None when there are several, or none."""
+    """Index of the array that all addresses from the lowest to the highest are in; None when there are several, or none."""
     for index, buffer in enumerate(trace.buffers):
         if buffer.base <= low and high < buffer.base + buffer.size_bytes:
             return index
@@ -410,15 +400,15 @@ def _list_unseen(trace: Trace, kept: Sequence[int]) -> list[str]:
 
 def _sample(
     context: _Context, instruction: StaticInstruction, lanes: LaneRows, array: int | None, why: Sentence
-) -> _Recovered:
+) -> SampledAccess:
     context.touched[instruction.index] = find_touched(context.trace, lanes)
     if context.continuation is not None:
         whole = len(context.touched[instruction.index])
         context.growths[instruction.index] = count_growth(lanes, context.continuation, instruction.index, whole)
-    return _Recovered(sampled=(sample_instruction(context.trace, instruction, lanes, array, why),))
+    return sample_instruction(context.trace, instruction, lanes, array, why)
 
 
-def list_traced(trace: Trace) -> Integers:
+def _list_traced(trace: Trace) -> Integers:
     """Global indexes of every traced thread, int64[threads, 3], by block."""
     size = trace.block_threads
     threads = np.stack(split_index(np.arange(prod(size), dtype=np.int64), size), axis=1)
@@ -427,26 +417,26 @@ def list_traced(trace: Trace) -> Integers:
     return places
 
 
-def find_region(lanes: RowLanes, trace: Trace) -> Activity:
-    """Threads that made an access, from those that did among the traced ones.
+def _find_region(lanes: RowLanes, trace: Trace) -> tuple[ThreadRegion | None, float]:
+    """Box of the threads that made an access, and the part of its threads that did: see the fields of :class:`_Pattern`.
 
     A side of the box that coincides with the traced threads' own is taken as open: nothing beyond it was seen to be left out.
     """
     threads = np.flatnonzero(lanes.executions)
     if len(threads) == prod(trace.block_threads) * len(trace.traced_blocks):
-        return Activity(region=None, ratio=1.0)
-    traced = list_traced(trace)
+        return None, 1.0
+    traced = _list_traced(trace)
     size = np.array(trace.block_threads, dtype=np.int64)
     who = np.stack(lanes.place_threads(threads), axis=1)
     active = who[:, 3:] * size + who[:, :3]
     low, high = active.min(axis=0), active.max(axis=0) + 1
     inside = np.all((traced >= low) & (traced < high), axis=1)
     if np.count_nonzero(inside) != len(threads):
-        return Activity(region=None, ratio=len(threads) / len(traced))
+        return None, len(threads) / len(traced)
     extent = np.array(trace.grid, dtype=np.int64) * size
     lows = np.where(low == traced.min(axis=0), 0, low)
     highs = np.where(high == traced.max(axis=0) + 1, extent, high)
-    return Activity(region=ThreadRegion(low=make_triple(lows.tolist()), high=make_triple(highs.tolist())), ratio=1.0)
+    return ThreadRegion(low=make_triple(lows.tolist()), high=make_triple(highs.tolist())), 1.0
 
 
 def predict_traced(
@@ -512,7 +502,7 @@ def find_miscounts(kernel: KernelAccesses, trace: Trace, piece: PieceRows | None
 def find_shortfalls(
     prediction: VolumePrediction, trace: Trace, piece: PieceRows | None = None
 ) -> tuple[Contradiction, ...]:
-    """What the traced blocks alone touch, where the whole launch is predicted to move less of it to or from DRAM."""
+    """Bytes that the traced blocks alone touch, where the whole launch is predicted to move fewer to or from DRAM."""
     piece = PieceRows(trace) if piece is None else piece
     kinds = np.array([-1 if one.kind is None else one.kind for one in trace.instructions], dtype=np.int8)
     found = []
@@ -536,7 +526,7 @@ def find_shortfalls(
 
 
 def _list_boxes(trace: Trace) -> Iterator[BlockBox]:
-    """The traced blocks, those beside each other along x together."""
+    """Boxes of the traced blocks, one for each run of neighbours along x."""
     width, height, _ = trace.grid
     blocks = np.sort(trace.traced_blocks.astype(np.int64))
     starts = np.flatnonzero((np.diff(blocks, prepend=-2) != 1) | (blocks % width == 0))

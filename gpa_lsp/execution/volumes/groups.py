@@ -5,6 +5,7 @@ Everything that is counted is counted for whole groups, with one numpy column fo
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -47,10 +48,7 @@ class AccessGroup(ColumnRecord, frozen=True, kw_only=True):
     @property
     def trips(self) -> int:
         """Iterations of all loops around the accesses."""
-        trips = 1
-        for loop in self.loops:
-            trips *= loop.trips
-        return trips
+        return prod(loop.trips for loop in self.loops)
 
     def find_thread_steps(self) -> Triple:
         """Bytes from one thread of a block to the next."""
@@ -72,15 +70,15 @@ class ArrayGroups(Struct, frozen=True, kw_only=True):
     groups: tuple[AccessGroup, ...]  # at least one
 
     def select(self, *, loads: bool) -> tuple[AccessGroup, ...]:
-        """Those that read, or those that write; atomics are in both."""
+        """Groups that read, or groups that write; atomics are in both."""
         return tuple(group for group in self.groups if (group.is_load if loads else group.is_store))
 
     def select_cached(self) -> tuple[AccessGroup, ...]:
-        """Those that read through L1."""
+        """Groups that read through L1."""
         return tuple(group for group in self.groups if group.is_cached)
 
     def select_bypassing(self) -> tuple[AccessGroup, ...]:
-        """Loads that L1 does not keep; no atomics."""
+        """Groups of loads that L1 does not keep; no atomics."""
         return tuple(group for group in self.groups if not group.is_store and not group.is_cached)
 
 
@@ -144,7 +142,7 @@ _NEAR_RATIO = 0.25
 
 
 class Variable(Struct, frozen=True):
-    """Something an address depends on."""
+    """An integer that an address depends on."""
 
     step_bytes: int  # its coefficient
     first: int  # smallest value
@@ -152,7 +150,7 @@ class Variable(Struct, frozen=True):
 
 
 def list_variables(group: AccessGroup, launch: LaunchShape, blocks: BlockBox, region: ThreadRegion) -> list[Variable]:
-    """What a group's addresses depend on, over the threads of some blocks that are in a region.
+    """Variables of a group's addresses, over the threads of some blocks that are in a region.
 
     A global index is one variable, cut to the region. Where block and thread have coefficients of their own they are two, and the region cuts
     whole axes only: threads outside it in part of the blocks are counted, an approximation.
@@ -204,7 +202,7 @@ def find_strides(groups: Sequence[AccessGroup], launch: LaunchShape, region: Thr
 
 
 def _refine(strides: list[int], constants: Integers) -> tuple[int, ...]:
-    """Rows where a stride spans several of them: threads that make several updates step over more than a row."""
+    """Strides as one row, where they span several: threads that make several updates step over more than a row."""
     refined: list[int] = []
     rest = constants
     for stride in sorted(strides, reverse=True):

@@ -19,7 +19,7 @@ _LANE_BITS = WARP_LANES.bit_length() - 1
 
 
 class RowLanes:
-    """The n lanes of some warp-level accesses, row by row by ascending lane, and who they are; what they access is no part of it.
+    """The n lanes of some warp-level accesses, row by row by ascending lane: their threads and blocks, not their addresses.
 
     Args:
         trace: the rows are of.
@@ -69,7 +69,7 @@ class RowLanes:
 
     @cached_property
     def executions(self) -> Integers:
-        """Of each thread, by its number: how many of the lanes are its own."""
+        """int64[threads]: number of the lanes that belong to each thread, by the thread's number."""
         warps_per_block = -(-prod(self._block_threads) // WARP_LANES)
         warps = self.slot * warps_per_block + self.warp
         pairs, times = np.unique(warps << WARP_LANES | self.masks, return_counts=True)
@@ -91,8 +91,10 @@ class RowLanes:
         return *split_index(own, self._block_threads), *split_index(self._blocks[slot], self._grid)
 
     def list_columns(self, request: Integers, lane: Integers, trips: Sequence[int] = (1,)) -> Integers:
-        """What the addresses of some lanes may be a function of, int64[k, 6 + loops]: thread and block, and how often the warp had executed the
-        instruction before, as counters of loops."""
+        """Variables that the addresses of some lanes may depend on, int64[k, 6 + loops]: thread, block and loop counters.
+
+        The counters come from how often the warp had executed the instruction before.
+        """
         who = np.stack(self.place_threads(self.number_threads(request, lane)), axis=1)
         return np.concatenate([who, split_executions(self.execution[request], trips)], axis=1)
 
@@ -119,7 +121,7 @@ class RowLanes:
 
     @cached_property
     def first_columns(self) -> Integers:
-        """int64[rows, 7], what the address of the first lane of each row may be a function of."""
+        """int64[rows, 7], :meth:`list_columns` of the first lane of each row."""
         return self.list_columns(np.arange(len(self.masks)), self.first_lane)
 
     def rank(self, request: Integers, lane: Integers) -> Integers:
@@ -130,7 +132,7 @@ class RowLanes:
 
 
 class LaneRows(ColumnRecord, frozen=True, kw_only=True):
-    """What one instruction accesses."""
+    """The warp-level accesses of one instruction, with their addresses."""
 
     trace: Trace  # the rows are of
     rows: npt.NDArray[np.intp]  # intp[requests], its warp-level accesses
@@ -144,7 +146,7 @@ class LaneRows(ColumnRecord, frozen=True, kw_only=True):
         return addresses
 
     def read_all(self) -> Integers:
-        """Addresses of all lanes, in their order."""
+        """Addresses of all lanes, int64[n]."""
         addresses: Integers = list_lanes(self.trace.accesses, self.rows).address.view(np.int64)
         return addresses
 

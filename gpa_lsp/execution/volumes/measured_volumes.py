@@ -1,6 +1,6 @@
 """Volumes that were measured beside those that are predicted, and the time the model gives for each: :func:`compare_volumes`.
 
-The model is asked twice: what is off in the first answer alone is the fault of the volumes, and what is off in both is the model's.
+The model is asked twice: an error of the first answer alone comes from the volumes, an error of both from the model.
 
 Source: Ernst et al. (2022), section 5.8, which calls the second a phenomenological prediction; sections 4.2 and 4.3 name the counters.
 """
@@ -20,7 +20,7 @@ from gpa_lsp.foundation.prose import Amount, Sentence, duration, percent, say
 from gpa_lsp.gpu.device.find import find_launch_clocks
 from gpa_lsp.profile.model import Launch
 
-# Of each volume the counters that hold it, the first that was collected counts; each with the bytes of one count
+# The counters of each volume, of which the first collected one is taken, with the bytes of one count
 _COUNTERS = {
     "l2_load": (("lts__t_sectors_srcunit_tex_op_read.sum", SECTOR_BYTES), ("lts__t_sectors_op_read.sum", SECTOR_BYTES)),
     "l2_store": (
@@ -64,7 +64,7 @@ class VolumeComparison(Struct, frozen=True, kw_only=True):
 
 
 def compare_volumes(prediction: VolumePrediction, launch: Launch) -> VolumeComparison | None:
-    """Both answers; None where the launch has no time, no volume was measured, or nothing was predicted.
+    """Compare a launch with its prediction; None where it has no time, no volume was measured, or nothing was predicted.
 
     Args:
         prediction: of this launch, for the GPU that it ran on.
@@ -114,7 +114,7 @@ def _add(left: float | None, right: float | None) -> float | None:
 
 
 def _set_clock(bound: Bound, ratio: float) -> Bound:
-    """All but DRAM goes as fast as the SMs' clock."""
+    """The bound at another clock of the SMs, which all limiters but DRAM follow."""
     return bound if bound.limiter is Limiter.DRAM else replace(bound, updates_per_s=bound.updates_per_s * ratio)
 
 

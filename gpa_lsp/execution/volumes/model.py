@@ -1,8 +1,8 @@
-"""What is predicted: :class:`VolumePrediction`. Volumes are in bytes per update unless a name says otherwise."""
+"""Records of a prediction: :class:`VolumePrediction`. Volumes are in bytes per update unless a name says otherwise."""
 
 from collections.abc import Iterator
 from enum import StrEnum
-from math import isfinite
+from math import isfinite, prod
 
 from msgspec import Struct
 
@@ -13,14 +13,14 @@ from gpa_lsp.foundation.records import ColumnRecord
 
 
 class VolumeMode(StrEnum):
-    """Which model."""
+    """Volume model."""
 
     PAPER = "paper"  # As published: what its authors' program of 2022 computes, slips included
     CORRECTED = "corrected"  # Its slips mended, its rules replaced by later ones where measurements ask for it
 
 
 class Limiter(StrEnum):
-    """What can hold a kernel up; the values are words for people."""
+    """Resource that can limit a kernel; the values are words for people."""
 
     FLOPS = "floating-point operations"
     ISSUE = "instruction issue"
@@ -38,7 +38,7 @@ ISSUE_LIMITERS = (Limiter.ISSUE, Limiter.ALU, Limiter.FMA, Limiter.XU)
 
 
 class SharedLoads(Struct, frozen=True, kw_only=True):
-    """What blocks load of an array that their neighbours along an axis of the grid load too, in bytes per update."""
+    """Loads of an array that blocks share with their neighbours along an axis of the grid, in bytes per update."""
 
     axis: str  # ``x``, ``y`` or ``z``
     spacing_blocks: float  # blocks that start from one to its neighbour
@@ -49,7 +49,7 @@ class SharedLoads(Struct, frozen=True, kw_only=True):
 
     @property
     def again_bytes(self) -> float:
-        """What a neighbour loads that another has loaded."""
+        """Bytes per update that one block has loaded and its neighbour loads again."""
         return self.apart_bytes - self.together_bytes
 
 
@@ -61,7 +61,7 @@ class Rewrites(Struct, frozen=True, kw_only=True):
 
 
 class Counts(Struct, frozen=True, kw_only=True):
-    """What was counted, before any fit. Bytes are sectors (lines for ``block_line_bytes``) times their size."""
+    """Counts before any fit. Bytes are sectors (lines for ``block_line_bytes``) times their size."""
 
     l1_cycles_per_warp: float  # for one thread of each lane, all its updates
     # distinct lines one block loads through L1 in one iteration of its loops: what it allocates there
@@ -118,7 +118,7 @@ class LayerReuse(Struct, frozen=True, kw_only=True):
 
     @property
     def holds(self) -> bool:
-        """At least half of the overlap hits."""
+        """Whether at least half of the overlap hits."""
         return self.hit_ratio >= 0.5
 
 
@@ -155,7 +155,7 @@ class Volumes(Struct, frozen=True, kw_only=True):
 
 
 class Bound(Struct, frozen=True, kw_only=True):
-    """What one limiter alone would allow."""
+    """Performance that one limiter alone would allow."""
 
     limiter: Limiter  # which
     updates_per_s: float  # at most
@@ -163,7 +163,7 @@ class Bound(Struct, frozen=True, kw_only=True):
 
 
 class Rule(StrEnum):
-    """What every prediction keeps to; the values are words for people."""
+    """Rule that every prediction obeys; the values are words for people."""
 
     NOTHING_NEGATIVE = "no volume is negative"
     LEVELS = "a level is asked for no less than it asks the next one for"
@@ -182,7 +182,7 @@ class Contradiction(Struct, frozen=True, kw_only=True):
 
 
 class VolumePrediction(ColumnRecord, frozen=True, kw_only=True):
-    """A launch, predicted."""
+    """Prediction of a launch."""
 
     kernel: str  # its name
     device: VolumeDevice  # for which
@@ -207,18 +207,17 @@ class VolumePrediction(ColumnRecord, frozen=True, kw_only=True):
 
     @property
     def limiter(self) -> Limiter | None:
-        """The lowest; None when there is none."""
+        """Lowest bound's limiter; None when nothing limits the launch."""
         return self.bounds[0].limiter if self.bounds else None
 
     @property
     def update_count(self) -> int:
         """Updates of the whole launch."""
-        x, y, z = self.launch.updates
-        return x * y * z
+        return prod(self.launch.updates)
 
     @property
     def duration_ns(self) -> float | None:
-        """Of the whole launch, without what launching costs; None when nothing limits it."""
+        """Time of the whole launch without launch overhead; None when nothing limits it."""
         return self.update_count / self.updates_per_s * 1e9 if self.updates_per_s else None
 
     def scale_to_thread(self, bytes_per_update: float) -> float:
@@ -230,12 +229,12 @@ class VolumePrediction(ColumnRecord, frozen=True, kw_only=True):
         return bytes_per_update * self.update_count
 
 
-# What no prediction may say: :func:`find_contradictions`.
+# Contradictions that no prediction may have: :func:`find_contradictions`.
 #
 # A prediction that breaks one of these rules is wrong in an unknown place: it is a defect, which is
 # shown as one in place of its numbers. The published model is kept as it was published, and not held to them.
 
-TOLERANCE_RATIO = 1e-6  # What sums of doubles may differ by
+TOLERANCE_RATIO = 1e-6  # Relative rounding error of sums of doubles
 
 
 def find_contradictions(prediction: VolumePrediction) -> tuple[Contradiction, ...]:
@@ -248,7 +247,7 @@ def find_contradictions(prediction: VolumePrediction) -> tuple[Contradiction, ..
 
 
 def _list_rules(prediction: VolumePrediction) -> Iterator[tuple[Rule, str, float, str, float]]:
-    """What must not be more than what."""
+    """Each rule with two names and amounts in bytes, of which the first must not exceed the second."""
     volumes, counts, launch = prediction.volumes, prediction.counts, prediction.launch
     updates = launch.region.thread_count * launch.updates_per_thread
     per_block = launch.threads_per_block * counts.working_ratio * launch.updates_per_thread
@@ -268,24 +267,15 @@ def _list_rules(prediction: VolumePrediction) -> Iterator[tuple[Rule, str, float
     yield Rule.LEVELS, "loads from DRAM", moved["loads from DRAM"], "what L2 is asked for", in_l2
     yield Rule.LEVELS, "stores to DRAM", moved["stores to DRAM"], "stores to L2", moved["stores to L2"]
     yield Rule.LEVELS, "loads from L2", moved["loads from L2"], "loads from L1", moved["loads from L1"]
-    yield (
-        Rule.COMPULSORY,
-        "sectors the launch reads",
-        counts.launch_load_bytes,
-        "loads from DRAM",
-        moved["loads from DRAM"],
-    )
-    yield (
-        Rule.COMPULSORY,
-        "sectors the launch writes",
-        counts.launch_store_bytes,
-        "stores to DRAM",
-        moved["stores to DRAM"],
-    )
+    for touched, least, way in (
+        ("sectors the launch reads", counts.launch_load_bytes, "loads from DRAM"),
+        ("sectors the launch writes", counts.launch_store_bytes, "stores to DRAM"),
+    ):
+        yield Rule.COMPULSORY, touched, least, way, moved[way]
 
 
 def describe_contradiction(found: Contradiction) -> Sentence:
-    """One, as a sentence."""
+    """A contradiction as a sentence."""
     return say(
         "{rule}: {low} ({less}) are more than {high} ({more}).",
         rule=found.rule.value.capitalize(),

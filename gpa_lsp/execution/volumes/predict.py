@@ -66,7 +66,7 @@ class Fit(Struct, frozen=True):
 
 
 class Fits(Struct, frozen=True, kw_only=True):
-    """All of a model."""
+    """All fits of a model."""
 
     l1_miss: Fit  # of what blocks load again, the part that misses L1; over lines in L1 by size of L1
     # of what blocks of earlier rows touched, the part that L2 still holds; over what they touched by size of L2. None where
@@ -81,7 +81,7 @@ class Fits(Struct, frozen=True, kw_only=True):
     counts_all_blocks: bool  # lines of all resident blocks share L1; otherwise those of one block do, since blocks of an SM are in different phases
 
 
-# Of the published model
+# The published model's fits
 PAPER_FITS = Fits(
     l1_miss=Fit(0.73, 4.6, -0.34),
     row_hit=Fit(1.0, 0.078, 1.03, 0.2),
@@ -92,6 +92,20 @@ PAPER_FITS = Fits(
     counts_all_blocks=True,
 )
 
+# The corrected model's fits:
+#
+# * ``l1_miss``: re-fitted to 140 measured points of a V100 (3D stars of ranges 4 and 2, folded and not; 2D boxes of
+#   ranges 0 to 9).
+# * ``l2_miss``: as published.
+# * ``store_evicted``: the height 0.4 is the mean of the five measured shapes of a V100 whose blocks are two elements
+#   wide; the rise lies where the published fit to an A100 (5 % at 0.26) and these (37 to 42 % at 0.6 to 0.85) leave
+#   it. It acts only where sectors are written in part.
+# * ``overlap_exponent``: fitted to the performance of the 40 shapes of the 3D star of range 4 on a V100, and rounded:
+#   mean error 9.3 %. The same value serves 32 shapes of a 2D box whose data stays in L1 (9.6 %, 19 to 40 % before
+#   tags and starting blocks took time of their own), which say little of it themselves: 7.8 to 9.9 % for all from 1.5
+#   to 4. Of other forms with one number, the slowest with 0.175 of all others added is 10.6 and 7.7 %, and takes what
+#   starts blocks for a unit like the others; a closed network of three customers is 9.3 and 9.8 %. Of what cannot be
+#   told with it: shapes that touch 152 pages (see ``_MANY_PAGES``).
 CORRECTED_FITS = Fits(
     l1_miss=Fit(0.342, 6.925, -1.724),
     row_hit=None,
@@ -101,18 +115,6 @@ CORRECTED_FITS = Fits(
     overlap_exponent=2.25,
     counts_all_blocks=False,
 )
-"""Of the corrected model.
-
-* ``l1_miss``: re-fitted to 140 measured points of a V100 (3D stars of ranges 4 and 2, folded and not; 2D boxes of ranges 0 to 9).
-* ``l2_miss``: as published.
-* ``store_evicted``: the height 0.4 is the mean of the five measured shapes of a V100 whose blocks are two elements wide; the rise lies where
-  the published fit to an A100 (5 % at 0.26) and these (37 to 42 % at 0.6 to 0.85) leave it. It acts only where sectors are written in part.
-* ``overlap_exponent``: fitted to the performance of the 40 shapes of the 3D star of range 4 on a V100, and rounded: mean error 9.3 %. The same
-  value serves 32 shapes of a 2D box whose data stays in L1 (9.6 %, 19 to 40 % before tags and starting blocks took time of their own), which say
-  little of it themselves: 7.8 to 9.9 % for all from 1.5 to 4. Of other forms with one number, the slowest with 0.175 of all others added is 10.6 and
-  7.7 %, and takes what starts blocks for a unit like the others; a closed network of three customers is 9.3 and 9.8 %. Of what cannot be told
-  with it: shapes that touch 152 pages (see ``MANY_PAGES``).
-"""
 
 
 _LEAST_OVERSUBSCRIPTION, _MOST_OVERSUBSCRIPTION = 0.01, 10.0
@@ -121,7 +123,7 @@ _NOTHING_BEFORE = 0.1
 
 
 class Setting(Struct, frozen=True, kw_only=True):
-    """What runs where."""
+    """A launch on a GPU."""
 
     launch: LaunchShape  # how threads are laid out
     device: VolumeDevice  # on which
@@ -129,12 +131,12 @@ class Setting(Struct, frozen=True, kw_only=True):
 
     @property
     def updates(self) -> int:
-        """Of the whole launch, those beyond its end along folded axes included."""
+        """Updates of the whole launch, those beyond its end along folded axes included."""
         return self.launch.region.thread_count * self.launch.updates_per_thread
 
 
 class Derived(Struct, frozen=True, kw_only=True):
-    """What follows from counts."""
+    """Volumes and reuse that follow from counts."""
 
     volumes: Volumes  # by level and cause
     reuse: tuple[LayerReuse, LayerReuse]  # of rows and of layers
@@ -230,7 +232,7 @@ def _derive_dram_loads(
 
 
 def _sum_reuse(axis: str, counts: Counts, setting: Setting, retention: Retention) -> LayerReuse:
-    """Reuse from layers before, or from rows before and blocks of the same row."""
+    """Reuse of layers (``z``) before, or of rows (``y``) before and blocks of the same row."""
     found = [
         (shared, missed, needed)
         for shared, missed, needed in zip(counts.shared_loads, retention.missed, retention.needed_bytes, strict=True)
@@ -240,19 +242,11 @@ def _sum_reuse(axis: str, counts: Counts, setting: Setting, retention: Retention
     hit = sum(shared.again_bytes * (1 - missed) for shared, missed, _ in found)
     needed = max((needed for _, _, needed in found), default=0.0)
     ratio = hit / overlap if overlap > 0 else 1.0
-    return _build_reuse(axis, counts, setting, LayerHit(overlap=overlap, needed_bytes=needed, ratio=ratio))
-
-
-class LayerHit(Struct, frozen=True, kw_only=True):
-    """Of one axis: what was loaded before, what keeping it takes, and the part that is kept."""
-
-    overlap: float
-    needed_bytes: float
-    ratio: float
+    return _build_reuse(axis, counts, setting, overlap=overlap, needed_bytes=needed, hit_ratio=ratio)
 
 
 def _apply_fit(axis: str, counts: Counts, setting: Setting, fit: Fit) -> LayerReuse:
-    """Reuse from rows (blocks of the same row counted with them, each set by itself) or from the layer before."""
+    """Reuse of rows (blocks of the same row counted with them, each set by itself) or of the layer before, by a fit."""
     per_wave = max(1, counts.wave_threads) * setting.launch.updates_per_thread
     if axis == "y":
         overlap = (counts.shared_load_bytes[0] + counts.shared_load_bytes[1]) / per_wave
@@ -261,20 +255,22 @@ def _apply_fit(axis: str, counts: Counts, setting: Setting, fit: Fit) -> LayerRe
         overlap, needed = counts.shared_load_bytes[2] / per_wave, counts.before_bytes[2]
     over = needed / setting.device.l2_bytes
     bounded = min(_MOST_OVERSUBSCRIPTION, max(_LEAST_OVERSUBSCRIPTION, over)) if needed else _NOTHING_BEFORE
-    return _build_reuse(axis, counts, setting, LayerHit(overlap=overlap, needed_bytes=needed, ratio=fit.at(bounded)))
+    return _build_reuse(axis, counts, setting, overlap=overlap, needed_bytes=needed, hit_ratio=fit.at(bounded))
 
 
-def _build_reuse(axis: str, counts: Counts, setting: Setting, found: LayerHit) -> LayerReuse:
+def _build_reuse(
+    axis: str, counts: Counts, setting: Setting, *, overlap: float, needed_bytes: float, hit_ratio: float
+) -> LayerReuse:
     width, height = setting.launch.updates[0], setting.launch.updates[1]
     span, extent = (counts.row_span, width) if axis == "y" else (counts.layer_span, width * height)
-    over = found.needed_bytes / setting.device.l2_bytes
+    over = needed_bytes / setting.device.l2_bytes
     return LayerReuse(
         axis=axis,
-        overlap=found.overlap,
-        hit=found.overlap * found.ratio,
-        needed_bytes=found.needed_bytes,
+        overlap=overlap,
+        hit=overlap * hit_ratio,
+        needed_bytes=needed_bytes,
         oversubscription=over,
-        hit_ratio=found.ratio,
+        hit_ratio=hit_ratio,
         layers_needed=span,
         transition_updates=None if span is None or over <= 0 else (extent / over) ** (1.0 if axis == "y" else 0.5),
     )
@@ -289,14 +285,14 @@ def derive_bounds(
     *,
     is_filled: bool,
 ) -> tuple[Bound, ...]:
-    """What each limiter alone would allow, the lowest first.
+    """Performance that each limiter alone would allow, the lowest first.
 
     Args:
-        is_filled: blocks are taken to fill all SMs, as in the published model; else those that no block is left for do nothing.
+        is_filled: blocks are taken to fill all SMs, as in the published model; otherwise SMs without a block are idle.
 
     Source: Ernst et al. (2022), section 2: four limiters, of which the lowest holds. A fifth is how fast blocks can be started: with 32 to 128
     threads in each, a V100 was measured to start as many in a second, whatever their number of threads.
-    What the SM's schedulers and pipes take is ours as well (:func:`count_issue_cycles`).
+    Schedulers and pipes of the SM are no limiters of the paper either (:func:`count_issue_cycles`).
     """
     folded = launch.updates_per_thread
     flops = (kernel.flops_per_thread or 0.0) / folded
@@ -366,13 +362,13 @@ def combine_bounds(bounds: tuple[Bound, ...], fits: Fits) -> float:
 _APART = (Limiter.BLOCKS, *ISSUE_LIMITERS)
 _SUB_PARTITIONS = 4  # Of an SM
 
-MOST_THREADS = 1024
-MOST_REGISTERS = 255
-MOST_UPDATES = 1 << 42  # Along an axis: twice what the largest grid of the largest blocks has
+_MOST_THREADS = 1024
+_MOST_REGISTERS = 255
+_MOST_UPDATES = 1 << 42  # Along an axis: twice what the largest grid of the largest blocks has
 
-LONGEST_REACH_BYTES = 1 << 60
+_LONGEST_REACH_BYTES = 1 << 60
 # Shapes that touch 152 were measured at about half of the speed that is predicted for them, shapes that touch 80 were not (V100)
-MANY_PAGES = 128
+_MANY_PAGES = 128
 
 
 def predict_volumes(
@@ -437,18 +433,18 @@ def _check(launch: LaunchShape, registers: int, shared_bytes: int) -> None:
     ):
         if min(values) < 1:
             raise InputError(f"the launch's {name} {values} has no extent", remedy="give at least 1 along x, y and z")
-    if launch.threads_per_block > MOST_THREADS:
+    if launch.threads_per_block > _MOST_THREADS:
         raise InputError(
             f"a block of {format_count(launch.threads_per_block)} threads",
-            remedy=f"no GPU takes more than {format_count(MOST_THREADS)}",
+            remedy=f"no GPU takes more than {format_count(_MOST_THREADS)}",
         )
     if max(launch.grid) >= 1 << 31:
         raise InputError(
             f"a grid of {launch.grid} blocks", remedy=f"no GPU takes {format_count(1 << 31)} along an axis"
         )
-    if max(launch.updates) >= MOST_UPDATES:
+    if max(launch.updates) >= _MOST_UPDATES:
         raise InputError(f"a launch of {launch.updates} updates", remedy="no GPU has as many threads along an axis")
-    if not 0 <= registers <= MOST_REGISTERS or shared_bytes < 0:
+    if not 0 <= registers <= _MOST_REGISTERS or shared_bytes < 0:
         raise InputError(
             f"{registers} registers and {shared_bytes} bytes of shared memory", remedy="give what the compiler reports"
         )
@@ -459,9 +455,10 @@ def _check_reach(kernel: KernelAccesses, launch: LaunchShape) -> None:
     for access in kernel.accesses:
         reach = abs(access.constant_bytes) + sum(abs(loop.step_bytes) * loop.trips for loop in access.loops)
         for axis in range(3):
-            reach += abs(access.count_thread_step(axis)) * launch.block[axis]
-            reach += abs(access.count_block_step(axis, launch.block)) * launch.grid[axis]
-        if reach > LONGEST_REACH_BYTES:
+            size, step = launch.block[axis], access.global_bytes[axis]
+            reach += abs(step + access.thread_bytes[axis]) * size
+            reach += abs(step * size + access.block_bytes[axis]) * launch.grid[axis]
+        if reach > _LONGEST_REACH_BYTES:
             place = f"access {access.instruction}" if access.instruction is not None else None
             remedy = "check the launch's grid"
             raise InputError(f"an access of {kernel.name} spans {format_bytes(reach)}", place=place, remedy=remedy)
@@ -486,7 +483,7 @@ def _list_notes(
             "Addresses of {accesses} are not affine; there, the traced blocks stand for all.",
             accesses=count(len(kernel.sampled), "access"),
         )
-    if counts.wave_pages > MANY_PAGES:
+    if counts.wave_pages > _MANY_PAGES:
         yield say(
             "A wave touches {pages} of 2 MiB at once; TLB misses, which are not modelled, can be costly.",
             pages=count(counts.wave_pages, "page"),

@@ -1,13 +1,12 @@
-"""What L2 still has when a neighbour asks for it: :func:`find_retention`.
+"""Sectors that L2 still holds when a neighbour asks for them: :func:`find_retention`.
 
 Time is counted in lifetimes of a block. Blocks start one after another, a GPU full of them per lifetime, and every touch of a sector falls anywhere
 within the life of the block that makes it; in long programs, within that part of it that the program's order leaves open
-(:mod:`~gpa_lsp.execution.volumes.retention`); with a loop through memory, within the iteration that makes it, and then blocks run in step:
-they start a
-GPU full at a time. So the touches of a sector that neighbours share are spread over time by where these blocks stand in the grid, and one of them
+(:func:`add_delays`); with a loop through memory, within the iteration that makes it, and then blocks run in step: they start a GPU full at a time.
+So the touches of a sector that neighbours share are spread over time by where these blocks stand in the grid, and one of them
 misses when none of the others came shortly before.
 
-How shortly is what L2's size decides. What passes through L2 in a time is the sum of all misses and stores in it: the working-set theory of P. J.
+L2's size decides how shortly. What passes through L2 in a time is the sum of all misses and stores in it: the working-set theory of P. J.
 Denning (The Working Set Model for Program Behavior, 1968; the rate of misses is the slope of the working set). L2 is set-associative, and what passes
 falls into its sets by a hash: a sector goes when as many others as a set has ways have fallen into its own, which is a matter of chance, a
 fourth of L2's size to either side (A. J. Smith, A Comparative Study of Set Associative Memory Mapping Algorithms, 1978).
@@ -21,7 +20,7 @@ life to a whole one later, as if the touches of both lay closer to each other th
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from math import ceil, floor
+from math import ceil, floor, prod
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +28,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gpa_lsp.code.symbolic_accesses.requests import SECTOR_BYTES
-from gpa_lsp.execution.volumes.expressions import BlockBox, LaunchShape, Triple
+from gpa_lsp.execution.volumes.expressions import BlockBox, LaunchShape, Triple, count_threads
 from gpa_lsp.execution.volumes.footprints import Place, measure_overlaps
 from gpa_lsp.execution.volumes.groups import AccessGroup, ArrayGroups, Integers
 from gpa_lsp.execution.volumes.model import SharedLoads
@@ -47,7 +46,7 @@ _PASSED_STEPS = 400
 
 
 class Flow(Struct, frozen=True, kw_only=True):
-    """What runs through L2, and how."""
+    """Data that runs through L2 during a launch."""
 
     shared: tuple[SharedLoads, ...]  # what neighbours share
     once_bytes: float  # per update that is loaded when all that is shared is loaded once
@@ -65,13 +64,13 @@ class Flow(Struct, frozen=True, kw_only=True):
 
     @property
     def spacings(self) -> list[float]:
-        """Of neighbours' touches, in lifetimes."""
+        """Distances of neighbours' touches, in lifetimes of a block."""
         ordered = 0.0 if self.iterations > 1 else 1 - self.window_ratio
         return [abs(one.spacing_blocks / self.running + ordered * one.delay_ratio) for one in self.shared]
 
 
 class Retention(Struct, frozen=True, kw_only=True):
-    """For how long L2 keeps a sector, and what follows."""
+    """Misses that follow from how long L2 keeps a sector."""
 
     missed: tuple[float, ...]  # of each of the shared loads, the part that comes from DRAM again, 0..1
     # that pass through L2 from a block to the neighbour it shares with, for each of them
@@ -79,7 +78,7 @@ class Retention(Struct, frozen=True, kw_only=True):
 
 
 def find_retention(flow: Flow, kept_bytes: float, ways: int | None = None) -> Retention:
-    """What of the shared loads misses an L2 that keeps so many bytes, in sets of so many ways; None for one set of all."""
+    """Find the part of shared loads that misses an L2 of ``kept_bytes`` in sets of ``ways``; None for a fully associative one."""
     spacings = flow.spacings
     times = _list_times(spacings, flow)
     ratios = [
@@ -102,7 +101,7 @@ def find_retention(flow: Flow, kept_bytes: float, ways: int | None = None) -> Re
 
 
 def find_evicted_ratio(passed_bytes: float, kept_bytes: float, ways: int | None = None) -> float:
-    """Of sectors in an L2 as in :func:`find_retention`, those that are gone when so many bytes have passed through it.
+    """Part of an L2's sectors that are gone when ``passed_bytes`` have passed through it; parameters as in :func:`find_retention`.
 
     >>> find_evicted_ratio(1e6, 6e6, 16) < 1e-6, round(find_evicted_ratio(6e6, 6e6, 16), 1), find_evicted_ratio(30e6, 6e6, 16)
     (True, 0.5, 1.0)
@@ -115,7 +114,7 @@ def find_evicted_ratio(passed_bytes: float, kept_bytes: float, ways: int | None 
 
 @lru_cache(maxsize=8)
 def _list_evictions(ways: int) -> tuple[Numbers, Numbers]:
-    """How much of its size has passed through a cache when a sector goes, and how often that is so.
+    """Traffic through a cache, in its sizes, at which a sector is evicted, and the probability of each.
 
     Others fall into its set as by chance, so that their number is Poisson's; the sector goes with the one that fills the set.
     """
@@ -148,7 +147,7 @@ def _list_times(spacings: Sequence[float], flow: Flow) -> Numbers:
 
 
 def _find_ratios(touches: float, spacing: float, flow: Flow, times: Numbers) -> Numbers:
-    """Of what neighbours share, the part that misses if a sector stays for each of the times; ``touches`` of a sector on average."""
+    """Part of shared loads that misses if a sector stays for each of ``times``; a sector has ``touches`` on average."""
     if touches <= 1:
         return np.zeros(len(times))
     # Neighbours a lifetime apart and more come one after the other: each gap is as between two.
@@ -169,7 +168,7 @@ def _find_ratios(touches: float, spacing: float, flow: Flow, times: Numbers) -> 
 
 @lru_cache(maxsize=256)
 def _count_gaps(touches: int, spacing: float, spread: float, times: tuple[float, ...], *, is_in_step: bool) -> Numbers:
-    """Of the touches of a sector but the first, the part that no other one precedes by less than each time.
+    """Part of a sector's touches, the first left out, that no other touch precedes by less than each time.
 
     Touch i falls anywhere within ``spread`` of lifetime i · spacing; where blocks run in step, they start at whole lifetimes.
     """
@@ -191,7 +190,7 @@ def _count_gaps(touches: int, spacing: float, spread: float, times: tuple[float,
     return gaps
 
 
-# When in its program a block loads what a neighbour loads too: :func:`add_delays`.
+# Delays between neighbours that load the same: :func:`add_delays`.
 #
 # A thread of a long program goes through memory in the program's order: rows of a large box, one after the other. Its
 # neighbours along x load what they share at the same point of theirs, the next row of blocks loads it earlier, and
@@ -219,7 +218,7 @@ def find_window_ratio(loads_per_thread: int) -> float:
 
 
 def add_delays(shared: Iterable[SharedLoads], entry: ArrayGroups, launch: LaunchShape) -> tuple[SharedLoads, ...]:
-    """The same, with how much later the neighbours load what both load."""
+    """The shared loads of an array, with the delay of each neighbour."""
     group = max(entry.select(loads=True), key=lambda one: len(one.constants_bytes), default=None)
     found = tuple(shared)
     if group is None or not found:
@@ -249,29 +248,21 @@ def _find_delay(sectors: Integers, first: Integers, step_bytes: int) -> float:
     return float((first[place][is_shared] - first[is_shared]).mean()) / program
 
 
-# What blocks load that their neighbours load too, array by array: :func:`find_sharing`.
+# Loads that neighbours share, array by array: :func:`find_sharing`.
 #
 # Sets of blocks are taken as the GPU runs them: a block, as many along x as run at once, a whole row, a layer, the
 # grid. What a larger set loads, each sector once, is less than what its parts load by themselves, and the difference
 # is loaded several times, by blocks that start a known number of blocks apart. Whether L2 still has it the second time
-# is for :mod:`~gpa_lsp.execution.volumes.retention`.
+# is for :func:`find_retention`.
 
 # Along x, sets of blocks beyond a wave grow by this factor: rows of an array may be laid out along x alone
 _WINDOW_GROWTH = 8
 
 
-class _Step(Struct, frozen=True, kw_only=True):
-    """A set of blocks that is made of smaller ones."""
-
-    axis: str  # along which they are put together
-    spacing: float  # blocks that start between two neighbouring parts
-    box: BlockBox  # the set, in the grid's midst
-
-
 def find_sharing(
     entry: ArrayGroups, place: Place, running: int, *, apart_sectors: float, together_sectors: float
 ) -> tuple[SharedLoads, ...]:
-    """What the blocks of a launch load of one array more than once, from blocks next to each other to the whole grid."""
+    """Loads of one array that the blocks of a launch share, from neighbouring blocks up to the whole grid."""
     groups = entry.select(loads=True)
     threads = place.region.thread_count
     if not groups or not threads:
@@ -279,60 +270,43 @@ def find_sharing(
     per_thread = SECTOR_BYTES / threads / place.launch.updates_per_thread
     least, apart = together_sectors * per_thread, apart_sectors * per_thread
     found = []
-    for step in _list_steps(place.launch, running):
+    for axis, spacing, box in _list_steps(place.launch, running):
         together = least
-        if step.box != _whole(place.launch):
-            counted = _count_threads(step.box, place)
+        if box != _whole(place.launch):
+            counted = count_threads(box, place.launch.block, place.region)
             if not counted:
                 continue
-            loaded = measure_overlaps(groups, place, [step.box]).current * SECTOR_BYTES
+            loaded = measure_overlaps(groups, place, [box]).current * SECTOR_BYTES
             together = loaded / counted / place.launch.updates_per_thread
         together = min(apart, max(least, together))
         if together < apart:
-            found.append(
-                SharedLoads(axis=step.axis, spacing_blocks=step.spacing, apart_bytes=apart, together_bytes=together)
-            )
+            found.append(SharedLoads(axis=axis, spacing_blocks=spacing, apart_bytes=apart, together_bytes=together))
         apart = together
     return tuple(found)
 
 
 def count_iterations(groups: tuple[AccessGroup, ...]) -> int:
     """Iterations of the longest loop nest that goes through memory, 1 without any."""
-    trips = 1
-    for group in groups:
-        own = 1
-        for loop in group.loops:
-            own *= loop.trips if loop.step_bytes else 1
-        trips = max(trips, own)
-    return trips
+    return max((prod(loop.trips for loop in group.loops if loop.step_bytes) for group in groups), default=1)
 
 
-def _list_steps(launch: LaunchShape, running: int) -> Iterator[_Step]:
+def _list_steps(launch: LaunchShape, running: int) -> Iterator[tuple[str, float, BlockBox]]:
+    """Sets of blocks that are put together of smaller ones: the axis, blocks that start between two neighbouring parts, and the set."""
     width, height, depth = launch.grid
     middle_y, middle_z = height // 2, depth // 2
     parts, size = 1, min(width, max(2, running))
     while width > 1:
         low = (width - size) // 2
         box = BlockBox(low=(low, middle_y, middle_z), high=(low + size, middle_y + 1, middle_z + 1))
-        yield _Step(axis="x", spacing=1.0 if parts == 1 else (parts * size) ** 0.5, box=box)
+        yield "x", 1.0 if parts == 1 else (parts * size) ** 0.5, box
         if size == width:
             break
         parts, size = size, min(width, size * _WINDOW_GROWTH)
     if height > 1:
-        row = BlockBox(low=(0, 0, middle_z), high=(width, height, middle_z + 1))
-        yield _Step(axis="y", spacing=float(width), box=row)
+        yield "y", float(width), BlockBox(low=(0, 0, middle_z), high=(width, height, middle_z + 1))
     # The last step, from what was put together so far to the whole grid, stands for layers; it is there for a single block, too.
-    yield _Step(axis="z", spacing=float(width * height), box=_whole(launch))
+    yield "z", float(width * height), _whole(launch)
 
 
 def _whole(launch: LaunchShape) -> BlockBox:
     return BlockBox(low=(0, 0, 0), high=launch.grid)
-
-
-def _count_threads(box: BlockBox, place: Place) -> int:
-    total = 1
-    for low, high, size, least, most in zip(
-        box.low, box.high, place.launch.block, place.region.low, place.region.high, strict=True
-    ):
-        total *= max(0, min(high * size, most) - max(low * size, least))
-    return total

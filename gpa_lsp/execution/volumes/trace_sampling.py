@@ -1,4 +1,4 @@
-"""What traced blocks did, counted: for accesses without an expression (:func:`sample_instruction`), and shared memory."""
+"""Counts over traced blocks, for accesses without an expression (:func:`sample_instruction`) and for shared memory."""
 
 from collections.abc import Mapping, Sequence
 from math import prod
@@ -24,7 +24,7 @@ from gpa_lsp.execution.volumes.lane_rows import LaneRows
 from gpa_lsp.foundation.prose import Sentence
 from gpa_lsp.foundation.records import ColumnRecord
 
-SECTOR_BITS = 44  # Of the number of a sector: addresses have 49 bits
+SECTOR_BITS = 44  # Bits of a sector's number: addresses have 49
 _LINE_SECTOR_BITS = (LINE_BYTES // SECTOR_BYTES).bit_length() - 1
 # Warp-level accesses of shared memory that conflicts are counted in; of more, every n-th is taken
 _MOST_SHARED_ROWS = 1 << 14
@@ -33,7 +33,7 @@ _MOST_SHARED_ROWS = 1 << 14
 def sample_instruction(
     trace: Trace, instruction: StaticInstruction, lanes: LaneRows, array: int | None, why: Sentence
 ) -> SampledAccess:
-    """What the traced blocks did with one instruction."""
+    """Count the accesses of one instruction in the traced blocks."""
     blocks = len(trace.traced_blocks)
     threads = prod(trace.block_threads)
     warps = -(-threads // WARP_LANES) * blocks
@@ -71,7 +71,7 @@ def find_touched(trace: Trace, lanes: LaneRows) -> Integers:
 def share_sectors(
     sampled: Sequence[SampledAccess], touched: Mapping[int, Integers], blocks: int
 ) -> tuple[SampledAccess, ...]:
-    """Accesses with what each of them touches first: unrolled ones touch the same sectors, which are moved once.
+    """Accesses with the sectors that each touches first: unrolled ones touch the same sectors, which are moved once.
 
     Args:
         touched: of :func:`find_touched`, by instruction.
@@ -90,14 +90,14 @@ def share_sectors(
 
 
 class _Touched:
-    """What the accesses of one direction touched so far."""
+    """Sectors, lines and pairs of sectors that the accesses of one direction have touched so far."""
 
     def __init__(self, blocks: int) -> None:
         self._blocks = blocks
         self._sectors = self._lines = self._of_any = self._pairs = np.zeros(0, dtype=np.int64)
 
     def take(self, keys: Integers) -> FirstTouched:
-        """Add what an access touches; what of it is new."""
+        """Add the sectors of an access, and count those that are new."""
         before = self._count()
         of_any = keys & ((1 << SECTOR_BITS) - 1)
         self._sectors = np.union1d(self._sectors, keys)
@@ -136,7 +136,7 @@ def count_shared_cycles(trace: Trace, ratios: npt.NDArray[np.float64] | None = N
 
 
 def _count_pairs(of_whom: Integers, values: Integers) -> int:
-    """Distinct pairs."""
+    """Number of distinct pairs."""
     order = np.lexsort((values, of_whom))
     first, second = of_whom[order], values[order]
     return 1 + int(np.count_nonzero((first[1:] != first[:-1]) | (second[1:] != second[:-1])))
@@ -146,9 +146,9 @@ _FOLLOWED = (Space.GLOBAL, Space.GENERIC, Space.TEXTURE)
 
 
 class Continuation(ColumnRecord, frozen=True, kw_only=True):
-    """How much more often instructions are executed than a trace has it."""
+    """Executions of instructions beyond those in a trace."""
 
-    most_executions: int  # of an instruction by a warp, as many are in the trace
+    most_executions: int  # of an instruction by a warp that are in the trace
     # float64[instructions], at least 1: executions by threads in all, of those in the trace
     ratios: npt.NDArray[np.float64]
 
@@ -213,7 +213,7 @@ def continue_sampled(
     growths: Mapping[int, float],
     arrays: Sequence[AccessedArray],
 ) -> tuple[SampledAccess, ...]:
-    """What was counted over a trace, with what the executions behind it add.
+    """Counts over a trace, extended by the executions that follow it.
 
     Args:
         growths: of :func:`count_growth`, by instruction.
@@ -238,7 +238,7 @@ def continue_sampled(
 
 
 def _find_room(sampled: Sequence[SampledAccess], growths: Mapping[int, float], array: AccessedArray) -> float:
-    """The part that exists of what accesses of one array would touch beyond what they touch in the trace."""
+    """Part of the growth of one array's accesses that the array has room for, 0..1."""
     if array.size_bytes is None:
         return 1.0
     share, most = 1.0, array.size_bytes / SECTOR_BYTES + 1

@@ -1,13 +1,13 @@
-"""What a launch asks L2 for, array by array, and what of it must come from DRAM at least: the frame in which the model's estimates lie.
+"""Sectors that a launch requests of L2, array by array, and those that DRAM must give at least: bounds of the model's estimates.
 
-Sectors are asked for by warps, exactly (:mod:`~gpa_lsp.execution.volumes.traffic`). A block's L1 asks for a sector once or more often, and never
-for more than
-its warps do; a wave's blocks get from DRAM what they ask L2 for, and no more; and whatever a launch touches comes from DRAM once at least.
+The requests of warps are counted exactly (:func:`count_requested_sectors`). A block's L1 asks for a sector once or more often, and never for more
+than its warps do; a wave's blocks get from DRAM what they ask L2 for, and no more; and all that a launch touches comes from DRAM once at least.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
-from math import prod
+from math import inf, prod
 
 import numpy as np
 from msgspec import Struct
@@ -25,6 +25,7 @@ from gpa_lsp.execution.volumes.expressions import (
     SampledAccess,
     ThreadRegion,
     Triple,
+    make_triple,
 )
 from gpa_lsp.execution.volumes.footprints import (
     Overlaps,
@@ -56,7 +57,12 @@ class ArrayTraffic(Struct, frozen=True, kw_only=True):
 def measure_traffic(
     entry: ArrayGroups, launch: LaunchShape, strides: tuple[int, ...], fetch_bytes: int = SECTOR_BYTES
 ) -> ArrayTraffic:
-    """Of one array; ``strides`` are those of its outer dimensions, and DRAM gives ``fetch_bytes`` at once."""
+    """Traffic of one array.
+
+    Args:
+        strides: of its outer dimensions, in bytes.
+        fetch_bytes: that DRAM gives at once.
+    """
     whole = BlockBox(low=(0, 0, 0), high=launch.grid)
     place = Place(launch=launch, region=launch.region, base_bytes=entry.array.base_bytes, strides=strides)
 
@@ -64,8 +70,7 @@ def measure_traffic(
         base = entry.array.base_bytes
         return sum(count_requested_sectors(group, base, launch, launch.region, whole) for group in groups)
 
-    size = entry.array.size_bytes
-    held = float("inf") if size is None else (entry.array.base_bytes % SECTOR_BYTES + size - 1) // SECTOR_BYTES + 1
+    held = _count_array_sectors(entry.array)
 
     def touch(groups: Sequence[AccessGroup], asked: float) -> float:
         exact = count_exactly(groups, place, whole) if any(stride % SECTOR_BYTES for stride in strides) else None
@@ -105,19 +110,18 @@ def _find_fetched_ratio(groups: Sequence[AccessGroup], place: Place, grid: Tripl
 
 
 def _choose_blocks(groups: Sequence[AccessGroup], place: Place, grid: Triple) -> BlockBox:
-    """As many blocks as can be looked at; axes along which blocks are far apart are cut first."""
+    """The most blocks that can be looked at; axes along which blocks are far apart are cut first."""
     steps = [group.find_block_steps(place.launch.block) for group in groups]
     far = sorted(range(3), key=lambda axis: -max((abs(step[axis]) for step in steps), default=0))
     high = list(grid)
     for axis in far:
-        while high[axis] > 1 and _count(groups, place, high) > _MOST_STARTS:
+        while high[axis] > 1 and count_starts(groups, place, _box(high)) > _MOST_STARTS:
             high[axis] = (high[axis] + 1) // 2
-    return BlockBox(low=(0, 0, 0), high=(high[0], high[1], high[2]))
+    return _box(high)
 
 
-def _count(groups: Sequence[AccessGroup], place: Place, high: Sequence[int]) -> float:
-    blocks = BlockBox(low=(0, 0, 0), high=(high[0], high[1], high[2]))
-    return sum((len(group.constants_bytes) * count_starts(group, place, blocks) for group in groups), start=0)
+def _box(high: Sequence[int]) -> BlockBox:
+    return BlockBox(low=(0, 0, 0), high=make_triple(high))
 
 
 def bound_footprint(found: Overlaps, most: float, least: float) -> Overlaps:
@@ -131,13 +135,13 @@ def bound_footprint(found: Overlaps, most: float, least: float) -> Overlaps:
     return Overlaps(current=most, before=found.before, shared=tuple(one * ratio for one in found.shared))
 
 
-# What the warps of a launch ask for with one access, exactly: :func:`count_requested_sectors`.
+# Requests of a launch's warps by one access, exactly: :func:`count_requested_sectors`.
 #
 # Warps are enumerated as the hardware makes them, 32 threads of a block after another, and only threads that make the
 # access count. What a warp asks for depends on where it starts modulo a sector alone, so each kind of block is looked
 # at once for every such place.
 
-_NOBODY = np.iinfo(np.int64).max
+_INACTIVE = np.iinfo(np.int64).max  # Sector of a lane that makes no access
 # The place from which a step of so many bytes, by column, leads to each place, by row
 _BEFORE = (np.arange(SECTOR_BYTES)[:, np.newaxis] - np.arange(SECTOR_BYTES)) % SECTOR_BYTES
 
@@ -186,7 +190,7 @@ def _list_parts(axis: int, size: int, region: ThreadRegion, blocks: BlockBox) ->
 
 
 def _count_constants(group: AccessGroup, base_bytes: int) -> Integers:
-    """How often each place within a sector is where thread 0 of block 0 begins: over the accesses and all iterations, int64[32]."""
+    """int64[32]: number of accesses and iterations by the place within a sector where thread 0 of block 0 begins."""
     starts: Integers = np.bincount((group.constants_bytes + base_bytes) % SECTOR_BYTES, minlength=SECTOR_BYTES).astype(
         np.int64
     )
@@ -196,7 +200,7 @@ def _count_constants(group: AccessGroup, base_bytes: int) -> Integers:
 
 
 def _add_starts(starts: Integers, step: int, first: int, count: int) -> Integers:
-    """The same after something is added that goes through ``count`` values, a step apart: places come again after as many as a sector has bytes."""
+    """Counts by place after the addition of ``count`` values, a step apart: places repeat after as many as a sector has bytes."""
     indexes = np.arange(min(count, SECTOR_BYTES), dtype=np.int64)
     repeats = (count - indexes + SECTOR_BYTES - 1) // SECTOR_BYTES
     shifts = np.zeros(SECTOR_BYTES, dtype=np.int64)
@@ -225,10 +229,10 @@ def _count_sectors(group: AccessGroup, block: Triple, parts: tuple[_Part, ...], 
     begin //= SECTOR_BYTES
     most = int((end - begin).max(initial=0))
     columns = [np.minimum(begin + index, end) for index in range(most + 1)]
-    sectors = np.concatenate([np.where(warps, column, _NOBODY) for column in columns], axis=2)
+    sectors = np.concatenate([np.where(warps, column, _INACTIVE) for column in columns], axis=2)
     sectors.sort(axis=2)
     is_new = sectors[:, :, 1:] != sectors[:, :, :-1]
-    # What is not asked for stands last: it is one more value where a lane is missing.
+    # Inactive lanes stand last: they are one more value where a lane is missing.
     distinct = 1 + np.count_nonzero(is_new, axis=2) - (~warps).any(axis=1)
     summed: Integers = distinct.sum(axis=1)
     return summed
@@ -252,7 +256,7 @@ class SampledCounts(Struct, frozen=True, kw_only=True):
 
 
 def count_sampled(kernel: KernelAccesses, launch: LaunchShape, l2_bytes: int, wave_blocks: float) -> SampledCounts:
-    """What the traced blocks did stands for every block; ``wave_blocks`` average ones have the threads of the wave.
+    """Counts of accesses without an expression: the traced blocks stand for all, ``wave_blocks`` average ones have the threads of the wave.
 
     Approximation: blocks of a wave share as much as the traced ones did. An array that fits into L2 is read from DRAM once per launch, and that
     is shared out among the waves; of a larger one, every wave reads its part again.
@@ -262,27 +266,29 @@ def count_sampled(kernel: KernelAccesses, launch: LaunchShape, l2_bytes: int, wa
     plain = [access for access in loads if access.kind is AccessKind.LOAD]
     cached = [access for access in plain if not access.bypasses_l1]
     stores = list(_select(kernel, loads=False))
-    wave = _Wave(blocks=wave_blocks, l2_bytes=l2_bytes)
-    first = [(one.array, _find_read(one)) for one in loads]
-    loaded = _estimate_wave([(array, one.wave_sectors * SECTOR_BYTES) for array, one in first], kernel, launch, wave)
-    fetched = _estimate_wave([(array, one.wave_pairs * 2 * SECTOR_BYTES) for array, one in first], kernel, launch, wave)
+
+    def estimate(touched: Iterable[tuple[int | None, float]]) -> float:
+        return SECTOR_BYTES * _estimate_wave(touched, kernel, prod(launch.grid), wave_blocks, l2_bytes // SECTOR_BYTES)
+
+    first = [(one.array, _find_first(one, one.read)) for one in loads]
+    written = [(one.array, _find_first(one, one.written)) for one in stores]
+    loaded = estimate((array, one.wave_sectors) for array, one in first)
+    fetched = estimate((array, one.wave_pairs * 2) for array, one in first)
     return SampledCounts(
         cycles_per_warp=sum(access.requests_per_warp * access.cycles_per_request for access in kernel.sampled),
-        block_line_bytes=sum(_find_read(access).block_lines for access in cached) * LINE_BYTES,
+        block_line_bytes=sum(_find_first(access, access.read).block_lines for access in cached) * LINE_BYTES,
         block_request_bytes=sum(_count_requests(access, warps) for access in plain),
         block_bypassing_bytes=sum(_count_requests(access, warps) for access in plain if access.bypasses_l1),
-        block_load_bytes=sum(_find_read(access).block_sectors for access in cached) * SECTOR_BYTES,
+        block_load_bytes=sum(_find_first(access, access.read).block_sectors for access in cached) * SECTOR_BYTES,
         block_atomic_bytes=sum(
             _count_requests(access, warps) for access in loads if access.kind is not AccessKind.LOAD
         ),
         block_store_bytes=sum(_count_requests(access, warps) for access in stores),
-        block_written_bytes=sum(_find_written(access).block_sectors for access in stores) * SECTOR_BYTES,
+        block_written_bytes=sum(one.block_sectors for _, one in written) * SECTOR_BYTES,
         rewrites=tuple(_list_rewrites(stores, warps)),
         wave_load_bytes=loaded,
         wave_fetched_bytes=max(0.0, fetched - loaded),
-        wave_store_bytes=_estimate_wave(
-            [(one.array, _find_written(one).wave_sectors * SECTOR_BYTES) for one in stores], kernel, launch, wave
-        ),
+        wave_store_bytes=estimate((array, one.wave_sectors) for array, one in written),
     )
 
 
@@ -292,16 +298,10 @@ def _select(kernel: KernelAccesses, *, loads: bool) -> Iterator[SampledAccess]:
             yield access
 
 
-def _find_read(access: SampledAccess) -> FirstTouched:
-    return access.read or _find_all(access)
-
-
-def _find_written(access: SampledAccess) -> FirstTouched:
-    return access.written or _find_all(access)
-
-
-def _find_all(access: SampledAccess) -> FirstTouched:
-    """What an access touches first by itself."""
+def _find_first(access: SampledAccess, known: FirstTouched | None) -> FirstTouched:
+    """Sectors that an access touches first, as ``known``; where they are not, all it touches."""
+    if known is not None:
+        return known
     return FirstTouched(
         block_sectors=access.block_sectors,
         block_lines=access.block_lines,
@@ -322,36 +322,36 @@ def _list_rewrites(stores: Iterable[SampledAccess], warps: int) -> Iterator[Rewr
             yield Rewrites(block_bytes=stored - written, traffic_ratio=written / stored)
 
 
-def _round_to_sectors(array: AccessedArray) -> int | None:
-    """Bytes of the sectors an array lies in: none is moved in part. None where its size is unknown."""
+def _count_array_sectors(array: AccessedArray) -> float:
+    """Sectors that an array lies in; infinite where its size is unknown."""
     if array.size_bytes is None:
-        return None
-    return (-(-(array.base_bytes % SECTOR_BYTES + array.size_bytes) // SECTOR_BYTES)) * SECTOR_BYTES
-
-
-class _Wave(Struct, frozen=True, kw_only=True):
-    """Blocks that run at once, and the L2 they share."""
-
-    blocks: float
-    l2_bytes: int
+        return inf
+    return -(-(array.base_bytes % SECTOR_BYTES + array.size_bytes) // SECTOR_BYTES)
 
 
 def _estimate_wave(
-    touched: Sequence[tuple[int | None, float]], kernel: KernelAccesses, launch: LaunchShape, wave: _Wave
+    touched: Iterable[tuple[int | None, float]],
+    kernel: KernelAccesses,
+    blocks: int,
+    wave_blocks: float,
+    l2_sectors: int,
 ) -> float:
-    """Bytes of DRAM one wave moves for some accesses, by array and bytes of a block, of each array no more than it has."""
-    of_arrays: dict[int | None, float] = {}
-    for array, of_block in touched:
-        of_arrays[array] = of_arrays.get(array, 0.0) + of_block
-    blocks = prod(launch.grid)
-    running = min(wave.blocks, float(blocks))
+    """Sectors one wave moves to or from DRAM, of each array no more than it has.
+
+    Args:
+        touched: array and sectors of a block, of each access.
+        blocks: of the launch.
+        wave_blocks: that run at once and share L2.
+    """
+    by_array: dict[int | None, float] = defaultdict(float)
+    for array, sectors in touched:
+        by_array[array] += sectors
+    running = min(wave_blocks, float(blocks))
     total = 0.0
-    for array, own in of_arrays.items():
-        size = None if array is None else _round_to_sectors(kernel.arrays[array])
-        if size is None:
-            total += own * running
-        elif size <= wave.l2_bytes:
-            total += min(float(size), own * blocks) * running / blocks
+    for array, own in by_array.items():
+        size = inf if array is None else _count_array_sectors(kernel.arrays[array])
+        if size <= l2_sectors:
+            total += min(size, own * blocks) * running / blocks
         else:
-            total += min(float(size), own * running)
+            total += min(size, own * running)
     return total

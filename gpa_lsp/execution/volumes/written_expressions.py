@@ -1,4 +1,4 @@
-"""Address expressions that somebody wrote down, or a code generator did → :class:`WrittenKernel`: :func:`read_expressions`.
+"""Address expressions from a file or a code generator → :class:`WrittenKernel`: :func:`read_expressions`.
 
 ::
 
@@ -98,7 +98,7 @@ def read_expressions(path: Path) -> WrittenKernel:
 
 
 def build_expressions(fields: Mapping[str, Mapping[str, Any]], launch: Mapping[str, Any]) -> WrittenKernel:
-    """The same from Python values.
+    """Read a kernel from Python values.
 
     Args:
         fields: name of each field → the other keys of its table.
@@ -170,7 +170,7 @@ class _Reader:
         return LaunchShape(block=block, grid=grid, updates=(x, y, z), fold=fold)
 
     def _list_values(self) -> Mapping[str, Value]:
-        """What the names that CUDA gives mean; symbols 0 to 2 are the thread's index, 3 to 5 the block's."""
+        """Values of CUDA's names; symbols 0 to 2 are the thread's index, 3 to 5 the block's."""
         found: dict[str, Value] = {}
         for axis, letter in enumerate(_AXES):
             thread, block = Form({(axis,): 1}), Form({(3 + axis,): 1})
@@ -246,7 +246,7 @@ class _Reader:
         return make_constant(value)
 
     def _build_access(self, address: Form, array: int, kind: AccessKind, width: int) -> AccessExpression:
-        """Where both coefficients are those of the global index, it is one."""
+        """An access, with a coefficient of the global index where those of thread and block are multiples of it."""
         threads, blocks = (
             make_triple([address.terms.get((first + axis,), 0) for axis in range(3)]) for first in (0, 3)
         )
