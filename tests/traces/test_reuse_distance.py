@@ -12,7 +12,7 @@ from gpa_lsp.execution.accesses.piece_rows import PieceRows
 from gpa_lsp.execution.accesses.references import measure_distances
 from gpa_lsp.execution.emulator.trace import Trace
 from gpa_lsp.execution.traces.keyed_sums import KeyedSums, compress_keys
-from gpa_lsp.execution.traces.model import Granularity, StoreEffect
+from gpa_lsp.execution.traces.model import Granularity
 from gpa_lsp.execution.traces.reuse_distance import (
     INFINITE_BIN,
     ReuseAccumulator,
@@ -82,7 +82,7 @@ def test_the_papers_example():
 
 
 def measure(trace: Trace, *, most: int = 1 << 20, **changes) -> ReuseDistances:
-    question = {"scope": Scope.BLOCK, "granularity": Granularity.LINE, "stores": StoreEffect.REFERENCE, **changes}
+    question = {"scope": Scope.BLOCK, "granularity": Granularity.LINE, **changes}
     accumulator = ReuseAccumulator(trace.buffers, most_references=most, **question)
     accumulator.add(PieceRows(trace))
     return accumulator.finish()
@@ -109,8 +109,8 @@ def test_warps_go_round_robin_and_blocks_apart():
     assert found.total.streaming == 0
 
 
-def test_stores_can_be_ignored():
-    found = measure(write_two_blocks(), stores=StoreEffect.IGNORED)
+def test_stores_leave_nothing_in_l1():
+    found = measure(write_two_blocks(), is_l1_only=True)
     # per block: 0 0 1 1 0 0 -> inf 0 inf 0 1 0
     assert found.total.references == 12
     assert found.total.bins[1] == 2
@@ -155,9 +155,7 @@ def test_blocks_beyond_the_limit_are_left_out_whole():
 
 
 def test_pieces_beyond_the_limit_are_left_out():
-    accumulator = ReuseAccumulator(
-        (ARRAY,), scope=Scope.BLOCK, granularity=Granularity.LINE, stores=StoreEffect.REFERENCE, most_references=8
-    )
+    accumulator = ReuseAccumulator((ARRAY,), scope=Scope.BLOCK, granularity=Granularity.LINE, most_references=8)
     for _ in range(2):
         accumulator.add(PieceRows(write_two_blocks()))
     found = accumulator.finish()
@@ -172,10 +170,10 @@ def test_pieces_beyond_the_limit_are_left_out():
         min_size=1,
         max_size=25,
     ),
-    st.sampled_from(list(StoreEffect)),
-    st.sampled_from([Granularity.LINE, Granularity.SECTOR, Granularity.ELEMENT]),
+    st.booleans(),
+    st.sampled_from(list(Granularity)),
 )
-def test_blocks_against_an_lru_stack(rows, stores, granularity):
+def test_blocks_against_an_lru_stack(rows, is_l1_only, granularity):
     writer = TraceWriter((make_instruction(0), make_instruction(1, AccessKind.STORE)), (ARRAY,), grid=(2, 1, 1))
     turns: dict[tuple[int, int], int] = {}
     requests = []
@@ -185,17 +183,17 @@ def test_blocks_against_an_lru_stack(rows, stores, granularity):
         turn = turns.setdefault((block, warp), 0)
         turns[block, warp] += 1
         requests.append((block, turn, warp, number, addresses))
-    size = {Granularity.LINE: 128, Granularity.SECTOR: 32, Granularity.ELEMENT: 4}[granularity]
+    size = {Granularity.LINE: 128, Granularity.ELEMENT: 4}[granularity]
     units, groups, erases = [], [], []
     for block, _, _, number, addresses in sorted(requests, key=lambda one: one[:3]):
-        if number == 1 and stores is StoreEffect.IGNORED:
+        if number == 1 and is_l1_only:
             continue
         for unit in sorted({address // size for address in addresses}):
             units.append(unit)
             groups.append(block)
             erases.append(False)
     expected = find_by_stack(units, groups, erases)
-    found = measure(writer.finish(), stores=stores, granularity=granularity).total
+    found = measure(writer.finish(), is_l1_only=is_l1_only, granularity=granularity).total
     bins = np.zeros(INFINITE_BIN + 1, dtype=np.int64)
     for distance in expected:
         bins[INFINITE_BIN if distance == INFINITE else distance.bit_length()] += 1

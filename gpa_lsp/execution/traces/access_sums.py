@@ -27,7 +27,7 @@ from gpa_lsp.execution.emulator.trace import Buffer, Trace
 from gpa_lsp.execution.traces.keyed_sums import AccessGroup, GroupSums, KeyedSums, build_keys
 from gpa_lsp.foundation.records import ColumnRecord
 
-MOST_WAVEFRONTS = 64  # From so many on they are counted together
+MOST_WAVEFRONTS = 64  # Requests with more are counted in the same bin
 
 
 class BankConflicts(ColumnRecord, frozen=True, kw_only=True):
@@ -44,12 +44,12 @@ class BankConflicts(ColumnRecord, frozen=True, kw_only=True):
 
     @property
     def excess_wavefronts(self) -> int:
-        """What conflicts cost; never negative."""
+        """Wavefronts due to conflicts; never negative."""
         return self.wavefronts - self.ideal_wavefronts
 
     @property
     def wavefronts_per_request(self) -> float:
-        """On average; 0 without requests."""
+        """Mean wavefronts of a request; 0 without requests."""
         return self.wavefronts / self.requests if self.requests else 0.0
 
 
@@ -77,7 +77,7 @@ class BankAccumulator:
                 self._histogram.add(bins, times[:, None])
 
     def finish(self) -> tuple[BankConflicts, ...]:
-        """By instruction."""
+        """Conflicts of each instruction."""
         histograms: dict[int, Integers] = {}
         for key, (count,) in zip(self._histogram.keys.tolist(), self._histogram.sums.tolist(), strict=True):
             instruction, bin_number = divmod(key, MOST_WAVEFRONTS + 1)
@@ -95,7 +95,7 @@ class BankAccumulator:
 
 
 class AccessSums(Struct, frozen=True, kw_only=True):
-    """What the requests of a trace touch."""
+    """Lines, sectors and bytes that the requests of a trace touch."""
 
     instructions: tuple[AccessGroup, ...]  # by instruction and space; a request to several arrays is one request
     # of global memory, textures and constant memory, by instruction, space and array. A request to several arrays is one of each.
@@ -164,12 +164,12 @@ class AccessAccumulator:
     def _sum_kinds(
         self, sums: GroupSums, found: PieceRows, times: Integers, chosen: Integers, array: Integers | None = None
     ) -> None:
-        """Add so many requests of some kinds, to one array each where arrays are told apart."""
+        """Add ``times`` requests of each chosen kind, to one array each where arrays are told apart."""
         accesses, rows = found.piece.accesses, found.kinds.rows[chosen]
         sums.add(build_keys(accesses, rows, array), accesses.bytes[rows], found.measured.choose(chosen), times)
 
     def _mark_requests(self, found: PieceRows) -> None:
-        """Mark what requests to one array each touch: each sector is of one array as well."""
+        """Mark the sectors that requests to a single array touch, each of which is of that array."""
         if all(marks is None for marks in self._touched):
             return
         rows = found.requests.first

@@ -1,24 +1,24 @@
 """All analyses of a trace that comes in pieces: :class:`TraceAnalyser`."""
 
-import numpy as np
+from math import prod
 
+from gpa_lsp.code.symbolic_accesses.requests import WARP_LANES
 from gpa_lsp.execution.accesses.lane_addresses import check_trace
 from gpa_lsp.execution.accesses.piece_rows import PieceRows
 from gpa_lsp.execution.emulator.trace import Trace
 from gpa_lsp.execution.traces.access_sums import AccessAccumulator, BankAccumulator
 from gpa_lsp.execution.traces.branch_divergence import BranchAccumulator
 from gpa_lsp.execution.traces.cache_hits import advise_bypassing, follow_waves
-from gpa_lsp.execution.traces.model import AnalysisSettings, Granularity, StoreEffect, TraceContext
+from gpa_lsp.execution.traces.model import AnalysisSettings, Granularity, TraceContext
 from gpa_lsp.execution.traces.results import TraceAnalyses
 from gpa_lsp.execution.traces.reuse_distance import (
     ReuseAccumulator,
     ReuseDistances,
-    ReuseGroup,
     Scope,
     add_histograms,
 )
 from gpa_lsp.execution.traces.values import RepeatAccumulator
-from gpa_lsp.execution.traces.waves import WaveCollector, WaveRequests
+from gpa_lsp.execution.traces.waves import WaveCollector
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.locations import InlineChain, shorten_paths
 
@@ -26,13 +26,13 @@ _DEFAULTS = AnalysisSettings()
 
 
 class TraceAnalyser:
-    """Takes pieces of a trace, each with all rows of some whole blocks, and says at the end what they show.
+    """Analyses pieces of a trace, each with all rows of some whole blocks.
 
     It is a :class:`~gpa_lsp.execution.emulator.model.TraceSink`. Memory is bounded by the settings and the largest piece.
 
     Args:
         context: the GPU the trace is thought to run on.
-        settings: what is asked, and how much is looked at.
+        settings: bounds of time and memory.
         block_chains: of :func:`~gpa_lsp.execution.prediction.predict_launch.list_block_chains`, where basic blocks are to have lines.
     """
 
@@ -55,7 +55,7 @@ class TraceAnalyser:
         self.add_rows(PieceRows(piece))
 
     def add_rows(self, rows: PieceRows) -> None:
-        """Take one piece with what was found of it so far.
+        """Take one piece with the rows derived from it so far.
 
         Raises:
             InputError: its rows do not lead anywhere, or it is of another launch than the pieces before it.
@@ -64,12 +64,9 @@ class TraceAnalyser:
         check_trace(piece)
         if self._first is None:
             self._start(piece)
+            self._first = piece
         first = self._first
-        if first is None or (piece.kernel, piece.grid, piece.block_threads) != (
-            first.kernel,
-            first.grid,
-            first.block_threads,
-        ):
+        if (piece.kernel, piece.grid, piece.block_threads) != (first.kernel, first.grid, first.block_threads):
             raise InputError(
                 "pieces of different launches", place=f"kernel {piece.kernel}", remedy="analyse each launch by itself"
             )
@@ -84,7 +81,7 @@ class TraceAnalyser:
         self._branches.add(piece)
 
     def finish(self) -> TraceAnalyses:
-        """What all pieces show.
+        """Analyses of all pieces.
 
         Raises:
             InputError: there was no piece.
@@ -110,9 +107,16 @@ class TraceAnalyser:
             block_elements=self._elements.finish(),
             block_lines=self._lines.finish(),
             warp_lines=self._warps.finish(),
-            sm_lines=self._describe_sm_lines(waves, sm_lines),
+            sm_lines=ReuseDistances(
+                scope=Scope.SM,
+                granularity=Granularity.LINE,
+                total=add_histograms([group.histogram for group in sm_lines]),
+                groups=sm_lines,
+                sequences=waves.groups,
+                is_whole=waves.is_whole and waves.kept_ratio == 1.0,
+            ),
             caches=caches,
-            bypassing=advise_bypassing(self._kept.finish(), self._context, _count_warps(first)),
+            bypassing=advise_bypassing(self._kept.finish(), self._context, -(-prod(first.block_threads) // WARP_LANES)),
             repeats=self._repeats.finish(),
             block_chains=self._block_chains,
             short_files=self._shorten_files(),
@@ -122,7 +126,6 @@ class TraceAnalyser:
 
     def _start(self, piece: Trace) -> None:
         settings, buffers = self._settings, piece.buffers
-        self._first = piece
         self._accesses = AccessAccumulator(buffers, footprint_sectors=settings.footprint_sectors)
         self._banks = BankAccumulator()
         self._branches = BranchAccumulator()
@@ -131,7 +134,6 @@ class TraceAnalyser:
                 buffers,
                 scope=scope,
                 granularity=granularity,
-                stores=StoreEffect.REFERENCE,
                 most_references=settings.block_references,
             )
             for scope, granularity in (
@@ -144,7 +146,6 @@ class TraceAnalyser:
             buffers,
             scope=Scope.WARP,
             granularity=Granularity.LINE,
-            stores=StoreEffect.IGNORED,
             most_references=settings.block_references,
             is_l1_only=True,
         )
@@ -154,18 +155,3 @@ class TraceAnalyser:
     def _shorten_files(self) -> dict[str, str]:
         chains = (*(one.chain for one in self._instructions), *self._block_chains)
         return shorten_paths({frame.file for chain in chains for frame in chain or ()})
-
-    def _describe_sm_lines(self, waves: WaveRequests, groups: tuple[ReuseGroup, ...]) -> ReuseDistances:
-        return ReuseDistances(
-            scope=Scope.SM,
-            granularity=Granularity.LINE,
-            stores=StoreEffect.IGNORED,
-            total=add_histograms([group.histogram for group in groups]),
-            groups=groups,
-            sequences=waves.groups,
-            is_whole=waves.is_whole and waves.kept_ratio == 1.0,
-        )
-
-
-def _count_warps(trace: Trace) -> int:
-    return -(-int(np.prod(trace.block_threads)) // 32)

@@ -34,7 +34,7 @@ def answer_questions(analyses: TraceAnalyses) -> tuple[tuple[Answer, ...], tuple
 
 
 def answer_launches(spreads: tuple[MeasureSpread, ...], launches: int, origin: str) -> Answer:
-    """How the measures of a kernel differ between launches.
+    """Answer how the measures of a kernel differ between launches.
 
     Args:
         spreads: of :func:`~gpa_lsp.execution.traces.results.spread_listed`.

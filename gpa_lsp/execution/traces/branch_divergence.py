@@ -1,4 +1,4 @@
-"""Where warps diverge: conditional branches whose lanes go both ways, and basic blocks that only a part of a warp enters.
+"""Divergence of warps: conditional branches whose lanes go both ways, and basic blocks that only a part of a warp enters.
 
 Definitions, all *dynamic*, per execution by a warp:
 
@@ -10,6 +10,8 @@ Definitions, all *dynamic*, per execution by a warp:
 
 Source: CUDAAdvisor (CGO 2018), section 4.2 (C) and Table 3.
 """
+
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +34,7 @@ class BranchTotals(Struct, frozen=True, kw_only=True):
 
     @property
     def divergent_ratio(self) -> float:
-        """Of all executions, 0..1."""
+        """Divergent executions of all, 0..1."""
         return self.divergent / self.executions if self.executions else 0.0
 
     @property
@@ -51,7 +53,7 @@ class BlockTotals(Struct, frozen=True, kw_only=True):
 
     @property
     def divergent_ratio(self) -> float:
-        """Of all entries, 0..1."""
+        """Divergent entries of all, 0..1."""
         return self.divergent / self.entries if self.entries else 0.0
 
 
@@ -63,7 +65,7 @@ class BranchDivergence(Struct, frozen=True, kw_only=True):
 
     @property
     def executions(self) -> int:
-        """Of all branches."""
+        """Executions of all branches."""
         return sum(one.executions for one in self.branches)
 
     @property
@@ -73,12 +75,12 @@ class BranchDivergence(Struct, frozen=True, kw_only=True):
 
     @property
     def divergent_ratio(self) -> float:
-        """Of all executions of branches, 0..1; 0 without branches."""
+        """Divergent executions of all branches, 0..1; 0 without branches."""
         return self.divergent / self.executions if self.executions else 0.0
 
     @property
     def entries(self) -> int:
-        """Into all basic blocks; the paper's "total blocks"."""
+        """Entries into all basic blocks; the paper's "total blocks"."""
         return sum(one.entries for one in self.basic_blocks)
 
     @property
@@ -148,6 +150,5 @@ def find_whole_masks(warps: npt.NDArray[np.uint16], block_threads: tuple[int, in
     >>> [hex(mask) for mask in find_whole_masks(np.array([0, 1], dtype=np.uint16), (40, 1, 1))]
     ['0xffffffff', '0xff']
     """
-    threads = block_threads[0] * block_threads[1] * block_threads[2]
-    left: Integers = np.clip(threads - warps.astype(np.int64) * WARP_LANES, 0, WARP_LANES)
+    left: Integers = np.clip(prod(block_threads) - warps.astype(np.int64) * WARP_LANES, 0, WARP_LANES)
     return ((np.int64(1) << left) - 1).astype(np.uint32) & np.uint32(FULL_MASK)

@@ -29,11 +29,7 @@ from gpa_lsp.execution.accesses.lane_addresses import LINE_SHIFT, Integers
 from gpa_lsp.execution.accesses.piece_rows import SectorLists, list_lines
 from gpa_lsp.execution.emulator.trace import Buffer
 from gpa_lsp.execution.traces.model import TraceContext
-from gpa_lsp.execution.traces.reuse_distance import (
-    ReuseDistances,
-    ReuseGroup,
-    ReuseSums,
-)
+from gpa_lsp.execution.traces.reuse_distance import ReuseDistances, ReuseGroup, ReuseSums
 from gpa_lsp.execution.traces.waves import LOAD, STORE, WaveRequests
 from gpa_lsp.foundation.prose import Sentence, number, percent, say
 
@@ -66,13 +62,13 @@ class CacheHits(Struct, frozen=True, kw_only=True):
 
     @property
     def l1_hit_ratio(self) -> float | None:
-        """Of load sectors looked up in L1; None without any, or without L1's size."""
+        """Part of load sectors looked up in L1 that hit; None without any, or without L1's size."""
         sectors = self.sum_column("l1_sectors")
         return self.sum_column("l1_hits") / sectors if sectors and self.l1_bytes is not None else None
 
     @property
     def l2_hit_ratio(self) -> float | None:
-        """Of load sectors looked up in L2; None when unknown."""
+        """Part of load sectors looked up in L2 that hit; None when unknown."""
         sectors = self.sum_column("l2_sectors")
         return self.sum_column("l2_hits") / sectors if sectors and self.l2_bytes is not None else None
 
@@ -96,7 +92,7 @@ def follow_waves(
     )
 
     def open_cache(size_bytes: int | None) -> "Cache":
-        lines = -1 if size_bytes is None else count_lines(size_bytes)
+        lines = -1 if size_bytes is None else max(1, size_bytes // LINE_BYTES)
         recency = reuse_loops.open_recency(lists, len(units), len(requests.left))
         return reuse_loops.Cache(recency, lines, np.zeros(len(units), np.uint8), np.full(len(lists.size), -1))
 
@@ -107,7 +103,8 @@ def follow_waves(
         loads = reuse_loops.Sequences(waves.order[is_load[waves.order]], ends[ends > 0], bases)
         reuse_loops.look_in_l1(lists, requests, loads, tally, open_cache(context.l1_bytes))
         sums.close(tally, keys)
-    l2_bytes, l2_hits = scale_l2(waves, context), np.zeros(len(role), np.int64)
+    l2_bytes = None if context.l2_bytes is None else int(context.l2_bytes * waves.kept_ratio)
+    l2_hits = np.zeros(len(role), np.int64)
     if l2_bytes is not None:
         lists.is_own[:] = False  # lines are referred to alone as well
         reuse_loops.look_in_l2(lists, requests, waves.shared_order, open_cache(l2_bytes), l2_hits)
@@ -128,7 +125,19 @@ def follow_waves(
         axis=1,
     )
     chosen = np.flatnonzero(columns.any(axis=1))
-    return list_hits(chosen, columns[chosen], waves, context), sums.finish()
+    rows = zip(chosen.tolist(), columns[chosen].tolist(), strict=True)
+    predicted = CacheHits(
+        instructions=tuple(
+            InstructionHits(
+                instruction=number, l1_sectors=l1, l1_hits=l1_hits, l2_sectors=l2, l2_hits=found_in_l2, store_sectors=stores
+            )
+            for number, (l1, l1_hits, l2, found_in_l2, stores) in rows
+        ),
+        l1_bytes=context.l1_bytes,
+        l2_bytes=l2_bytes,
+        assumptions=_list_assumptions(waves, context),
+    )  # fmt: skip
+    return predicted, sums.finish()
 
 
 def _count_missed(requests: "Requests", lines: SectorLists, sectors: Integers) -> Integers:
@@ -139,69 +148,32 @@ def _count_missed(requests: "Requests", lines: SectorLists, sectors: Integers) -
     return np.where(requests.missed >= 0, partial, np.where(requests.missed == -1, sectors, 0))
 
 
-def count_lines(size_bytes: int) -> int:
-    """Of a cache of that size."""
-    return max(1, size_bytes // LINE_BYTES)
-
-
-def scale_l2(waves: WaveRequests, context: TraceContext) -> int | None:
-    """Bytes of L2 for the SMs that were looked at; None when its size is unknown."""
-    return None if context.l2_bytes is None else int(context.l2_bytes * waves.kept_ratio)
-
-
-def list_hits(
-    instructions: Integers,
-    sums: Integers,
-    waves: WaveRequests,
-    context: TraceContext,
-) -> CacheHits:
-    """The record of what was found.
-
-    Args:
-        instructions: int64[n], ascending.
-        sums: int64[n, 5], in the order of :class:`InstructionHits`.
-    """
-    rows = zip(instructions.tolist(), sums.tolist(), strict=True)
-    return CacheHits(
-        instructions=tuple(
-            InstructionHits(
-                instruction=instruction, l1_sectors=l1, l1_hits=l1_hits, l2_sectors=l2, l2_hits=l2_hits,
-                store_sectors=stores,
-            )
-            for instruction, (l1, l1_hits, l2, l2_hits, stores) in rows
-        ),
-        l1_bytes=context.l1_bytes,
-        l2_bytes=scale_l2(waves, context),
-        assumptions=_list_assumptions(waves, context),
-    )  # fmt: skip
-
-
-def _list_assumptions(references: WaveRequests, context: TraceContext) -> tuple[Sentence, ...]:
+def _list_assumptions(waves: WaveRequests, context: TraceContext) -> tuple[Sentence, ...]:
     found = [*context.assumptions]
     found.append(
         say("Caches are fully associative, evict the least recently used line and start empty (L1 in each wave).")
     )
     found.append(say("Resident warps are scheduled round-robin, one memory request each; latency is not modelled."))
-    if not references.has_whole_sms:
+    if not waves.has_whole_sms:
         found.append(
             say(
                 "The traced blocks stand for SMs with {blocks} each: no SM has all of its blocks in the trace.",
-                blocks=number(references.blocks_per_sm, "block"),
+                blocks=number(waves.blocks_per_sm, "block"),
             )
         )
-    if references.kept_ratio < 1:
+    if waves.kept_ratio < 1:
         found.append(
             say(
                 "Only {share} of the SMs were modelled, with the same share of L2; lines shared with other SMs are not seen.",
-                share=percent(references.kept_ratio),
+                share=percent(waves.kept_ratio),
             )
         )
-    if not references.is_whole:
+    if not waves.is_whole:
         found.append(say("Later waves or blocks were left out."))
     return tuple(found)
 
 
-# How many warps of a block should use L1, when the others bypass it: CUDAAdvisor's Equation 1.
+# Number of warps of a block that should use L1 while the others bypass it: CUDAAdvisor's Equation 1.
 #
 # ``warps = floor(L1 bytes / (mean reuse distance · line bytes · mean memory divergence · blocks per SM))``: each warp
 # is thought to need the lines it touches between two uses of the same one. Source: CUDAAdvisor (CGO 2018), section 4.2
@@ -214,7 +186,7 @@ def _list_assumptions(references: WaveRequests, context: TraceContext) -> tuple[
 
 
 class BypassingAdvice(Struct, frozen=True, kw_only=True):
-    """What the equation says."""
+    """Result of Equation 1 for a launch."""
 
     mean_distance: float  # the reuse distance that went into it
     warps: int  # of each block that should use L1, 0 to ``warps_per_block``; the equation's value cut to that
@@ -225,7 +197,7 @@ class BypassingAdvice(Struct, frozen=True, kw_only=True):
 def count_caching_warps(
     *, l1_bytes: int, mean_distance: float, line_bytes: int, mean_divergence: float, blocks_per_sm: int
 ) -> int:
-    """Equation 1.
+    """Number of warps of a block that should use L1, by Equation 1.
 
     Raises:
         ValueError: a factor of the denominator is not above zero.
@@ -240,7 +212,7 @@ def count_caching_warps(
 
 
 def advise_bypassing(reuse: ReuseDistances, context: TraceContext, warps_per_block: int) -> BypassingAdvice | None:
-    """The equation with our own definitions.
+    """Advice by Equation 1 with our own definitions.
 
     Returns:
         None where the size of L1 is unknown or no line is used again: there is nothing to keep.

@@ -32,7 +32,7 @@ from gpa_lsp.foundation.prose import Code, Place, Sentence, count, join, say
 # apart. The condition does: the comparison that a branch depends on, and the parameters and special registers that its operands come from.
 # Copies that unrolling makes of a statement have these in common. A function is known by a comparison with a constant of its own.
 
-# Instructions that the sources of one condition are looked for in.
+# Most instructions in which the sources of one condition are searched
 _MOST_SOURCES = 2000
 _REGISTER = re.compile(r"%[A-Za-z]\w*(?:\.[xyz])?")
 _SOURCE = re.compile(r"%n?(?:tid|ctaid|laneid|warpid|clock)\w*(?:\.[xyz])?|\b\w+_param_\d+")
@@ -66,11 +66,11 @@ _FUNCTIONS = {
 # In front of the comparison with its constant, some functions make another one.
 _ANNOUNCED = ("0d7FF0000000000000", "1048575", "eq.f32 %, 0f00000000", "eq.f32 %, 0f3F800000")
 
-Condition = tuple[str, frozenset[str]]  # The comparison, registers left out, and what its operands come from
+Condition = tuple[str, frozenset[str]]  # The comparison without registers, and the sources of its operands
 
 
 def find_conditions(instructions: Sequence[StaticInstruction], branches: Sequence[int]) -> dict[int, Condition]:
-    """What each of some branches depends on, by its index; the comparison is empty where none is seen."""
+    """Condition of each branch, by its index; the comparison is empty where none is found."""
     writers: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for one in instructions:
         if one.same_as is None:
@@ -90,7 +90,7 @@ def _list_written(text: str) -> list[str]:
 def _find_condition(
     instructions: Sequence[StaticInstruction], writers: dict[tuple[str, str], list[int]], branch: int
 ) -> Condition:
-    branch = branch if instructions[branch].same_as is None else instructions[branch].same_as or 0
+    branch = _find_original(instructions, branch)
     function = instructions[branch].function
     compared = next((at for at in range(branch - 1, -1, -1) if instructions[at].text.startswith("setp")), None)
     if compared is None or instructions[compared].function != function:
@@ -131,7 +131,7 @@ Look = tuple[tuple[str, ...], LanePattern | None, int]  # Arrays, commonest patt
 
 
 class CodePlace(Struct, frozen=True, kw_only=True):
-    """Where instructions come from."""
+    """Call path that leads to some instructions."""
 
     function: str  # mangled name of the function that was compiled
     # frames, outermost first, down to the one that names the instructions; empty for code without lines
@@ -209,16 +209,16 @@ class PathBranches(Struct, frozen=True, kw_only=True):
 
     @property
     def counts_copies(self) -> bool:
-        """It stands for several branches of the program's own, which have one condition."""
+        """Whether it stands for several branches of the program's own with one condition."""
         return self.count > 1 and not self.which.startswith("in ")
 
     def write(self, short_files: Mapping[str, str]) -> str:
-        """Its place in a cell of a table."""
+        """The statement in a cell of a table."""
         parts = ", ".join(filter(None, (self.which, f"{self.count} branches" if self.counts_copies else "")))
         return self.place.write(short_files) + (parts and f" ({parts})")
 
     def say(self, short_files: Mapping[str, str]) -> Sentence:
-        """What it is, and its place, in a sentence: ``branch at line 5 of kernel.cu``."""
+        """The statement in a sentence: ``branch at line 5 of kernel.cu``."""
         place = self.place.say(short_files)
         what = say("branch") if self.count == 1 else say("branches")
         if self.counts_copies:
@@ -236,7 +236,7 @@ def list_frames(analyses: TraceAnalyses, instruction: int) -> tuple[Frame, ...]:
 
 
 def _clean(chain: InlineChain | None) -> InlineChain:
-    """A chain that is empty or begins with line 0 has no lines."""
+    """The chain; empty for one that begins with line 0, which has no lines."""
     return chain if chain and chain[0].line != 0 else ()
 
 
@@ -269,7 +269,7 @@ def build_place(function: str, chain: InlineChain | None) -> CodePlace:
 
 
 def find_line_place(analyses: TraceAnalyses, instruction: int) -> CodePlace:
-    """The line that names it alone."""
+    """The line that names an instruction, without the calls that lead to it."""
     place = find_place(analyses, instruction)
     function = "" if place.path else place.function
     return CodePlace(function=function, path=place.path[-1:], stand_in=place.stand_in)
@@ -286,7 +286,7 @@ def name_arrays(analyses: TraceAnalyses, instructions: set[int]) -> tuple[str, .
 
 
 def find_look(analyses: TraceAnalyses, group: AccessGroup | None) -> Look:
-    """What tells the accesses of one line apart; nothing does in shared memory.
+    """Key that tells the accesses of one line apart; equal for all to shared memory.
 
     Args:
         group: the requests of an instruction; None for those to shared memory.
@@ -329,7 +329,7 @@ def list_path_accesses(analyses: TraceAnalyses) -> tuple[PathAccesses, ...]:
 
 
 def find_statements(analyses: TraceAnalyses) -> dict[int, tuple[object, ...]]:
-    """What tells the branches of a line apart, by instruction.
+    """Keys that tell the branches of a line apart, by instruction.
 
     The first part names the mathematical functions that a branch is inlined from; it is empty for the program's own. Branches that were not
     executed tell functions, too.
@@ -360,7 +360,7 @@ def list_path_branches(analyses: TraceAnalyses) -> tuple[PathBranches, ...]:
         PathBranches(
             place=place,
             which=which,
-            count=len({_find_original(analyses, one.instruction) for one in members}),
+            count=len({_find_original(analyses.instructions, one.instruction) for one in members}),
             executions=sum(one.executions for one in members),
             divergent=sum(one.divergent for one in members),
             active_lanes=sum(one.active_lanes for one in members),
@@ -384,8 +384,8 @@ def _find_branch_place(analyses: TraceAnalyses, instruction: int) -> CodePlace:
     return find_place(analyses, analyses.instructions[instruction].calls[0] if is_called else instruction)
 
 
-def _find_original(analyses: TraceAnalyses, instruction: int) -> int:
-    same = analyses.instructions[instruction].same_as
+def _find_original(instructions: Sequence[StaticInstruction], instruction: int) -> int:
+    same = instructions[instruction].same_as
     return instruction if same is None else same
 
 

@@ -28,7 +28,7 @@ class PatternShare(Struct, frozen=True, kw_only=True):
 
 
 class ArrayFacts(Struct, frozen=True, kw_only=True):
-    """What a kernel does to one array."""
+    """A kernel's accesses to one array."""
 
     buffer: Buffer | None  # which; None for accesses outside of all arrays
     loads: AccessTotals  # their sums; requests to several arrays count in each
@@ -45,7 +45,7 @@ class ArrayFacts(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Of the argument or variable."""
+        """Name of the argument or variable."""
         return OUTSIDE_NAME if self.buffer is None else self.buffer.name
 
     @property
@@ -55,12 +55,12 @@ class ArrayFacts(Struct, frozen=True, kw_only=True):
 
     @property
     def sectors(self) -> int:
-        """Of all requests, before any cache."""
+        """Sectors of all requests, before any cache."""
         return self.loads.sectors + self.stores.sectors + self.atomics.sectors
 
     @property
     def requested_bytes(self) -> int:
-        """Of all lanes."""
+        """Bytes of all lanes."""
         return self.loads.requested_bytes + self.stores.requested_bytes + self.atomics.requested_bytes
 
     @property
@@ -70,7 +70,7 @@ class ArrayFacts(Struct, frozen=True, kw_only=True):
 
 
 def name_in_words(array: str) -> Part:
-    """The name of an array, or of what is outside of all, in a sentence."""
+    """The name of an array, or of memory outside of all arrays, in a sentence."""
     return f"memory {OUTSIDE_NAME}" if array == OUTSIDE_NAME else Code(text=array)
 
 

@@ -20,12 +20,16 @@ class KeyedSums:
     Args:
         width: columns that are summed.
         most_keys: distinct keys at most; further ones are summed under -1, so that nothing is lost.
+
+    Attributes:
+        keys: int64[k], ascending.
+        sums: int64[k, width].
     """
 
     def __init__(self, width: int, most_keys: int = 1 << 20) -> None:
         self._most_keys = most_keys
-        self._keys: Integers = np.empty(0, dtype=np.int64)
-        self._sums: Integers = np.empty((0, width), dtype=np.int64)
+        self.keys: Integers = np.empty(0, dtype=np.int64)
+        self.sums: Integers = np.empty((0, width), dtype=np.int64)
 
     def add(self, keys: Integers, columns: Integers) -> None:
         """Add rows.
@@ -41,26 +45,16 @@ class KeyedSums:
 
     def merge(self, groups: Integers, sums: Integers) -> None:
         """Add rows whose keys are distinct and ascending; see :meth:`add`."""
-        if np.array_equal(groups, self._keys):  # as piece after piece does
-            self._sums = self._sums + sums
+        if np.array_equal(groups, self.keys):  # as piece after piece does
+            self.sums = self.sums + sums
             return
-        found, where = np.unique(np.concatenate([self._keys, groups]), return_inverse=True)
+        found, where = np.unique(np.concatenate([self.keys, groups]), return_inverse=True)
         if len(found) > self._most_keys:
-            known = self._keys if len(self._keys) else found[: self._most_keys - 1]
+            known = self.keys if len(self.keys) else found[: self._most_keys - 1]
             groups = np.where(np.isin(groups, known), groups, -1)
-            found, where = np.unique(np.concatenate([self._keys, groups]), return_inverse=True)
-        self._sums = sum_columns(where, np.concatenate([self._sums, sums]), len(found))
-        self._keys = found
-
-    @property
-    def keys(self) -> Integers:
-        """int64[k], ascending."""
-        return self._keys
-
-    @property
-    def sums(self) -> Integers:
-        """int64[k, width]."""
-        return self._sums
+            found, where = np.unique(np.concatenate([self.keys, groups]), return_inverse=True)
+        self.sums = sum_columns(where, np.concatenate([self.sums, sums]), len(found))
+        self.keys = found
 
 
 def compress_keys(keys: Integers) -> tuple[Integers, Integers]:
@@ -86,18 +80,16 @@ def sum_columns(place: Integers, columns: Integers, groups: int) -> Integers:
     return np.stack(sums, axis=1).astype(np.int64)
 
 
-def count_values(
-    place: Integers, values: Integers, groups: int, base: int, *, times: Integers | None = None
-) -> Integers:
+def count_values(place: Integers, values: Integers, groups: int, base: int, *, times: Integers) -> Integers:
     """int64[groups, base], rows by place and value.
 
     Args:
         place: int64[n].
         values: int64[n], below ``base``.
-        times: int64[n], how often each row is there, less than 2**53 together; None for once.
+        times: int64[n], how often each row is there, less than 2**53 together.
 
-    >>> count_values(np.array([0, 1, 1]), np.array([2, 0, 0]), 2, 3).tolist()
-    [[0, 0, 1], [2, 0, 0]]
+    >>> count_values(np.array([0, 1, 1]), np.array([2, 0, 0]), 2, 3, times=np.array([1, 1, 4])).tolist()
+    [[0, 0, 1], [5, 0, 0]]
     """
     counts = np.bincount(place * base + values, weights=times, minlength=groups * base)
     return counts.reshape(groups, base).astype(np.int64, copy=False)
@@ -112,7 +104,7 @@ _LISTED_STRIDES = 8
 _FIRST_ARRAY = 2  # Numbers in keys: 0 is no array, 1 is outside of all
 _ARRAYS = MOST_ARRAYS + _FIRST_ARRAY
 _TOTALS = 8
-# Of totals, and of both histograms, among the columns that are summed; patterns follow
+# Ends of the totals and of both histograms among the columns that are summed; patterns follow
 _ENDS = (_TOTALS, _TOTALS + _BINS, _TOTALS + 2 * _BINS)
 
 

@@ -1,4 +1,4 @@
-"""What an editor shows of a trace at a source line: :class:`AccessLineFact` and :class:`BranchLineFact`, numbers ready to be written.
+"""Facts of a trace by source line, for an editor: :class:`AccessLineFact` and :class:`BranchLineFact`.
 
 An instruction counts at the user's line that names it and, where that is in a function that was inlined or called, marked as nested, at every line
 of other functions on its call path, so that a reader of the kernel's file sees what the functions it calls do. Accesses of one line to different
@@ -21,7 +21,7 @@ from gpa_lsp.execution.traces.code_centric import (
 )
 from gpa_lsp.execution.traces.data_centric import PatternShare, describe_pattern, share_patterns, sum_strides
 from gpa_lsp.execution.traces.keyed_sums import AccessGroup
-from gpa_lsp.execution.traces.model import OUTSIDE_NAME, AccessGroupKind, AccessTotals, add_totals, build_empty_totals
+from gpa_lsp.execution.traces.model import OUTSIDE_NAME, AccessGroupKind, AccessTotals, add_totals
 from gpa_lsp.execution.traces.results import TraceAnalyses
 from gpa_lsp.execution.traces.reuse_distance import ReuseHistogram, add_histograms
 from gpa_lsp.execution.traces.words import find_remedy
@@ -65,7 +65,7 @@ class AccessLineFact(Struct, frozen=True, kw_only=True):
     columns: tuple[int, ...] = ()
 
     def write_arrays(self, mark: Callable[[str], str] = str) -> str:
-        """Names of the arrays in a row, and what is outside of all; empty without any.
+        """Names of the arrays in a row, with memory outside of all; empty without any.
 
         Args:
             mark: makes code of a name.
@@ -74,7 +74,7 @@ class AccessLineFact(Struct, frozen=True, kw_only=True):
 
     @property
     def is_shared(self) -> bool:
-        """Banks count, not sectors."""
+        """Whether banks count, not sectors."""
         return self.space is Space.SHARED
 
     @property
@@ -84,7 +84,7 @@ class AccessLineFact(Struct, frozen=True, kw_only=True):
 
     @property
     def ideal(self) -> float:
-        """The fewest there could be."""
+        """The fewest sectors, or wavefronts, of a request."""
         return self.ideal_wavefronts_per_request if self.is_shared else self.ideal_sectors_per_request
 
     @property
@@ -105,7 +105,7 @@ class AccessLineFact(Struct, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """What the accesses cost, and what would do."""
+        """Cost of the accesses, and the lowest possible."""
         return f"{self.name}: {self.cost_words}, {format_number(self.ideal)} at best"
 
     @property
@@ -115,7 +115,7 @@ class AccessLineFact(Struct, frozen=True, kw_only=True):
 
     @property
     def remedy(self) -> Sentence:
-        """What helps; empty where nothing need be done."""
+        """Remedy; empty where none is needed."""
         strides = tuple((one, 1) for one in self.strides_bytes)
         return find_remedy(self.kind, tuple((one.pattern, one.requests) for one in self.patterns), strides)
 
@@ -137,12 +137,12 @@ class BranchLineFact(Struct, frozen=True, kw_only=True):
 
     @property
     def divergent_ratio(self) -> float:
-        """Of all executions, 0..1."""
+        """Divergent executions of all, 0..1."""
         return self.divergent / self.executions if self.executions else 0.0
 
     @property
     def words(self) -> str:
-        """How often the line's branches diverge."""
+        """Share of the executions of the line's branches that diverge, in words."""
         return f"{format_percent(self.divergent_ratio)} of {format_count_of(self.executions, 'branch')} diverge"
 
 
@@ -224,7 +224,7 @@ def _build_fact(
     groups: list[AccessGroup],
     shared: list[BankConflicts],
 ) -> AccessLineFact:
-    totals: AccessTotals = add_totals([one.totals for one in groups]) if groups else build_empty_totals()
+    totals: AccessTotals = add_totals([one.totals for one in groups])
     numbers = {one.instruction for one in groups} | {one.instruction for one in shared}
     requests = totals.requests + sum(one.requests for one in shared)
     lanes = totals.lanes + sum(one.lanes for one in shared)

@@ -1,6 +1,9 @@
-"""What the analyses of a trace share: where it is thought to run (:class:`TraceContext`), and sums over accesses (:class:`AccessTotals`)."""
+"""Records that the analyses of a trace share: the GPU it is taken to run on (:class:`TraceContext`), sums over accesses (:class:`AccessTotals`)."""
 
+from collections.abc import Sequence
 from enum import StrEnum
+from math import prod
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -23,15 +26,14 @@ OUTSIDE_NAME = "outside of all arrays"  # In place of its name
 
 
 class Granularity(StrEnum):
-    """What counts as the same thing when it is used again."""
+    """Unit whose reuse is measured."""
 
     ELEMENT = "element"  # An aligned word of 4 bytes
-    SECTOR = "sector"
     LINE = "line"
 
 
 class TraceContext(Struct, frozen=True, kw_only=True):
-    """The GPU a trace is thought to run on."""
+    """The GPU a trace is taken to run on."""
 
     gpu: str = ""  # its name, for people; empty when it is of no product
     sm_count: int  # streaming multiprocessors
@@ -41,15 +43,8 @@ class TraceContext(Struct, frozen=True, kw_only=True):
     assumptions: tuple[Sentence, ...] = ()  # what was assumed to get these numbers, as sentences
 
 
-class StoreEffect(StrEnum):
-    """What a store or atomic does to the reuse of what it stores to."""
-
-    REFERENCE = "reference"  # It is a use like a load
-    IGNORED = "ignored"  # Only loads count
-
-
 class AnalysisSettings(Struct, frozen=True, kw_only=True):
-    """What is asked, and what bounds the time and memory; what is left out is said in the results."""
+    """Bounds of time and memory of the analyses; results say what was left out."""
 
     # references looked at for each reuse within blocks and warps. Blocks are taken whole, in the order of the trace; of the first one as much as
     # fits.
@@ -86,7 +81,7 @@ class AccessTotals(ColumnRecord, frozen=True, kw_only=True):
 
     @property
     def ideal_sectors_per_request(self) -> float:
-        """What the distinct bytes would need if they lay side by side."""
+        """Sectors of a request whose distinct bytes lie side by side; 0 without requests."""
         return self.ideal_sectors / self.requests if self.requests else 0.0
 
     @property
@@ -96,7 +91,7 @@ class AccessTotals(ColumnRecord, frozen=True, kw_only=True):
 
     @property
     def excess_ratio(self) -> float:
-        """Of all sectors, 0..1."""
+        """Excess sectors of all, 0..1."""
         return self.excess_sectors / self.sectors if self.sectors else 0.0
 
     @property
@@ -110,36 +105,15 @@ class AccessTotals(ColumnRecord, frozen=True, kw_only=True):
         return self.lanes / (self.requests * WARP_LANES) if self.requests else 0.0
 
 
-def build_empty_totals() -> AccessTotals:
-    """Sums over nothing."""
-    empty = np.zeros(MOST_SEGMENTS + 1, dtype=np.int64)
-    return AccessTotals(
-        requests=0, lanes=0, requested_bytes=0, used_bytes=0, lines=0, sectors=0, ideal_sectors=0, uniform=0,
-        line_histogram=empty, sector_histogram=empty,
-    )  # fmt: skip
-
-
-def add_totals(totals: "list[AccessTotals] | tuple[AccessTotals, ...]") -> AccessTotals:
+def add_totals(totals: Sequence[AccessTotals]) -> AccessTotals:
     """The sums of several groups of requests."""
-    every = totals or [build_empty_totals()]
-    if len(every) == 1:
-        return every[0]
-    return AccessTotals(
-        requests=sum(one.requests for one in every),
-        lanes=sum(one.lanes for one in every),
-        requested_bytes=sum(one.requested_bytes for one in every),
-        used_bytes=sum(one.used_bytes for one in every),
-        lines=sum(one.lines for one in every),
-        sectors=sum(one.sectors for one in every),
-        ideal_sectors=sum(one.ideal_sectors for one in every),
-        uniform=sum(one.uniform for one in every),
-        line_histogram=np.sum([one.line_histogram for one in every], axis=0),
-        sector_histogram=np.sum([one.sector_histogram for one in every], axis=0),
-    )
+    sums: dict[str, Any] = dict.fromkeys(AccessTotals.__struct_fields__, 0)
+    sums["line_histogram"] = sums["sector_histogram"] = np.zeros(MOST_SEGMENTS + 1, dtype=np.int64)
+    return AccessTotals(**{name: sum((getattr(one, name) for one in totals), start) for name, start in sums.items()})
 
 
 class AccessGroupKind(StrEnum):
-    """Loads, stores and atomics are never added up."""
+    """Kind of a group of requests; different kinds are never added up."""
 
     LOADS = "loads"
     STORES = "stores"
@@ -147,7 +121,7 @@ class AccessGroupKind(StrEnum):
 
 
 def find_group_kind(instruction: StaticInstruction) -> AccessGroupKind:
-    """Which of the three an access instruction is; what states no kind counts as a load."""
+    """Kind of an access instruction; one that states no kind counts as a load."""
     if instruction.kind in (AccessKind.ATOMIC, AccessKind.REDUCTION):
         return AccessGroupKind.ATOMICS
     return AccessGroupKind.STORES if instruction.kind is AccessKind.STORE else AccessGroupKind.LOADS
@@ -165,7 +139,7 @@ def build_trace_context(
 
     Args:
         registers_per_thread: as compiled; None when unknown, and registers then limit nothing.
-        product: whose SMs and L2 are meant; None for the first known one of this capability, which the assumptions name.
+        product: the GPU with these SMs and L2; None for the first known one of this capability, which the assumptions name.
 
     Raises:
         UnknownArchitectureError: there is no table of this capability.
@@ -177,10 +151,14 @@ def build_trace_context(
         product = next((one for one in load_products() if one.compute_capability == compute_capability), None)
         if product is not None:
             assumptions.append(say("SMs and L2 are those of the {gpu}.", gpu=product.name))
-    _check_product(product, compute_capability)
+    if product is not None and product.compute_capability != compute_capability:
+        raise InputError(
+            f"{product.name} is of compute capability {product.compute_capability[0]}.{product.compute_capability[1]}",
+            remedy=f"name a GPU of {compute_capability[0]}.{compute_capability[1]}",
+        )
     if registers_per_thread is None:
         assumptions.append(say("Register use is unknown and assumed not to limit occupancy."))
-    threads = block_threads[0] * block_threads[1] * block_threads[2]
+    threads = prod(block_threads)
     if threads < 1:
         raise InputError(
             f"a block of {format_count_of(threads, 'thread')}", remedy="give a block of at least one thread"
@@ -206,14 +184,6 @@ def build_trace_context(
         l2_bytes=None if product is None else product.l2_bytes,
         assumptions=tuple(assumptions),
     )
-
-
-def _check_product(product: Product | None, compute_capability: tuple[int, int]) -> None:
-    if product is not None and product.compute_capability != compute_capability:
-        raise InputError(
-            f"{product.name} is of compute capability {product.compute_capability[0]}.{product.compute_capability[1]}",
-            remedy=f"name a GPU of {compute_capability[0]}.{compute_capability[1]}",
-        )
 
 
 def _find_carveout(architecture: Architecture, blocks: int, shared_bytes: int) -> int:

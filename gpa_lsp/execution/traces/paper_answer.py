@@ -1,4 +1,4 @@
-"""CUDAAdvisor's own numbers as an answer: :class:`PaperCollector` takes the pieces of a trace, :meth:`PaperCollector.answer` says what they show."""
+"""CUDAAdvisor's own numbers as an answer: :class:`PaperCollector` takes the pieces of a trace and answers."""
 
 import numpy as np
 import numpy.typing as npt
@@ -90,7 +90,7 @@ class PaperBranches(Struct, frozen=True, kw_only=True):
 
 
 class _Piece(Struct, frozen=True, kw_only=True):
-    """What one piece of a trace shows."""
+    """Measures of one piece of a trace."""
 
     warps: int
     blocks: int
@@ -100,8 +100,7 @@ class _Piece(Struct, frozen=True, kw_only=True):
 
 
 class PaperCollector:
-    """A :class:`~gpa_lsp.execution.emulator.model.TraceSink` that counts as CUDAAdvisor's analyser does, see
-    :mod:`gpa_lsp.execution.traces.paper_answer`.
+    """A :class:`~gpa_lsp.execution.emulator.model.TraceSink` that counts as CUDAAdvisor's analyser does.
 
     Args:
         most_entries: accesses by threads; pieces after that are left out, which the answer states.
@@ -117,7 +116,7 @@ class PaperCollector:
     def add(self, piece: Trace) -> None:
         """Take one piece."""
         x, y, z = piece.block_threads
-        self._origin, self._warps_per_block = piece.origin, -(-x * y * z // 32)
+        self._origin, self._warps_per_block = piece.origin, -(-x * y * z // WARP_LANES)
         entries = len(piece.accesses.addresses)
         if entries > self._left and self._pieces:
             self._left_out += 1
@@ -135,7 +134,7 @@ class PaperCollector:
         )
 
     def answer(self, context: TraceContext) -> Answer:
-        """What was counted."""
+        """Answer with all counts."""
         title = f"By CUDAAdvisor's own definitions ({self._origin or 'emulated'})"
         if not self._pieces:
             return Answer(analysis=NAME, title=title, summary=say("Nothing was traced."), is_known=False)
@@ -172,7 +171,7 @@ class PaperCollector:
         return PaperDivergence(line_bytes=_LINE_SIZES[number], groups=groups)
 
     def _add_reuse(self, number: int) -> PaperReuse:
-        """Means weigh as much as what they are over: entries, and sequences (warps or blocks)."""
+        """Sums of the pieces; means are weighted by entries, or by sequences (warps or blocks)."""
         parts = [one.reuse[number] for one in self._pieces]
         sequences = [one.warps if _SCOPES[number] is Scope.WARP else one.blocks for one in self._pieces]
         entries = sum(one.entries for one in parts)
@@ -287,7 +286,7 @@ def _tabulate_branches(found: PaperBranches) -> tuple[Table, ...]:
 # the other modules.
 #
 # * *Memory divergence* (:func:`measure_paper_divergence`): loads only, of every space it records; lanes of a warp are
-#   grouped by instruction and by how often the lane had executed it (its k-th access), whatever executed together; the
+#   grouped by instruction and by how often the lane had executed it (its k-th access), together or not; the
 #   distinct ``address / line`` of the first bytes of a group are counted, the width is not looked at.
 # * *Reuse distance* (:func:`measure_paper_reuse`): per thread access, exact first-byte addresses, per warp (the text
 #   says per block; both can be asked for). A load finds the distinct addresses loaded since the last load of its
@@ -334,7 +333,7 @@ def measure_paper_divergence(trace: Trace, *, line_bytes: int = KEPLER_LINE_BYTE
 def measure_paper_reuse(
     trace: Trace, *, scope: Scope = Scope.WARP, spaces: tuple[Space, ...] = (Space.GLOBAL, Space.SHARED)
 ) -> PaperReuse:
-    """Reuse distance."""
+    """Reuse distance of accesses to some spaces."""
     entries = _build_entries(trace, np.sort(np.concatenate(_list_rows(trace, spaces))))
     sequence = entries.warp if scope is Scope.WARP else entries.warp >> 16
     order = np.lexsort((entries.lane, entries.warp, entries.turn, sequence))
@@ -367,10 +366,8 @@ def measure_paper_branches(trace: Trace) -> PaperBranches:
     warps = (entries.block.astype(np.int64) << 16) | entries.warp
     order = np.lexsort((entries.basic_block, warps))
     keys = np.stack([warps, entries.basic_block.astype(np.int64)], axis=1)[order]
-    is_pair = np.ones(len(keys), dtype=np.bool_)
-    is_pair[1:] = (np.diff(keys, axis=0) != 0).any(axis=1)
     threads = count_lanes(entries.lane_mask)[order]
-    starts = np.flatnonzero(is_pair)
+    starts = np.flatnonzero(_find_changes(keys))
     sums = np.add.reduceat(threads, starts) if len(starts) else np.zeros(0, dtype=np.int64)
     return PaperBranches(divergent=int(np.count_nonzero(sums % WARP_LANES)), total=len(starts))
 
@@ -407,20 +404,24 @@ class _Entries(ColumnRecord, frozen=True, kw_only=True):
     is_store: npt.NDArray[np.bool_]
 
 
+def _find_changes(keys: Integers) -> npt.NDArray[np.bool_]:
+    """bool[n], rows of int64[n, columns] that differ from the one before; the first one does."""
+    is_new = np.ones(len(keys), dtype=np.bool_)
+    is_new[1:] = (np.diff(keys, axis=0) != 0).any(axis=1)
+    return is_new
+
+
 def _count_lane_groups(lanes: _Entries, line_bytes: int) -> Integers:
     """int64[33], groups of lanes by distinct lines, where each lane counts its own executions."""
     site = np.stack([lanes.warp, lanes.instruction, lanes.lane], axis=1)
     order = np.lexsort((np.arange(len(site)), lanes.lane, lanes.instruction, lanes.warp))
-    is_new = np.ones(len(site), dtype=np.bool_)
-    is_new[1:] = (np.diff(site[order], axis=0) != 0).any(axis=1)
-    starts = np.flatnonzero(is_new)
+    starts = np.flatnonzero(_find_changes(site[order]))
     occurrence = np.empty(len(site), dtype=np.int64)
     occurrence[order] = np.arange(len(site)) - np.repeat(starts, np.diff(starts, append=len(site)))
     line = lanes.address // line_bytes
     order = np.lexsort((line, occurrence, lanes.instruction, lanes.warp))
     keys = np.stack([lanes.warp, lanes.instruction, occurrence], axis=1)[order]
-    is_group = np.ones(len(keys), dtype=np.bool_)
-    is_group[1:] = (np.diff(keys, axis=0) != 0).any(axis=1)
+    is_group = _find_changes(keys)
     is_line = is_group.copy()
     is_line[1:] |= np.diff(line[order]) != 0
     per_group = np.bincount(np.cumsum(is_group)[is_line] - 1) if len(keys) else np.zeros(0, dtype=np.int64)
@@ -436,7 +437,7 @@ def _list_rows(trace: Trace, spaces: tuple[Space, ...]) -> tuple[Integers, Integ
 
 
 def _name_instructions(trace: Trace) -> Integers:
-    """int64[n], the instruction of each access, whatever called its function: the analyser's log knows no callers."""
+    """int64[n], the instruction of each access, one for all callers of its function: the analyser's log knows no callers."""
     numbers = [one.index if one.same_as is None else one.same_as for one in trace.instructions]
     return np.array(numbers, dtype=np.int64)[trace.accesses.instruction]
 
@@ -476,10 +477,8 @@ def _average_addresses(sequence: Integers, address: Integers, distance: Integers
     if len(sequence) == 0:
         return 0.0
     order = np.lexsort((address, sequence))
-    sequence, address = sequence[order], address[order]
-    is_new = np.ones(len(sequence), dtype=np.bool_)
-    is_new[1:] = (np.diff(sequence) != 0) | (np.diff(address) != 0)
-    starts = np.flatnonzero(is_new)
+    sequence = sequence[order]
+    starts = np.flatnonzero(_find_changes(np.stack([sequence, address[order]], axis=1)))
     means = np.add.reduceat(distance[order], starts) / np.diff(starts, append=len(sequence))
     number = np.cumsum(np.diff(sequence[starts], prepend=sequence[:1]) != 0)
     return float((np.bincount(number, weights=means) / np.bincount(number)).mean())

@@ -1,4 +1,4 @@
-"""Everything the analyses say of one traced launch: :class:`TraceAnalyses`."""
+"""Results of all analyses of one traced launch: :class:`TraceAnalyses`."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,6 @@ from msgspec import Struct, field
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import StaticInstruction
-from gpa_lsp.code.symbolic_accesses.requests import WARP_LANES
 from gpa_lsp.execution.emulator.trace import Buffer
 from gpa_lsp.execution.traces.access_sums import AccessSums, BankConflicts
 from gpa_lsp.execution.traces.branch_divergence import BranchDivergence
@@ -23,7 +22,7 @@ GLOBAL_SPACES = (Space.GLOBAL, Space.TEXTURE)
 
 
 class TraceAnalyses(Struct, frozen=True, kw_only=True):
-    """What was found in one traced launch."""
+    """Results of all analyses of one traced launch."""
 
     kernel: str  # mangled name
     grid: tuple[int, int, int]  # blocks in x, y, z
@@ -50,21 +49,15 @@ class TraceAnalyses(Struct, frozen=True, kw_only=True):
     short_files: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def warps_per_block(self) -> int:
-        """The last one may be partly filled."""
-        x, y, z = self.block_threads
-        return -(-x * y * z // WARP_LANES)
-
-    @property
     def sampled_words(self) -> Sentence:
         """A clause that says what was traced, e.g. ``64 of 1,024 blocks``."""
-        total = self.grid[0] * self.grid[1] * self.grid[2]
+        total = math.prod(self.grid)
         if self.traced_blocks == total:
             return say("all blocks") if total > 1 else say("the only block")
         return say("{traced} of {blocks}", traced=count(self.traced_blocks), blocks=count(total, "block"))
 
     def find_kind(self, instruction: int) -> AccessGroupKind:
-        """Loads, stores or atomics."""
+        """Kind of an access instruction, by its index."""
         return find_group_kind(self.instructions[instruction])
 
     def find_totals(self, kind: AccessGroupKind, spaces: tuple[Space, ...]) -> AccessTotals:

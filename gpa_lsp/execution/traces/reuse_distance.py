@@ -1,4 +1,4 @@
-"""How far apart uses of the same word, sector or line are: histograms over blocks, warps, or the blocks one SM holds together.
+"""Distances between uses of the same word or line: histograms over blocks, warps, or the blocks one SM holds together.
 
 *Reuse distance*: the distinct units referenced between a reference and the last one to the same unit, in the order of
 :mod:`gpa_lsp.execution.accesses.references`. A first reference has the distance ∞. The cache of a fully associative LRU of c units hits exactly the
@@ -14,11 +14,10 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from gpa_lsp.code.ptx.static_instructions import AccessKind, is_kept_by_l1
+from gpa_lsp.code.ptx.static_instructions import is_kept_by_l1
 from gpa_lsp.execution.accesses.lane_addresses import (
     LINE_SHIFT,
     MOST_ARRAYS,
-    SECTOR_SHIFT,
     WORD_SHIFT,
     ArrayIndex,
     Integers,
@@ -28,7 +27,7 @@ from gpa_lsp.execution.accesses.piece_rows import PieceRows
 from gpa_lsp.execution.accesses.references import name_warps
 from gpa_lsp.execution.emulator.trace import Buffer
 from gpa_lsp.execution.traces.keyed_sums import KeyedSums, compress_keys
-from gpa_lsp.execution.traces.model import Granularity, StoreEffect
+from gpa_lsp.execution.traces.model import Granularity
 from gpa_lsp.foundation.records import ColumnRecord
 
 if TYPE_CHECKING:
@@ -39,14 +38,14 @@ INFINITE_BIN = FINITE_BINS
 BINS = FINITE_BINS + 1
 
 # Units of ``2**shift`` bytes
-SHIFTS = {Granularity.ELEMENT: WORD_SHIFT, Granularity.SECTOR: SECTOR_SHIFT, Granularity.LINE: LINE_SHIFT}
+SHIFTS = {Granularity.ELEMENT: WORD_SHIFT, Granularity.LINE: LINE_SHIFT}
 
 _FIRST_ARRAY = 2
 _ARRAYS = MOST_ARRAYS + _FIRST_ARRAY
 
 
 class Scope(StrEnum):
-    """Whose references are one sequence."""
+    """Unit of execution whose references are one sequence."""
 
     WARP = "warp"
     BLOCK = "block"
@@ -62,22 +61,22 @@ class ReuseHistogram(ColumnRecord, frozen=True, kw_only=True):
 
     @property
     def references(self) -> int:
-        """All of them."""
+        """Number of references."""
         return int(self.bins.sum())
 
     @property
     def infinite(self) -> int:
-        """First references."""
+        """Number of first references."""
         return int(self.bins[INFINITE_BIN])
 
     @property
     def streaming_ratio(self) -> float:
-        """Of all references, 0..1; 0 without any."""
+        """Streaming references of all, 0..1; 0 without any."""
         return self.streaming / self.references if self.references else 0.0
 
     @property
     def mean_distance(self) -> float | None:
-        """Of the finite ones; None when nothing is used again."""
+        """Mean of the finite distances; None when nothing is used again."""
         finite = self.references - self.infinite
         return self.distance_sum / finite if finite else None
 
@@ -95,7 +94,6 @@ class ReuseDistances(Struct, frozen=True, kw_only=True):
 
     scope: Scope  # whose sequences
     granularity: Granularity  # of what
-    stores: StoreEffect  # what stores did to it
     total: ReuseHistogram  # all references
     groups: tuple[ReuseGroup, ...]  # by instruction and array; they add up to the total
     sequences: int  # how many were looked at
@@ -126,7 +124,7 @@ class ReuseSums:
     def open(
         self, lists: "UnitLists", addresses: Integers, instruction: Integers
     ) -> tuple["Tally", Integers, Integers]:
-        """Room for sums of some rows; the first group of the instruction of each row; and the keys of groups, for :meth:`close`.
+        """Room for sums of some rows, the first group of the instruction of each row, and the keys of groups for :meth:`close`.
 
         Args:
             addresses: int64[units], first byte of each.
@@ -151,7 +149,7 @@ class ReuseSums:
         return tally, slot * count, (used[:, None] * _ARRAYS + np.arange(count) + _FIRST_ARRAY - 1).reshape(-1)
 
     def close(self, tally: "Tally", keys: Integers) -> None:
-        """Add what was summed."""
+        """Add the sums of a tally."""
         is_used = tally.bins.any(axis=1)
         self._sums.merge(keys[is_used], np.concatenate([tally.bins, tally.sums], axis=1)[is_used])
 
@@ -173,7 +171,6 @@ class ReuseAccumulator:
         buffers: of the trace.
         scope: WARP or BLOCK.
         granularity: of what.
-        stores: what stores and atomics do.
         most_references: after which further blocks are left out.
         is_l1_only: only loads whose lines L1 keeps are references.
     """
@@ -184,12 +181,11 @@ class ReuseAccumulator:
         *,
         scope: Scope,
         granularity: Granularity,
-        stores: StoreEffect,
         most_references: int,
         is_l1_only: bool = False,
     ) -> None:
         self._is_l1_only = is_l1_only
-        self._scope, self._granularity, self._stores = scope, granularity, stores
+        self._scope, self._granularity = scope, granularity
         self._room = most_references
         self._sums = ReuseSums(buffers)
         self._sequences = 0
@@ -202,19 +198,14 @@ class ReuseAccumulator:
             self._is_whole &= not is_used.any()
             return
         rows = found.orders.by_warp if self._scope is Scope.WARP else found.orders.by_block
-        rows = rows if is_used is found.is_global else rows[is_used[rows]]
-        self._add_rows(found, rows)
+        self._add_rows(found, rows[is_used[rows]] if self._is_l1_only else rows)
 
     def _find_used(self, found: PieceRows) -> Marks:
         """bool[n], rows that are references."""
-        piece, is_used = found.piece, found.is_global
-        instruction = piece.accesses.instruction
-        if self._stores is StoreEffect.IGNORED:
-            is_used = is_used & (found.access_kinds == AccessKind.LOAD)[instruction]
-        if self._is_l1_only:
-            kept = np.array([is_kept_by_l1(one) for one in piece.instructions], dtype=np.bool_)
-            is_used = is_used & kept[instruction]
-        return is_used
+        if not self._is_l1_only:
+            return found.is_global
+        kept = np.array([is_kept_by_l1(one) for one in found.piece.instructions], dtype=np.bool_)
+        return found.is_global & kept[found.piece.accesses.instruction]
 
     def _add_rows(self, piece_rows: PieceRows, rows: Integers) -> None:
         from gpa_lsp.execution.accesses import reuse_loops  # llvmlite takes .1 s to import
@@ -244,7 +235,6 @@ class ReuseAccumulator:
         return ReuseDistances(
             scope=self._scope,
             granularity=self._granularity,
-            stores=self._stores,
             total=add_histograms([group.histogram for group in groups]),
             groups=groups,
             sequences=self._sequences,
@@ -252,7 +242,7 @@ class ReuseAccumulator:
         )
 
     def _cut(self, block: npt.NDArray[np.uint32]) -> int:
-        """Leave out the block that is not whole, unless it is the only one; how many rows are left."""
+        """Leave out the block that is not whole, unless it is the only one; number of rows that are left."""
         self._is_whole = False
         self._room = 0
         begin = int(np.argmax(block == block[-1]))

@@ -1,4 +1,4 @@
-"""What a trace shows of values without looking at them: branches that never change, loads of one address, loads and stores that repeat.
+"""Facts of values that a trace shows without recording them: one-way branches, uniform loads, repeated loads, overwritten stores.
 
 All are facts of the traced launch, not of the program.
 
@@ -39,12 +39,12 @@ class RepeatedAccesses(Struct, frozen=True, kw_only=True):
 
     @property
     def ratio(self) -> float:
-        """Of the requests, 0..1."""
+        """Repeated requests of all, 0..1."""
         return self.repeated / self.requests if self.requests else 0.0
 
 
 class RepeatedValues(Struct, frozen=True, kw_only=True):
-    """What repeats in a trace."""
+    """Repeated loads and overwritten stores of a trace."""
 
     loads: tuple[RepeatedAccesses, ...]  # repeated loads, by instruction; those without any are left out
     stores: tuple[RepeatedAccesses, ...]  # overwritten stores, most first
@@ -78,12 +78,12 @@ class RepeatAccumulator:
             sums.merge(there, found_counts[there])
 
     def finish(self) -> RepeatedValues:
-        """What repeated in all pieces."""
+        """Repeated values of all pieces."""
         return RepeatedValues(loads=_read(self._loads), stores=_read(self._stores), is_whole=self._is_whole)
 
 
 def _find_fresh(piece: Trace) -> npt.NDArray[np.bool_]:
-    """bool[instructions], those that must reach memory each time."""
+    """bool[instructions], whether an instruction must reach memory each time."""
     return np.array(
         [is_strong(one) if one.kind is AccessKind.STORE else is_read_anew(one) for one in piece.instructions],
         dtype=np.bool_,

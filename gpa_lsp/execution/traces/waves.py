@@ -9,6 +9,7 @@ trace is a sample that has all blocks of no SM, traced blocks stand for an SM ``
 """
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from gpa_lsp.execution.traces.model import TraceContext
 from gpa_lsp.foundation.records import ColumnRecord
 
 LOAD = 0  # Roles of references: a load through L1
-BYPASSING_LOAD = 1  # A load that L1 does not keep: :func:`~gpa_lsp.execution.traces.model.bypasses_l1`
+BYPASSING_LOAD = 1  # A load that L1 does not keep: :func:`~gpa_lsp.code.ptx.static_instructions.bypasses_l1`
 STORE = 2
 ATOMIC = 3
 
@@ -56,18 +57,18 @@ class WaveRequests(ColumnRecord, frozen=True, kw_only=True):
         return len(self.ends)
 
     def find_roles(self) -> npt.NDArray[np.int8]:
-        """int8[n], of each access."""
+        """int8[n], role of each access."""
         found = self.roles[self.instruction]
         found[self.is_local & (found == BYPASSING_LOAD)] = LOAD
         return found
 
 
 class _Rows(ColumnRecord, frozen=True, kw_only=True):
-    """What is kept of a piece: warps are numbers in ``block`` and ``place``, which name them; how many references there are; the rest by row."""
+    """Rows kept of a piece; ``block`` and ``place`` are by warp, ``warp`` is the index of a row's warp in them."""
 
     block: Integers
     place: Integers
-    references: int
+    references: int  # of all rows, in sectors
     warp: npt.NDArray[np.int32]
     turn: Integers
     instruction: npt.NDArray[np.uint32]
@@ -75,7 +76,7 @@ class _Rows(ColumnRecord, frozen=True, kw_only=True):
     lists: SectorLists
 
     def list_blocks(self) -> Integers:
-        """Of the rows; some may be there several times."""
+        """Blocks of the rows; some may be there several times."""
         return self.block[np.bincount(self.warp, minlength=len(self.block)) > 0]
 
 
@@ -83,7 +84,7 @@ class WaveCollector:
     """Keeps sector references of pieces, as many as allowed.
 
     Args:
-        context: where the blocks run.
+        context: the GPU that the blocks run on.
         most_references: kept at once.
     """
 
@@ -101,7 +102,7 @@ class WaveCollector:
         """Take the accesses of a piece."""
         piece, accesses = found.piece, found.piece.accesses
         warps, block = found.warps, found.warps.block
-        self._grid_blocks = piece.grid[0] * piece.grid[1] * piece.grid[2]
+        self._grid_blocks = prod(piece.grid)
         new = [_find_role(one) for one in piece.instructions[len(self._roles) :]]  # each piece has those before it
         self._roles = np.concatenate([self._roles, np.array(new, dtype=np.int8)])
         kept, kept_warps = _IS_CACHED[accesses.space], self._is_kept(block)
@@ -176,7 +177,7 @@ class WaveCollector:
         return sum(one.references for one in self._held)
 
     def _make_room(self, found: PieceRows, rows: Integers) -> Integers:
-        """Drop blocks before the references of a piece are listed, by what some of its rows have; the rows that are left."""
+        """Drop blocks before the references of a piece are listed, by a sample of its rows; returns the rows that are left."""
         accesses, sample = found.piece.accesses, rows[:: max(1, len(rows) // _SAMPLE_ROWS)]
         if found.has_sectors and found.is_global[sample].all():
             per_row = int(found.find_sectors(sample).sizes.sum()) / len(sample)

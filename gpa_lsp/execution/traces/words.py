@@ -1,4 +1,4 @@
-"""How numbers of a trace are said (spaces by name, reuse histograms as bars), and what helps against what it shows."""
+"""Words for a trace: names of spaces, reuse histograms as bars, remedies."""
 
 from collections.abc import Iterator
 
@@ -33,7 +33,7 @@ _DISTANCES = (
 
 
 def deny(name: str, title: str, what: str, *, is_complete: bool) -> Answer:
-    """That traced blocks do not do what a question is about: of blocks that were cut short, only of what they did until then.
+    """Answer that the traced blocks do not do what a question is about, with a caveat where blocks were cut short.
 
     >>> deny("traced_memory", "", "do not access global memory", is_complete=False).summary
     'The traced blocks do not access global memory in what was traced of them; they did not run to their end, or their trace was cut off.'
@@ -118,7 +118,7 @@ ONE_WAY_REMEDY = say(
 def find_remedy(
     kind: AccessGroupKind, patterns: tuple[tuple[LanePattern, int], ...], strides: tuple[tuple[int, int], ...]
 ) -> Sentence:
-    """What helps an access with excess sectors, by its commonest pattern; empty where its pattern is as good as it can be."""
+    """Remedy for an access with excess sectors, by its commonest pattern; empty where its pattern cannot be better."""
     if kind is AccessGroupKind.ATOMICS:
         return join([REMEDIES[Pattern.SCATTERED_ATOMICS]])
     if not patterns:

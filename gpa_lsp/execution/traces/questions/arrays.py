@@ -26,7 +26,7 @@ _LEAST_EXCESS = 0.25
 
 
 def _answer_arrays(analyses: TraceAnalyses) -> Answer:
-    """Which arrays are accessed, how much of them, in what patterns, and is it used again?"""
+    """Answer which arrays are accessed, how much of them, in what patterns, and whether they are used again."""
     title = f"Arrays ({analyses.origin})"
     arrays = list_array_facts(analyses)
     if not arrays:
@@ -140,7 +140,7 @@ _MOSTLY = 0.5
 
 
 def _answer_values(analyses: TraceAnalyses) -> Answer:
-    """What never changes, is the same for all lanes, or is loaded or stored redundantly?"""
+    """Answer which values never change, are the same for all lanes, or are loaded or stored redundantly."""
     findings = (
         *_find_repeats(analyses, "loads"),
         *_find_repeats(analyses, "stores"),

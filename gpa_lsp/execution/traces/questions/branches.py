@@ -22,7 +22,7 @@ _REMEDY = say(
 
 
 def _answer_branches(analyses: TraceAnalyses) -> Answer:
-    """Where do warps diverge?"""
+    """Answer where warps diverge."""
     title = f"Branch divergence ({analyses.origin})"
     found = analyses.branches
     if not found.executions and not found.entries:

@@ -19,7 +19,7 @@ _MUCH = 0.25
 
 
 def _answer_reuse(analyses: TraceAnalyses) -> Answer:
-    """Is what is loaded used again, and how much lies between?"""
+    """Answer whether loaded data is used again, and how much lies between."""
     title = f"Reuse distance ({analyses.origin})"
     lines = analyses.block_lines
     if not lines.total.references:
@@ -112,7 +112,7 @@ _MOST_ROWS = 20
 
 
 def _answer_caches(analyses: TraceAnalyses) -> Answer:
-    """How often would loads hit in L1 and L2?"""
+    """Answer how often loads would hit in L1 and L2."""
     caches = analyses.caches
     l1, l2 = caches.l1_hit_ratio, caches.l2_hit_ratio
     missing = tuple(
@@ -191,7 +191,7 @@ _NONE_REMEDY = join([say("Try bypassing L1 in the loads ({how}).", how=_HOW), _O
 
 
 def _answer_bypassing(analyses: TraceAnalyses) -> Answer:
-    """How many warps of a block should use L1?"""
+    """Answer how many warps of a block should use L1."""
     advice = analyses.bypassing
     if advice is None:
         return Answer(
@@ -215,7 +215,7 @@ def _answer_bypassing(analyses: TraceAnalyses) -> Answer:
 
 
 def summarise_bypassing(advice: BypassingAdvice) -> Sentence:
-    """How many warps L1 has room for, as a sentence."""
+    """Number of warps that L1 has room for, as a sentence."""
     warps, whole = advice.warps, count(advice.warps_per_block, "warp")
     if advice.warps_per_block == 1:
         if warps >= 1:

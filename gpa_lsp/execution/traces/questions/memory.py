@@ -29,7 +29,7 @@ _MATTERS = 0.1
 
 
 def _answer_memory(analyses: TraceAnalyses) -> Answer:
-    """How many lines and sectors do the requests to global and local memory touch, and how many would suffice?"""
+    """Answer how many lines and sectors the requests to global and local memory touch, and how many would suffice."""
     title = f"Memory divergence ({analyses.origin})"
     lines = list_path_accesses(analyses)
     if not lines:
@@ -210,7 +210,7 @@ _ATOMIC_REMEDY = say(
 
 
 def _answer_banks(analyses: TraceAnalyses) -> Answer:
-    """Do requests to shared memory meet in the same banks?"""
+    """Answer whether requests to shared memory meet in the same banks."""
     title = f"Bank conflicts ({analyses.origin})"
     banks = sorted(analyses.banks, key=lambda one: (-one.excess_wavefronts, -one.wavefronts, one.instruction))
     if not banks:
@@ -277,7 +277,7 @@ def _find_conflicts(analyses: TraceAnalyses, banks: Sequence[BankConflicts], tak
 
 
 def _sum_by_line(analyses: TraceAnalyses, banks: Sequence[BankConflicts]) -> list[_LineConflicts]:
-    """By place and kind, most conflicts first."""
+    """Conflicts by place and kind, most first."""
     sums: dict[tuple[Sentence, AccessGroupKind], list[int]] = {}
     for one in banks:
         place = find_place(analyses, one.instruction).say(analyses.short_files)
