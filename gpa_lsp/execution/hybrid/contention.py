@@ -1,8 +1,8 @@
-"""Warps of a round that contend for what an SM has: :func:`simulate_round`.
+"""Warps of a round that contend for the units of an SM: :func:`simulate_round`.
 
-A warp that comes to an operation locks what it needs, or waits until that is free (Section IV-B, Figure 2); who came
-first is first, which the paper leaves open. Time goes on by the least that any warp has named, which is the next event
-of a queue: the same order, without asking every warp at every step.
+A warp that comes to an operation locks the resource it needs, or waits until that is free (Section IV-B, Figure 2);
+first come, first served, which the paper leaves open. Time goes on by the least step that any warp has named, which is
+the next event of a queue: the same order, without asking every warp at every step.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ from gpa_lsp.foundation.records import ColumnRecord
 
 
 class Use(Struct, frozen=True):
-    """What an instruction of a warp takes."""
+    """Resource and time that an instruction of a warp takes."""
 
     resource: Resource  # to be locked; a barrier is none, nor are registers
     before_cycles: float  # before it needs the resource (the paper's pre-waiting latency)
@@ -173,7 +173,7 @@ def _run(one: _Round) -> None:
 
 @part
 def _begin(one: _Round, block: int, now: float) -> None:
-    """Put the next block where one was, if there is one."""
+    """Begin the next block in a block's place, if there is one."""
     if one.state.blocks > 0:
         one.state.blocks -= 1
         first = block * one.own
@@ -209,7 +209,7 @@ def _go_on(one: _Round, number: int, now: float) -> None:
 
 @part
 def _open_barrier(one: _Round, block: int, now: float) -> None:
-    """Warps that have ended are not waited for."""
+    """Let the warps of a block go on where all that have not ended have come to the barrier."""
     held = one.blocks[block]
     if held.waiting > 0 and held.waiting == held.left:
         count = held.waiting

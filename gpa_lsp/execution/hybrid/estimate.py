@@ -58,7 +58,7 @@ from gpa_lsp.execution.hybrid.walk import (
     find_transactions,
     walk_kernel,
 )
-from gpa_lsp.execution.launches.block_mates import BlockPlace, Sectors, count_readers, list_mates
+from gpa_lsp.execution.launches.block_mates import BlockPlace, Sectors, count_readers, list_mates, place_block
 from gpa_lsp.execution.launches.build import check_arguments
 from gpa_lsp.execution.launches.launch import (
     Argument,
@@ -84,7 +84,7 @@ Column = npt.NDArray[np.uint32] | Integers
 def trace_executed(
     module: PtxModule, function: PtxFunction, description: LaunchDescription, launch: TracedLaunch, budget: Budget
 ) -> KernelTrace:
-    """The traces of the chosen blocks' warps, executed by the data beside a launch.
+    """The traces of the chosen blocks' warps, executed with the launch's data.
 
     "The dynamic execution flow can also be determined if all the input data are known in advance", at the price of "the step-by-step simulation of
     the program execution" (the hybrid paper, Section III-B4). The emulator does that; what comes out is the trace a search would give if it knew
@@ -148,7 +148,7 @@ class _Executed:
 
     def __init__(self, trace: Trace, bodies: _Bodies, launch: TracedLaunch) -> None:
         self._trace, self._bodies, self._launch = trace, bodies, launch
-        self._per_block = -(-launch.block[0] * launch.block[1] * launch.block[2] // WARP_LANES)
+        self._per_block = -(-prod(launch.block) // WARP_LANES)
         self._warps = self._per_block * len(launch.chosen)
         self._chosen = np.array(launch.chosen, dtype=np.int64)
         self._by_number = np.argsort(self._chosen)
@@ -169,7 +169,7 @@ class _Executed:
         return np.asarray(numbers << _EXECUTION_BITS | execution.astype(np.int64), dtype=np.int64)
 
     def build(self) -> KernelTrace:
-        """All of it."""
+        """Build the trace of all chosen blocks."""
         entries = self._trace.entries
         warps, nodes = self._number(entries), entries.basic_block.astype(np.int64)
         everything = np.ones(len(warps), dtype=np.bool_)
@@ -301,7 +301,7 @@ _MOST_OPERATIONS = 40_000_000
 
 
 class PaperEstimate(Struct, frozen=True, kw_only=True):
-    """What the paper says of a launch."""
+    """Estimate of a launch by the paper's model."""
 
     kernel: str  # mangled name
     cycles: float  # T_kernel of Equation 8, of the SM's clock
@@ -331,7 +331,7 @@ class TracedCode(Struct, frozen=True, kw_only=True):
 
 
 class CompiledKernel(Struct, frozen=True, kw_only=True):
-    """What the compiler says of a kernel: rows 3 and 4 of Table II."""
+    """Resources of a kernel as compiled: rows 3 and 4 of Table II."""
 
     registers: int  # of a thread
     shared_bytes: int  # of a block, static and dynamic
@@ -350,10 +350,10 @@ def estimate_launch(
     budget: Budget = Budget(),  # noqa: B008  (frozen)
     loop_bound: int | None = None,
 ) -> PaperEstimate:
-    """Estimate one launch. Data is looked at where it decides a loop, a branch or an address, and is given.
+    """Estimate one launch. Its data is used where it is given and decides a loop, a branch or an address.
 
     Args:
-        terms: beside the printed model.
+        terms: that are added to the printed model.
         budget: of the search of the trace, and again of its execution.
         loop_bound: iterations of loops that end where the data says; None to have them executed.
 
@@ -448,8 +448,9 @@ def _list_code(trace: KernelTrace, warps: int) -> tuple[TracedCode, ...]:
 def _choose_blocks(grid: BlockPlace, active: int, *, has_mates: bool) -> list[int]:
     """One round of active blocks in the middle of the grid, then those that show what others read as well."""
     first = (prod(grid) - active) // 2
-    place = (first % grid[0], first // grid[0] % grid[1], first // (grid[0] * grid[1]))
-    mates = {x + grid[0] * (y + grid[1] * z) for x, y, z in list_mates(grid, place)} if has_mates else set()
+    mates: set[int] = set()
+    if has_mates:
+        mates = {x + grid[0] * (y + grid[1] * z) for x, y, z in list_mates(grid, place_block(grid, first))}
     own = range(first, first + active)
     return [*own, *sorted(mates - set(own))]
 
@@ -457,7 +458,7 @@ def _choose_blocks(grid: BlockPlace, active: int, *, has_mates: bool) -> list[in
 def find_sharing(
     trace: KernelTrace, chosen: Sequence[int], grid: BlockPlace, active: int, *, resident: int, memory: MemoryFacts
 ) -> L2Sharing:
-    """What SMs share in L2, by a round of blocks and the mates of its first one behind it.
+    """Find what SMs share in L2, by a round of blocks and the mates of its first one behind it.
 
     Args:
         active: blocks of the round.
@@ -473,7 +474,7 @@ def find_sharing(
             for own, first, last in zip(reads, ends[:-1].tolist(), ends[1:].tolist(), strict=True):
                 (written if operation.is_store else own).append(access.places[first:last])
     distinct = [np.unique(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.int64) for parts in reads]
-    places = [(one % grid[0], one // grid[0] % grid[1], one // (grid[0] * grid[1])) for one in chosen]
+    places = [place_block(grid, one) for one in chosen]
     of_place = dict(zip(places, distinct, strict=True))
     blocks = prod(grid)
     stored = SECTOR_BYTES * len(np.unique(np.concatenate(written))) * blocks / len(chosen) if written else 0.0
@@ -500,7 +501,7 @@ def _trace(
     budget: Budget,
     loop_bound: int | None,
 ) -> tuple[KernelTrace, bool]:
-    """The traces, and whether they were executed: where data decides, but not where what arrays hold is made up or a bound is given."""
+    """The traces, and whether they were executed: where data decides, but not where the data is a guess or a bound is given."""
     parameters, addresses = place_arguments(module, function, launch)
     traced = TracedLaunch(
         grid=launch.grid,

@@ -1,4 +1,4 @@
-"""What registers hold in all threads of some warps: integers, as far as they follow from the launch: :class:`LaneValues`.
+"""Integers in the registers of all threads of some warps, as far as they follow from the launch: :class:`LaneValues`.
 
 Values that come from memory, and floating-point ones, are not known: the paper decides branches and bounds on them without looking (Section
 III-B1, case 3).
@@ -47,8 +47,8 @@ class LaneValues:
         function: the kernel.
         parameters: its parameters' bytes.
         special: name and component of a special register → int64[threads].
-        addresses: name of a variable → where it lies.
-        threads: how many, of whole warps.
+        addresses: name of a variable → its address.
+        threads: number of threads, of whole warps.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class LaneValues:
         return other
 
     def execute(self, instruction: PtxInstruction, active: Marks) -> None:
-        """Write what the active threads' registers hold behind an instruction."""
+        """Execute an instruction in the active threads."""
         slots = list_writes(instruction)
         if not slots:
             return
@@ -88,13 +88,10 @@ class LaneValues:
         guard = None if instruction.guard is None else self.read_guard(instruction)
         if guard is not None:
             writes = active & ((guard.numbers != 0) | ~guard.is_known)
-        found = self._compute(instruction) if len(slots) == 1 else None
-        found = found or self._nothing
+        value = (self._compute(instruction) if len(slots) == 1 else None) or self._nothing
         if guard is not None:
-            found = Value(found.numbers, found.is_known & guard.is_known)
-        is_pair = len(slots) > 1
+            value = Value(value.numbers, value.is_known & guard.is_known)
         for slot in slots:
-            value = self._nothing if is_pair else found
             old = self.registers.get(slot)
             if old is None or bool(writes.all()):
                 self.registers[slot] = Value(value.numbers, value.is_known & writes)
@@ -104,19 +101,19 @@ class LaneValues:
                 )
 
     def forget(self, instruction: PtxInstruction) -> None:
-        """Nobody knows any more what an instruction's results hold."""
+        """Mark the results of an instruction as unknown."""
         for slot in list_writes(instruction):
             self.registers[slot] = self._nothing
 
     def forget_lanes(self, slots: Iterable[int], lanes: Marks) -> None:
-        """Nobody knows any more what registers hold in some threads."""
+        """Mark registers as unknown in some threads."""
         for slot in slots:
             old = self.registers.get(slot)
             if old is not None:
                 self.registers[slot] = Value(old.numbers, old.is_known & ~lanes)
 
     def read_guard(self, instruction: PtxInstruction) -> Value | None:
-        """Where an instruction's guard holds, 1 or 0; None for one without."""
+        """Value of an instruction's guard, 1 where it holds; None for one without."""
         guard = instruction.guard
         if guard is None:
             return None
@@ -193,7 +190,7 @@ class LaneValues:
 
 
 def _find_followed(instruction: PtxInstruction) -> Meaning | None:
-    """What an instruction of integers with one result means; None for others, and for those that read other lanes or the carry flag."""
+    """Meaning of an integer instruction with one result; None for others, and for those that read other lanes or the carry flag."""
     if instruction.opcode in ("cvta", "selp") or any(one.is_float for one in instruction.types):
         return None
     found = find_meaning(instruction)
@@ -202,5 +199,5 @@ def _find_followed(instruction: PtxInstruction) -> Meaning | None:
 
 
 def _read_as(numbers: Integers, kind: ScalarType) -> npt.NDArray[Any]:
-    """What registers hold, as an operation asks for it."""
+    """Values of registers in the type of an operation."""
     return numbers != 0 if kind is ScalarType.PRED else numbers.astype(kind.natural_dtype)

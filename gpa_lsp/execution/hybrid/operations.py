@@ -1,7 +1,7 @@
-"""What of a kernel takes time, by the paper's Section III-A1 and Table I: :func:`list_operations`, and what each costs: :func:`find_costs`.
+"""Operations of a kernel that take time, by the paper's Section III-A1 and Table I: :func:`list_operations`; their costs: :func:`find_costs`.
 
-The paper reads LLVM's intermediate representation; here it is PTX. What it leaves out as bookkeeping of that representation is left out here as
-well: moves, conversions, comparisons, selections, logic, reads of parameters, and the counterpart of ``getelementptr``: 64-bit integer arithmetic
+The paper reads LLVM's intermediate representation; here it is PTX. What the paper leaves out as bookkeeping of that representation is left out here
+as well: moves, conversions, comparisons, selections, logic, reads of parameters, and the counterpart of ``getelementptr``: 64-bit integer arithmetic
 whose result is used for addresses alone.
 """
 
@@ -36,24 +36,26 @@ class Arithmetic(Enum):
     DOUBLE = "double precision"
     DOUBLE_DIVIDE = "double-precision division or root"
     SPECIAL = "special function"
-    MATRIX_F16 = "product of matrices of halves"  # Nor these: of 16 x 8 x 16, which others are reckoned in
+    MATRIX_F16 = (
+        "product of matrices of halves"  # Not in Table I, as those below; of 16 x 8 x 16, the unit of other shapes
+    )
     MATRIX_F32 = "product of matrices of halves, summed in single precision"
     MATRIX_TF32 = "product of matrices of single precision"
     MATRIX_INT8 = "product of matrices of bytes"
-    LOGIC = "comparison, selection or logic"  # Which Table I does not have
+    LOGIC = "comparison, selection or logic"  # Not in Table I
 
 
 class Resource(Enum):
-    """What warps contend for (Section IV-B, Figure 2)."""
+    """Resource that warps contend for (Section IV-B, Figure 2)."""
 
     ARITHMETIC = "arithmetic"
     CONSTANT = "constant memory"
     SHARED = "shared memory"
     GLOBAL = "global memory"
-    L1 = "the cache in front of it"  # Of GPUs that have loads go through one
-    LOCAL = "private memory"  # Of one thread alone; the paper takes it for registers
+    L1 = "the cache in front of it"  # On GPUs whose loads go through one
+    LOCAL = "private memory"  # The paper takes it for registers
     BARRIER = "barrier"
-    REGISTER = "a register"  # Of what the paper prunes
+    REGISTER = "a register"  # Written by what the paper prunes
 
 
 class Operation(Struct, frozen=True, kw_only=True):
@@ -62,9 +64,9 @@ class Operation(Struct, frozen=True, kw_only=True):
     instruction: int  # index of it
     resource: Resource  # what it needs
     arithmetic: Arithmetic | None = None  # class; None for accesses and barriers
-    amount: float = 1.0  # of it: what costs as much as so many
+    amount: float = 1.0  # number of operations of the class that cost as much
     address: Address | None = None  # of an access; None for others
-    is_store: bool = False  # it gives nothing back
+    is_store: bool = False  # it returns nothing
     bytes: int = 0  # of a thread's access
 
 
@@ -74,9 +76,8 @@ class Part(Struct, frozen=True, kw_only=True):
     operation: Operation | None  # None for what the paper prunes
     reads: tuple[int, ...]  # registers
     writes: tuple[int, ...]  # the same
-    pruned: Arithmetic | None = (
-        None  # what the machine code executes for it though the paper prunes it; None for nothing
-    )
+    # class of what the machine code executes for it though the paper prunes it; None for nothing
+    pruned: Arithmetic | None = None
 
 
 _INTEGER = {
@@ -87,25 +88,9 @@ _INTEGER = {
 }  # fmt: skip
 _LOGIC = frozenset(
     {
-        "setp",
-        "set",
-        "selp",
-        "slct",
-        "min",
-        "max",
-        "and",
-        "or",
-        "xor",
-        "not",
-        "lop3",
-        "cvt",
-        "abs",
-        "neg",
-        "prmt",
-        "bfe",
-        "bfi",
+        "setp", "set", "selp", "slct", "min", "max", "and", "or", "xor", "not", "lop3", "cvt", "abs", "neg", "prmt", "bfe", "bfi",
     }
-)
+)  # fmt: skip
 _FLOATING = frozenset({"add", "sub", "mul", "mad", "fma"})
 _SLOW = frozenset({"div", "sqrt", "rcp", "rsqrt"})
 _SPECIAL = frozenset({"sin", "cos", "ex2", "lg2", "tanh", "rcp", "rsqrt", "sqrt"})
@@ -116,14 +101,14 @@ _REFUSED = {
     "suld": "reads a surface", "sust": "writes a surface", "brx": "jumps by a table",
     "mbarrier": "waits at an mbarrier",
 }  # fmt: skip
-_FOLLOWED = frozenset({"call", "brx"})  # By what executes them
-# Calls that the paper leaves out, as those of its language's own functions
+_FOLLOWED = frozenset({"call", "brx"})  # Where the kernel is executed with its data
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
 MATRIX_PRODUCTS = 16 * 8 * 16
 _PRODUCTS = {
     ScalarType.F16: Arithmetic.MATRIX_F16, ScalarType.BF16: Arithmetic.MATRIX_F32, ScalarType.TF32: Arithmetic.MATRIX_TF32,
     ScalarType.S8: Arithmetic.MATRIX_INT8, ScalarType.U8: Arithmetic.MATRIX_INT8,
 }  # fmt: skip
+# Calls that the paper leaves out, as those of its language's own functions
 _BUILT_IN = frozenset({"vprintf", "__assertfail"})
 _SPACES = {
     "global": Resource.GLOBAL, "shared": Resource.SHARED, "local": Resource.LOCAL, "const": Resource.CONSTANT,
@@ -133,7 +118,7 @@ _SPACES = {
 def list_parts(
     instructions: Iterable[PtxInstruction], operations: Mapping[int, Operation], first_register: int = 0
 ) -> tuple[Part, ...]:
-    """What instructions that follow each other take and hand on.
+    """Parts of consecutive instructions, with the registers that they read and write.
 
     Args:
         first_register: added to the numbers of registers, which are those of one function.
@@ -160,7 +145,7 @@ _COPIES = tuple(range(-1, -10, -1))
 
 
 def _list_copy_parts(instruction: PtxInstruction, operation: Operation | None, reads: tuple[int, ...]) -> list[Part]:
-    """Of an asynchronous copy, of the end of a group of them, and of what waits for groups."""
+    """Parts of an asynchronous copy, of the end of a group of them, or of a wait for groups."""
     if operation is not None:
         return [Part(operation=operation, reads=reads, writes=_COPIES[:1])]
     if "commit_group" in instruction.suffixes:
@@ -212,11 +197,11 @@ def list_operations(function: PtxFunction, *, is_executed: bool = False) -> dict
     """The operations of a kernel by the index of their instruction.
 
     Args:
-        is_executed: calls and tables of jumps are followed, not searched.
+        is_executed: calls and jump tables are executed, not searched.
 
     Raises:
-        InputError: it does what the paper has no operation for.
-        NeedsDataError: where it goes on is only known where it is executed.
+        InputError: the paper has no operation for an instruction of it.
+        NeedsDataError: control flow is known only where it is executed.
     """
     pruned = _list_address_arithmetic(function)
     found: dict[int, Operation] = {}
@@ -248,15 +233,13 @@ def _classify(instruction: PtxInstruction) -> Operation | None:
     if opcode == "mma":
         return _classify_product(instruction)
     arithmetic = _classify_arithmetic(instruction)
-    return (
-        None
-        if arithmetic is None
-        else Operation(instruction=index, resource=Resource.ARITHMETIC, arithmetic=arithmetic)
-    )
+    if arithmetic is None:
+        return None
+    return Operation(instruction=index, resource=Resource.ARITHMETIC, arithmetic=arithmetic)
 
 
 def _classify_product(instruction: PtxInstruction) -> Operation:
-    shape = next((_SHAPE.fullmatch(one) for one in instruction.suffixes if _SHAPE.fullmatch(one)), None)
+    shape = next(filter(None, map(_SHAPE.fullmatch, instruction.suffixes)), None)
     result, factor = (*instruction.types, None, None)[:2]
     kind = _PRODUCTS.get(factor) if factor is not None else None
     if shape is None or kind is None:
@@ -273,10 +256,9 @@ def _classify_access(instruction: PtxInstruction) -> Operation | None:
     operand = next((one for one in (*instruction.sources, *instruction.destinations) if isinstance(one, Address)), None)
     if operand is None or "param" in instruction.suffixes:
         return None
-    if instruction.opcode == "cp":  # an asynchronous copy: its source is what is waited for
-        operand = next((one for one in instruction.sources if isinstance(one, Address)), operand)
     resource = next((_SPACES[one] for one in instruction.suffixes if one in _SPACES), Resource.GLOBAL)
-    if instruction.opcode == "cp":
+    if instruction.opcode == "cp":  # an asynchronous copy: its source is waited for
+        operand = next((one for one in instruction.sources if isinstance(one, Address)), operand)
         resource = Resource.GLOBAL
     return Operation(
         instruction=instruction.index,
@@ -346,7 +328,7 @@ def _list_bases(instruction: PtxInstruction) -> set[int]:
 
 
 class Term(Enum):
-    """What the paper's four GPUs, of one to three SMs, had no need of; without any, the model is the printed one."""
+    """Term that the paper's four GPUs, of one to three SMs, had no need of; without any, the model is the printed one."""
 
     # loads of global memory hit L1 first, which none of the four GPUs lets them do
     L1 = "L1"
@@ -384,7 +366,7 @@ class MemoryCost(Struct, frozen=True, kw_only=True):
 
 
 class Costs(Struct, frozen=True, kw_only=True):
-    """What each operation costs on a GPU: the paper's LAT (Section IV-A2, Table I), in cycles of the SM's clock.
+    """Cost of each operation on a GPU: the paper's LAT (Section IV-A2, Table I), in cycles of the SM's clock.
 
     The paper takes them from micro-benchmarks with every number of active warps; here they come from the tables of the architecture. With w warps an
     operation holds the arithmetic units for its latency divided by w, and no shorter than they need for it: that is what such a benchmark measures.

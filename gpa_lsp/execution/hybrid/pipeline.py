@@ -13,23 +13,24 @@ from msgspec import Struct
 from gpa_lsp.execution.accesses.references import find_hits
 from gpa_lsp.execution.hybrid.contention import RoundUses, Use
 from gpa_lsp.execution.hybrid.lane_values import Integers, Marks
-from gpa_lsp.execution.hybrid.operations import Arithmetic, Costs, Operation, Resource, Term, hoist_loads
+from gpa_lsp.execution.hybrid.operations import Arithmetic, Costs, Resource, Term, hoist_loads
 from gpa_lsp.execution.hybrid.walk import Access, KernelTrace
 from gpa_lsp.foundation.records import ColumnRecord
 
+_LOAD, _STORE, _CONSTANT = range(3)  # Roles of transactions
+
 
 class L2Sharing(Struct, frozen=True, kw_only=True):
-    """What an SM's use of L2 owes to the others."""
+    """Effect of other SMs on an SM's use of L2."""
 
-    # of what the SM reads first, what another one has brought into L2 (0 as printed)
-    hit_ratio: float = 0.0
-    # of what is stored, what has to leave for DRAM while the launch runs; None where a store is served as a load is, as printed
+    hit_ratio: float = 0.0  # part of the SM's first reads that another SM has brought into L2 (0 as printed)
+    # part of the stores that has to leave for DRAM while the launch runs; None where a store is served as a load is, as printed
     written_ratio: float | None = None
-    lines_ratio: float = 1.0  # of L2, what holds lines that the SM uses
+    lines_ratio: float = 1.0  # part of L2 that holds lines of the SM
 
 
 class AccessOutcome(ColumnRecord, frozen=True, kw_only=True):
-    """What one execution of an access finds: int64[warps] each."""
+    """Hits and misses of one execution of an access: int64[warps] each."""
 
     near: Integers  # transactions with L1, or with shared memory
     hits: Integers  # with the cache behind it: L2, or that of constants
@@ -40,25 +41,18 @@ class AccessOutcome(ColumnRecord, frozen=True, kw_only=True):
 def count_misses(
     trace: KernelTrace, costs: Costs, sharing: L2Sharing, warps: int
 ) -> list[tuple[AccessOutcome | None, ...]]:
-    """What the accesses of the first so many warps find in every step; None for operations that are none."""
+    """Outcomes of the accesses of the first ``warps`` warps in every step; None for operations that are no access."""
     made = [(operation, access) for step in trace.steps for operation, access in step.operations if access is not None]
     nothing = np.zeros(0, dtype=np.int64)
     parts = [access.places[: access.starts[warps]] for _, access in made]
-    levels = _look_up(np.concatenate([nothing, *parts]), _list_roles(made, parts), costs, sharing)
+    roles = [_CONSTANT if one.resource is Resource.CONSTANT else _STORE if one.is_store else _LOAD for one, _ in made]
+    of_each = np.repeat(np.array(roles, dtype=np.int64), [len(one) for one in parts])
+    levels = _look_up(np.concatenate([nothing, *parts]), of_each, costs, sharing)
     found = iter(np.split(levels, np.cumsum([len(one) for one in parts])[:-1]) if parts else ())
     return [
         tuple(None if access is None else _count(access, next(found), warps) for _, access in step.operations)
         for step in trace.steps
     ]
-
-
-_LOAD, _STORE, _CONSTANT = range(3)
-
-
-def _list_roles(made: Sequence[tuple[Operation, Access]], parts: Sequence[Integers]) -> Integers:
-    """int64[transactions]."""
-    roles = [_CONSTANT if one.resource is Resource.CONSTANT else _STORE if one.is_store else _LOAD for one, _ in made]
-    return np.repeat(np.array(roles, dtype=np.int64), [len(one) for one in parts])
 
 
 def _look_up(places: Integers, roles: Integers, costs: Costs, sharing: L2Sharing) -> Integers:
@@ -87,12 +81,12 @@ def _look_up(places: Integers, roles: Integers, costs: Costs, sharing: L2Sharing
 
 
 def _find_first(places: Integers) -> Integers:
-    """Where each place is named first, ascending."""
+    """Indexes at which each place is named first, ascending."""
     return np.sort(np.unique(places, return_index=True)[1])
 
 
 def _share_out(count: int, ratio: float) -> Marks:
-    """bool[count], such a part of them at even distances.
+    """bool[count], True for a part of ``ratio`` at even distances.
 
     >>> _share_out(5, 0.5).tolist()
     [False, True, False, True, False]
@@ -113,7 +107,7 @@ def _count(access: Access, levels: Integers, warps: int) -> AccessOutcome:
 
 
 def find_hit_ratio(outcomes: Sequence[Sequence[AccessOutcome | None]]) -> float | None:
-    """Of all transactions with constant and global memory, those that hit a cache; None where there are none."""
+    """Part of all transactions with constant and global memory that hit a cache; None where there are none."""
     known = [one for own in outcomes for one in own if one is not None]
     hits = sum(int(one.hits.sum() + one.near.sum()) for one in known)
     misses = sum(int(one.misses.sum()) for one in known)
@@ -128,7 +122,7 @@ class _Pricer:
         self._by_operands = Term.OPERANDS in costs.terms
 
     def price(self, kind: Arithmetic | None, amount: float) -> tuple[float, float, float]:
-        """Before, locked and after, in cycles, of what is no access."""
+        """Cycles before, locked and after, of an operation that is no access."""
         if kind is None:
             return 0.0, 0.0, 0.0
         cost = self._costs.arithmetic[kind]
@@ -140,7 +134,7 @@ class _Pricer:
     def price_access(
         self, resource: Resource, near: int, hits: int, misses: int, passes: int
     ) -> tuple[Resource, float, float, float]:
-        """What is locked, and before, locked and after, in cycles."""
+        """Locked resource, and cycles before, locked and after, of an access."""
         costs = self._costs
         is_by_wavefront = Term.SECTORS in costs.terms
         if resource is Resource.SHARED or (not hits and not misses):
@@ -165,7 +159,7 @@ class _Pricer:
 def list_uses(
     trace: KernelTrace, outcomes: Sequence[Sequence[AccessOutcome | None]], costs: Costs, warps: int
 ) -> RoundUses:
-    """The operations of each of the first so many warps, priced; where warps wait for operands, also what hands registers on."""
+    """The priced operations of each of the first ``warps`` warps; where warps wait for operands, also what hands registers on."""
     pricer = _Pricer(costs, warps)
     by_operands = Term.OPERANDS in costs.terms
     bodies = [hoist_loads(one) for one in trace.bodies] if by_operands else trace.bodies

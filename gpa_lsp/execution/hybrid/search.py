@@ -14,21 +14,22 @@ were followed. Four places differ from what is printed, and all are held by test
 """
 
 from collections.abc import Callable, Sequence
+from graphlib import TopologicalSorter
 
 from msgspec import Struct, field
 
 from gpa_lsp.code.control_flow.graph import RootedGraph
 from gpa_lsp.foundation.errors import InputError
 
-Bound = Callable[[int], int]  # Number of a loop that is entered → how often its header is visited, at least 1
+Bound = Callable[[int], int]  # Number of a loop that is entered → visits of its header, at least 1
 Visit = Callable[[int], None]  # Node → nothing; called for each node of the candidate trace, the exit included
 
 
 class BlockVisits(Struct, kw_only=True):
-    """What Algorithm 2 keeps of a node (Listing 1)."""
+    """Counters that Algorithm 2 keeps of a node (Listing 1)."""
 
     bounds: list[int]  # of the loops around it, innermost first; (1,) outside loops
-    unvisited: list[int]  # how often it is still to be visited, at each of those levels
+    unvisited: list[int]  # visits that are left at each of those levels
 
 
 class SearchGraph(Struct, frozen=True, kw_only=True):
@@ -52,7 +53,7 @@ class SearchGraph(Struct, frozen=True, kw_only=True):
         return len(self.back) - 1
 
     def is_between(self, node: int, start: int, end: int) -> bool:
-        """The node lies on a way from start to end without edges that close loops, neither of them itself (``getNodesInPath``)."""
+        """Whether a node lies on a way from start to end without edges that close loops, neither of them itself (``getNodesInPath``)."""
         return node not in (start, end) and bool(self.reaches[start] & self.reached_by[end] & 1 << node)
 
 
@@ -133,7 +134,7 @@ def search_trace(graph: SearchGraph, find_bound: Bound, visit: Visit, *, most_vi
     Both sides of a branch are visited, one after the other; which warps do nothing there (the mask M) is up to ``visit``.
 
     Raises:
-        InputError: more would have been visited.
+        InputError: the trace has more than ``most_visits`` nodes.
 
     >>> from gpa_lsp.execution.hybrid.search import build_search_graph
     >>> seen = []
@@ -203,24 +204,15 @@ def build_search_graph(successors: Sequence[Sequence[int]]) -> SearchGraph:
 
 
 def _find_reach(forward: Sequence[Sequence[int]], is_there: Sequence[bool]) -> tuple[list[int], list[int]]:
-    """Without the edges that close loops there is no cycle, so that an order exists in which every node comes before what follows it."""
+    """Nodes that each node reaches, and those that reach it, as bits; forward edges make no cycle."""
     count = len(forward)
-    waiting = [0] * count
-    for node, following in enumerate(forward):
-        if is_there[node]:
-            for one in following:
-                waiting[one] += 1
-    order = [node for node in range(count) if is_there[node] and not waiting[node]]
-    for node in order:
-        for one in forward[node]:
-            waiting[one] -= 1
-            if not waiting[one]:
-                order.append(one)
     reaches, reached_by = [1 << node for node in range(count)], [1 << node for node in range(count)]
+    followed = {node: following for node, following in enumerate(forward) if is_there[node]}
+    order = tuple(TopologicalSorter(followed).static_order())  # the exit first
     for node in order:
-        for one in forward[node]:
-            reached_by[one] |= reached_by[node]
-    for node in reversed(order):
         for one in forward[node]:
             reaches[node] |= reaches[one]
+    for node in reversed(order):
+        for one in forward[node]:
+            reached_by[one] |= reached_by[node]
     return reaches, reached_by

@@ -1,13 +1,15 @@
-"""From a kernel's PTX and a launch to what each warp of some blocks executes: :func:`walk_kernel`.
+"""Traces of the warps of some blocks, from a kernel's PTX and a launch: :func:`walk_kernel`.
 
-Source: the hybrid paper, Section III; what data decides is given, or executed (Section III-B4). A branch whose condition follows from the launch, the
-thread's index and the counters of loops is taken by the threads it says; on any other both ways are taken ("always hit", Section III-B1), and what
-either way writes is known neither where they meet nor on the other way. A loop iterates as often as its longest thread does, by the exits that are
-known; where none is, as often as is given, or the kernel is refused.
+Source: the hybrid paper, Section III; bounds and branches that depend on data are given, or executed (Section III-B4). A
+branch whose condition follows from the launch, the thread's index and the counters of loops is taken by the threads for
+which it holds; on any other both ways are taken ("always hit", Section III-B1), and registers that either way writes are
+unknown where the ways meet and on the other way. A loop iterates as often as its longest thread does, by the exits that
+are known; where none is, as often as is given, or the kernel is refused.
 """
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -57,16 +59,16 @@ class Step(ColumnRecord, frozen=True, kw_only=True):
 
 
 class LoopBound(Struct, frozen=True, kw_only=True):
-    """How often the loops with one header run (Section III-A2)."""
+    """Iterations of the loops with one header (Section III-A2)."""
 
     lines: tuple[int, int] | None  # first and last; None where unknown
     least: int  # iterations, each time that warps come to it
     most: int
-    is_given: bool = False  # as somebody bounds it, because it ends where the data says
+    is_given: bool = False  # by the user, because it ends where the data says
 
 
 class BranchMisses(Struct, frozen=True, kw_only=True):
-    """Which warps miss the sides of a branch (``branchMissWarpID`` of Listing 1), summed over its visits."""
+    """Warps that miss the sides of a branch (``branchMissWarpID`` of Listing 1), summed over its visits."""
 
     lines: tuple[int, int] | None  # of it; None where unknown
     visits: int  # by warps
@@ -91,7 +93,7 @@ class KernelTrace(ColumnRecord, frozen=True, kw_only=True):
 
 
 class TracedLaunch(Struct, frozen=True, kw_only=True):
-    """What a walk starts from."""
+    """Launch that a walk starts from, and limits of the walk."""
 
     grid: tuple[int, int, int]  # blocks in x, y, z
     block: tuple[int, int, int]  # threads in x, y, z
@@ -120,16 +122,16 @@ def walk_kernel(function: PtxFunction, launch: TracedLaunch) -> KernelTrace:
 
 
 class _Role(Enum):
-    """What an instruction is to the exits of a loop."""
+    """Role of an instruction for the exits of a loop."""
 
     EXIT = "leaves it"
     STEP = "is computed once in every iteration"
     UNSURE = "is computed in some iterations, or in an inner loop; what it writes is not followed"
 
 
-class _Part(Struct, frozen=True, kw_only=True):
-    instruction: PtxInstruction
-    role: _Role
+_Slice = tuple[
+    tuple[PtxInstruction, _Role], ...
+]  # Instructions of a loop that its exits depend on, in an order in which they may run
 
 
 class _Walk:
@@ -139,7 +141,7 @@ class _Walk:
         self._blocks: PtxBlocks = find_blocks(function)
         self.graph: SearchGraph = build_search_graph(self._blocks.successors)
         self._operations = list_operations(function)
-        threads = launch.block[0] * launch.block[1] * launch.block[2]
+        threads = prod(launch.block)
         self._warps_per_block = -(-threads // WARP_LANES)
         special, exists = _list_special(launch, self._warps_per_block * WARP_LANES, threads)
         self._values = LaneValues(function, launch.parameters, special, launch.addresses, len(exists))
@@ -158,7 +160,7 @@ class _Walk:
         self._given: set[int] = set()
         self._misses: dict[int, Integers] = {}
         """Branch → visits by warps, of them those that jump, and those that pass."""
-        self._slices: dict[int, tuple[_Part, ...]] = {}
+        self._slices: dict[int, _Slice] = {}
         self._dominators = RootedGraph(self._blocks.successors, [0]).find_dominators()
         self._headers = frozenset(self.graph.headers)
         self._is_repeated: set[int] = set()
@@ -174,7 +176,7 @@ class _Walk:
     # Loop bounds
 
     def find_bound(self, loop: int) -> int:
-        """How often the header of a loop that is entered now is visited: until no thread goes on by an exit that is known."""
+        """Visits of the header of a loop that is entered now: until no thread goes on by an exit that is known."""
         bound = self._count_turns(loop)
         self._bounds.setdefault(loop, []).append(bound)
         return bound
@@ -202,14 +204,13 @@ class _Walk:
         raise InputError(f"{self._name_loop(loop)} runs more than {self._launch.most_visits} iterations")
 
     def _turn(self, values: LaneValues, loop: int, active: Marks) -> tuple[Marks, bool]:
-        """One turn of what decides the exits alone: who goes on, and whether anybody's exit was known."""
+        """One turn of the instructions that decide the exits: threads that go on, and whether an exit of any was known."""
         has_known_exit = False
-        for part in self._list_slice(loop):
-            instruction = part.instruction
-            if part.role is _Role.STEP:
+        for instruction, role in self._find_slice(loop):
+            if role is _Role.STEP:
                 values.execute(instruction, active)
                 continue
-            if part.role is _Role.UNSURE:
+            if role is _Role.UNSURE:
                 values.forget(instruction)
                 continue
             guard = values.read_guard(instruction)
@@ -224,13 +225,9 @@ class _Walk:
             active = active & ~(is_known & leaves)
         return active, has_known_exit
 
-    def _list_slice(self, loop: int) -> "tuple[_Part, ...]":
-        if loop not in self._slices:
-            self._slices[loop] = self._find_slice(loop)
-        return self._slices[loop]
-
-    def _find_slice(self, loop: int) -> "tuple[_Part, ...]":
-        """What of a loop its exits depend on, in an order in which it may run."""
+    def _find_slice(self, loop: int) -> _Slice:
+        if loop in self._slices:
+            return self._slices[loop]
         members = self.graph.members[loop]
         body = [
             (self._function.instructions[index], self._is_sure(node, loop))
@@ -250,13 +247,14 @@ class _Walk:
         found = []
         for one, is_sure in body:
             if one.index in exits:
-                found.append(_Part(instruction=one, role=_Role.EXIT))
+                found.append((one, _Role.EXIT))
             elif one.index in kept:
-                found.append(_Part(instruction=one, role=_Role.STEP if is_sure else _Role.UNSURE))
-        return tuple(found)
+                found.append((one, _Role.STEP if is_sure else _Role.UNSURE))
+        self._slices[loop] = tuple(found)
+        return self._slices[loop]
 
     def _is_sure(self, node: int, loop: int) -> bool:
-        """Every turn of the loop executes the block, and once."""
+        """Whether every turn of the loop executes the block once."""
         if self.graph.loops[node][0] != loop:
             return False
         header = self.graph.headers[loop]
@@ -279,7 +277,7 @@ class _Walk:
         return any(one not in members for one in self._blocks.successors[node])
 
     def _name_loop(self, loop: int) -> str:
-        """By the first of its lines, which is where it begins, wherever the compiler put its header."""
+        """Name of a loop by the first of its lines, where it begins in the source."""
         lines = self._find_lines(*self.graph.members[loop])
         return f"the loop at line {lines[0]}" if lines else "a loop"
 
@@ -292,7 +290,7 @@ class _Walk:
     # The trace
 
     def visit(self, node: int) -> None:
-        """Execute a node of the candidate trace for the threads that come to it (the mask M of Algorithm 2)."""
+        """Execute a node of the candidate trace for the threads that reach it (the mask M of Algorithm 2)."""
         if node == self.graph.exit:
             return
         if node in self._headers and node in self._is_repeated:
@@ -327,7 +325,7 @@ class _Walk:
                 raise InputError(message)
 
     def _forget_unsure(self, node: int) -> None:
-        """What was written on ways of which a thread may have taken only one is not known where they meet, nor on a way what the other wrote."""
+        """Mark registers as unknown that either way of an assumed branch wrote, where the ways meet, and on a way those the other wrote."""
         for slots, lanes in self._unsure.pop(node, {}).items():
             self._values.forget_lanes(slots, lanes)
         if node in self._aside:
@@ -400,7 +398,7 @@ class _Walk:
         return access
 
     def finish(self) -> KernelTrace:
-        """All of it."""
+        """The trace of all nodes that were visited."""
         return KernelTrace(
             steps=tuple(self._steps),
             bodies=[
@@ -441,7 +439,7 @@ def _count_warps(threads: Marks) -> int:
 
 
 def find_transactions(address: Value, active: Marks, operation: Operation, launch: TracedLaunch) -> Access:
-    """Distinct lines or sectors of each warp; a thread whose address is not known has one of its own."""
+    """Transactions of distinct lines or sectors of each warp; a thread whose address is unknown has one of its own."""
     is_shared = operation.resource is Resource.SHARED
     nowhere = np.int64(-1 << 62)
     lanes = (active & address.is_known).reshape(-1, WARP_LANES)

@@ -17,6 +17,15 @@ Sectors = npt.NDArray[np.int64]
 _FEWEST_APART = 2  # Blocks along an axis up to which the far mate is the neighbour
 
 
+def place_block(grid: BlockPlace, number: int) -> BlockPlace:
+    """Coordinates of a block by its linear index, x fastest.
+
+    >>> place_block((4, 2, 2), 11)
+    (3, 0, 1)
+    """
+    return number % grid[0], number // grid[0] % grid[1], number // (grid[0] * grid[1])
+
+
 def list_mates(grid: BlockPlace, block: BlockPlace) -> tuple[BlockPlace, ...]:
     """The blocks that show what a block shares along each axis of the grid that has more than one.
 
