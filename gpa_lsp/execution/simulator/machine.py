@@ -1,4 +1,4 @@
-"""One SM and its share of L2 and DRAM, as numbers: :class:`SmModel`, built by :func:`build_model`, and what a launch moves: :func:`find_traffic`."""
+"""Figures of one SM and its share of L2 and DRAM: :class:`SmModel`, built by :func:`build_model`; traffic of a launch: :func:`find_traffic`."""
 
 from collections import defaultdict
 from math import inf, prod
@@ -73,7 +73,7 @@ class SmModel(Struct, frozen=True, kw_only=True):
 
 
 class Traffic(Struct, frozen=True, kw_only=True):
-    """What a launch moves."""
+    """Bytes that a launch moves, and what of them L2 keeps."""
 
     stored_bytes: float  # to L2
     # of them, those of distinct sectors: what is stored again to where it was stored replaces it in L2, while it is there
@@ -97,15 +97,13 @@ def build_model(
     memory: MemoryFacts,
     traffic: Traffic,
     *,
-    active_sms: int,
     sharing_sms: float,
     shared_bytes_per_sm: int,
 ) -> SmModel:
     """The SM of a GPU in a launch.
 
     Args:
-        active_sms: that get a block.
-        sharing_sms: as the busiest one, that have as many blocks between them as there are.
+        sharing_sms: SMs such as the busiest one that all blocks of the launch would fill.
         shared_bytes_per_sm: of all resident blocks.
 
     Raises:
@@ -145,8 +143,10 @@ _FIELDS = frozenset(SmModel.__struct_fields__)
 
 
 def _find_written_back(traffic: Traffic, memory: MemoryFacts) -> float:
-    """Of what is stored: L2 keeps some of what is written, and the rest has to make way for it. A sector that is stored in part is read before,
-    at once where check bits are among the data (T4: lts__t_sectors_data_ecc), else where its rest is still missing in the end.
+    """Part of the stored bytes that moves between L2 and DRAM while the launch runs: L2 keeps some of what is written, and the rest makes way for it.
+
+    A sector that is stored in part is read before: at once where check bits are among the data (T4: lts__t_sectors_data_ecc), else where its rest is
+    still missing in the end.
     """
     if not traffic.stored_bytes:
         return 0.0
@@ -174,7 +174,8 @@ def find_traffic(
     """The traffic of all blocks, by those that were walked.
 
     Args:
-        widths: bytes that each of them accesses for a lane.
+        widths: int64[rows], bytes that an instruction accesses for a lane.
+        mates_of: the block that stands for all.
         array_bytes: of all arrays the launch is given: it reads and writes no more than these hold. None where that is not known.
         l2_bytes: of the GPU; None for an L2 that keeps everything.
         l2_ways: of each of its sets; None for one set of all.
@@ -200,15 +201,14 @@ def find_traffic(
         mine = one.sectors[~is_store]
         reads[one.block].append(mine[mine < LOCAL_SECTOR])
     grid = prod(walk.grid)
-    own, once, in_waves = _list_distinct(reads, walk.grid, mates_of, resident_blocks)
-    own_stored, stored_once, stored_in_waves = _list_distinct(stored, walk.grid, mates_of, resident_blocks)
+    own, once, in_waves = _count_distinct(reads, walk.grid, mates_of, resident_blocks)
+    own_stored, stored_once, stored_in_waves = _count_distinct(stored, walk.grid, mates_of, resident_blocks)
     most = inf if array_bytes is None else array_bytes / SECTOR_BYTES
     footprint, stored_once = min(once, most), min(stored_once, most)
     asked = float(len(own)) * grid
     evicted = 0.0
-    if (
-        resident_blocks is not None and l2_bytes
-    ):  # what a wave reads passes through L2 before the next one comes to the same
+    if resident_blocks is not None and l2_bytes:
+        # what a wave reads passes through L2 before the next one comes to the same
         passed = in_waves * SECTOR_BYTES * min(1.0, resident_blocks / grid)
         evicted = find_evicted_ratio(passed, l2_bytes, l2_ways)
     fetched = footprint + max(0.0, in_waves - footprint) * evicted
@@ -219,8 +219,8 @@ def find_traffic(
         replaced = (stored_once + (stored_in_waves - stored_once) * evicted) / (grid * len(own_stored))
     return Traffic(
         stored_bytes=scale * sum(len(part) for parts in stored.values() for part in parts),
-        written_bytes=scale * replaced * _count_all(stored),
-        parted_bytes=scale * replaced * _count_all(parted),
+        written_bytes=scale * replaced * sum(map(len, _list_distinct(stored).values())),
+        parted_bytes=scale * replaced * sum(map(len, _list_distinct(parted).values())),
         filled_bytes=scale * replaced * _count_filled(stored, shares, walk.grid, mates_of),
         l2_hit_ratio=min(1.0, max(0.0, 1.0 - fetched / asked)) if asked else 0.0,
         meeting_blocks=_count_meeting(walk, program, mates_of),
@@ -234,7 +234,7 @@ def _count_meeting(walk: KernelWalk, program: SassProgram, mates_of: BlockPlace)
     """Blocks whose atomic operations go to the same sector: of each instruction that shares more than a few, the most."""
     most = 1.0
     for touched in _list_touched(walk, np.isin(program.kind, [Kind.REDUCTION, Kind.ATOMIC])).values():
-        distinct = {place: np.unique(np.concatenate(parts)) for place, parts in touched.items()}
+        distinct = _list_distinct(touched)
         own = distinct.get(mates_of, np.zeros(0, dtype=np.int64))
         readers = count_readers(own, distinct, walk.grid, mates_of)
         if np.count_nonzero(readers > 1) > SHARED_SECTORS * len(own):
@@ -260,10 +260,11 @@ def _count_filled(
     grid: BlockPlace,
     mates_of: BlockPlace,
 ) -> int:
-    """Distinct sectors of each block of which all its stores, and those of blocks that store there as well, leave a part. Stores to one place are
-    taken to be of different bytes of it.
+    """Number of distinct sectors of each block that its stores, and those of blocks that store there as well, leave a part of.
+
+    Stores to one place are taken to be of different bytes of it.
     """
-    distinct = {place: np.unique(np.concatenate(parts)) for place, parts in stored.items()}
+    distinct = _list_distinct(stored)
     writers = 1.0
     if mates_of in distinct and len(distinct[mates_of]):
         writers = float(count_readers(distinct[mates_of], distinct, grid, mates_of).mean())
@@ -274,16 +275,16 @@ def _count_filled(
     return parted
 
 
-def _count_all(sectors: dict[BlockPlace, list[Sectors]]) -> int:
-    """Distinct ones of each block."""
-    return sum(len(np.unique(np.concatenate(parts))) for parts in sectors.values())
+def _list_distinct(touched: dict[BlockPlace, list[Sectors]]) -> dict[BlockPlace, Sectors]:
+    """Distinct sectors of each block, ascending."""
+    return {place: np.unique(np.concatenate(parts)) for place, parts in touched.items()}
 
 
-def _list_distinct(
+def _count_distinct(
     touched: dict[BlockPlace, list[Sectors]], grid: BlockPlace, block: BlockPlace, resident_blocks: int | None
 ) -> tuple[Sectors, float, float]:
-    """The distinct sectors of a block; those of the whole grid; and the sum of those of blocks that are resident together."""
-    distinct = {place: np.unique(np.concatenate(parts)) for place, parts in touched.items()}
+    """The distinct sectors of a block, the number of those of the whole grid, and the sum of those of blocks that are resident together."""
+    distinct = _list_distinct(touched)
     own = distinct.get(block, next(iter(distinct.values()), np.zeros(0, dtype=np.int64)))
     everywhere, together = (count_distinct(own, distinct, grid, block, most) for most in (None, resident_blocks))
     return own, everywhere, together

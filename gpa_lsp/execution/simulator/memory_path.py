@@ -1,11 +1,11 @@
-"""What instructions of variable latency go through: queues of the sub-cores, L1, and the SM's share of L2 and DRAM, and what brings instructions
-and constants.
+"""The path of instructions of variable latency (queues of the sub-cores, L1, the SM's share of L2 and DRAM), and the caches of code and constants.
 
 All servers are first come, first served, so that the end of an instruction is known when it enters.
 
 Stores have a path of their own. A store gives its registers back when they have been read, enters the queue of stores under way, leaves it for
-L2, and has ended some cycles behind that: where it is in DRAM, nobody waits for. L2 takes what is written until what it displaces is too far behind
-on its way to DRAM; only then does DRAM push back, by letting stores leave later. So the reasons of a kernel that only stores say where they stand:
+L2, and has ended some cycles behind that: no warp waits until it is in DRAM. L2 takes what is written until what it displaces is too far behind
+on its way to DRAM; only then does DRAM push back, by letting stores leave later. So a kernel that only stores shows by its reasons where stores are
+held:
 
 * ``drain``: its warps have ended but for stores that have not left. All time is there as long as fewer stores are under way than the queue holds.
 * ``lg_throttle``: the queue is full, and with it those of the sub-cores in front of it. The more stores a warp has, the more time moves here.
@@ -42,7 +42,7 @@ _PAGE_BITS = 3  # Lines that follow each other have heads that do
 
 @part
 def find_room(sm: Sm, sub_core: int, row: Row, time: float) -> tuple[int, float]:
-    """Why a queue does not take an instruction, and until when; -1 where it does."""
+    """Reason why a queue is closed to an instruction, and until when; -1 where it is open."""
     model, core, unit = sm.model, sm.cores[sub_core], row.unit
     if row.is_lg:
         _drop_until(sm, sub_core, LG, time)
@@ -86,9 +86,8 @@ def enter_memory(sm: Sm, row: Row, execution: Row, warp: Row, time: float) -> Pa
         _enter_queue(sm, sub_core, unit, begin)
         return begin + row.latency + again, begin + model.read_cycles, 0.0
     begin = max(begin, state.accept_free, core.unit_free[LSU])
-    if (
-        kind == Kind.SHARED or passes == 0
-    ):  # the LSU takes an instruction without active lanes, and gives it a wavefront of the data stage
+    # the LSU takes an instruction without active lanes, and gives it a wavefront of the data stage
+    if kind == Kind.SHARED or passes == 0:
         return _access_shared(sm, row, max(passes, 1), sub_core, begin)
     if kind in (Kind.STORE, Kind.REDUCTION):
         return _store(sm, row, execution, warp, begin)
@@ -149,8 +148,10 @@ def _store(sm: Sm, row: Row, execution: Row, warp: Row, begin: float) -> Passage
 
 @part
 def _send(sm: Sm, row: Row, execution: Row, warp: Row, time: float) -> float:
-    """When L2 has a store. The port of the SM takes each sector, and a mask for each line whose sectors are stored in part. L1 sends a store together
-    with the one just before it, of the same warp, that goes to the same sectors. Lanes whose atomic operations name one address are sent one by one.
+    """Time at which L2 has a store.
+
+    The port of the SM takes each sector, and a mask for each line whose sectors are stored in part. L1 sends a store together with the one just
+    before it, of the same warp, that goes to the same sectors. Lanes whose atomic operations name one address are sent one by one.
     """
     model, state = sm.model, sm.state
     sectors = execution.last_sector - execution.first_sector
@@ -187,8 +188,10 @@ def _count_repeats(execution: Row) -> float:
 
 @part
 def _meet(sm: Sm, row: Row, execution: Row, shift: int, time: float) -> float:
-    """When L2 has done the last of a warp's atomic operations that come at a time. The first waits only for what came before it. A slice takes one
-    sector of a line in a cycle of L2 (lts__d_atomic_input_cycles_active), and holds an address for as long as its operation takes.
+    """Time at which L2 has done the last of a warp's atomic operations, which come together.
+
+    The first waits only for what came before it. A slice takes one sector of a line in a cycle of L2 (lts__d_atomic_input_cycles_active), and holds
+    an address for as long as its operation takes.
     """
     repeats, scale = _count_repeats(execution), sm.model.atomic_cycles
     latest, line, begin = time, -1, time
@@ -231,7 +234,7 @@ def _find_line(sm: Sm, key: int) -> int:
 
 @part
 def find_head(heads: Array, lines: Array, key: int) -> int:
-    """Where the head of a line is, or where it belongs."""
+    """Place of the head of a line, or the free place where it belongs."""
     mixed = (key >> _PAGE_BITS) * _MIX
     place = ((mixed ^ (mixed >> 32)) << _PAGE_BITS | key & ((1 << _PAGE_BITS) - 1)) & (len(heads) - 1)
     while heads[place] >= 0 and lines[heads[place]].key != key:
@@ -241,7 +244,7 @@ def find_head(heads: Array, lines: Array, key: int) -> int:
 
 @part
 def append(links: Array, number: int) -> None:
-    """Make a number the newest of those that are linked from the oldest to the newest, in a ring that the last place closes."""
+    """Link a number as the newest of a ring from the oldest to the newest, which the last place closes."""
     ring = links.shape[1] - 1
     newest = links[0, ring]
     links[0, number], links[1, number] = newest, ring
@@ -291,7 +294,7 @@ def _take_line(sm: Sm, line: int) -> int:
 
 @part
 def _write_back(sm: Sm, written: float, departs: float) -> float:
-    """What a store displaces goes to DRAM; where too much of that is due, the store waits."""
+    """Send to DRAM what a store displaces; returns when the store departs, which waits where too much is due."""
     model, state = sm.model, sm.state
     state.dram_bytes += written
     cost = written / model.dram_bytes_per_cycle
@@ -337,8 +340,9 @@ def _count_passes(at_once: float, passes: int, lines: int) -> float:
 
 @part
 def _look_up(sm: Sm, execution: Row, shift: int, time: float, uses_l1: bool) -> float:
-    """When the last sector that L1 had not is there; 0 where it had all. Those under way are waited for. Asking for a line takes the port as long as
-    a sector that is stored, and little more than half as long where all of it is asked for.
+    """Time at which the last sector that misses L1 arrives, sectors under way included; 0 where all hit.
+
+    A request for a line takes the port as long as a sector that is stored, and little more than half as long where all of it is requested.
     """
     state, latest, asked = sm.state, 0.0, -1
     wanted = (0.5 + 0.5 * execution.lines / max(1, execution.last_sector - execution.first_sector)) * SECTOR_BYTES
@@ -363,7 +367,7 @@ def _look_up(sm: Sm, execution: Row, shift: int, time: float, uses_l1: bool) -> 
 
 @part
 def _fetch(sm: Sm, line: int, part: int, time: float) -> float:
-    """When a sector that L1 has not arrives."""
+    """Time at which a sector that misses L1 arrives."""
     model, state, entry = sm.model, sm.state, sm.lines[line]
     state.l2_bytes += SECTOR_BYTES
     state.l2_free = max(state.l2_free, time) + SECTOR_BYTES / model.l2_bytes_per_cycle
@@ -384,7 +388,7 @@ def _fetch(sm: Sm, line: int, part: int, time: float) -> float:
 
 @part
 def fetch_code(sm: Sm, sub_core: int, line: int, time: float) -> float:
-    """When the instructions of a line are in a sub-core's own cache. What the SM holds behind these fetches a stream of lines ahead of a miss."""
+    """Time at which a line of code is in a sub-core's own cache; the SM's cache behind it fetches a stream of lines ahead of a miss."""
     model, core, near, links = sm.model, sm.cores[sub_core], sm.near[sub_core], sm.near_links[sub_core]
     if near[line] >= 0:
         forget(links, line)
@@ -411,7 +415,7 @@ def fetch_code(sm: Sm, sub_core: int, line: int, time: float) -> float:
 
 @part
 def read_constant(sm: Sm, row: Row, time: float) -> float:
-    """When the line of an instruction's constants is in the SM."""
+    """Time at which the line of an instruction's constants is in the SM."""
     model, (near, far) = sm.model, sm.constants
     if near[row.constant] < 0:
         if far[row.far_constant] < 0:

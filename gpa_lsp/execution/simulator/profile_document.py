@@ -1,6 +1,6 @@
 """A simulated launch as a native profile (``gpa-lsp/profile/2``): :func:`make_document`. Everything that reads profiles reads it.
 
-What makes it known for what it is stands in it: :data:`SIMULATED_METRIC`, the tool's name, and a note.
+It is marked as simulated by :data:`SIMULATED_METRIC`, the tool's name, and a note.
 """
 
 import base64
@@ -33,7 +33,7 @@ from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, MOVES, SECTOR_BYTES,
 from gpa_lsp.kernel.model import Kernel, KernelRows
 from gpa_lsp.profile.native import FORMAT, SIMULATING_TOOL
 
-# What a launch's instructions are executed and move, by the profiler's names of counters per instruction: :func:`count_instructions`.
+# Counters of a launch's instructions by the profiler's names: :func:`count_instructions`.
 #
 # Counts are of the walked blocks, in proportion to the executions of the whole grid.
 
@@ -52,7 +52,7 @@ _Sums = npt.NDArray[np.float64]
 def count_instructions(rows: KernelRows, walk: KernelWalk) -> Mapping[str, Counts]:
     """The profiler's name of a counter → int64[r], counts over the grid by row.
 
-    The least that could do is what as many lanes would move if they accessed neighbouring elements, in each execution at least one.
+    An ideal counter is what as many lanes would move if they accessed neighbouring elements, at least one in each execution.
     """
     wide = rows.spread_by_mnemonic(count_access_bytes, unknown=0)
     moved = _Moved(len(rows), wide)
@@ -121,15 +121,15 @@ _ALIGNMENT = 1 << 8
 
 
 class DocumentLaunch(Struct, frozen=True, kw_only=True):
-    """A launch with everything that is said of it."""
+    """A simulated launch with its code, walk and GPU."""
 
     name: str  # of the kernel, for people
     kernel: Kernel  # its code
     walk: KernelWalk  # what its warps execute
-    simulated: SimulatedLaunch  # what came of it
+    simulated: SimulatedLaunch  # the result
     machine: Machine  # the GPU
     memory: MemoryFacts  # of the GPU
-    is_guessed: bool = False  # sizes or contents that its description marks as guesses decide what came of it
+    is_guessed: bool = False  # the result rests on sizes or contents that its description marks as guesses
 
     @property
     def time(self) -> str:
@@ -144,7 +144,7 @@ class DocumentLaunch(Struct, frozen=True, kw_only=True):
 
     @property
     def regime(self) -> Regime:
-        """What takes its time."""
+        """Regime of the launch, by what takes its time."""
         return find_regime(self.simulated.throughputs, self.simulated.model.launch_cycles / self.simulated.cycles)
 
 
@@ -154,9 +154,8 @@ def make_document(
     """The profile of simulated launches.
 
     Args:
-        launches: what was simulated.
-        problems: what was not, and why.
-        sources: texts of the sources it was compiled from, by path as compiled, where somebody holds them.
+        problems: launches that were not simulated, and why.
+        sources: texts of the sources it was compiled from, by path as compiled, as far as they are known.
     """
     images: dict[bytes, int] = {}
     modules = []
@@ -220,7 +219,7 @@ def _make_module(number: int, kernel: Kernel, sources: Mapping[str, str]) -> dic
 
 
 def _place_functions(cubin: Cubin) -> dict[str, int]:
-    """Where each function is taken to be loaded, so that counters can name instructions: one behind the other."""
+    """Assumed load address of each function, so that counters can name instructions: one behind the other."""
     found: dict[str, int] = {}
     address = _FIRST_ADDRESS
     for name, one in cubin.functions.items():
@@ -288,7 +287,7 @@ def _make_metrics(one: DocumentLaunch) -> dict[str, Any]:
 
 
 def _make_counters(one: DocumentLaunch) -> dict[str, Any]:
-    """What each instruction was executed and moved; nothing where no instruction did."""
+    """Counters of the executions and traffic of each instruction; empty without machine code."""
     rows = one.kernel.rows
     if one.kernel.cubin is None:
         return {}

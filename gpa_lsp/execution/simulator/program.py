@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from functools import lru_cache
+from itertools import accumulate
 from types import MappingProxyType
 
 from msgspec import Struct
@@ -22,7 +23,7 @@ from gpa_lsp.kernel.model import KernelRows
 
 
 class Kind(IntEnum):
-    """How an instruction goes through an SM."""
+    """Kind of an instruction, by its way through an SM."""
 
     FIXED = 0
     LOAD = 1  # From global or local memory
@@ -33,9 +34,9 @@ class Kind(IntEnum):
     BRANCH = 6
     REDUCTION = 7
     MEMBAR = 8
+    ASYNC_FENCE = 9  # Ends when the copies to shared memory before it have
     RETURN = 10  # Jumps to an address that a register holds
     CONVERGE = 11
-    ASYNC_FENCE = 9  # Ends when the copies to shared memory before it have
     ATOMIC = 12  # In global memory, and returns something: goes as loads do, past L1
 
 
@@ -47,7 +48,7 @@ PIPES = len(PIPE_NAMES)  # Of a sub-core, without queues
 
 
 class OpcodeCourse(Struct, frozen=True, kw_only=True):
-    """How an opcode goes through an SM."""
+    """Course of an opcode through an SM: its kind, unit, rate and latency."""
 
     kind: Kind = Kind.FIXED  # see :class:`Kind`
     pipe: int = 0  # of the sub-core; 0 where nothing is held
@@ -56,7 +57,7 @@ class OpcodeCourse(Struct, frozen=True, kw_only=True):
     latency: float = 4.0  # cycles until its result is there, at best
     unit: int = -1  # whose queue it goes through; -1 for none
     is_lg: bool = False  # the queue is that of global and local memory
-    throttle: int = MIO_THROTTLE  # what a warp waits for while the queue is full
+    throttle: int = MIO_THROTTLE  # stall reason of a warp while the queue is full
     is_long: bool = False  # its scoreboard is L1TEX's
     uses_l1: bool = True  # what it loads is kept there
     is_shared_unit: bool = False  # all sub-cores have one unit together
@@ -72,7 +73,7 @@ class RegisterReads(Struct, frozen=True, kw_only=True):
 
 
 class SassProgram(Struct, frozen=True, kw_only=True):
-    """The n rows of a kernel: columns of :class:`OpcodeCourse`, and of what the control codes and operands say."""
+    """The n rows of a kernel: columns of :class:`OpcodeCourse`, of the control codes and of the operands."""
 
     kind: list[Kind]
     pipe: list[int]
@@ -89,8 +90,8 @@ class SassProgram(Struct, frozen=True, kw_only=True):
     stall: list[float]  # cycles until the warp's next instruction
     write_board: list[int]  # scoreboard of the result; -1 for none
     read_board: list[int]  # scoreboard of the sources; -1 for none
-    wait_mask: list[int]  # scoreboards that are waited for
-    depbar_board: list[int]  # scoreboard that is waited for until ``depbar_left`` are outstanding; -1 for none
+    wait_mask: list[int]  # scoreboards that hold the warp
+    depbar_board: list[int]  # scoreboard that holds the warp until ``depbar_left`` are outstanding; -1 for none
     depbar_left: list[int]  # see there; -1 for none
     has_depbar: bool  # some row has one
     fetch_line: list[int]  # of the instruction cache
@@ -103,7 +104,7 @@ _BEHIND_L1 = (MemorySpace.GLOBAL, MemorySpace.GENERIC, MemorySpace.LOCAL, Memory
 _KINDS = {
     Access.LOAD: Kind.LOAD, Access.COPY: Kind.LOAD, Access.ATOMIC: Kind.ATOMIC, Access.STORE: Kind.STORE, Access.REDUCTION: Kind.REDUCTION,
 }  # fmt: skip
-_THROUGH_SHARED = frozenset({"SHFL", "MOVM"})  # Beside accesses of shared memory
+_THROUGH_SHARED = frozenset({"SHFL", "MOVM"})  # Go the way of accesses of shared memory
 _FENCES = frozenset({"LDGDEPBAR", "ARRIVES"})
 _BRANCHES = frozenset({"BRA", "JMP", "CALL", "EXIT", "BREAK", "YIELD"})
 _RETURNS = frozenset({"RET", "BRX", "BRXU", "JMX", "JMXU"})
@@ -138,7 +139,7 @@ _DEPBAR = re.compile(r"DEPBAR\S*\s+SB([0-5])(?:,\s*(0x[0-9a-f]+))?")
 def read_program(
     rows: KernelRows, architecture: Architecture, peaks: Mapping[OperationKind, float] = MappingProxyType({})
 ) -> SassProgram:
-    """Everything the simulator asks of an instruction, looked up once.
+    """Facts of a kernel's instructions that the simulator needs.
 
     Args:
         peaks: operations of one SM per cycle at most, by type, of the GPU; those of the architecture where they are missing.
@@ -152,17 +153,7 @@ def read_program(
         return [number if number < _NO_BOARD else -1 for number in column]
 
     return SassProgram(
-        kind=[one.kind for one in courses],
-        pipe=[one.pipe for one in courses],
-        interval=[one.interval for one in courses],
-        latency=[one.latency for one in courses],
-        unit=[one.unit for one in courses],
-        is_lg=[one.is_lg for one in courses],
-        throttle=[one.throttle for one in courses],
-        is_long=[one.is_long for one in courses],
-        uses_l1=[one.uses_l1 for one in courses],
-        is_shared_unit=[one.is_shared_unit for one in courses],
-        is_async=[one.is_async for one in courses],
+        **{name: [getattr(one, name) for one in courses] for name in OpcodeCourse.__struct_fields__},
         gate=[2 * one.unit + one.is_lg if one.unit >= 0 else -1 - one.pipe for one in courses],
         stall=[max(1.0, float(cycles)) for cycles in control.stall_cycles.tolist()],
         write_board=boards(control.write_barrier.tolist()),
@@ -183,7 +174,7 @@ def read_program(
 def _list_fetch_lines(rows: KernelRows) -> list[int]:
     """Lines of code, functions apart."""
     sizes = [len(one.pc_offsets) * INSTRUCTION_BYTES // _CODE_LINE_BYTES + 1 for one in rows.functions]
-    first = [sum(sizes[:number]) for number in range(len(sizes))]
+    first = [0, *accumulate(sizes)]
     pairs = zip(rows.function_index.tolist(), rows.pc_offsets.tolist(), strict=True)
     return [first[function] + offset // _CODE_LINE_BYTES for function, offset in pairs]
 
@@ -229,7 +220,7 @@ def _find_course(
 
 
 def find_tensor_cycles(mnemonic: str, architecture: str, peaks: Mapping[OperationKind, float]) -> float:
-    """For which a product of matrices holds the tensor core of a sub-core: its operations, at the rate of their type and of the sum's.
+    """Cycles for which a product of matrices holds the tensor core of a sub-core, at the rate of the types of its factors and its sum.
 
     Source: pipe_tensor_cycles_active of an A40, whose HMMA.1688.F16 take 8, HMMA.16816.F16 16 and IMMA.8816 4 cycles.
     """
@@ -238,7 +229,7 @@ def find_tensor_cycles(mnemonic: str, architecture: str, peaks: Mapping[Operatio
         return _TENSOR_CYCLES
     kind, operations = counted
     name, *modifiers = mnemonic.split(".")
-    if kind is OperationKind.TENSOR_FP16 and "F32" in modifiers:  # as fast as what knows no other sum
+    if kind is OperationKind.TENSOR_FP16 and "F32" in modifiers:  # as fast as the types that know no other sum
         kind = OperationKind.TENSOR_BF16 if OperationKind.TENSOR_BF16 in peaks else kind
     rate = peaks.get(kind, 0.0) / SUB_CORES
     if architecture == "sm_90" and name in ("HMMA", "IMMA"):
@@ -247,7 +238,7 @@ def find_tensor_cycles(mnemonic: str, architecture: str, peaks: Mapping[Operatio
 
 
 def _find_memory_course(opcode: Opcode, modifiers: list[str], architecture: Architecture) -> OpcodeCourse | None:
-    """The course of what accesses memory."""
+    """Course of an instruction that accesses memory; None for others."""
     name, kind, hierarchy = opcode.name, _KINDS.get(opcode.access) if opcode.access else None, architecture.hierarchy
     if name in _FENCES:
         return OpcodeCourse(kind=Kind.ASYNC_FENCE, is_long=True, latency=_FENCE_CYCLES)
@@ -275,7 +266,7 @@ def _find_memory_course(opcode: Opcode, modifiers: list[str], architecture: Arch
 
 
 def _find_atomic_cycles(modifiers: list[str]) -> float:
-    """For which an address of L2 is held; of accesses that are not atomic, nobody asks."""
+    """Cycles for which an atomic operation holds an address of L2; of no meaning for other accesses."""
     is_float = "ADD" in modifiers and any(one.startswith(("F16", "F32", "F64", "BF16")) for one in modifiers)
     return _FLOAT_ATOMIC_CYCLES if is_float else _ATOMIC_CYCLES
 

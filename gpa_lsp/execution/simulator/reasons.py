@@ -1,4 +1,4 @@
-"""What a warp of the simulator can be waiting for, by number, with the profiler's names; and how long each waited: :class:`SmRun`."""
+"""Stall reasons of the simulator by number, with the profiler's names, and the run of an SM by reason: :class:`SmRun`."""
 
 import numpy as np
 import numpy.typing as npt
@@ -49,7 +49,7 @@ REASON_COUNT = len(REASONS)
 
 
 class Moment(ColumnRecord, frozen=True, kw_only=True):
-    """What was added up until a moment of the simulation."""
+    """Sums until a moment of the simulation."""
 
     time: float  # the cycle
     blocks_done: int  # that had ended
@@ -60,7 +60,7 @@ class Moment(ColumnRecord, frozen=True, kw_only=True):
 
 
 class SmRun(Struct, frozen=True, kw_only=True):
-    """What one SM did."""
+    """Result of one simulated SM."""
 
     # when the first blocks had ended and when the last one began, where blocks followed others, and the end
     moments: tuple[Moment, ...]

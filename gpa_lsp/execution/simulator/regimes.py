@@ -1,6 +1,6 @@
-"""How far simulated times are off, by what takes the time: :func:`find_regime`.
+"""Error of simulated times, by what takes the time: :func:`find_regime`.
 
-A regime is what the simulation says limits a launch. Its range holds measured over simulated times of launches of public reports (V100, T4, GTX
+A regime is the limit of a launch by the simulation. Its range holds measured over simulated times of launches of public reports (V100, T4, GTX
 1660 S, RTX 30 to 50, A40, A100, GH200; November 2026): from the least to the most, wider on both sides by (r + 1) / (r - 1) for r repositories, as
 launches of one are like each other. Of 66 launches whose repository was left out, it held 63; counters of some of them showed what the model
 lacked, so that it is called four in five.
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 
 class Regime(Struct, frozen=True, kw_only=True):
-    """Launches whose time goes into the same."""
+    """Launches with the same limit, and their error."""
 
     key: str
-    words: str  # what they are
+    words: str  # their name in a sentence
     low: float | None = None  # least measured over simulated time; None where too few were measured
     high: float | None = None  # most
 
     def describe_range(self, duration_ns: float) -> str:
-        """The time that such launches take, by one that was simulated."""
+        """Range of measured times of such launches, for a simulated time in ns."""
         if self.low is None or self.high is None:
             return f"how far off {self.words} are is unknown"
         return (
@@ -60,7 +60,7 @@ _SM_UNITS = (
 
 
 def find_regime(throughputs: Mapping[str, float | str], launch_ratio: float) -> Regime:
-    """What takes the time of a simulated launch.
+    """Regime of a simulated launch.
 
     Args:
         throughputs: of :func:`~gpa_lsp.execution.simulator.simulate.measure_throughputs`.
@@ -87,7 +87,7 @@ ERROR_WORDS = (
 # contention: two histograms of those kernels took five and eight times as long as simulated.
 _MOST_ATOMICS_RATIO = 0.01
 
-# What the model does not know of: a fill was simulated in .37 of the measured time. From this share on, a launch is one of these.
+# Bytes read per byte stored below which a launch is a fill. The model lacks what decides there: a fill was simulated in .37 of the measured time.
 _LEAST_READ_RATIO = 1 / 16
 
 UNCHECKED = "outside of what was checked"
@@ -110,14 +110,14 @@ def is_time_known(texts: Sequence[str], executed: npt.NDArray[np.int64] | npt.ND
 
 
 def find_unchecked(traffic: "Traffic") -> str:
-    """Why the times of launches such as this one were not checked; empty where they were."""
+    """Reason why times of such launches were not checked; empty where they were."""
     if traffic.stored_bytes and traffic.read_bytes < _LEAST_READ_RATIO * traffic.stored_bytes:
         return "it stores and reads next to nothing"
     return ""
 
 
 def describe_error(unchecked: str) -> str:
-    """How far simulated times are off.
+    """Error of simulated times, as a clause.
 
     Args:
         unchecked: by :func:`find_unchecked`.

@@ -1,4 +1,4 @@
-"""From what warps execute to stall samples: :func:`simulate_kernel`. All of it is simulated, nothing measured."""
+"""Stall samples of a launch from what its warps execute: :func:`simulate_kernel`. All of it is simulated, nothing measured."""
 
 from collections.abc import Mapping, Sequence
 from math import ceil, prod
@@ -8,9 +8,10 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gpa_lsp.execution.simulator.machine import SmModel, Traffic, build_model, find_traffic
+from gpa_lsp.execution.launches.block_mates import place_block
+from gpa_lsp.execution.simulator.machine import SmModel, build_model, find_traffic
 from gpa_lsp.execution.simulator.program import LSU, PIPE_NAMES, SUB_CORES, XU, SassProgram, read_program
-from gpa_lsp.execution.simulator.reasons import REASON_COUNT, REASONS, Moment, SmRun
+from gpa_lsp.execution.simulator.reasons import REASON_COUNT, SELECTED, Moment, SmRun
 from gpa_lsp.execution.simulator.regimes import find_unchecked
 from gpa_lsp.execution.simulator.streams import Streams, build_streams
 from gpa_lsp.execution.simulator.warp_walk import KernelWalk
@@ -19,7 +20,7 @@ from gpa_lsp.foundation.numbers import format_bytes, format_count
 from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.gpu.arch.occupancy import BlockShape, find_occupancy
-from gpa_lsp.gpu.device.model import Machine, MemoryFacts, MemoryLevel
+from gpa_lsp.gpu.device.model import Machine, MemoryFacts, MemoryLevel, OperationKind
 from gpa_lsp.kernel.dataflow.accesses import SECTOR_BYTES, WARP_THREADS, count_access_bytes
 from gpa_lsp.kernel.model import Kernel
 
@@ -33,7 +34,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class GridShape(Struct, frozen=True, kw_only=True):
-    """How a launch lies on a GPU."""
+    """Layout of a launch's blocks on the SMs of a GPU."""
 
     blocks: int  # of the grid
     sm_count: int  # SMs
@@ -51,8 +52,9 @@ class GridShape(Struct, frozen=True, kw_only=True):
 
     @property
     def sharing_sms(self) -> float:
-        """SMs such as the busiest one that all blocks would fill: its share of a bandwidth is that of its blocks, since others that have fewer of
-        them leave it theirs when they have ended.
+        """SMs such as the busiest one that all blocks would fill.
+
+        Its share of a bandwidth is that of its blocks, since SMs with fewer blocks leave it theirs when they have ended.
 
         >>> GridShape(blocks=128, sm_count=108, resident=4).sharing_sms
         64.0
@@ -66,7 +68,7 @@ class GridShape(Struct, frozen=True, kw_only=True):
 
     @property
     def busiest_ratio(self) -> float:
-        """Of the SMs that have a block, those with as many as the busiest one; the others have one less.
+        """Part of the SMs with a block that have as many as the busiest one; the others have one less.
 
         >>> round(GridShape(blocks=1024, sm_count=170, resident=6).busiest_ratio * 170)
         4
@@ -75,7 +77,7 @@ class GridShape(Struct, frozen=True, kw_only=True):
 
 
 class SimulatedSm(ColumnRecord, frozen=True, kw_only=True):
-    """What an SM did of a launch, from its first block to its last: the mean of those that have a block, but for the time of the busiest one."""
+    """Result of an SM for a launch, from its first block to its last: the mean of those with a block, but for the time of the busiest one."""
 
     all_cycles: Floats  # float64[rows + 1, reasons], warp cycles
     idle_cycles: Floats  # of them, those in which the scheduler issued nothing
@@ -141,28 +143,23 @@ def simulate_grid(
 
 
 def _extrapolate(run: SmRun, executions: int, count: int, left: int) -> Floats:
-    """The SM's whole work: what was not simulated goes as the steady state does."""
+    """Sums of the SM's whole work: blocks that were not simulated go as those of the steady state."""
     last = run.moments[-1]
     total = _join(last)
     if run.is_cut:
         return total * (executions / run.issued * (count + left) / count)
     if left > 0:
-        first, end = _find_steady(run)
-        done = end.blocks_done - (0 if first is None else first.blocks_done)
-        steady = _join(end) if first is None else _join(end) - _join(first)
-        total += steady * (left / max(1, done))
+        steady, done = total, last.blocks_done
+        # between the first and the last block that followed others, where one ended in between; else over the whole run
+        if len(run.moments) == _STEADY_MOMENTS and run.moments[1].blocks_done > run.moments[0].blocks_done:
+            first, end = run.moments[:2]
+            steady, done = _join(end) - _join(first), end.blocks_done - first.blocks_done
+        total = total + steady * (left / max(1, done))
     return total
 
 
-def _find_steady(run: SmRun) -> tuple[Moment | None, Moment]:
-    """Between which moments blocks follow blocks; the whole run where no block ended between the first that followed and the last."""
-    if len(run.moments) == _STEADY_MOMENTS and run.moments[1].blocks_done > run.moments[0].blocks_done:
-        return run.moments[0], run.moments[1]
-    return None, run.moments[-1]
-
-
 def _join(moment: Moment) -> Floats:
-    """Everything of a moment that adds up, the time last."""
+    """All sums of a moment as one column, the time last."""
     return np.concatenate([moment.all_cycles, moment.idle_cycles, [*moment.moved, moment.time]])
 
 
@@ -184,8 +181,9 @@ def measure_throughputs(
     facts: MemoryFacts,
     cycles: float,
 ) -> Mapping[str, float | str]:
-    """Percent of the peak of DRAM, L2, L1, shared memory and the pipes of the SMs, over the whole launch, and which of them make up the throughput
-    of the SM and of the memory; then what the SMs held and asked of L2. What the machine's peaks are not known for is left out.
+    """Percent of the peak of DRAM, L2, L1, shared memory and the pipes of the SMs over the whole launch; units of unknown peak are left out.
+
+    Also which of them make up the throughput of the SM and of the memory, warps that were resident, and sectors asked of L2.
 
     Args:
         cycles: of the launch.
@@ -233,7 +231,7 @@ def _to_percent(ratio: float) -> float:
 def _measure_memory(
     run: SimulatedSm, shape: GridShape, machine: Machine, facts: MemoryFacts, cycles: float
 ) -> dict[str, float]:
-    """Shares of peaks."""
+    """Parts of the peaks of DRAM, L2 and L1, 0..1."""
     sms, sm_count = shape.active_sms, shape.sm_count
     dram_bytes, l2_bytes, tag_cycles, data_cycles, _ = run.moved.tolist()
     found = {
@@ -274,7 +272,7 @@ _MOST_ISSUES = 2_000_000
 
 
 class SimulatedLaunch(ColumnRecord, frozen=True, kw_only=True):
-    """A launch as the model says it would go."""
+    """Result of a simulated launch."""
 
     kernel: str  # mangled name
     cycles: float  # of the SM's clock, from the launch to its end
@@ -287,7 +285,7 @@ class SimulatedLaunch(ColumnRecord, frozen=True, kw_only=True):
     simulated_blocks: int  # of one SM
     issued: int  # warp instructions simulated one by one
     left_out: float  # share of a block's executions that turns of loops simulated stand for
-    model: SmModel  # what the SM was
+    model: SmModel  # figures of the SM
     # the profiler's metrics of how busy the parts of the GPU were, and of what they held and moved
     throughputs: Mapping[str, float | str]
     unchecked: str = ""  # why no time of such a launch was checked; empty where some were
@@ -310,24 +308,44 @@ def simulate_kernel(
     Args:
         array_bytes: of the arrays it is given; None where that is not known.
         most_issues: warp instructions to simulate about; None for as many as are quickly simulated.
-        changes: other values of the model's fields, to see what they do; None for those of the tables.
+        changes: other values of fields of the model, for experiments; None for those of the tables.
 
     Raises:
         InputError: nothing was walked, an SM holds no block, or too little is known of the GPU.
     """
-    scene = _set_up(
-        kernel,
+    if not walk.walks:
+        reason = walk.not_simulated[0].reason if walk.not_simulated else "no block was executed"
+        raise InputError(f"not simulated: {reason}")
+    most_issues = _MOST_ISSUES if most_issues is None else most_issues
+    shape = _find_shape(walk, architecture, machine, memory)
+    program = read_program(kernel.rows, architecture, _find_peaks(machine))
+    widths = kernel.rows.spread_by_mnemonic(count_access_bytes, unknown=0)
+    sampled = [one for one in walk.sampled_blocks if one in own_blocks] or walk.sampled_blocks
+    own = [place_block(walk.grid, one) for one in sampled]
+    traffic = find_traffic(
         walk,
+        program,
+        widths,
+        own[0],
+        array_bytes,
+        resident_blocks=shape.resident * shape.sm_count,
+        l2_bytes=memory.l2_bytes,
+        l2_ways=architecture.caches.l2_ways.value,
+        fetch_bytes=architecture.caches.dram_fetch_bytes.value or SECTOR_BYTES,
+    )
+    model = build_model(
         architecture,
         machine,
         memory,
-        own_blocks=own_blocks,
-        array_bytes=array_bytes,
-        most_issues=most_issues,
+        traffic,
+        sharing_sms=shape.sharing_sms,
+        shared_bytes_per_sm=shape.resident * walk.shared_bytes,
     )
-    shape, program = scene.shape, scene.program
-    model = replace(scene.model, **changes) if changes else scene.model
-    run = simulate_grid(program, model, scene.streams, shape, most_issues=scene.most_issues)
+    model = replace(model, **changes) if changes else model
+    walks = [one for one in walk.walks if one.block in own]
+    count = count_simulated(shape, sum(map(len, walks)) // len(own), most_issues)
+    streams = build_streams(walks, max(1, most_issues // count), widths)
+    run = simulate_grid(program, model, streams, shape, most_issues=most_issues)
     all_samples, latency_samples = _take_samples(run, shape)
     cycles = run.cycles + model.launch_cycles
     return SimulatedLaunch(
@@ -340,115 +358,48 @@ def simulate_kernel(
         blocks_per_sm=shape.resident,
         simulated_blocks=run.simulated_blocks,
         issued=run.issued,
-        left_out=scene.streams.reduction.left_out,
+        left_out=streams.reduction.left_out,
         model=model,
-        unchecked=find_unchecked(scene.traffic),
+        unchecked=find_unchecked(traffic),
         throughputs=measure_throughputs(
             program, walk, run, shape, architecture=architecture, machine=machine, facts=memory, cycles=cycles
         ),
     )
 
 
-class _Scene(Struct, frozen=True, kw_only=True):
-    """What is simulated: the instructions, what blocks execute, what they move, the SM, and the grid."""
-
-    program: SassProgram
-    streams: Streams
-    traffic: Traffic
-    model: SmModel
-    shape: GridShape
-    most_issues: int
-
-
-def _set_up(
-    kernel: Kernel,
-    walk: KernelWalk,
-    architecture: Architecture,
-    machine: Machine,
-    memory: MemoryFacts,
-    *,
-    own_blocks: Sequence[int],
-    array_bytes: int | None,
-    most_issues: int | None,
-) -> _Scene:
-    if not walk.walks:
-        reason = walk.not_simulated[0].reason if walk.not_simulated else "no block was executed"
-        raise InputError(f"not simulated: {reason}")
-    shape = _find_shape(walk, architecture, machine, memory)
-    peaks = {
-        one.kind: one.ops_per_cycle / shape.sm_count for one in machine.peaks if one.ops_per_cycle and shape.sm_count
+def _find_peaks(machine: Machine) -> dict[OperationKind, float]:
+    """Most operations of one SM per cycle, by type."""
+    return {
+        one.kind: one.ops_per_cycle / machine.sm_count
+        for one in machine.peaks
+        if one.ops_per_cycle and machine.sm_count
     }
-    program = read_program(kernel.rows, architecture, peaks)
-    own = find_places(walk.grid, [one for one in walk.sampled_blocks if one in own_blocks] or walk.sampled_blocks)
-    walks = [one for one in walk.walks if one.block in own]
-    if most_issues is None:
-        most_issues = _MOST_ISSUES
-    count = count_simulated(shape, sum(map(len, walks)) // len(own), most_issues)
-    widths = kernel.rows.spread_by_mnemonic(count_access_bytes, unknown=0)
-    concurrent = shape.resident * shape.sm_count
-    traffic = find_traffic(
-        walk,
-        program,
-        widths,
-        own[0],
-        array_bytes,
-        resident_blocks=concurrent,
-        l2_bytes=memory.l2_bytes,
-        l2_ways=architecture.caches.l2_ways.value,
-        fetch_bytes=architecture.caches.dram_fetch_bytes.value or SECTOR_BYTES,
-    )
-    return _Scene(
-        program=program,
-        streams=build_streams(walks, max(1, most_issues // count), widths),
-        traffic=traffic,
-        model=build_model(
-            architecture,
-            machine,
-            memory,
-            traffic,
-            active_sms=shape.active_sms,
-            sharing_sms=shape.sharing_sms,
-            shared_bytes_per_sm=shape.resident * walk.shared_bytes,
-        ),
-        shape=shape,
-        most_issues=most_issues,
-    )
-
-
-def find_places(grid: tuple[int, int, int], blocks: Sequence[int]) -> list[tuple[int, int, int]]:
-    """Coordinates of blocks by linear index, x fastest."""
-    return [(one % grid[0], one // grid[0] % grid[1], one // (grid[0] * grid[1])) for one in blocks]
 
 
 def _find_shape(walk: KernelWalk, architecture: Architecture, machine: Machine, memory: MemoryFacts) -> GridShape:
-    threads = walk.block_threads[0] * walk.block_threads[1] * walk.block_threads[2]
+    threads = prod(walk.block_threads)
     block = BlockShape(threads=threads, registers_per_thread=walk.registers, shared_bytes=walk.shared_bytes)
     occupancy = find_occupancy(architecture, block, memory.carveout_bytes)
     if occupancy.blocks_per_sm < 1:
         needs = f"{format_count(threads)} threads, {format_count(walk.registers)} registers each, {format_bytes(walk.shared_bytes)} of shared memory"
         raise InputError(f"not simulated: no SM of the {machine.name} holds a block of it ({needs})")
     if machine.sm_count is None:
-        raise InputError(f"not simulated: how many SMs the {machine.name} has is not known")
-    blocks = walk.grid[0] * walk.grid[1] * walk.grid[2]
-    return GridShape(blocks=blocks, sm_count=machine.sm_count, resident=occupancy.blocks_per_sm)
+        raise InputError(f"not simulated: the number of SMs of the {machine.name} is not known")
+    return GridShape(blocks=prod(walk.grid), sm_count=machine.sm_count, resident=occupancy.blocks_per_sm)
 
 
 def _take_samples(run: SimulatedSm, shape: GridShape) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """All samples, and those in cycles without issue, of the whole GPU."""
     active = run.active_cycles * shape.active_sms
     scale = active / PERIOD_CYCLES / max(1e-9, float(run.all_cycles.sum()))
-    return _round(run.all_cycles * scale, run.idle_cycles * scale)
-
-
-def _round(
-    all_cycles: npt.NDArray[np.float64], idle_cycles: npt.NDArray[np.float64]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Whole samples; what would fall on the row behind the last one falls on the last."""
-    folded = all_cycles[:-1].copy()
-    idle = idle_cycles[:-1].copy()
-    folded[-1] += all_cycles[-1]
-    idle[-1] += idle_cycles[-1]
-    whole = np.rint(folded).astype(np.int64)
-    part = np.minimum(np.rint(idle).astype(np.int64), whole)
-    part[:, REASONS.index("selected")] = 0
+    whole, part = (_round(one * scale) for one in (run.all_cycles, run.idle_cycles))
+    part = np.minimum(part, whole)
+    part[:, SELECTED] = 0
     return whole, part
+
+
+def _round(cycles: Floats) -> npt.NDArray[np.int64]:
+    """int64[rows, reasons], whole samples; those of the row behind the last one fall on the last."""
+    folded = cycles[:-1].copy()
+    folded[-1] += cycles[-1]
+    return np.rint(folded).astype(np.int64)

@@ -118,7 +118,7 @@ class Sm(NamedTuple):
     waiting: Array  # int64[sub-cores, warps], those that wait, the one that is ready first last
     eligible: Array  # int64[sub-cores, warps], those whose operands are there
     arrived: Array  # int64[resident blocks, warps of a block], those that have come to a barrier
-    outstanding: Array  # float64[warps, scoreboards, most that are looked at], ascending
+    outstanding: Array  # float64[warps, scoreboards, most that a DEPBAR may leave], ascending
     gates: Array  # GATE[gates]
     queues: Array  # float64[sub-cores, units + 1, instructions]
     leaving: Array  # float64[issues], when stores under way leave
@@ -188,7 +188,7 @@ def open_sm(program: SassProgram, model: SmModel, blocks: Sequence[BlockStream],
 
 
 def _double(room: int) -> int:
-    """The least power of two of which so many are half at most."""
+    """The least power of two that is at least twice ``room``."""
     return 1 << (2 * room - 1).bit_length()
 
 
@@ -226,7 +226,7 @@ def _number(lines: Array) -> Array:
 
 
 def _join_streams(blocks: Sequence[BlockStream]) -> tuple[Array, Array, Array, Array]:
-    """What blocks execute, each stream once: the blocks, where their warps begin, their executions, and the sectors of these."""
+    """The blocks, the first executions of their warps, the executions, and the sectors of these; each stream once."""
     table = np.zeros(len(blocks), BLOCK)
     starts, parts, sectors = [], [], []
     placed: dict[int, tuple[int, int]] = {}
@@ -236,14 +236,8 @@ def _join_streams(blocks: Sequence[BlockStream]) -> tuple[Array, Array, Array, A
             own = np.unique(one.starts)  # a warp without executions is none
             placed[id(one.rows)] = warps, len(own) - 1
             part = np.zeros(len(one.rows), EXECUTION)
-            for name, column in (
-                ("row", one.rows),
-                ("passes", one.passes),
-                ("lines", one.lines),
-                ("masked", one.masked),
-                ("weight", one.weights),
-            ):
-                part[name] = column
+            part["row"], part["weight"] = one.rows, one.weights
+            part["passes"], part["lines"], part["masked"] = one.passes, one.lines, one.masked
             part["first_sector"], part["last_sector"] = one.first_sector + touched, one.last_sector + touched
             starts.append(own + executed)
             parts.append(part)

@@ -1,7 +1,7 @@
 """One SM, event by event: :func:`simulate_sm`.
 
-When an instruction ends is known when it is issued (:mod:`~gpa_lsp.execution.simulator.memory_path`). So the only events are warps that become
-ready, and blocks that begin. A sub-core issues of the warp it issued of last, else of the youngest that can.
+The end of an instruction is known when it is issued (:mod:`~gpa_lsp.execution.simulator.memory_path`). So the only events are warps that become
+ready, and blocks that begin. A sub-core issues from the warp that it issued from last, else from the youngest that can.
 """
 
 from collections.abc import Sequence
@@ -108,7 +108,7 @@ def _advance(sm: Sm, most_issues: int) -> bool:
 
 @part
 def _wake(sm: Sm, time: float) -> None:
-    """A block that began, or a barrier that opened, may have made warps of other sub-cores ready."""
+    """Wake sub-cores whose warps became ready as a block began or a barrier opened."""
     following = sm.state.following
     for number in range(SUB_CORES):
         ready = _find_soonest(sm, number)
@@ -118,14 +118,14 @@ def _wake(sm: Sm, time: float) -> None:
 
 @part
 def _find_soonest(sm: Sm, number: int) -> float:
-    """When the first warp of a sub-core that waits is ready."""
+    """Time at which the first waiting warp of a sub-core is ready; infinite without one."""
     count = sm.cores[number].waiting
     return sm.warps[sm.waiting[number, count - 1]].ready if count > 0 else inf
 
 
 @part
 def _mark(sm: Sm, time: float) -> None:
-    """Keep what was added up until now."""
+    """Keep the sums until now."""
     state = sm.state
     sums = sm.sums[state.moments]
     sums[0], sums[1], sums[2], sums[3] = time, state.done, state.dram_bytes, state.l2_bytes
@@ -138,7 +138,7 @@ def _mark(sm: Sm, time: float) -> None:
 
 @part
 def _account(sm: Sm, execution: Row, reason: int, cycles: float, idle_share: float) -> None:
-    """Add cycles of an execution, and those that it stands for.
+    """Add cycles of an execution, and of those that it stands for.
 
     Args:
         idle_share: of the cycles, those in which the scheduler issued nothing.
@@ -191,7 +191,7 @@ def _wait_for(warp: Row, reason: int, until: float) -> None:
 
 @part
 def _schedule(sm: Sm, slot: int, now: float, starts: bool) -> None:
-    """Work out when a warp can issue its next instruction, and what it waits for until then."""
+    """Find when a warp can issue its next instruction, and its stall reasons until then."""
     warp = sm.warps[slot]
     row = sm.rows[sm.executions[warp.position].row]
     if row.fetch_line != warp.fetched_line:
@@ -233,7 +233,7 @@ def _insert(sm: Sm, slot: int) -> None:
 
 @part
 def _find_scoreboard(warp: Row, mask: int) -> tuple[float, int]:
-    """When the last of some scoreboards is released, and whether L1TEX releases it."""
+    """Time at which the last of some scoreboards is released, and whether L1TEX releases it."""
     latest, is_long = 0.0, 0
     for number in range(SCOREBOARDS):
         if mask >> number & 1 and warp.boards[number] > latest:
@@ -243,7 +243,7 @@ def _find_scoreboard(warp: Row, mask: int) -> tuple[float, int]:
 
 @part
 def _settle(sm: Sm, warp: Row) -> None:
-    """Add up what a warp waited for since it issued."""
+    """Account for a warp's stalls since it issued."""
     if warp.segments == 0:
         return
     begin = warp.issued_at
@@ -293,7 +293,7 @@ def _issue(sm: Sm, slot: int, time: float) -> None:
 
 @part
 def _execute(sm: Sm, slot: int, row: Row, execution: Row, time: float) -> None:
-    """Give an instruction to what executes it, and set its scoreboards."""
+    """Give an instruction to its unit, and set its scoreboards."""
     warp = sm.warps[slot]
     result = read = 0.0
     if row.kind == Kind.FIXED:
@@ -339,7 +339,7 @@ def _set_board(sm: Sm, slot: int, number: int, until: float, is_long: int) -> No
 
 @part
 def _hold(sm: Sm, slot: int, row: Row, free: float) -> float:
-    """Until when an instruction holds its warp beyond its stall count; what for is added to the segments."""
+    """Time until which an instruction holds its warp beyond its stall count; the reasons are added to the segments."""
     model, warp, left = sm.model, sm.warps[slot], row.depbar_left
     if row.kind == Kind.CONVERGE:
         free += model.converge_cycles
@@ -357,7 +357,7 @@ def _hold(sm: Sm, slot: int, row: Row, free: float) -> float:
 
 @part
 def _jump(sm: Sm, warp: Row, execution: Row, time: float) -> float:
-    """Until when a warp waits that goes on elsewhere. Until it is on its way there it is counted at the row behind the jump."""
+    """Time until which a jump holds its warp, which is counted at the row behind the jump until it leaves."""
     model, row = sm.model, sm.rows[execution.row]
     is_return = row.kind == Kind.RETURN
     free = time + row.stall
@@ -381,7 +381,7 @@ def _find_idle_share(sm: Sm, warp: Row, time: float) -> float:
 
 @part
 def _open_barrier(sm: Sm, place: int, time: float) -> None:
-    """Let a block's warps go on where all that are left have come."""
+    """Let a block's warps go on where all that have not ended have come to the barrier."""
     held = sm.held[place]
     if held.arrived == 0 or held.arrived < held.left:
         return
@@ -399,7 +399,7 @@ def _open_barrier(sm: Sm, place: int, time: float) -> None:
 
 @part
 def _leave(sm: Sm, warp: Row, execution: Row, time: float, free: float) -> None:
-    """The end of a warp: what it stored has to leave first. Samples of that time fall on the row behind its last one."""
+    """End a warp, once its stores have left. Samples of that time fall on the row behind its last one."""
     model, state, held = sm.model, sm.state, sm.held[warp.place]
     resolved = max(free, time + model.exit_resolve_cycles)
     done = max(resolved, warp.store_done)
@@ -429,7 +429,7 @@ def _leave(sm: Sm, warp: Row, execution: Row, time: float, free: float) -> None:
 
 @part
 def _step(sm: Sm, number: int, time: float) -> float:
-    """What a sub-core does at a time; when it has to be asked again."""
+    """Advance a sub-core at a time; returns the time of its next step."""
     core, eligible = sm.cores[number], sm.eligible[number]
     while _find_soonest(sm, number) <= time:
         core.waiting -= 1
@@ -463,7 +463,7 @@ def _step(sm: Sm, number: int, time: float) -> float:
 
 @part
 def _account_blocked(sm: Sm, number: int, cycles: float, idle_share: float) -> None:
-    """Add cycles of the warps of a sub-core whose operands are there and that lack something else."""
+    """Add cycles of the eligible warps of a sub-core whose gate is closed."""
     for place in range(sm.cores[number].eligible):
         warp = sm.warps[sm.eligible[number, place]]
         reason = _find_gate(sm, warp).reason
@@ -473,7 +473,7 @@ def _account_blocked(sm: Sm, number: int, cycles: float, idle_share: float) -> N
 
 @part
 def _account_free(sm: Sm, number: int, chosen: int, is_held: bool) -> None:
-    """Add a cycle of the warps that lack nothing, while one is chosen, and of that one where it cannot read its registers."""
+    """Add a cycle of the warps whose gate is open, while one is chosen, and of that one where it cannot read its registers."""
     for place in range(sm.cores[number].eligible):
         slot = sm.eligible[number, place]
         warp = sm.warps[slot]
@@ -486,15 +486,15 @@ def _account_free(sm: Sm, number: int, chosen: int, is_held: bool) -> None:
 
 @part
 def _find_gate(sm: Sm, warp: Row) -> Row:
-    """What a warp's next instruction goes through with all that wait for the same pipe or queue."""
+    """Gate of a warp's next instruction, shared with all that wait for the same pipe or queue."""
     return sm.gates[sm.rows[sm.executions[warp.position].row].gate]
 
 
 @part
 def _sort_out(sm: Sm, number: int, time: float) -> tuple[int, float]:
-    """Choose the eligible warp to issue of, -1 for none, and when the first of the others that is blocked can issue.
+    """Choose the eligible warp to issue from, -1 for none, and find when the first blocked one can issue.
 
-    The reason of a gate says what those behind it lack, -1 for nothing.
+    The reason of a gate is that of the warps behind it; -1 where it is open.
     """
     core, state = sm.cores[number], sm.state
     chosen, opens = -1, inf

@@ -1,4 +1,4 @@
-"""What the warps of a block execute, as the simulator reads it: :class:`BlockStream`, made of walks by :func:`build_streams`."""
+"""Executions of a block's warps as columns for the simulator: :class:`BlockStream`, made of walks by :func:`build_streams`."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _MOST_LOOPS = 8  # Levels and places of loops that are shortened one after the o
 
 
 class Reduction(Struct, frozen=True, kw_only=True):
-    """How much was left out."""
+    """Executions of a block, and those that are simulated."""
 
     executions: int  # warp instructions of a block
     kept: int  # of them, those that are simulated
@@ -30,7 +30,7 @@ class Reduction(Struct, frozen=True, kw_only=True):
 
 
 def keep_turns(rows: npt.NDArray[np.int32], share: float) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Which executions of a warp to simulate, and how many each stands for."""
+    """Indexes of the executions of a warp to simulate, and the number that each stands for."""
     indexes = np.arange(len(rows), dtype=np.int64)
     weights = np.ones(len(rows))
     target = len(rows) * share
@@ -113,11 +113,11 @@ class BlockStream(ColumnRecord, frozen=True, kw_only=True):
     sectors: npt.NDArray[np.int64]  # int64[m], 32-byte sectors
     is_private: npt.NDArray[np.bool_]  # bool[m], a later block that executes the same touches another one
     weights: npt.NDArray[np.float64]  # float64[n], how many executions one stands for
-    repetition: int = 0  # how often the block was there before: what it alone touches lies elsewhere each time
+    repetition: int = 0  # number of times the block was run before: data of its own lies elsewhere each time
 
     @property
     def shift(self) -> np.int64:
-        """What is added to the sectors that the block alone touches."""
+        """Number that is added to the sectors that the block alone touches."""
         return np.int64(self.repetition) << _INSTANCE_BIT
 
 
@@ -125,11 +125,11 @@ class Streams(Struct, frozen=True, kw_only=True):
     """The sampled blocks of a launch."""
 
     blocks: tuple[BlockStream, ...]  # in the order of the grid
-    reduction: Reduction  # what of loops was left out
+    reduction: Reduction  # of the block that most was left out of
 
 
 def build_streams(walks: Sequence[WarpWalk], most_per_block: int, widths: npt.NDArray[np.int64]) -> Streams:
-    """Blocks that were walked, with at most about so many executions each.
+    """Streams of the walked blocks, with about ``most_per_block`` executions each at most.
 
     Args:
         widths: bytes that each instruction accesses for a lane.

@@ -1,8 +1,8 @@
-"""A kernel's SASS and a launch → what its warps execute: :func:`walk_kernel`.
+"""A kernel's SASS and a launch → executions of its warps: :func:`walk_kernel`.
 
-Every lane executes the machine code with its values: predicates decide branches, addresses give sectors, as on the GPU. What is not known, a
-result of an instruction whose arithmetic is not (matrix products, clocks), is marked and followed; where it decides a branch, a predicate or an
-address, the walk of that block ends, with the reason and the place. Nothing is guessed, and no line table is needed.
+Every lane executes the machine code with its values: predicates decide branches, addresses give sectors, as on the GPU. Unknown values, results of
+instructions whose arithmetic is unknown (matrix products, clocks), are marked and followed; where one decides a branch, a predicate or an address,
+the walk of that block ends, with the reason and the place. Nothing is guessed, and no line table is needed.
 """
 
 from collections import Counter
@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES
 from gpa_lsp.code.ptx.model import PtxModule
+from gpa_lsp.execution.launches.block_mates import BlockPlace, place_block
 from gpa_lsp.execution.launches.build import build_inputs
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.simulator.execution.compiled_steps import BoundCode
@@ -34,10 +35,10 @@ from gpa_lsp.kernel.model import Kernel
 
 # Executions over a grid of one axis, by blocks that stand for others: :func:`count_grid`.
 #
-# Loops that stride over the grid and guards at the end of data make blocks differ by their index alone: up to some block all do the same, and
-# behind it
-# all do less. So blocks between two that execute the same are taken to do so as well, and between two that do not, some are looked at, until it is
-# known where they change. What warps execute decides; lanes, which differ more often, are taken to change evenly.
+# Loops that stride over the grid and guards at the end of data make blocks differ by their index alone: up to some block
+# all do the same, and behind it all do less. So blocks between two that execute the same are taken to do so as well, and
+# between two that do not, some are looked at, until it is known where they change. What warps execute decides; lanes,
+# which differ more often, are taken to change evenly.
 
 Counts = npt.NDArray[np.float64]  # float64[2, r]: executions of each row by the warps of a block, and by their lanes
 
@@ -88,20 +89,22 @@ _MOST_WARPS = 2048  # That run together: their registers are a few hundred megab
 _STACK_BYTES = 4096  # Of a lane, where the image does not say how much it needs (recursion)
 _MOST_LOCAL_BYTES = 1 << 28
 _RESERVED_SHARED_BYTES = 1024
-_LOOK_SHARE = 0.25  # Of the time for a walk, for finding out where blocks begin to execute something else
+_LOOK_SHARE = 0.25  # Part of the time for a walk that is spent on finding where blocks begin to execute something else
 
 
 class WalkSettings(Struct, frozen=True, kw_only=True):
-    """What is walked, and what it may cost."""
+    """Blocks to walk, and limits of the walk."""
 
     blocks: tuple[int, ...] = ()  # linear indexes of the blocks to walk; empty for some that are spread over the grid
     most_blocks: int = 32  # of those that are spread
-    executes_all: bool = False  # execute what decides nothing as well, so that memory is as the kernel leaves it
+    executes_all: bool = (
+        False  # execute also instructions that decide nothing, so that memory is as the kernel leaves it
+    )
     # in a grid of one axis, walk further blocks, to find out where blocks begin to execute something else
     counts_grid: bool = False
-    keeps_walks: bool = True  # give the walks; else executions are counted alone, in less memory
-    executions: int = 12_000_000  # of instructions by warps that are kept; what goes beyond ends the walk
-    seconds: float = 60.0  # of wall time; what goes beyond ends the walk
+    keeps_walks: bool = True  # return the walks; else executions are only counted, in less memory
+    executions: int = 12_000_000  # of instructions by warps that are kept; more end the walk
+    seconds: float = 60.0  # of processor time; more end the walk
     memory_bytes: int = 4 << 30  # of the launch's arrays
 
 
@@ -172,10 +175,8 @@ def find_registers(kernel: Kernel) -> int:
 def _find_local_bytes(kernel: Kernel) -> int:
     """Local memory of a lane."""
     assert kernel.cubin is not None
-    own = kernel.cubin.functions[kernel.mangled_name]
-    if own.stack_bytes is not None:
-        return max(-(-own.stack_bytes // 16) * 16, 16)
-    return _STACK_BYTES
+    stack_bytes = kernel.cubin.functions[kernel.mangled_name].stack_bytes
+    return _STACK_BYTES if stack_bytes is None else max(-(-stack_bytes // 16) * 16, 16)
 
 
 def _refuse(kernel: Kernel, launch: LaunchDescription, reason: str) -> KernelWalk:
@@ -197,7 +198,7 @@ def _refuse(kernel: Kernel, launch: LaunchDescription, reason: str) -> KernelWal
 class _Run(ColumnRecord, frozen=True, kw_only=True):
     """Blocks that ran together."""
 
-    recorder: Recorder  # what their warps executed
+    recorder: Recorder  # of the executions of their warps
     numbers: npt.NDArray[np.int64]  # int64[w], linear index of each warp's block
     whole: tuple[int, ...]  # linear indexes of those that ran to their end
     problems: tuple[NotSimulated, ...]  # of the others
@@ -222,7 +223,7 @@ class KernelWalker:
     """Walks blocks of one launch.
 
     Attributes:
-        memory: of the launch; what was walked has written to it, as far as it was executed.
+        memory: of the launch, with the stores of the blocks that were walked, as far as they were executed.
     """
 
     def __init__(
@@ -238,7 +239,7 @@ class KernelWalker:
         self._runs: list[_Run] = []
 
     def walk(self, blocks: Sequence[int]) -> KernelWalk:
-        """All of it, as many blocks at a time as fit."""
+        """Walk blocks, as many at a time as fit."""
         local = max(self._local_bytes * WARP_LANES, 1)
         most_warps = min(_MOST_WARPS, max(_MOST_LOCAL_BYTES // local, 1))
         together = max(most_warps // self._warps_per_block, 1)
@@ -261,14 +262,14 @@ class KernelWalker:
         )
 
     def _walk_some(self, blocks: Sequence[int], left: int) -> int:
-        """Blocks that run together; how many executions they took."""
+        """Walk blocks together; returns the number of executions they took."""
         keeps_walks = self._settings.keeps_walks
         run = self._run(blocks, WalkLimits(executions=max(left, 0), seconds=self._settings.seconds), keeps_walks)
         self._problems += run.problems
         self._runs.append(run)
         if keeps_walks:
             chosen = [warp for warp, block in enumerate(run.numbers.tolist()) if block in run.whole]
-            places = [self._find_place(int(run.numbers[one])) for one in chosen]
+            places = [place_block(self._launch.grid, int(run.numbers[one])) for one in chosen]
             self._walks += run.recorder.take_walks(chosen, places, [one % self._warps_per_block for one in chosen])
         return run.recorder.executions
 
@@ -304,7 +305,7 @@ class KernelWalker:
         )
 
     def _find_immediates(self) -> dict[int, int]:
-        """Row → the immediate that is put there when the code is loaded."""
+        """Row → the immediate that is written there when the code is loaded."""
         rows = self._kernel.rows
         first = {one.name: int(at) for one, at in zip(rows.functions, rows.first_rows.tolist(), strict=False)}
         return {
@@ -316,12 +317,8 @@ class KernelWalker:
     def _list_walked(self) -> tuple[int, ...]:
         return tuple(block for run in self._runs for block in run.whole)
 
-    def _find_place(self, block: int) -> tuple[int, int, int]:
-        x, y, _ = self._launch.grid
-        return block % x, block // x % y, block // (x * y)
-
     def _extrapolate(self) -> Counts:
-        """Executions over the grid, of the blocks that ran to their end."""
+        """Executions over the grid, by the blocks that ran to their end."""
         grid, walked = self._launch.grid, self._list_walked()
         total: Counts = np.zeros((2, len(self._kernel.rows)))
         if not walked:
@@ -347,18 +344,15 @@ class KernelWalker:
         return self._count_by_block(self._run(blocks, limits, keeps_walks=False))
 
     def _count_by_block(self, run: _Run) -> dict[int, Counts]:
-        """Of the blocks that ran to their end."""
+        """Counts of each block that ran to its end."""
         rows = len(self._kernel.rows)
         return {
             block: np.array(run.recorder.weigh(rows, (run.numbers == block).astype(np.float64))) for block in run.whole
         }
 
 
-Grid = tuple[int, int, int]
-
-
-def choose_blocks(grid: Grid, most: int) -> tuple[int, ...]:
-    """Blocks spread over a grid: of corners, edges and its inside some each, so that what ends early at an edge is seen.
+def choose_blocks(grid: BlockPlace, most: int) -> tuple[int, ...]:
+    """Choose blocks spread over a grid: some each of corners, edges and its inside, so that what ends early at an edge is seen.
 
     Args:
         most: how many at most, and at least one.
@@ -389,21 +383,20 @@ def _list_kinds(size: int) -> list[tuple[int, int]]:
     return [(0, 1), (size - 1, 1), (size // 2, size - 2)]
 
 
-def weigh_blocks(grid: Grid, blocks: Sequence[int]) -> list[float]:
-    """How many blocks of the grid each of some stands for: those at the same sides of it, where there are any, else all alike.
+def weigh_blocks(grid: BlockPlace, blocks: Sequence[int]) -> list[float]:
+    """Number of blocks of the grid that each block stands for: those at the same sides of the grid, or, where a side has none, all alike.
 
     >>> weigh_blocks((100, 1, 1), (0, 33, 66, 99))
     [1.0, 49.0, 49.0, 1.0]
     >>> weigh_blocks((100, 1, 1), (5, 6))
     [50.0, 50.0]
     """
-    places = [_find_place(grid, block) for block in blocks]
+    places = [_find_sides(place_block(grid, block), grid) for block in blocks]
     seen = Counter(places)
     sizes = {
         place: prod(count for _, count in kinds)
         for place, kinds in (
-            (tuple(_side(one[0], size) for one, size in zip(kinds, grid, strict=True)), kinds)
-            for kinds in product(*map(_list_kinds, grid))
+            (_find_sides([one for one, _ in kinds], grid), kinds) for kinds in product(*map(_list_kinds, grid))
         )
     }
     if set(seen) != set(sizes):
@@ -411,11 +404,6 @@ def weigh_blocks(grid: Grid, blocks: Sequence[int]) -> list[float]:
     return [sizes[place] / seen[place] for place in places]
 
 
-def _find_place(grid: Grid, block: int) -> tuple[int, ...]:
-    x, rest = block % grid[0], block // grid[0]
-    return tuple(_side(at, size) for at, size in zip((x, rest % grid[1], rest // grid[1]), grid, strict=True))
-
-
-def _side(at: int, size: int) -> int:
-    """0 for the first, 2 for the last, 1 for those in between."""
-    return 0 if at == 0 else 2 if at == size - 1 else 1
+def _find_sides(place: Sequence[int], grid: BlockPlace) -> tuple[int, ...]:
+    """Side of the grid that a block is at along each axis: 0 for the first block, 2 for the last, 1 for those in between."""
+    return tuple(0 if at == 0 else 2 if at == size - 1 else 1 for at, size in zip(place, grid, strict=True))

@@ -1,4 +1,4 @@
-"""What the warps of some blocks execute, instruction by instruction of SASS: :class:`KernelWalk`."""
+"""Executions of the warps of some blocks, instruction by instruction of SASS: :class:`KernelWalk`."""
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,7 @@ class WarpWalk(ColumnRecord, frozen=True, kw_only=True):
     sectors: npt.NDArray[np.int64]
 
     def __len__(self) -> int:
-        """Executions."""
+        """Number of executions."""
         return len(self.instruction)
 
     def mark_lines(self) -> npt.NDArray[np.bool_]:
@@ -45,7 +45,7 @@ LINE_SECTORS = 4  # Sectors of a line of L1
 
 
 class NotSimulated(Struct, frozen=True, kw_only=True):
-    """Why, and where, a walk ended or could not begin."""
+    """Reason why a walk ended early or could not begin, and the place."""
 
     reason: str  # a sentence
     row: int | None = None  # of the instruction; None where it is about the whole launch
@@ -54,7 +54,7 @@ class NotSimulated(Struct, frozen=True, kw_only=True):
 
 
 class KernelWalk(ColumnRecord, frozen=True, kw_only=True):
-    """What the sampled blocks of a launch execute."""
+    """Executions of the sampled blocks of a launch, and of its grid by them."""
 
     kernel: str  # mangled name
     grid: tuple[int, int, int]  # blocks in x, y, z
