@@ -1,4 +1,4 @@
-"""The PTX of device code that was built, parsed: :func:`read_modules`; and what an image without PTX says of its kernels: parameters, variants."""
+"""The PTX of built device code, parsed: :func:`read_modules`; parameters and variables of images without PTX: :func:`read_image_module`."""
 
 import re
 import struct
@@ -43,7 +43,7 @@ def read_modules(
         path: as for :func:`~gpa_lsp.execution.compiler.ptx_files.read_build`.
         wanted: code for this compute capability; None for that of the GPU, where there is such code, else for the newest.
         machine: name of the GPU; None for none.
-        problems: what a reader must know is added to it.
+        problems: notes and warnings for the reader are added to it.
         assembles: as for :func:`~gpa_lsp.execution.compiler.ptx_files.read_build`.
         kernel: the name, or part of it, of those that an image is assembled for; None for all.
         newest: code for later compute capabilities is taken only where there is no other; None for no such limit.
@@ -54,12 +54,7 @@ def read_modules(
         ToolError: cuobjdump failed.
     """
     product = None if machine is None else find_product(machine)
-    units = read_build(
-        path,
-        compute_capability=wanted,
-        assembles=assembles,
-        choose_entries=choose_by_name(kernel),
-    )
+    units = read_build(path, compute_capability=wanted, assembles=assembles, choose_entries=choose_by_name(kernel))
     known = sorted({unit.compute_capability for unit in units if unit.ptx is not None})
     known = [one for one in known if newest is None or one <= newest] or known
     if not known:
@@ -79,24 +74,21 @@ def read_modules(
 def assemble_units(
     units: Sequence[CompiledUnit], product: Product | None, choose_entries: ChooseEntries | None
 ) -> tuple[CompiledUnit, ...]:
-    """The units, where none has machine code for the GPU with that of the newest PTX it can run.
+    """The units; where none has machine code for the GPU, with that of the newest PTX it can run.
 
     Args:
-        product: the GPU; None for that which the code is for.
-        choose_entries: kernels that are asked for; None for all.
+        product: the GPU; None for the one the code is for.
+        choose_entries: chooses kernels; None for all.
 
     Raises:
         MissingToolError: ptxas is not installed.
         ToolError: it failed.
     """
-    most = (
-        max((one.compute_capability for one in units), default=(0, 0))
-        if product is None
-        else product.compute_capability
-    )
-    if any(one.cubin is not None and one.compute_capability[0] == most[0] for one in units) or (
-        product is None and any(one.cubin is not None for one in units)
-    ):
+    if product is None:
+        most = max((one.compute_capability for one in units), default=(0, 0))
+    else:
+        most = product.compute_capability
+    if any(one.cubin is not None and (product is None or one.compute_capability[0] == most[0]) for one in units):
         return tuple(units)
     texts = [one for one in units if one.ptx is not None and one.compute_capability <= most]
     newest = max((one.compute_capability for one in texts), default=most)
@@ -114,7 +106,7 @@ def _assemble(unit: CompiledUnit, capability: tuple[int, int], choose_entries: C
 
 
 def choose_units(units: Sequence[CompiledUnit], product: Product, path: Path) -> tuple[CompiledUnit, ...]:
-    """Code that a GPU executes: its own, else the newest of an earlier one of its generation.
+    """Choose code that a GPU executes: its own, else the newest of an earlier one of its generation.
 
     Raises:
         InputError: there is none.
@@ -136,7 +128,7 @@ _VARIABLES = re.compile(r"\.nv\.(?:(?P<global>global(?:\.init)?)|constant3)(?:\.
 
 
 def read_image_module(cubin: Cubin, kernels: Iterable[str]) -> PtxModule:
-    """A module with kernels' parameters and the image's variables, as far as a launch needs them: sizes, places and what they begin with.
+    """A module with kernels' parameters and the image's variables, as far as a launch needs them: sizes, offsets and initial values.
 
     Returns:
         Kernels without instructions, whose types are bytes.
@@ -152,24 +144,20 @@ def read_image_module(cubin: Cubin, kernels: Iterable[str]) -> PtxModule:
         target=f"sm_{cubin.sm}",
         files={},
         functions={
-            name: _declare_kernel(name, _read_parameters(elf, section))
+            name: PtxFunction(
+                name=name,
+                is_entry=True,
+                parameters=_read_parameters(elf, section),
+                returns=(),
+                registers=(),
+                register_names=(),
+                instructions=(),
+            )
             for name, section in sections.items()
             if section is not None
         },
         variables=_read_variables(elf),
         text="",
-    )
-
-
-def _declare_kernel(name: str, parameters: tuple[PtxVariable, ...]) -> PtxFunction:
-    return PtxFunction(
-        name=name,
-        is_entry=True,
-        parameters=parameters,
-        returns=(),
-        registers=(),
-        register_names=(),
-        instructions=(),
     )
 
 
@@ -225,7 +213,7 @@ def _read_variables(elf: ElfImage) -> dict[str, PtxVariable]:
 
 
 def _list_addresses(elf: ElfImage, symbols: Symbols, section: int, content: bytes) -> dict[int, tuple[str, int]]:
-    """Where the addresses of variables stand in a section, and of which, and what is added."""
+    """Offset in a section of each address of a variable → the variable's name and the addend."""
     found: dict[int, tuple[str, int]] = {}
     for row in elf.read_relocations(section):
         offset, number = int(row["offset"]), int(row["symbol"])

@@ -1,12 +1,10 @@
-"""What an emulated thread executes on average: floating-point operations (:func:`count_flops`), and instructions by the
-pipe they go to (:func:`count_issued`).
-"""
+"""Mean work of an emulated thread: floating-point operations (:func:`count_flops`), and instructions by pipe (:func:`count_issued`)."""
 
 import re
 from collections import Counter
 from collections.abc import Sequence
+from math import prod
 
-import numpy as np
 from msgspec import Struct
 
 from gpa_lsp.code.ptx.static_instructions import StaticInstruction
@@ -19,19 +17,19 @@ _TWO = ("fma", "mad")
 
 
 class FloatingWork(Struct, frozen=True, kw_only=True):
-    """What a thread computes on average, in operations; a multiply-add counts two."""
+    """Mean floating-point operations of a thread; a multiply-add counts two."""
 
     single: float  # in single precision
     double: float  # in double precision
 
     @property
     def total(self) -> float:
-        """Sum of both."""
+        """Operations in either precision."""
         return self.single + self.double
 
     @property
     def is_double(self) -> bool:
-        """Double precision holds it up: its peak is half of single's at best."""
+        """Whether double precision limits: its peak is half of single's at best."""
         return 2 * self.double > self.single
 
 
@@ -60,24 +58,24 @@ _LOGIC = _BITWISE | {"shl", "shr", "shf", "prmt", "bfe", "bfi", "min", "max", "s
 _PRODUCTS = frozenset({"mul", "mad", "madc", "mul24", "mad24", "dp4a", "dp2a"})
 _SINGLES = frozenset({"add", "sub", "mul", "fma", "mad"})
 _SPECIAL = frozenset({"sin", "cos", "ex2", "lg2", "tanh", "rcp", "rsqrt", "sqrt", "popc", "clz", "brev", "bfind"})
-_MODIFIERS = frozenset({"abs", "neg", "cvt"})  # Of floats: what machine code says at an operand or a result
+_MODIFIERS = frozenset({"abs", "neg", "cvt"})  # Of floats: modifiers of an operand or a result in machine code
 _FLOATING = re.compile(r"\.(f16|f16x2|bf16|bf16x2|f32|f32x2|f64|tf32)\b")
 _LONG = (".b64", ".s64", ".u64")
 _REGISTER = re.compile(r"%[a-z]+\d+")
-# Instructions of the usual path of what machine code has no instruction for, and how many of them are special
-# functions: counted in what ptxas 13.0 makes of one for sm_80. Of divisions of integers without the eight that depend
-# on the divisor alone, which often stays the same.
+# Instructions of the usual path of operations that machine code has no instruction for, and the special functions
+# among them: counted in the code of ptxas 13.0 for sm_80. Divisions of integers are without the eight instructions that
+# depend on the divisor alone, which often stays the same.
 _DIVISION, _LONG_DIVISION, _SINGLE_DIVISION, _DOUBLE_DIVISION = (10, 0), (70, 3), (9, 1), (10, 1)
 _WHOLE_DIVISION_BITS = "64"
 
 
 def count_issued(emulation: Emulation) -> IssuedWork:
-    """Warp instructions of machine code per thread of the executed blocks, by what the emulated PTX becomes at least.
+    """Warp instructions of machine code per thread of the executed blocks, the least that the emulated PTX becomes.
 
     Instructions that ptxas joins with another count once: a product and the addition behind it, two additions, two
-    bitwise operations, a shift to the left and an addition, comparisons and what combines them. Of what the machine
-    code of 27 fixtures issues on a GPU of 8.6, this is .91 in the median, and .67 to 1.34 without recursion, whose registers
-    are saved; of what its ALU pipe takes 1.0, and .4 to 1.9.
+    bitwise operations, a shift to the left and an addition, comparisons and their combinations. Over the instructions
+    that the machine code of 27 fixtures issues on a GPU of 8.6, this is .91 in the median, and .67 to 1.34 without
+    recursion, which saves registers; over those of its ALU pipe 1.0, and .4 to 1.9.
     """
     sums: dict[str, float] = {}
     joined = _find_joined(emulation.instructions)
@@ -90,7 +88,7 @@ def count_issued(emulation: Emulation) -> IssuedWork:
 
 
 def _find_joined(instructions: Sequence[StaticInstruction]) -> set[int]:
-    """Instructions that machine code does not have, as another one does their work."""
+    """Indexes of instructions that ptxas joins with another one."""
     uses: Counter[tuple[object, ...]] = Counter()
     writers: dict[tuple[object, ...], tuple[int, str]] = {}
     gone: set[int] = set()
@@ -116,8 +114,7 @@ def _find_joined(instructions: Sequence[StaticInstruction]) -> set[int]:
     return gone
 
 
-# Kinds of what writes a register and of the only one that reads it → whether the second does the work of both;
-# else the first does
+# Kinds of the writer of a register and of its only reader → whether the reader does the work of both; else the writer
 _JOINED = {
     ("product", "addition"): False, ("addition", "addition"): True, ("bitwise", "bitwise"): True,
     ("shl", "addition"): True, ("setp", "predicate"): False, ("long product", "long addition"): False,
@@ -139,12 +136,12 @@ def _classify(opcode: str) -> str:
 
 
 def _writes(text: str) -> bool:
-    """Whether the first register is what is written."""
+    """Whether the first register is written."""
     return not text.startswith(("st.", "red.", "bra", "bar", "call", "ret", "exit", "membar", "fence", "cp."))
 
 
 def _translate(opcode: str) -> dict[str, float]:
-    """What an instruction becomes, by field of :class:`IssuedWork`."""
+    """Machine instructions of a PTX instruction, by field of :class:`IssuedWork`."""
     first, _, suffixes = opcode.partition(".")
     if first in _FREE or opcode in _FREE or opcode.startswith("ld.param"):
         return {}
@@ -199,4 +196,4 @@ def _read_opcode(text: str) -> str:
 
 
 def _count_threads(emulation: Emulation) -> int:
-    return max(1, int(np.prod(emulation.block_threads)) * len(emulation.executed_blocks))
+    return max(1, prod(emulation.block_threads) * len(emulation.executed_blocks))

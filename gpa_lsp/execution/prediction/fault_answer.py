@@ -1,4 +1,4 @@
-"""What an emulated program did wrong, as an answer; and the guesses about its launch that results rest on and that faults may come from."""
+"""Faults of an emulated program as an answer, and the guesses about its launch that results rest on and faults may come from."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -27,7 +27,7 @@ from gpa_lsp.foundation.prose import NOTHING, Code, Place, Sentence, count, join
 NAME = "faults"
 _TITLE = "What the run showed (emulated)"
 
-# Kinds that say where the emulator ended, not that the program is wrong
+# Kinds that end the emulation, and are no faults of the program
 ENDINGS = frozenset(
     {
         FaultKind.TIME_BUDGET,
@@ -38,7 +38,7 @@ ENDINGS = frozenset(
     }
 )
 
-# What to do about each kind, where something is to be done
+# Remedy for each kind that has one
 REMEDIES = {
     FaultKind.OUT_OF_BOUNDS: say("Guard the access, or correct the size of the array in the launch description."),
     FaultKind.MISALIGNED: say("Align the address to the size of the access, or access narrower elements."),
@@ -62,7 +62,7 @@ _UNWATCHED = re.compile(r"mbarrier\b|(bar|barrier)\.(\w+\.)*arrive\b")
 
 
 def explain_unchecked_races(instructions: tuple[StaticInstruction, ...], *, checks_races: bool) -> Sentence:
-    """Why races were not checked, as a sentence; empty where they were.
+    """Reason why races were not checked, as a sentence; empty where they were.
 
     >>> explain_unchecked_races((), checks_races=True), explain_unchecked_races((), checks_races=False)
     ('', 'Races were not checked.')
@@ -163,11 +163,11 @@ _OF_LAUNCHES = frozenset({FaultKind.BAD_LAUNCH, FaultKind.CALL_DEPTH})
 
 
 def note_guesses(launch: LaunchDescription, *, kernel: str | None = None) -> tuple[Problem, ...]:
-    """The note that results hold for guesses only; none for a launch without guesses.
+    """Note that results hold for guesses only; none for a launch without guesses.
 
     Args:
         launch: as described.
-        kernel: its mangled name; None where results say of which kernel they are.
+        kernel: its mangled name; None where results name their kernel.
     """
     sizes = find_guessed(launch)
     named = dict.fromkeys(launch.guesses)
@@ -195,7 +195,7 @@ def find_guessed(launch: LaunchDescription) -> dict[str, ArrayArgument]:
 
 
 def believe(launch: LaunchDescription) -> LaunchDescription:
-    """The launch as if nothing of it were a guess: what goes wrong in it is a fault."""
+    """The launch without its marks of guesses, so that guesses explain no fault."""
     known = {name: replace(one, is_guessed=False) for name, one in find_guessed(launch).items()}
     return replace(replace_arrays(launch, known), guesses=())
 
@@ -205,11 +205,11 @@ def part_guessed(
 ) -> tuple[tuple[Fault, ...], tuple[Problem, ...]]:
     """Faults of the program, and notes in place of those that guesses explain.
 
-    What lies behind all arrays is explained by any guessed size: whose end was passed is unknown. What lies in front of an array is a fault,
+    An access behind all arrays is explained by any guessed size: it is unknown whose end was passed. An access in front of an array is a fault,
     however large the array is, unless the address, or whether it is accessed at all, depends on a guess.
 
     Args:
-        function: the kernel; None where nothing is to be followed through it.
+        function: the kernel; None to leave out faults that depend on a guess through its code.
     """
     guessed = find_guessed(launch)
     dependence = None if function is None or not launch.guesses else GuessDependence(function, launch)

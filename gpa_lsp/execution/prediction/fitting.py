@@ -1,9 +1,9 @@
-"""Sizes that nobody knows, fitted to what a kernel does: arrays as large as what is touched, blocks in which nothing goes wrong."""
+"""Unknown sizes of a launch, fitted to the kernel: arrays as large as what is touched, blocks without faults."""
 
 import gc
 import re
 from bisect import bisect
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import ceil, prod
 from pathlib import Path
 
@@ -45,12 +45,12 @@ _GUESSED_NUMBER = re.compile(
     r'(?P<value>"threads_[xyz]"|"grid_x \* block_x"|16)(?=[ ,}])'
 )
 MOST_VARIANTS = 7
-SHAPES = frozenset({FaultKind.OUT_OF_BOUNDS, FaultKind.MISALIGNED})  # Faults that other sizes and numbers may not have
+SHAPES = frozenset({FaultKind.OUT_OF_BOUNDS, FaultKind.MISALIGNED})  # Faults that other sizes and numbers may avoid
 _BLOCK = re.compile(r"^block = [^#\n]*?(?=\s*(?:#|$))", re.MULTILINE)
 _THREADS = re.compile(r"^threads = (\d+)", re.MULTILINE)
 _SHARED = re.compile(r"^shared_bytes = 0\b.*$", re.MULTILINE)
-_LEAST_BLOCKS = 2  # Are tried where the first goes wrong, however slow the machine is
-# By axes of the threads; those that are usual first
+_LEAST_BLOCKS = 2  # Tried where the first goes wrong, however slow the machine is
+# By axes of the threads; the usual ones first
 _BLOCKS = {
     1: ((256, 1, 1), (128, 1, 1), (64, 1, 1), (512, 1, 1), (32, 1, 1), (1024, 1, 1), (16, 1, 1)),
     2: ((16, 16, 1), (32, 8, 1), (32, 32, 1), (8, 8, 1), (32, 16, 1), (32, 4, 1), (64, 4, 1), (4, 4, 1)),
@@ -64,7 +64,7 @@ class _Tried(Struct, frozen=True, kw_only=True):
 
 
 class _Touched(Struct, frozen=True, kw_only=True):
-    """What a launch touches."""
+    """Memory that a launch touches."""
 
     counts: dict[str, int]  # elements up to the last that is touched, by array
     shared_bytes: int  # of dynamic shared memory
@@ -100,14 +100,14 @@ def list_variants(text: str) -> Iterator[str]:
 def fit_sizes(
     module: PtxModule, function: PtxFunction, text: str, *, has_block: bool, deadline: float, memory_bytes: int
 ) -> str | None:
-    """A description with the sizes that nobody knew.
+    """A description with unknown sizes fitted.
 
     Returns:
         None where arrays would have to be larger than there may be.
     """
     found: list[_Tried] = []
     room = int(memory_bytes * _SHARE_OF_MEMORY)
-    if _THREADS.search(text):  # fewer of them would do, and nobody waits until so much is filled
+    if _THREADS.search(text):  # fewer threads would do, and nobody waits until so much memory is filled
         room = min(room, _USUAL_BYTES)
     for block in (None,) if has_block else _list_blocks(function):
         tried = _fit_arrays(module, function, text if block is None else _write_block(text, block), room)
@@ -135,7 +135,7 @@ def _list_blocks(function: PtxFunction) -> Iterator[tuple[int, int, int]]:
         return
     most = function.max_threads or 1024
     for block in _BLOCKS[count_axes(function)]:
-        if block[0] * block[1] * block[2] <= most:
+        if prod(block) <= most:
             yield block
 
 
@@ -144,15 +144,8 @@ def _write_block(text: str, block: tuple[int, int, int]) -> str:
     axes = sum(size > 1 for size in block)
     if axes < 2:
         return _BLOCK.sub(f"block = {block[0]}", text, count=1)
-    side = _side_of(text, axes)
-    shown = list(block[:axes])
-    text = _BLOCK.sub(f"block = {shown}", text, count=1)
-    return _THREADS.sub(f"threads = {[side] * axes}", text, count=1)
-
-
-def _side_of(text: str, axes: int) -> int:
-    found = _THREADS.search(text)
-    return find_side(int(found[1]), axes) if found else 1
+    text = _BLOCK.sub(f"block = {list(block[:axes])}", text, count=1)
+    return _THREADS.sub(lambda found: f"threads = {[find_side(int(found[1]), axes)] * axes}", text, count=1)
 
 
 def _fit_arrays(module: PtxModule, function: PtxFunction, text: str, room: int) -> _Tried | None:
@@ -198,7 +191,7 @@ def _fit_counts(
 
 
 def empty_guessed(text: str) -> str:
-    """The description with zeros in the arrays whose sizes nobody knows."""
+    """The description with zeros in the arrays of unknown size."""
     lines = text.split("\n")
     return "\n".join(FILL.sub("", one) if _KNOWN not in one and _ARRAY.search(one) else one for one in lines)
 
@@ -223,7 +216,6 @@ def _read(text: str) -> LaunchDescription:
 def _try(
     module: PtxModule, launch: LaunchDescription, blocks: tuple[int, ...], *, is_traced: bool = False
 ) -> Emulation:
-    """Some blocks."""
     return emulate(
         module,
         launch,
@@ -234,9 +226,9 @@ def _try(
 
 
 def _choose_blocks(grid: tuple[int, int, int], *, is_few: bool) -> tuple[int, ...]:
-    """Those at the corners of the grid, and some between them: a guard may keep the last ones from doing anything."""
-    width, height, depth = grid
-    every = width * height * depth
+    """Blocks at the corners of the grid, and some between them: a guard may keep the last ones from doing anything."""
+    width, height, _ = grid
+    every = prod(grid)
     if is_few:
         return (every - 1,)
     x_ends, y_ends, z_ends = (sorted({0, size // 2, max(size - 2, 0), size - 1}) for size in grid)
@@ -247,7 +239,7 @@ def _choose_blocks(grid: tuple[int, int, int], *, is_few: bool) -> tuple[int, ..
 def _find_touched(
     module: PtxModule, function: PtxFunction, launch: LaunchDescription, guessed: set[str], *, has_shared: bool
 ) -> _Touched | None:
-    """What is touched where nothing bounds it; None where that is too much."""
+    """Memory that is touched where arrays are as large as can be; None where that is too much."""
     arrays = [one for one in list_arrays(launch) if one.name in guessed]
     room = _ROOM_BYTES // max(len(arrays), 4)
     wide = {one.name: replace(one, count=room // one.type.bytes, generator=Generator.ZEROS) for one in arrays}
@@ -283,7 +275,7 @@ def _is_cut(emulation: Emulation) -> bool:
 
 
 def _carry_on(blocks: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], last: int) -> int:
-    """The end of what is touched by the blocks up to one, from those that were tried: each moves on as far as the fastest of them.
+    """End of the bytes that the blocks up to one touch, from the blocks that were tried: each moves on as far as the fastest of them.
 
     >>> _carry_on(np.array([0, 0, 4]), np.array([100, 512, 2560]), 7)
     4096
@@ -331,27 +323,27 @@ def _measure_touched(
 
 
 def _count_bytes(text: str) -> int:
-    """What the arrays of a description need: those that are filled need it twice."""
+    """Bytes of the arrays of a description; those that are filled count twice."""
     filled = {match["name"] for line in text.splitlines() if _FILLED in line and (match := _ARRAY.search(line))}
     arrays = list_arrays(_read(text))
     return sum(one.count * one.type.bytes * (2 if one.name in filled else 1) for one in arrays)
 
 
 def _is_behind_all(fault: Fault, given: Collection[str]) -> bool:
-    """Something behind the arrays that nothing bounds was touched; not what is in front of them, nor behind one whose size is known."""
+    """Whether an access lies behind the enlarged arrays; not in front of them, nor behind an array of known size."""
     passed = fault.passed
     return passed is not None and passed.offset_bytes >= 0 and passed.array not in given
 
 
 def _grow(counts: Mapping[str, int], faults: tuple[Fault, ...], launch: LaunchDescription) -> dict[str, int] | None:
-    """Counts with room for what was touched beyond; None where that is too much."""
+    """Counts with room for accesses beyond the ends; None where that is too much."""
     sizes = {one.name: one.type.bytes for one in list_arrays(launch)}
     grown = dict(counts)
     for fault in faults:
         passed = fault.passed
         if passed is None or not passed.array or passed.offset_bytes < 0:
             continue
-        # far behind an array lies another, which is then named: nobody knows whose end was passed
+        # far behind an array lies another, which is then named: it is unknown whose end was passed
         names = (
             [passed.array]
             if passed.array in counts
@@ -371,15 +363,10 @@ def _grow(counts: Mapping[str, int], faults: tuple[Fault, ...], launch: LaunchDe
 
 
 def _write_counts(text: str, counts: Mapping[str, int], comment: str) -> str:
-    return "\n".join(map(_make_line_writer(counts, comment), text.split("\n")))
-
-
-def _make_line_writer(counts: Mapping[str, int], comment: str) -> Callable[[str], str]:
-    def write(line: str) -> str:
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
         match = _ARRAY.search(line)
-        if match is None or match["name"] not in counts or _KNOWN in line:
-            return line
-        whole = f"{line[: match.start('count')]}{counts[match['name']]}{line[match.end('count') :]}"
-        return f"{whole.partition('  # ')[0]}  {comment}"
-
-    return write
+        if match is not None and match["name"] in counts and _KNOWN not in line:
+            whole = f"{line[: match.start('count')]}{counts[match['name']]}{line[match.end('count') :]}"
+            lines[number] = f"{whole.partition('  # ')[0]}  {comment}"
+    return "\n".join(lines)

@@ -1,6 +1,6 @@
 """A launch on a GPU of this computer, traced by instrumented PTX: :func:`trace_on_gpu`.
 
-The trace is of the format that the emulator writes, so that everything that reads one reads the other.
+The trace has the format of the emulator's, so that all readers of one read the other.
 """
 
 import re
@@ -51,9 +51,9 @@ _BITS = 32
 
 
 class GpuTraceSettings(Struct, frozen=True, kw_only=True):
-    """How much is traced."""
+    """Blocks to trace, and limits."""
 
-    blocks: tuple[int, ...] = ()  # those that are traced, by linear index; empty for all. All are executed.
+    blocks: tuple[int, ...] = ()  # traced ones, by linear index; empty for all. All are executed.
     entries: bool = False  # entries into basic blocks are recorded, too
     record_bytes: int = 1 << 30  # room for records on the GPU
     memory_bytes: int = 8 << 30  # of all arrays
@@ -61,7 +61,7 @@ class GpuTraceSettings(Struct, frozen=True, kw_only=True):
 
 
 class GpuTrace(ColumnRecord, frozen=True, kw_only=True):
-    """What was traced of one launch."""
+    """Outcome of a traced launch."""
 
     mangled_name: str  # of the kernel
     launch: LaunchDescription  # that was executed
@@ -76,7 +76,7 @@ class GpuTrace(ColumnRecord, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """For people, short enough for a line."""
+        """Name of the kernel for people, short enough for a line."""
         return shorten_name(demangle(self.mangled_name))
 
 
@@ -172,7 +172,7 @@ def _list_traced(launch: LaunchDescription, blocks: tuple[int, ...]) -> npt.NDAr
 
 
 class _Recording:
-    """Room for records on the GPU, as the words of the state tell the kernel."""
+    """Room for records on the GPU, and the words of state that tell the kernel of it."""
 
     def __init__(self, gpu: LocalGpu, loaded: object, written: InstrumentedKernel) -> None:
         self._gpu = gpu
@@ -209,7 +209,7 @@ class _Recording:
         gpu.write(self._state, state)
 
     def read(self) -> Written:
-        """What the kernel wrote."""
+        """Read the records that the kernel wrote."""
         state = self._gpu.read(self._state, STATE_WORDS * WORD_BYTES).view(np.uint64)
         reserved = int(state[StateWord.NEXT])
         kept = min(reserved, self.capacity_words)

@@ -1,4 +1,4 @@
-"""What a path is that is to be predicted, simulated or timed: :func:`find_kind`."""
+"""Kind of an input that is predicted, simulated or timed: :func:`find_kind`."""
 
 from enum import Enum
 from pathlib import Path
@@ -9,7 +9,7 @@ SUFFIXES = (".cu", ".cuh")  # Of sources; of two with one name the first is mean
 
 
 class InputKind(Enum):
-    """What holds the code."""
+    """Kind of file that holds the code."""
 
     SOURCE = "source"
     BUILD = "build"  # A program, library, object, fat binary or cubin, or a file of PTX
@@ -18,7 +18,7 @@ class InputKind(Enum):
 
 
 def find_kind(path: Path) -> InputKind:
-    """What a path is.
+    """Kind of a path.
 
     Raises:
         InputError: there is nothing, or something that is none of them.
@@ -29,7 +29,7 @@ def find_kind(path: Path) -> InputKind:
         return InputKind.TRACE
     if not path.is_file():
         raise InputError("there is no such file", path=path, remedy=f"give a source ({', '.join(SUFFIXES)})")
-    from gpa_lsp.code.binary.containers import recognise_container  # these bring numpy, which --help does without
+    from gpa_lsp.code.binary.containers import recognise_container  # these import numpy, which --help does without
     from gpa_lsp.execution.compiler.ptx_files import is_ptx_file
     from gpa_lsp.profile.read import list_suffixes
 

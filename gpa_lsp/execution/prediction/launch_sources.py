@@ -1,4 +1,4 @@
-"""Where launches come from (a description, a profile with the arguments of a description, a report with the code that ran) and which are meant."""
+"""Launches from a description, from a profile with the arguments of a description, or from a report with the code that ran."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -31,7 +31,7 @@ AnyLaunch = TypeVar("AnyLaunch")
 
 
 class LaunchChoice(Struct, frozen=True, kw_only=True):
-    """Which launches are meant."""
+    """Choice of launches."""
 
     path: Path | None = None  # of the description; None for the file beside the source or the build
     # what an editor holds of it; None to read the file. Where there is no file, launches that are assumed.
@@ -48,13 +48,13 @@ EVERY_LAUNCH = LaunchChoice()
 def choose_launches(
     matched: Sequence[AnyLaunch], choice: LaunchChoice, described: Path | None, name: Callable[[AnyLaunch], str]
 ) -> tuple[AnyLaunch, ...]:
-    """Of the launches of the kernels that are meant, those that are chosen.
+    """The chosen ones of the launches of some kernels.
 
     Args:
         name: gives the mangled name of a launch's kernel.
 
     Raises:
-        InputError: there are not so many, or more than the one that may be meant.
+        InputError: there are not so many, or more than the one that is asked for.
     """
     if choice.number is None:
         if choice.is_single and len(matched) > 1:
@@ -69,19 +69,19 @@ def choose_launches(
 
 
 def list_names(mangled: Iterable[str]) -> str:
-    """The first of some kernels, by their names for people."""
+    """Names for people of the first of some kernels."""
     return ", ".join(shorten_name(demangle(one)) for one in list(mangled)[:_MOST_NAMES])
 
 
 def miss_kernel(kernel: str, known: Iterable[str], path: Path | None, place: str | None = None) -> InputError:
-    """The error of a name that no kernel has."""
+    """Error for a name that no kernel has."""
     names = list_names(known)
     message = f"there is no kernel {kernel[:_LONGEST_NAME]}"
     return InputError(message, path=path, place=place, remedy=f"name one of {names}" if names else None)
 
 
 def explain_mismatch(launch: LaunchDescription, found: Sequence[str], known: Iterable[str]) -> InputError:
-    """The error of a launch whose name means no kernel, or several.
+    """Error for a launch whose name means no kernel, or several.
 
     Args:
         found: mangled names of the kernels that it means.
@@ -112,7 +112,7 @@ class ListedLaunches(Struct, frozen=True, kw_only=True):
     """Launches that are to be emulated."""
 
     launches: tuple[LaunchDescription, ...]  # in their order
-    must_match: bool  # each is of a kernel of the code at hand; those of a profile are of a whole program
+    must_match: bool  # each must be of a kernel of the code; False for those of a profile, which are of a whole program
 
 
 def read_described(described: Path | None, text: str | None) -> tuple[LaunchDescription, ...]:
@@ -125,13 +125,13 @@ def read_described(described: Path | None, text: str | None) -> tuple[LaunchDesc
 
 
 def list_launches(described: Path | None, choice: LaunchChoice) -> ListedLaunches:
-    """The launches of a description, or of a profile: of its launches that are alike in kernel, block, grid and shared memory the first.
+    """The launches of a description, or the first of each kind of a profile: those of a kind have one kernel, block, grid and shared memory.
 
     Args:
         described: the description; None where there is none.
 
     Raises:
-        InputError: one of them cannot be read, or of no launch of the profile grid and block are known.
+        InputError: one of them cannot be read, or the profile has no launch with a known grid and block.
     """
     launches = read_described(described, choice.text)
     if choice.profile_path is None:
@@ -154,7 +154,7 @@ def list_launches(described: Path | None, choice: LaunchChoice) -> ListedLaunche
 def describe_launch(launch: Launch, *, given: Sequence[LaunchDescription] = ()) -> LaunchDescription:
     """The launch as it was measured: its kernel, grid, block and dynamic shared memory.
 
-    A profile does not keep what was passed to a kernel. Arguments and variables are those of a description of the same kernel, where there is
+    A profile does not keep the arguments of a kernel. Arguments and variables are those of a description of the same kernel, where there is
     one: of several the one with the same block and grid, else the first.
 
     Raises:
@@ -235,7 +235,7 @@ def list_measured_launches(
 
 
 def explain_no_code(path: Path, problems: Sequence[Problem]) -> InputError:
-    """Why a report has no launch that can be emulated: the first of the problems, or that none has a size."""
+    """Error for a report without a launch that can be emulated: the first of the problems, or that none has a size."""
     if problems:
         return UnsupportedInputError(problems[0].message, path=path, remedy=problems[0].remedy)
     return InputError("it has no launch with a known grid and block", path=path, remedy="record it again")
@@ -294,9 +294,6 @@ class _Codes:
     def _parse(self, module_id: int, unit: EmbeddedPtx) -> PtxModule:
         key = (module_id, unit.section)
         if key not in self._modules:
-            self._modules[key] = parse_ptx(unit.text, name=f"the PTX of {_name(self._profile.path)}")
+            path = self._profile.path
+            self._modules[key] = parse_ptx(unit.text, name=f"the PTX of {'the report' if path is None else path.name}")
         return self._modules[key]
-
-
-def _name(path: Path | None) -> str:
-    return "the report" if path is None else path.name

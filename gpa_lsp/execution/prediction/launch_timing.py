@@ -1,6 +1,6 @@
 """Described launches, timed on a GPU of this computer: :func:`time_launches`.
 
-No program of the user runs: code comes out of a compiler, a build or a report, arguments out of a description.
+No program of the user runs: code comes from a compiler, a build or a report, arguments from a description.
 """
 
 import base64
@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -59,19 +59,19 @@ class TimedLaunch(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """For people, short enough for a line."""
+        """Name of the kernel for people, short enough for a line."""
         return shorten_name(demangle(self.mangled_name))
 
 
 class LaunchTimings(Struct, frozen=True, kw_only=True):
-    """What was timed, and what was not."""
+    """Times of launches, and the launches that failed."""
 
     launches: tuple[TimedLaunch, ...]  # in the order of the description
     problems: tuple[Problem, ...] = ()  # of those that failed
 
 
 class TimingWork(Struct, frozen=True, kw_only=True):
-    """How launches are timed."""
+    """Settings and functions that launches are timed with."""
 
     settings: TimingSettings = DEFAULT_TIMING  # of each
     find: Callable[[], FoundGpu] = find_gpu  # looks for the GPU
@@ -96,11 +96,11 @@ def time_launches(
     A source is compiled for the GPU there is; the driver assembles the PTX of what was built for another one.
 
     Args:
-        path: of it.
-        launches: which launches.
+        path: of the code.
+        launches: choice of launches.
         kernel: only kernels of this name, or else those whose name contains it; None for all.
         text: what an editor holds of a source; None to read the file.
-        work: how.
+        work: settings.
         compile_settings: of the compiler.
 
     Raises:
@@ -148,7 +148,7 @@ def time_launches(
 
 
 def _list_images_without_ptx(path: Path, gpu: FoundGpu) -> list[CodeModule]:
-    """The images for a GPU of a build that has no PTX at all, with what they say of their kernels; none where it has any."""
+    """The images for a GPU of a build without any PTX, with their kernels' parameters; none where it has PTX."""
     if find_kind(path) is not InputKind.BUILD:
         return []
     units = read_build(path, assembles=False)
@@ -165,7 +165,7 @@ def _list_images_without_ptx(path: Path, gpu: FoundGpu) -> list[CodeModule]:
 
 
 def _choose_image(image: bytes | None, gpu: FoundGpu, path: Path) -> bytes | None:
-    """A GPU runs code of its own major number and no higher minor one."""
+    """The image where the GPU runs it, that is, has its major and at least its minor number; else None."""
     if image is None:
         return None
     major, minor = divmod(read_cubin(image, path=path).sm, 10)
@@ -216,8 +216,8 @@ def _make_launch(one: TimedLaunch, images: dict[bytes, int]) -> dict[str, Any]:
     }
 
 
-# One launch more of what was timed, with the collector in the process that makes it: :func:`sample_launches`. Times
-# stay those that were taken without it.
+# One more launch of each, with the collector in the process that launches: :func:`sample_launches`. Times are those
+# without it.
 
 SAMPLING_TOOL = "gpa-lsp profile --launches --sampler cupti"
 _MODULE = "gpa_lsp.execution.local_gpu.sampled_launches"
@@ -226,10 +226,10 @@ _SPARE_S = 120.0  # For starting Python and CUPTI, loading code and filling arra
 
 
 class SampledTimings(Struct, frozen=True, kw_only=True):
-    """What became of sampling; a profile was written in any case."""
+    """Outcome of sampling; a profile was written in any case."""
 
     samples: tuple[int, ...]  # of each launch, in order; empty where none was sampled
-    problems: tuple[Problem, ...]  # why not, and what else its reader is told
+    problems: tuple[Problem, ...]  # why not, and notes for the reader
     is_forbidden: bool = False  # the driver does not let us sample
 
 
@@ -246,11 +246,13 @@ def sample_launches(timings: LaunchTimings, output: Path, *, period_exponent: in
     """
     plain = make_document(timings)
     try:
-        _refuse_systems()
+        if sys.platform != "linux":
+            raise GpaError("launches are sampled on Linux alone")
         run, words = _run(timings, output, find_cupti(), period_exponent)
     except GpaError as error:
         return _give_up(plain, output, str(error))
-    launches = _choose(json.loads(output.read_bytes())["launches"] if run.profile and run.profile.launches else [])
+    sampled = json.loads(output.read_bytes())["launches"] if run.profile and run.profile.launches else []
+    launches: list[dict[str, Any]] = sampled[LAUNCHES - 1 :: LAUNCHES]  # the last one of each
     problems = () if run.profile is None else run.profile.problems
     is_whole = [one["kernel"] for one in launches] == [one.mangled_name for one in timings.launches]
     if not is_whole or not all("samples" in one for one in launches):
@@ -264,13 +266,8 @@ def sample_launches(timings: LaunchTimings, output: Path, *, period_exponent: in
     return SampledTimings(samples=tuple(_count(one) for one in launches), problems=problems)
 
 
-def _refuse_systems() -> None:
-    if sys.platform != "linux":
-        raise GpaError("launches are sampled on Linux alone")
-
-
 def _run(timings: LaunchTimings, output: Path, cupti: Cupti, period_exponent: int | None) -> tuple[CollectedRun, str]:
-    """What became of the process that launches, and what it complained of."""
+    """Run the process that launches: its outcome, and its messages of errors."""
     jobs = [one.job for one in timings.launches]
     limit_s = _SPARE_S + sum(2 * LAUNCHES * one.settings.launch_seconds for one in jobs)
     settings = CollectorSettings(period_exponent=period_exponent, limit_s=limit_s)
@@ -283,13 +280,8 @@ def _run(timings: LaunchTimings, output: Path, cupti: Cupti, period_exponent: in
         return run, complaints.read_text(errors="replace").strip()
 
 
-def _choose(launches: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The last one of each."""
-    return list(launches[LAUNCHES - 1 :: LAUNCHES])
-
-
 def _lay_over(sampled: dict[str, Any], timed: dict[str, Any]) -> dict[str, Any]:
-    """A sampled launch with its time; without who launched it, which was us."""
+    """A sampled launch with its time, and without its call stack, which is ours."""
     found = {**sampled, "duration_ns": timed["duration_ns"]}
     found.pop("call_stack", None)
     return found

@@ -1,4 +1,4 @@
-"""Code and the launches that are meant of it, whether it is a source, was built, or was measured: :func:`read_launched`."""
+"""Code of a source, a build or a report, with its chosen launches: :func:`read_launched`."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property, partial
@@ -42,7 +42,7 @@ from gpa_lsp.profile.read import read_profile
 
 
 class CodeModule:
-    """PTX, the unit it is of, and what that says without being run, which is looked at once it is asked for."""
+    """PTX, its unit, and static findings, which are found when they are first asked for."""
 
     def __init__(self, unit: CompiledUnit, module: PtxModule, examine: Callable[[], SourceStatics]) -> None:
         self.unit = unit
@@ -51,7 +51,7 @@ class CodeModule:
 
     @cached_property
     def statics(self) -> SourceStatics:
-        """What the code says."""
+        """Static findings of the code."""
         return self._examine()
 
 
@@ -77,23 +77,23 @@ def name_kernel(one: KernelLaunch) -> str:
 
 
 class LaunchedCode(ColumnRecord, frozen=True, kw_only=True):
-    """What was read."""
+    """Code that was read, and its launches."""
 
-    path: Path  # of it; of a source absolute
+    path: Path  # of the code; of a source absolute
     described: Path | None  # the description of the launches; None without one
     modules: tuple[CodeModule, ...]  # none of a source with errors
-    launches: tuple[KernelLaunch, ...]  # those that are meant
-    undescribed: tuple[str, ...]  # mangled names of the kernels that are meant and of which no launch is known
+    launches: tuple[KernelLaunch, ...]  # chosen ones
+    undescribed: tuple[str, ...]  # mangled names of the chosen kernels without a known launch
     examine: Callable[[], SourceStatics]
 
     @property
     def statics(self) -> SourceStatics:
-        """Of the code of the first launch, or of what there is without one."""
+        """Static findings of the code of the first launch, or of the first module without one."""
         return self.examine()
 
 
 class CodeChoice(Struct, frozen=True, kw_only=True):
-    """Which code, and which launches of it."""
+    """Choice of code, and of its launches."""
 
     kernel: str | None = None  # only the kernel of this name, or else those whose name contains it; None for all
     launches: LaunchChoice = EVERY_LAUNCH  # of those kernels
@@ -113,11 +113,11 @@ def read_launched(path: Path, choice: CodeChoice, problems: list[Problem]) -> La
 
     Args:
         path: a source, something that was built (object, library, program, fat binary, cubin or PTX), or a report.
-        choice: what of it is meant.
-        problems: what a reader must know is added to it.
+        choice: of kernels and launches.
+        problems: notes and warnings for the reader are added to it.
 
     Raises:
-        InputError: the code, its description or the profile cannot be read, holds no PTX, or the launches are not those that may be meant.
+        InputError: the code, its description or the profile cannot be read or holds no PTX, or the chosen launches are not there.
         MissingToolError: no compiler is installed, or a build needs NVIDIA's cuobjdump, which is not.
         ToolError: one of them failed, or did not end in time.
     """
@@ -198,7 +198,7 @@ def match_code(path: Path, modules: Sequence[CodeModule], choice: CodeChoice, pr
 
 
 def _read_report(path: Path, choice: CodeChoice, problems: list[Problem]) -> LaunchedCode:
-    """The kernels of a report, with its launches: those that are alike count as one. Without arguments that are described, they are not launched."""
+    """The kernels of a report, with its launches; equal ones count once, and only those with described arguments are launched."""
     profile = read_profile(path)
     described = choice.launches.path or find_launch_file(path)
     given = () if described is None else read_launches(described, text=choice.launches.text)
@@ -245,7 +245,7 @@ def name_meant(modules: Iterable[PtxModule], kernel: str | None) -> frozenset[st
 def match_launches(
     modules: Sequence[CodeModule], launches: Sequence[LaunchDescription], meant: Collection[str] | None
 ) -> tuple[list[KernelLaunch], list[Problem]]:
-    """Each launch, in order, with the first module that has its kernel; and a problem of each that names no kernel, or several.
+    """Each launch, in order, with the first module that has its kernel, and a problem for each that names no kernel, or several.
 
     Args:
         meant: mangled names of the kernels whose launches are wanted; None for all.
@@ -271,10 +271,10 @@ def match_launches(
 
 
 def explain_no_launch(path: Path, code: LaunchedCode, problems: Sequence[Problem], kernel: str | None) -> InputError:
-    """The error of code of which no launch is meant: what is wrong with those that are described, or that none is.
+    """Error for code without a chosen launch: the fault of a described one, or that none is described.
 
     Args:
-        kernel: as it was asked for.
+        kernel: name, or part of one, that was asked for; None for all.
     """
     wrong = next((one for one in problems if one.severity is ProblemSeverity.ERROR), None)
     if wrong is not None:

@@ -1,6 +1,4 @@
-"""What is predicted of the kernels of a source: :class:`SourcePrediction` of :class:`KernelPrediction`; and how it is made:
-:class:`PredictionSettings`. Nothing in here was measured.
-"""
+"""Predictions of the kernels of a source: :class:`SourcePrediction` of :class:`KernelPrediction`; settings: :class:`PredictionSettings`."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,7 +23,7 @@ from gpa_lsp.kernel.names import shorten_name
 
 
 class Execution(Struct, frozen=True, kw_only=True):
-    """How much of a launch was emulated."""
+    """Extent and cost of an emulated launch."""
 
     grid_blocks: int  # blocks of the launch
     executed_blocks: int  # of them, those that ran
@@ -47,7 +45,7 @@ class CountPair(Struct, frozen=True, kw_only=True):
 
     @property
     def agrees(self) -> bool:
-        """Whether they are the same, but for what counters differ by from run to run."""
+        """Whether they are the same within :data:`AGREED_RATIO`, by which counters differ from run to run."""
         return abs(self.measured - self.emulated) <= AGREED_RATIO * max(self.measured, 1.0)
 
 
@@ -78,12 +76,12 @@ class ComparedAccess(Struct, frozen=True, kw_only=True):
 
     @property
     def is_executed_alike(self) -> bool:
-        """Whether warps, or threads, executed it as often: the compiler may guard what PTX branches around, or the other way about."""
+        """Whether warps, or threads, executed it as often: the compiler may guard what PTX branches around, or the reverse."""
         return self.executions.agrees or (self.threads is not None and self.threads.agrees)
 
     @property
     def agrees(self) -> bool:
-        """Nothing that was counted differs."""
+        """Whether all counts agree."""
         others = (self.sectors, self.wavefronts)
         return self.is_executed_alike and all(one is None or one.agrees for one in others)
 
@@ -129,12 +127,12 @@ class KernelPrediction(ColumnRecord, frozen=True, kw_only=True):
     measured: CountComparison | None = None
     # volumes that were measured of it beside those predicted; None where none were, or where it is predicted for another GPU
     measured_volumes: VolumeComparison | None = None
-    # how much waits for its lines, most first; None where nobody looked
+    # stalls on its lines, most first; None where they were not found
     waits: tuple[LineWait, ...] | None = None
 
     @property
     def short_name(self) -> str:
-        """Without result and parameters, and short enough for a line."""
+        """Name without result and parameters, short enough for a line."""
         return shorten_name(self.name)
 
     def find(self, analysis: str) -> Answer | None:
@@ -165,7 +163,7 @@ class SourcePrediction(Struct, frozen=True, kw_only=True):
 
 
 class PredictionSettings(Struct, frozen=True, kw_only=True):
-    """What is asked, and how much it may cost."""
+    """GPU, model and limits of a prediction."""
 
     # name of the GPU to predict for; None for the first product of the compute capability that is compiled for
     machine: str | None = None
@@ -183,7 +181,7 @@ class PredictionSettings(Struct, frozen=True, kw_only=True):
 
 DEFAULT_PREDICTION = PredictionSettings()
 
-# On a save somebody waits
+# A user waits on a save
 EDITOR_PREDICTION = PredictionSettings(
     budget=Budget(seconds=5.0, memory_bytes=1 << 30, trace_bytes=256 << 20), traced_warp_instructions=2_000_000
 )

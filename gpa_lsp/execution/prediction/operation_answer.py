@@ -1,4 +1,4 @@
-"""What a kernel computes, by line: :func:`answer_operations` counts arithmetic operations by operator and type, and names their constant operands.
+"""Arithmetic operations of a kernel by line, operator and type, with their constant operands: :func:`answer_operations`.
 
 Source: CUDAAdvisor, section 3.1 (II): the operator of every arithmetic computation and the symbolic values of its operands. The paper gives no
 statistics of them; values that are computed as the kernel runs are not kept here either.
@@ -78,7 +78,7 @@ def answer_operations(emulation: Emulation) -> Answer:
 
 
 def read_operation(text: str) -> tuple[str, str] | None:
-    """Operator and type of a PTX instruction; None for what computes nothing.
+    """Operator and type of a PTX instruction; None for one that computes nothing.
 
     >>> read_operation("fma.rn.f32 %f1, %f2, %f3, 0f3F800000"), read_operation("mul.wide.u32 %rd1, %r1, 4"), read_operation("bra L")
     (('fma', 'f32'), ('mul', 'u32'), None)

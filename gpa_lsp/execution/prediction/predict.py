@@ -1,4 +1,4 @@
-"""From a source, what was built or a report to predictions: :func:`predict_code`. Computes nothing itself."""
+"""Predictions of a source, a build or a report: :func:`predict_code`. It computes nothing itself."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -9,10 +9,7 @@ from msgspec.structs import replace
 from gpa_lsp.diagnosis.analyses.answers import Answer
 from gpa_lsp.execution.compiler.model import DEFAULT_COMPUTE_CAPABILITY, DEFAULT_SETTINGS, CompileSettings
 from gpa_lsp.execution.emulator.model import TraceSink
-from gpa_lsp.execution.prediction.launch_sources import (
-    EVERY_LAUNCH,
-    LaunchChoice,
-)
+from gpa_lsp.execution.prediction.launch_sources import EVERY_LAUNCH, LaunchChoice
 from gpa_lsp.execution.prediction.launched_code import CodeChoice, KernelLaunch, read_launched
 from gpa_lsp.execution.prediction.model import (
     DEFAULT_PREDICTION,
@@ -23,11 +20,7 @@ from gpa_lsp.execution.prediction.model import (
 )
 from gpa_lsp.execution.prediction.predict_launch import LaunchSubject, predict_launch
 from gpa_lsp.execution.prediction.predict_measured import predict_measured
-from gpa_lsp.execution.prediction.static_source import (
-    Capability,
-    choose_product,
-    choose_volume_device,
-)
+from gpa_lsp.execution.prediction.static_source import Capability, choose_product, choose_volume_device
 from gpa_lsp.execution.traces.ask import answer_launches
 from gpa_lsp.execution.traces.results import spread_listed
 from gpa_lsp.execution.volumes.answer import answer_volumes
@@ -62,15 +55,15 @@ def predict_code(
     What was measured of a report's launches is laid beside what was emulated.
 
     Args:
-        path: of it; see :func:`~gpa_lsp.execution.prediction.launched_code.read_launched`.
+        path: of the code; see :func:`~gpa_lsp.execution.prediction.launched_code.read_launched`.
         text: what an editor holds of a source; None to read the file.
         kernel: only the kernel of this name, or else those whose name contains it; None for all.
-        launches: which ones, of those kernels.
+        launches: choice among those of these kernels.
         compute_capability: see :class:`~gpa_lsp.execution.prediction.launched_code.CodeChoice`.
-        settings: for which GPU, and how much it may cost. Without a GPU in it, a report's launches are for the one they were measured on.
+        settings: GPU and limits. Without a GPU, a report's launches are predicted for the one they were measured on.
         compile_settings: of the compiler.
         sinks: get the traces as well, of one launch after the other.
-        progress: told how far it is.
+        progress: called before each launch.
 
     Returns:
         The prediction. A launch that cannot be run becomes a problem, and the others go on; a source with errors gives its messages alone.
@@ -141,9 +134,6 @@ def predict_launches(
     return predictions
 
 
-_ORIGIN = "emulated"
-
-
 def compare_launches(predictions: Sequence[KernelPrediction]) -> tuple[LaunchComparison, ...]:
     """One comparison for each kernel of which several launches were traced, in their order."""
     groups: dict[str, list[KernelPrediction]] = {}
@@ -155,7 +145,7 @@ def compare_launches(predictions: Sequence[KernelPrediction]) -> tuple[LaunchCom
 
 def _compare_members(members: Sequence[KernelPrediction]) -> LaunchComparison:
     spreads = spread_listed([one.measures for one in members])
-    answer = answer_launches(spreads, len(members), _ORIGIN)
+    answer = answer_launches(spreads, len(members), "emulated")
     chart = scatter_volumes([one.measured_volumes for one in members if one.measured_volumes is not None])
     return LaunchComparison(
         mangled_name=members[0].mangled_name,
@@ -167,12 +157,12 @@ def _compare_members(members: Sequence[KernelPrediction]) -> LaunchComparison:
 
 
 class ExpressionPrediction(Struct, frozen=True, kw_only=True):
-    """What was predicted of a kernel that is described by its addresses."""
+    """Prediction of a kernel that is described by its addresses."""
 
     written: WrittenKernel  # the kernel and its launch
     volumes: VolumePrediction  # by level, limiters and time
     answer: Answer  # the same for people
-    problems: tuple[Problem, ...] = ()  # what a reader must know of the GPU
+    problems: tuple[Problem, ...] = ()  # notes on the choice of the GPU
 
 
 def predict_expressions(
@@ -182,7 +172,7 @@ def predict_expressions(
     compute_capability: Capability | None = None,
     mode: VolumeMode = VolumeMode.CORRECTED,
 ) -> ExpressionPrediction:
-    """Predict a kernel by the model that kernels of sources are predicted by.
+    """Predict a kernel that is described by its addresses, by the same model as kernels of sources.
 
     Args:
         machine: name of the GPU, or a file that describes one; None for the first known of the compute capability.

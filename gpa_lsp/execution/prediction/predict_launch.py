@@ -1,4 +1,4 @@
-"""One launch of one kernel, predicted: a few blocks tell what it costs and where its addresses go, then as many run as may."""
+"""Prediction of one launch: a few blocks tell its cost and its addresses, then as many run as the limits allow."""
 
 from collections.abc import Iterable
 from math import prod
@@ -48,7 +48,7 @@ from gpa_lsp.gpu.device.products import Product
 
 
 class LaunchVolumes(Struct, frozen=True, kw_only=True):
-    """The prediction, as far as there is one."""
+    """Data volumes of a launch, as far as they were predicted."""
 
     recovered: KernelAccesses | None = None  # what the kernel does to global memory
     predicted: VolumePrediction | None = None  # None without a GPU that volumes can be predicted for
@@ -56,12 +56,12 @@ class LaunchVolumes(Struct, frozen=True, kw_only=True):
 
     @property
     def contradictions(self) -> tuple[Contradiction, ...]:
-        """Rules it breaks."""
+        """Contradictions of the prediction."""
         return () if self.predicted is None else self.predicted.contradictions
 
     @property
     def shown(self) -> VolumePrediction | None:
-        """The prediction, where it breaks no rule."""
+        """The prediction; None where it contradicts itself."""
         return None if self.contradictions else self.predicted
 
 
@@ -97,7 +97,7 @@ def predict_volumes_of(
     problems: list[Problem],
     piece: PieceRows | None = None,
 ) -> LaunchVolumes:
-    """From a few blocks alone: it costs milliseconds, and says the same of a launch of any size."""
+    """Predict data volumes from a few blocks, which takes milliseconds for a launch of any size."""
     device = choose_volume_device(product, settings.mode)
     if isinstance(device, Problem):
         problems.append(device)
@@ -138,17 +138,17 @@ def predict_volumes_of(
 
 
 class SamplingPlan(Struct, frozen=True, kw_only=True):
-    """The choice."""
+    """Choice of the blocks to emulate."""
 
     sampling: Sampling  # for the emulator
     why: str  # a clause for people
 
 
 def plan_sampling(probe: Emulation, settings: PredictionSettings, *, wave_blocks: int, machine: str) -> SamplingPlan:
-    """Choose by what a few blocks cost.
+    """Choose the blocks to emulate by the cost of a few.
 
     Raises:
-        InputError: not one of the blocks asked for is in the grid.
+        InputError: none of the requested blocks is in the grid.
     """
     total = prod(probe.grid)
     if settings.blocks:
@@ -173,17 +173,17 @@ def plan_sampling(probe: Emulation, settings: PredictionSettings, *, wave_blocks
 # Work decides how many blocks run, and repeats; the time is there for kernels that cost much more.
 _TRACED_PER_S = 1_000_000
 
-_LEAST_LOOKED_AT = 10_000  # References that are looked at however little memory there is: they take a few MiB
+_LEAST_LOOKED_AT = 10_000  # References that are analysed however little memory there is: they take a few MiB
 
-_PROBE_SHARE = 4  # The probe may take this part of the time, so that the rest is left for what it is for
+_PROBE_SHARE = 4  # Part of the time, 1 in this, that the probe may take, so that the rest is left for the run
 
-# So may the probe of fewer blocks, where the first one did not end: of them as many run as at once anyway
+# The same for the probe of fewer blocks, where the first one did not end: they run at once anyway
 _SECOND_PROBE_SHARE = 2
 _MOST_EXECUTIONS = 1024  # Of an access by a warp, in the probe of fewer blocks: enough to tell loops within each other
 _FEWEST_EXECUTIONS = 32
 _ACCESS_BYTES = 300  # Of a traced access of 32 lanes
 
-# What follows a probe has at least this part of the time, however much of it the probe took without ending
+# Part of the time, 1 in this, that the run has at least, however much of it the probe took without ending
 _RUN_SHARE = 2
 _MOST_SERVED_BYTES = 64 << 20  # Addresses of a probe that are analysed as one piece: as much as a batch of a run has
 _GROWING_ROUNDS = 3  # Probes with larger arrays, where sizes are guesses
@@ -192,7 +192,7 @@ _GROWING_ROUNDS = 3  # Probes with larger arrays, where sizes are guesses
 def predict_launch(
     subject: LaunchSubject, settings: PredictionSettings, *, sinks: Iterable[TraceSink] = ()
 ) -> KernelPrediction:
-    """Emulate and analyse.
+    """Emulate and analyse a launch.
 
     Raises:
         InputError: the launch does not go with the kernel (a missing argument, an unknown GPU).
@@ -204,16 +204,13 @@ def predict_launch(
     problems.extend(note_guesses(subject.launch))
     probe, subject, left = _probe_grown(subject, settings, problems)
     piece = None if probe.trace is None else PieceRows(probe.trace)
-    is_counted = probe.is_complete or not _has_all_first(probe)  # or else the run counts
-    volumes = (
-        predict_volumes_of(subject, settings, product, probe, probe, problems=problems, piece=piece)
-        if is_counted
-        else None
-    )
+    volumes: LaunchVolumes | None = None
+    if probe.is_complete or not _has_all_first(probe):  # else the run counts
+        volumes = predict_volumes_of(subject, settings, product, probe, probe, problems=problems, piece=piece)
     wave = context.sm_count * context.blocks_per_sm
     plan = plan_sampling(probe, settings, wave_blocks=wave, machine=context.gpu)
     if not _is_enough(probe, plan):
-        piece = None  # and what was found of it is in memory no longer
+        piece = None  # frees its memory
     run, shown = _run(subject, left, context, plan, probe=probe, piece=piece, sinks=sinks, problems=problems)
     if volumes is None:
         volumes = predict_volumes_of(subject, settings, product, probe, run, problems=problems)
@@ -252,7 +249,7 @@ def predict_launch(
 
 
 def bound_analyses(memory_bytes: int) -> AnalysisSettings:
-    """What the analyses look at, where little memory may be used: less, so that they take about a quarter of what the emulator may.
+    """Bounds of the analyses, so that they take about a quarter of the memory that the emulator may.
 
     >>> bound_analyses(2 << 30) == AnalysisSettings(), bound_analyses(256 << 20).wave_references
     (True, 335544)
@@ -268,7 +265,7 @@ def bound_analyses(memory_bytes: int) -> AnalysisSettings:
 
 
 def _build_context(subject: LaunchSubject, product: Product | None, problems: list[Problem]) -> TraceContext:
-    """The GPU, or where it cannot hold a block at all: one SM that holds one."""
+    """Context of the GPU; where it cannot hold a block at all, of one SM that holds one."""
     capability = subject.compute_capability if product is None else product.compute_capability
     try:
         return build_trace_context(
@@ -286,7 +283,7 @@ def _build_context(subject: LaunchSubject, product: Product | None, problems: li
 def _probe_grown(
     subject: LaunchSubject, settings: PredictionSettings, problems: list[Problem]
 ) -> tuple[Emulation, LaunchSubject, PredictionSettings]:
-    """The probe, what was probed, and the settings with the time that is left: arrays whose size is a guess are as large as what it touched."""
+    """The probe, its subject with arrays of guessed size as large as it touched, and the settings with the time that is left."""
     tried: list[Problem] = []
     probe, taken = _probe(subject, settings, tried)
     given = subject
@@ -306,7 +303,7 @@ def _probe_grown(
 
 
 def _probe(subject: LaunchSubject, settings: PredictionSettings, problems: list[Problem]) -> tuple[Emulation, float]:
-    """The blocks that tell addresses, or where they take too long the fewest that do; and the seconds the run has less: none if all blocks ended."""
+    """Emulate the blocks that tell addresses, or the fewest that do where they take too long; and the seconds that takes from the run."""
     every, fewest = list_probe_blocks(subject.launch.grid), list_fewest_probe_blocks(subject.launch.grid)
     is_all = len(every) == prod(subject.launch.grid)  # then it may be all that is run
     whole = _choose_trace(settings) if is_all else TraceSettings(branches=False)
@@ -335,12 +332,12 @@ def _take_seconds(settings: PredictionSettings, taken: float) -> PredictionSetti
 
 
 def _is_whole(probe: Emulation) -> bool:
-    """Every block ran to its end, and all it did was traced: what is missing would be missing in the volumes."""
+    """Whether every block ran to its end and was traced whole: volumes would lack the rest."""
     return probe.is_complete and probe.trace is not None and probe.trace.is_complete
 
 
 def _choose_most_executions(probe: Emulation, settings: PredictionSettings, blocks: int) -> int:
-    """As many of each access as there is memory for."""
+    """Executions of each access that there is memory to trace."""
     counts = probe.counts.warp_executions
     executed = sum(one.kind is not None and int(counts[one.index]) > 0 for one in probe.instructions)
     warps = blocks * -(-prod(probe.block_threads) // 32)
@@ -349,7 +346,7 @@ def _choose_most_executions(probe: Emulation, settings: PredictionSettings, bloc
 
 
 def _has_all_first(probe: Emulation) -> bool:
-    """As far as its blocks ran, every access was traced, or the first ones of each: with counts of whole blocks that tells volumes."""
+    """Whether every access, or the first ones of each, were traced as far as blocks ran: with counts of whole blocks that tells volumes."""
     return probe.trace is not None and has_all_first(probe.trace)
 
 
@@ -373,12 +370,11 @@ def _trace_blocks(
 
 
 def _choose_trace(settings: PredictionSettings) -> TraceSettings:
-    """What is recorded of the blocks that are analysed."""
     return TraceSettings(entries=settings.traces_entries or settings.is_paper)
 
 
 def _is_enough(probe: Emulation, plan: SamplingPlan) -> bool:
-    """Whether the probe did all that the run would do: blocks that are all of the grid were traced as those of a run are."""
+    """Whether the probe did all that the run would do: it traced all blocks of the grid as a run does."""
     trace = probe.trace
     return (
         plan.sampling == Sampling()
@@ -400,7 +396,7 @@ def _run(
     sinks: Iterable[TraceSink],
     problems: list[Problem],
 ) -> tuple[Emulation, TraceAnswers]:
-    """As many blocks as may, and what their trace shows; a piece is the trace of a probe that ran them all, and stands for the run."""
+    """Emulate the planned blocks and answer from their trace; the piece of a probe that ran them all stands for the run."""
     trace = _choose_trace(settings)
     chains = list_block_chains(subject.module, subject.kernel) if trace.entries else ()
     answerer = TraceAnswerer(
@@ -444,9 +440,9 @@ def _describe_execution(run: Emulation, plan: SamplingPlan) -> Execution:
 
 
 def merge_faults(run: tuple[Fault, ...], probe: tuple[Fault, ...]) -> tuple[Fault, ...]:
-    """Those of the run, and those only the probe met: its blocks lie at the ends of the grid, where bounds are passed.
+    """Faults of the run, and those only the probe met: its blocks lie at the ends of the grid, where bounds are passed.
 
-    Where the probe itself was ended says nothing: its time is a part of the run's.
+    The end of the probe itself is left out: its time is a part of the run's.
     """
     known = {(fault.kind, fault.instruction) for fault in run}
     others = (fault for fault in probe if fault.kind not in ENDINGS)
@@ -454,7 +450,7 @@ def merge_faults(run: tuple[Fault, ...], probe: tuple[Fault, ...]) -> tuple[Faul
 
 
 def group_faults(faults: Iterable[Fault]) -> tuple[Fault, ...]:
-    """Those of one kind on one source line, with its callers, as one: the compiler makes many instructions of a line.
+    """Faults with those of one kind on one source line, with its callers, as one: the compiler makes many instructions of a line.
 
     The first stands for all: its message, thread and other access. Where no line is known, each stays by itself.
     """

@@ -1,4 +1,4 @@
-"""A launch of a report, predicted beside what was measured: :func:`predict_measured`. A report tells all of a launch but its arguments."""
+"""Prediction of a report's launch beside its measurement: :func:`predict_measured`. A report tells all of a launch but its arguments."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -62,14 +62,14 @@ class EmulatedCounts(Struct, frozen=True, kw_only=True):
 
     @property
     def factor(self) -> float:
-        """What the counts are multiplied with to be those of the launch."""
+        """Factor that scales the counts to the launch."""
         return self.grid_blocks / self.counted_blocks
 
 
 def count_launch(
     subject: LaunchSubject, prediction: KernelPrediction, collector: RequestCollector, settings: PredictionSettings
 ) -> EmulatedCounts | None:
-    """What each access did, of all blocks where the prediction ran them, else of some that are spread over the grid.
+    """Count each access over all blocks where the prediction ran them, else over some that are spread over the grid.
 
     Returns:
         The counts; None where not every block that was begun ran to its end, or not all of it was traced.
@@ -97,7 +97,7 @@ def count_launch(
 def _run_spread(
     subject: LaunchSubject, blocks: int, collector: RequestCollector, settings: PredictionSettings
 ) -> Emulation:
-    """A wave would not do: blocks at the ends of a grid do other work than those in its middle."""
+    """Emulate blocks spread over the grid, since blocks at its ends do other work than those in its middle."""
     return emulate(
         subject.module,
         subject.launch,
@@ -134,9 +134,9 @@ def _list_accesses(
             )
 
 
-# Lay what was emulated over what was measured: :func:`compare_counts`.
+# Comparison of emulated with measured counts: :func:`compare_counts`.
 #
-# A line of the PTX becomes any number of machine instructions, and what they did together is what the line did: loops are unrolled and functions
+# A line of the PTX becomes any number of machine instructions, whose counts are added: loops are unrolled and functions
 # inlined. Of accesses that were joined to a wider one only executions are compared. Machine instructions that the PTX does not have (spills,
 # parameters that are copied) are counted, not compared.
 
@@ -162,13 +162,6 @@ _THREADS = "thread_executions_true"
 _Key = tuple[int, AccessGroupKind, Space]  # Line of the PTX section, kind and space
 
 
-class _MachineAccess(Struct, frozen=True, kw_only=True):
-    row: int
-    line: int
-    kind: AccessGroupKind
-    space: Space
-
-
 def compare_counts(kernel: Kernel, unit: EmbeddedPtx, emulated: EmulatedCounts) -> CountComparison:
     """Each access of the PTX that became machine instructions, with both counts."""
     of_ptx: dict[_Key, list[EmulatedAccess]] = {}
@@ -179,11 +172,11 @@ def compare_counts(kernel: Kernel, unit: EmbeddedPtx, emulated: EmulatedCounts) 
     spaces: dict[tuple[int, AccessGroupKind], list[Space]] = {}
     for line, kind, space in of_ptx:
         spaces.setdefault((line, kind), []).append(space)
-    for machine in _list_machine_accesses(kernel, unit):
+    for row, machine in _list_machine_accesses(kernel, unit):
         key = _find_key(machine, spaces)
         if key is not None:
-            rows.setdefault(key, []).append(machine.row)
-        elif machine.line:
+            rows.setdefault(key, []).append(row)
+        elif machine[0]:
             added += 1
         else:
             unmapped += 1
@@ -204,7 +197,8 @@ def _order(key: _Key) -> tuple[int, str, int]:
     return line, kind.value, int(space)
 
 
-def _list_machine_accesses(kernel: Kernel, unit: EmbeddedPtx) -> Iterator[_MachineAccess]:
+def _list_machine_accesses(kernel: Kernel, unit: EmbeddedPtx) -> Iterator[tuple[int, _Key]]:
+    """Row, and line (0 for none), kind and space of each machine instruction that accesses memory."""
     rows = kernel.rows
     for number, function in enumerate(kernel.functions):
         if kernel.cubin is None or function.name not in kernel.cubin.functions:
@@ -214,18 +208,17 @@ def _list_machine_accesses(kernel: Kernel, unit: EmbeddedPtx) -> Iterator[_Machi
         for index, line in enumerate(lines[: len(function.pc_offsets)].tolist()):
             opcode = rows.opcode(first + index)
             if opcode.access in _KINDS and opcode.memory in _SPACES:
-                yield _MachineAccess(
-                    row=first + index, line=line, kind=_KINDS[opcode.access], space=_SPACES[opcode.memory]
-                )
+                yield first + index, (line, _KINDS[opcode.access], _SPACES[opcode.memory])
 
 
-def _find_key(machine: _MachineAccess, spaces: Mapping[tuple[int, AccessGroupKind], list[Space]]) -> _Key | None:
+def _find_key(machine: _Key, spaces: Mapping[tuple[int, AccessGroupKind], list[Space]]) -> _Key | None:
     """The access a machine instruction was made of: on the same line, of the same kind, and to the same space where both say one."""
-    of_line = spaces.get((machine.line, machine.kind), [])
-    if machine.space is Space.GENERIC:
-        return (machine.line, machine.kind, of_line[0]) if len(of_line) == 1 else None
-    space = next((one for one in (machine.space, Space.GENERIC) if one in of_line), None)
-    return None if space is None else (machine.line, machine.kind, space)
+    line, kind, own = machine
+    of_line = spaces.get((line, kind), [])
+    if own is Space.GENERIC:
+        return (line, kind, of_line[0]) if len(of_line) == 1 else None
+    space = next((one for one in (own, Space.GENERIC) if one in of_line), None)
+    return None if space is None else (line, kind, space)
 
 
 class _Joined(Struct, frozen=True, kw_only=True):
@@ -275,10 +268,10 @@ class _Joined(Struct, frozen=True, kw_only=True):
 def predict_measured(
     subject: LaunchSubject, measured: MeasuredPlace, settings: PredictionSettings, sinks: Iterable[TraceSink]
 ) -> KernelPrediction:
-    """Predict a launch of a report, and lay what each access did over what was measured of it.
+    """Predict a launch of a report, and compare the counts of each access with the measured ones.
 
     Args:
-        settings: without a GPU in it, it is for the one that was measured on.
+        settings: without a GPU in it, for the GPU of the measurement.
     """
     launch, collector = measured.launch.launch, RequestCollector()
     product = find_product_of(launch.device)

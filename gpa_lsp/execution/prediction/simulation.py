@@ -1,4 +1,4 @@
-"""From a report, a build or a source to simulated launches: :func:`simulate_code`. Nothing in what comes out was measured."""
+"""Simulated launches of a report, a build or a source: :func:`simulate_code`. Nothing in the result was measured."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf, prod
@@ -16,7 +16,7 @@ from gpa_lsp.execution.compiler.ptx_files import read_build
 from gpa_lsp.execution.emulator.model import Budget
 from gpa_lsp.execution.hybrid.estimate import CompiledKernel, PaperEstimate, estimate_launch
 from gpa_lsp.execution.hybrid.operations import EVERY_TERM, Term
-from gpa_lsp.execution.launches.block_mates import list_mates, list_neighbours
+from gpa_lsp.execution.launches.block_mates import list_mates, list_neighbours, place_block
 from gpa_lsp.execution.launches.launch import ArrayArgument, LaunchDescription
 from gpa_lsp.execution.launches.read_launches import explain_undescribed, find_launch_file
 from gpa_lsp.execution.prediction.built_modules import CODE_REMEDY, assemble_units, choose_units, read_image_module
@@ -34,7 +34,7 @@ from gpa_lsp.execution.prediction.launch_sources import (
 )
 from gpa_lsp.execution.prediction.static_source import Capability, choose_product, examine_for_machine, note_difference
 from gpa_lsp.execution.simulator.profile_document import DocumentLaunch
-from gpa_lsp.execution.simulator.simulate import find_places, simulate_kernel
+from gpa_lsp.execution.simulator.simulate import simulate_kernel
 from gpa_lsp.execution.simulator.walk_kernel import WalkSettings, find_registers, find_shared_bytes, walk_kernel
 from gpa_lsp.execution.simulator.warp_walk import KernelWalk
 from gpa_lsp.foundation.errors import InputError, Problem, ProblemSeverity, spare_others
@@ -59,14 +59,14 @@ PTX_REMEDY = "build with -lineinfo, so that the image keeps its PTX"
 
 
 class Place(Struct, frozen=True, kw_only=True):
-    """Where a launch is simulated."""
+    """GPU that a launch is simulated on."""
 
     machine: Machine
     memory: MemoryFacts
 
 
 class Subject(ColumnRecord, frozen=True, kw_only=True):
-    """A kernel, the PTX that there is of it, and where each of its launches is simulated."""
+    """A kernel, its PTX texts, and the GPU of each of its launches."""
 
     kernel: Kernel
     ptx: tuple[str, ...]
@@ -80,10 +80,10 @@ def make_built(
     machine: str | None,
     problems: list[Problem],
 ) -> list[Subject]:
-    """The kernels of compiled units that are meant.
+    """The chosen kernels of compiled units.
 
     Args:
-        kernel: a name of one of them, or a part of it; None for all.
+        kernel: the name of one of them, or a part of it; None for all.
         machine: name of the GPU; None for the first known of the architecture.
 
     Raises:
@@ -139,7 +139,7 @@ def _place_on(product: Product) -> Place:
 
 
 def _read_memory(kernel: Kernel, launch: Launch) -> MemoryFacts:
-    """What the device's attributes say, and the size its shared memory was set to."""
+    """Memory facts by the device's attributes, and the carve-out of the launch."""
     device = kernel.device
     product = find_product_of(device)
     known = MemoryFacts(l2_bytes=None, bus_bits=None) if product is None else _read_product_memory(product)
@@ -186,10 +186,10 @@ def find_ptx(subject: Subject) -> PtxModule | None:
 
 
 def find_module(subject: Subject) -> PtxModule:
-    """The PTX, for parameters and variables; where there is none, what the image says of them.
+    """The PTX, for parameters and variables; without it a module of those that the image declares.
 
     Raises:
-        InputError: it says nothing.
+        InputError: it declares none.
     """
     kernel = subject.kernel
     found = find_ptx(subject)
@@ -207,7 +207,7 @@ _LAST_TRY = 3  # Times as much may be used for one block alone
 
 
 class SimulationSettings(Struct, frozen=True, kw_only=True):
-    """How much a simulation may cost."""
+    """GPU and limits of a simulation."""
 
     # name of the GPU; None for that of the report, or the first known of the code's architecture
     machine: str | None = None
@@ -220,28 +220,27 @@ class SimulationSettings(Struct, frozen=True, kw_only=True):
     # estimate as the hybrid paper does, with these terms beside its printed ones: a time from loop bounds and branches, without samples. None to
     # simulate.
     terms: frozenset[Term] | None = None
-    loop_bound: int | None = (
-        None  # for those, iterations of loops that end where the data says; None to have them executed
-    )
+    # for those, iterations of loops that end where the data says; None to have them executed
+    loop_bound: int | None = None
 
 
 DEFAULT_SIMULATION = SimulationSettings()
 
 
 class Simulation(Struct, frozen=True, kw_only=True):
-    """What was simulated."""
+    """Simulated, or estimated, launches."""
 
     launches: tuple[DocumentLaunch, ...]  # in the order of the description
     # in the same order, of the hybrid paper's own model, where that was asked for; there are no launches then
     estimates: tuple["EstimatedLaunch", ...] = ()
-    problems: tuple[Problem, ...] = ()  # what could not be, and why
+    problems: tuple[Problem, ...] = ()  # of launches that could not be, and notes
 
 
 class EstimatedLaunch(Struct, frozen=True, kw_only=True):
     """A launch and the time that the hybrid paper's model gives it."""
 
     name: str  # of the kernel, for people
-    estimate: PaperEstimate  # what the model says
+    estimate: PaperEstimate  # by the model
     machine: Machine  # the GPU
 
 
@@ -258,17 +257,17 @@ def simulate_code(
 ) -> Simulation:
     """Simulate launches of a source, of what was built, or of a report.
 
-    Of a report the module, the GPU and the clocks are taken; its samples and counters are not looked at.
+    A report gives the module, the GPU and the clocks; its samples and counters are not used.
 
     Args:
-        path: of it.
+        path: of the code.
         kernel: only kernels of this name, or else those whose name contains it; None for all.
-        launches: which of those that are described.
+        launches: choice among the described ones.
         text: what an editor holds of a source; None to read the file.
         compute_capability: to compile for, or to take out of a build; None leaves it to the GPU, or to the compile command.
-        settings: how much it may cost, and the GPU.
+        settings: GPU and limits.
         compile_settings: of the compiler.
-        progress: told of each launch.
+        progress: called before each launch.
 
     Raises:
         InputError: the code or the description cannot be read, or no GPU has the name.
@@ -279,7 +278,9 @@ def simulate_code(
     kind = InputKind.SOURCE if text is not None else find_kind(path)
     known: Sequence[str] = ()
     product = None if settings.machine is None else find_product(settings.machine)
-    if kind is InputKind.SOURCE:
+    if kind is not InputKind.SOURCE:
+        problems += map(Problem.note, note_choice(settings.machine))
+    else:
         examined = examine_for_machine(
             path,
             text=text,
@@ -297,7 +298,7 @@ def simulate_code(
     file = launches.path or find_launch_file(path) if is_told else require_description(path, launches.path)
     described = read_described(file, launches.text)
     if kind is InputKind.REPORT:
-        subjects, known = _list_measured(path, kernel, described, settings, problems)
+        subjects, known = _list_measured(path, kernel, described, product, problems)
     elif kind is InputKind.SOURCE:
         subjects = make_built((unit,), path, kernel, settings.machine, problems)
     else:
@@ -308,7 +309,7 @@ def simulate_code(
         units = assemble_units(built, product, choose)
         if product is not None:
             units = choose_units(units, product, path)
-            problems += _note_machine(settings, product, [one.compute_capability for one in units])
+            problems += _note_difference(product, [one.compute_capability for one in units])
         subjects = make_built(units, path, kernel, settings.machine, problems)
     if launches.number is not None:
         names = [one.kernel.mangled_name for one in subjects]
@@ -331,11 +332,10 @@ def _list_measured(
     path: Path,
     kernel: str | None,
     described: Sequence[LaunchDescription],
-    settings: SimulationSettings,
+    product: Product | None,
     problems: list[Problem],
 ) -> tuple[list[Subject], list[str]]:
-    """The kernels of a report of which a launch is described, and the names of those that are meant."""
-    product = None if settings.machine is None else find_product(settings.machine)
+    """The kernels of a report with a described launch, and the names of all chosen ones."""
     profile = read_profile(path)
     wanted = {one.mangled_name for one in profile.launches}
     if kernel is not None:
@@ -347,15 +347,12 @@ def _list_measured(
     problems += met
     if product is not None:
         compiled_for = [divmod(one.cubin.sm, 10) for one in kernels if one.cubin is not None]
-        problems += _note_machine(settings, product, compiled_for)
+        problems += _note_difference(product, compiled_for)
     return [make_measured(one, product) for one in kernels], sorted(wanted)
 
 
-def _note_machine(
-    settings: SimulationSettings, product: Product, compiled_for: Sequence[tuple[int, int]]
-) -> Iterator[Problem]:
-    """Which GPU was taken for a name, and that code is for another one."""
-    yield from map(Problem.note, note_choice(settings.machine))
+def _note_difference(product: Product, compiled_for: Sequence[tuple[int, int]]) -> Iterator[Problem]:
+    """Notes that code is for other architectures than that of the GPU."""
     for capability in sorted(set(compiled_for)):
         yield from map(Problem.note, note_difference(product, capability))
 
@@ -387,11 +384,15 @@ def _simulate_all(
     is_chosen: bool,
     known: Sequence[str] = (),
 ) -> Simulation:
-    """Each described launch of one of the kernels; one that cannot be simulated becomes a problem. More kernels may be known than are simulated."""
+    """Simulate each described launch of one of the kernels; one that cannot be becomes a problem.
+
+    Args:
+        known: names of all kernels, of which more may be known than are simulated; empty for those of the subjects.
+    """
     done: list[DocumentLaunch] = []
     estimates: list[EstimatedLaunch] = []
     known = known or [one.kernel.mangled_name for one in subjects]
-    meant = list(match_launches(described, subjects, known, problems, is_chosen=is_chosen))
+    meant = match_launches(described, subjects, known, problems, is_chosen=is_chosen)
     end_s = inf if settings.total_seconds is None else work_time() + settings.total_seconds
     for number, (launch, subject) in enumerate(meant):
         if work_time() >= end_s:
@@ -480,7 +481,7 @@ def _simulate_one(
 
 
 def _note_outside(one: DocumentLaunch, launch: LaunchDescription) -> Iterator[Problem]:
-    """Arrays that are described as smaller than they are: what lies behind them is read as zeros, and not known."""
+    """Warn of accesses outside of the described arrays, which read zeros there."""
     if not one.walk.outside:
         return
     rows = one.kernel.rows
@@ -505,9 +506,9 @@ def _walk(
     *,
     end_s: float,
 ) -> KernelWalk:
-    """Walk the blocks of an SM, and those that show what it shares with others; fewer where that takes too much."""
+    """Walk the blocks of an SM, and those that show what it shares with others; fewer where these take too long."""
     middle = own[len(own) // 2]
-    first = find_places(launch.grid, own[:1])[0]
+    first = place_block(launch.grid, own[0])
     x, y, _ = launch.grid
     alike = [*list_mates(launch.grid, first), *filter(None, list_neighbours(launch.grid, first))]
     mates = tuple(at[0] + x * (at[1] + y * at[2]) for at in alike)

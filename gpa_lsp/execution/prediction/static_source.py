@@ -1,4 +1,4 @@
-"""From a source, as it is or as an editor holds it, to what its code says without a profile, for which GPU."""
+"""Static findings of a source, as it is or as an editor holds it, and the GPU they are for: :func:`examine_source`."""
 
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -52,7 +52,7 @@ def _find_launched(path: Path, text: str, mangled_name: str) -> Iterator[KnownBl
 
 
 def _find_described(path: Path, mangled_name: str, names: Collection[str]) -> Iterator[KnownBlock]:
-    """A description that cannot be read is its reader's to complain of, not ours."""
+    """Blocks of a description; none where it cannot be read, which its reader reports."""
     description = find_launch_file(path)
     if description is None:
         return
@@ -62,12 +62,11 @@ def _find_described(path: Path, mangled_name: str, names: Collection[str]) -> It
         return
     for launch in launches:
         if mangled_name in list_named(launch.kernel, names, lambda name: (name,)):
-            x, y, z = launch.block
             yield KnownBlock(
-                threads=x * y * z,
+                threads=prod(launch.block),
                 origin=BlockOrigin.DESCRIPTION,
                 dynamic_shared_bytes=launch.shared_bytes,
-                shape=(x, y, z),
+                shape=launch.block,
             )
 
 
@@ -75,12 +74,12 @@ _LARGEST_HEADER_BYTES = 512 << 10
 
 
 class SourceStatics(Struct, frozen=True, kw_only=True):
-    """What a source's code says."""
+    """Static findings of a source's code."""
 
     path: Path  # of the source, absolute
     text: str  # that was compiled
-    unit: CompiledUnit  # what the compiler gave, with its messages
-    flags: CompilerFlags | None  # the source was compiled with; None when nobody knows its command
+    unit: CompiledUnit  # output of the compiler, with its messages
+    flags: CompilerFlags | None  # the source was compiled with; None when its command is unknown
     kernels: tuple[KernelFindings, ...]  # in image order; empty when compiling failed
     problems: tuple[Problem, ...] = ()  # met on the way
 
@@ -110,9 +109,8 @@ def examine_source(
         ToolError: the compiler did not end in time, or crashed.
         InputError: the source cannot be read.
     """
-    from gpa_lsp.execution.compiler.compile import (
-        compile_source,
-    )  # these look for compilers, which who only examines units does without
+    # these look for compilers, which examining units does without
+    from gpa_lsp.execution.compiler.compile import compile_source
     from gpa_lsp.execution.compiler.project import find_flags
 
     path = Path(os.path.abspath(path))  # noqa: PTH100 - line tables name files without ".."
@@ -159,7 +157,7 @@ def examine_unit(
     kernel: str | None = None,
     roots: Sequence[Path] = (),
 ) -> SourceStatics:
-    """The same of what was compiled already.
+    """Ask every static check about the kernels of a compiled unit.
 
     Args:
         kernel: as in :func:`examine_source`.
@@ -188,7 +186,7 @@ def examine_unit(
 
 
 def _parse_ptx(unit: CompiledUnit, path: Path) -> PtxModule | None:
-    """None where there is none that can be read: then nothing is said of what only PTX tells."""
+    """The PTX; None where there is none that can be read, and findings that need PTX are left out."""
     try:
         return None if unit.ptx is None else parse_ptx(unit.ptx, name=path.name)
     except InputError:
@@ -208,7 +206,7 @@ class _Sources(Struct, frozen=True, kw_only=True):
     path: Path  # of the source, whose text may not be the file's
     text: str  # of the source
     roots: tuple[Path, ...]  # folders of the user's
-    read_files: dict[str, str | None] = field(default_factory=dict)  # what was read of other files
+    read_files: dict[str, str | None] = field(default_factory=dict)  # texts of other files
 
     def read(self, file: str) -> str | None:
         """The text of a file; None for one that is not the user's, or cannot be read."""
@@ -235,7 +233,7 @@ class ExaminedSource(Struct, frozen=True, kw_only=True):
     """A source that was compiled for a GPU, or for the nearest that the compiler knows."""
 
     statics: SourceStatics  # of it
-    notes: tuple[str, ...] = ()  # what a reader must know of the choice, one sentence each
+    notes: tuple[str, ...] = ()  # on the choice of the GPU, one sentence each
 
 
 def examine_for_machine(
@@ -301,7 +299,7 @@ def _list_nearest(wanted: Capability) -> list[Capability]:
 
 
 def note_difference(product: Product, compiled_for: Capability) -> tuple[str, ...]:
-    """What is to be said of code for one architecture that is predicted for a GPU of another; nothing where they are the same.
+    """Note that code for one architecture is predicted for a GPU of another; none where they are the same.
 
     >>> note_difference(find_product("V100 PCIe"), (7, 5))[0].split(";")[0]
     'This is code for sm_75, but the V100 PCIe is sm_70'
@@ -331,8 +329,6 @@ def choose_volume_device(product: Product | None, mode: VolumeMode) -> VolumeDev
         problem = "data volumes are not predicted: no GPU of this compute capability is known"
         return Problem.from_error(GpaError(problem))
     try:
-        if mode is VolumeMode.PAPER:
-            return build_paper_device(product)
-        return build_device(product)
+        return (build_paper_device if mode is VolumeMode.PAPER else build_device)(product)
     except GpaError as error:
         return Problem.from_error(error)

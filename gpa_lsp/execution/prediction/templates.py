@@ -1,10 +1,11 @@
-"""Descriptions of launches to begin with, for the kernels of a source, or of what was built, that have none."""
+"""First descriptions of launches, for the kernels of a source, a build or a report that have none: :func:`write_templates`."""
 
 import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
+from math import prod
 from pathlib import Path
 from types import MappingProxyType
 
@@ -63,10 +64,10 @@ from gpa_lsp.profile.read import read_profile
 _MOST_NAMES = 8
 _MOST_SAID = 8  # Launches of one kernel that are written down
 
-# Threads of a grid, or what else decides its work, tried in this order: what grows with the square of them shrinks by 16 at each
+# Threads of a grid, or another measure of its work, tried in this order: work that grows with their square shrinks by 16 at each
 _SIZES = (USUAL_THREADS, 65536, 16384, 4096, 1024, 256, 64, 16)
 
-# Each try may take this part of what the emulation may: what fits it fits on a slower machine, too, and somebody waits
+# Part of the emulation's limits, 1 in this, that each try may take: what fits it fits on a slower machine too, and the user waits
 _SHARE = 4
 
 _COPIED = re.compile(r"\bcudaMemcpyToSymbol(?:Async)?\s*\(\s*[&\"]?(\w{1,200})")
@@ -75,7 +76,7 @@ _GRID_WORDS = "# the grid is"
 _THREADS_WORD = "\nthreads = "
 _ROUNDS = 8
 _READ_AS = "fitting.launch.toml"
-_TOO_LARGE = 1000  # Instead of a number of faults
+_TOO_LARGE = 1000  # In place of a number of faults
 
 
 def write_templates(
@@ -91,7 +92,7 @@ def write_templates(
     fits: PredictionSettings | None = None,
     told: str = "",
 ) -> str:
-    """The text of a description, or of what to append to the one there is.
+    """Text of a description, or of what to append to the existing one.
 
     Args:
         path: of a source; of what was built, where the PTX alone says what the parameters are; or of a report, whose kernels get block, grid and
@@ -104,7 +105,7 @@ def write_templates(
         compute_capability: to compile for, or to take out of a build; None leaves it to the compile command, or takes the newest.
         settings: of the compiler.
         fits: sizes of a source are such that emulation by these ends within its limits; None for the usual sizes.
-        told: sizes of a source that are no guesses, such as ``n = 4096, threads = 64x64``.
+        told: sizes of a source that are known, such as ``n = 4096, threads = 64x64``.
 
     Raises:
         InputError: there is no PTX of it, there is no such kernel, every one has a launch already, the profile has none of them, or what is told is
@@ -139,7 +140,7 @@ def _write_built(measured: "_Measured", function: PtxFunction, names: Collection
 def _write_from_source(
     code: CodeModule, measured: "_Measured", sizes: ToldSizes, fits: PredictionSettings | None
 ) -> Callable[[PtxFunction, Collection[str]], str]:
-    """What writes the launches of a kernel, of which the host code says what it says."""
+    """Function that writes the launches of a kernel, with the sizes that the host code tells."""
     host_code = read_host_code(code.statics, sizes.numbers)
     filled = tuple(_list_filled(code.module, host_code.texts))
     work = None if fits is None else _plan_fitting(fits, code)
@@ -183,8 +184,9 @@ def describe_guesses(text: str) -> str:
 
 
 def _list_filled(module: PtxModule, texts: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """Variables that the host gives what they hold: constants without initial values, and those that are copied to; and those that several
-    functions of the module name, one of which may be what fills them.
+    """Variables that the host or another kernel fills.
+
+    Constants without initial values, variables that are copied to, and those that several functions of the module name.
     """
     copied = {found[1] for _, text in texts for found in _COPIED.finditer(text)}
     named = Counter(itertools.chain.from_iterable(map(find_read_parameters, module.functions.values())))
@@ -202,7 +204,7 @@ class _Fitting(ColumnRecord, frozen=True, kw_only=True):
 
 
 def _plan_fitting(fits: PredictionSettings, code: CodeModule) -> _Fitting:
-    """What is tried may take a part of what the emulation may."""
+    """The code, and limits of each try that are a part of the emulation's."""
     budget = replace(
         fits.budget,
         seconds=fits.budget.seconds / _SHARE,
@@ -213,7 +215,7 @@ def _plan_fitting(fits: PredictionSettings, code: CodeModule) -> _Fitting:
 
 
 class HostCode(Struct, frozen=True, kw_only=True):
-    """What was read."""
+    """Launches in host code, and the texts they were read from."""
 
     # in the order the program would come to them; what depends on what it reads is marked as a guess
     launches: tuple[HostLaunch, ...]
@@ -237,7 +239,7 @@ class HostCode(Struct, frozen=True, kw_only=True):
 def _write_fitting(
     work: _Fitting, function: PtxFunction, begin: "partial[str]", host_code: HostCode, host: HostLaunch | None
 ) -> str:
-    """The largest of some sizes that is emulated within the limits, its arrays as large as what is touched; what goes wrong least where all do."""
+    """Description with the largest size that is emulated within the limits, or else with the fewest faults; arrays as large as touched."""
     deadline = work_time() + work.settings.budget.seconds * _SHARE
     has_block = host is not None and host.block is not None
     best: _Fitted | None = None
@@ -265,7 +267,7 @@ def _write_fitting(
 
 
 def _write_readable(begin: "partial[str]", host: HostLaunch | None, threads: int = USUAL_THREADS) -> str:
-    """The description of a launch, less what the host code says that no launch can have, such as a grid of nothing."""
+    """Description of a launch, without values of the host code that no launch can have, such as an empty grid."""
     if host is not None:
         unknown = tuple(replace(one, value=None, size_bytes=None, members=()) for one in host.arguments)
         for less in (host, replace(host, grid=None), replace(host, grid=None, block=None, arguments=unknown)):
@@ -282,14 +284,16 @@ class _Fitted(Struct, frozen=True, kw_only=True):
     """A description that was tried."""
 
     text: str  # of it
-    threads: int  # of its grid, where nobody knew them
-    wrong: int  # faults that other sizes and numbers may not have
+    threads: int  # of its grid, where they were unknown
+    wrong: int  # faults that other sizes and numbers may avoid
     is_cut_off: bool  # it did not end within the limits
-    has_nothing: bool  # so early that no volumes were predicted; of several such the smallest comes furthest
+    has_nothing: (
+        bool  # it was cut off so early that no volumes were predicted; of several such the smallest comes furthest
+    )
 
     @property
     def rank(self) -> tuple[int, bool, bool]:
-        """Smaller for what goes less wrong."""
+        """Sort key, smaller for a better description."""
         return self.wrong, self.has_nothing, self.is_cut_off
 
 
@@ -302,7 +306,7 @@ def _fit_variant(
     has_block: bool,
     deadline: float,
 ) -> _Fitted | None:
-    """The best of some sizes with one choice of the numbers that nobody knows; None where there is no such choice."""
+    """The best of some sizes with one choice of the unknown numbers; None where there is no such choice."""
     best: _Fitted | None = None
     before: _Fitted | None = None
     for threads in _SIZES:
@@ -316,7 +320,7 @@ def _fit_variant(
         if not (best.wrong or best.is_cut_off) or is_as_before:
             break
         if write(_SIZES[-1]) == write(threads):
-            break  # somebody, or the host code, says how large it is
+            break  # the user, or the host code, gives the size
         before = found
     return best
 
@@ -371,7 +375,7 @@ class _Measured(Struct, frozen=True, kw_only=True):
         return f"# {self.path.name} has no launch of this kernel.\n"
 
     def check(self, wanted: Sequence[PtxFunction]) -> None:
-        """A profile of other kernels is a mistake.
+        """Refuse a profile of other kernels.
 
         Raises:
             InputError: it has a launch of none of those that are wanted.
@@ -390,9 +394,9 @@ def _list_measured(profile_path: Path | None) -> _Measured:
 
 
 def _find_said(read: Sequence[HostLaunch], function: PtxFunction, names: Collection[str]) -> list[HostLaunch]:
-    """The launches of a kernel that the host code says something of, each different one once.
+    """Different launches of a kernel with a size in the host code.
 
-    Of a template those of this instance; where that cannot be told those that fit it, and no other instance for certain.
+    For a template, those of this instance; where that cannot be told, those that fit it and surely no other instance.
     """
     name = find_bare_name(function.name)
     others = [list_instance_arguments(demangle(one)) for one in names if find_bare_name(one) == name]
@@ -422,28 +426,22 @@ def _fits(launch: HostLaunch, function: PtxFunction) -> bool:
         return False
     if launch.block is None:
         return True
-    threads = launch.block[0] * launch.block[1] * launch.block[2]
+    threads = prod(launch.block)
     return function.required_threads in (None, launch.block) and threads <= (function.max_threads or threads)
 
 
 def _find_same(said: Sequence[HostLaunch], measured: LaunchDescription) -> HostLaunch | None:
-    """Of the launches in the host code the one that was measured, as far as it says; arguments of another size would not fit."""
+    """The launch in the host code that was measured, as far as its sizes are known; None where there is none."""
     shape = (measured.grid, measured.block)
-    return next(
-        (one for one in said if (one.grid or measured.grid, one.block or measured.block) == shape),
-        None,
-    )
+    return next((one for one in said if (one.grid or measured.grid, one.block or measured.block) == shape), None)
 
 
 def _read_known(described: Path | None, text: str | None) -> tuple[LaunchDescription, ...]:
-    """The launches there are. An empty file is one that the shell has just made for what is printed."""
-    if described is None or not (_has_text(described) if text is None else text.strip()):
+    """Launches of a description; none of an empty file, which the shell has just made for the output."""
+    if described is None:
         return ()
-    return read_launches(described, text=text)
-
-
-def _has_text(path: Path) -> bool:
-    return path.is_file() and path.stat().st_size > 0
+    has_text = described.is_file() and described.stat().st_size > 0 if text is None else bool(text.strip())
+    return read_launches(described, text=text) if has_text else ()
 
 
 def _describe(
@@ -478,7 +476,7 @@ def _describe(
         raise InputError(message, path=described or path, remedy="edit the description that is there")
     measured.check(wanted)
     written = "\n".join(measured.explain(one) + write(one, every) for one in wanted)
-    read_launches(described or path.with_suffix(".launch.toml"), text=written)  # whatever is printed can be read
+    read_launches(described or path.with_suffix(".launch.toml"), text=written)  # all that is printed can be read
     return written
 
 
@@ -517,7 +515,7 @@ def _read_launches(
     most_threads: int = USUAL_THREADS,
     told: tuple[tuple[str, int], ...] = (),
 ) -> tuple[HostLaunch, ...]:
-    """Launches of a text; lines of another one than the source are named by its file."""
+    """Launches of a text; those of another file than the source name it."""
     launches = find_assumed_launches(path, text, included, macros, most_threads=most_threads, told=told)
     return tuple(_name_file(one, file) for one in launches) if file else launches
 

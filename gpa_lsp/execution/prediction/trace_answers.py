@@ -1,4 +1,4 @@
-"""What a trace shows, one piece of it in memory at a time: every answer of its own, so that a failure in one does not cost the others."""
+"""Answers from a trace, one piece of it in memory at a time: each by itself, so that a failure in one does not cost the others."""
 
 from collections.abc import Iterable
 
@@ -20,7 +20,7 @@ from gpa_lsp.foundation.locations import InlineChain
 
 
 class TraceAnswers(Struct, frozen=True, kw_only=True):
-    """What a trace shows; a part that failed is empty."""
+    """Answers and facts of a trace; a part that failed is empty."""
 
     answers: tuple[Answer, ...] = ()  # in the order to be read
     accesses: tuple[AccessLineFact, ...] = ()  # what each line does to memory, by file and line
@@ -32,12 +32,12 @@ class TraceAnswerer:
     """Takes the pieces of a launch's trace. It is a :class:`~gpa_lsp.execution.emulator.model.TraceSink`.
 
     Args:
-        context: the GPU the trace is thought to run on.
-        settings: how much is looked at.
-        problems: gets what went wrong.
+        context: the GPU the trace is taken to run on.
+        settings: bounds of the analyses.
+        problems: failures are added to it.
         block_chains: see :class:`~gpa_lsp.execution.traces.analyse.TraceAnalyser`.
         is_paper: count by CUDAAdvisor's own definitions as well.
-        sinks: get the pieces, too; what they raise is the caller's.
+        sinks: get the pieces, too; their errors are raised.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class TraceAnswerer:
         self.add_rows(PieceRows(piece))
 
     def add_rows(self, rows: PieceRows) -> None:
-        """Take one piece with what was found of it so far. An analysis that fails is given no more."""
+        """Take one piece with the rows derived from it so far. An analysis that fails gets no further piece."""
         piece = rows.piece
         analyser, self._analyser = self._analyser, None
         if analyser is not None:
@@ -77,7 +77,7 @@ class TraceAnswerer:
             sink.add(piece)
 
     def finish(self, *, is_complete: bool = True) -> TraceAnswers:
-        """What all pieces show."""
+        """Answers of all pieces."""
         found = self._answer(is_complete)
         if self._paper is not None:
             with spare_others("counting as CUDAAdvisor does", self._problems):

@@ -1,5 +1,5 @@
-"""Traces ↔ folders of Parquet files, piece by piece: :class:`TraceWriter` takes what an emulation gives and keeps none of it in memory, and
-:func:`analyse_saved` predicts from what was kept; nothing is compiled then, and nothing executed.
+"""Traces ↔ folders of Parquet files, piece by piece: :class:`TraceWriter` writes the pieces of an emulation and keeps none in memory;
+:func:`analyse_saved` predicts from a folder, and neither compiles nor executes.
 
 pyarrow is an optional dependency and imported where it is used."""
 
@@ -106,7 +106,7 @@ class TraceWriter:
         self._is_complete = self._is_complete and piece.is_complete
 
     def _write(self, name: str, table: Any) -> None:
-        """One row group, however many rows: the reader takes them apart by it."""
+        """Write one row group for a piece, however many rows: the reader takes pieces apart by it."""
         _, parquet = load_pyarrow()
         if name not in self._writers:
             self._writers[name] = parquet.ParquetWriter(_part(self._folder, name), table.schema, compression="zstd")
@@ -140,7 +140,7 @@ def _part(folder: Path, name: str) -> Path:
 
 
 def _prepare(folder: Path) -> None:
-    """Make the folder; what an ended process left unfinished in it goes."""
+    """Make the folder, and remove unfinished files of an ended process."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _remove_parts(folder)
@@ -198,7 +198,7 @@ def build_accesses_table(accesses: Accesses) -> Any:
 
 
 def build_table(columns: Branches | Entries) -> Any:
-    """The same for branches and entries."""
+    """An Arrow table of branches or entries, in their order."""
     pyarrow, _ = load_pyarrow()
     names = BRANCH_DTYPES if isinstance(columns, Branches) else ENTRY_DTYPES
     return pyarrow.table({name: pyarrow.array(getattr(columns, name)) for name in names})
@@ -229,21 +229,6 @@ def read_accesses(table: Any) -> Accesses:
 
 
 _NO_ADDRESSES = np.zeros(0, dtype=np.uint64)
-
-
-def read_branches(table: Any) -> Branches:
-    """The rows of a table of branches; raises as :func:`read_accesses`."""
-    return Branches(**_read_columns(table, BRANCH_DTYPES))
-
-
-def read_entries(table: Any) -> Entries:
-    """The rows of a table of entries; raises as :func:`read_accesses`."""
-    return Entries(**_read_columns(table, ENTRY_DTYPES))
-
-
-def read_blocks(table: Any) -> npt.NDArray[np.uint32]:
-    """The column of traced blocks; raises as :func:`read_accesses`."""
-    return _read_columns(table, {BLOCK: np.dtype(np.uint32)})[BLOCK]
 
 
 def _read_columns(table: Any, dtypes: dict[str, "np.dtype[Any]"]) -> dict[str, npt.NDArray[Any]]:
@@ -297,7 +282,7 @@ def take_head(trace: Trace, *, is_complete: bool, pieces: int) -> TraceHead:
 
 
 def write_head(head: TraceHead, path: Path) -> None:
-    """Write it as a file.
+    """Write a head as a file.
 
     Raises:
         OSError: it cannot be written.
@@ -307,7 +292,7 @@ def write_head(head: TraceHead, path: Path) -> None:
 
 
 def read_head(folder: Path) -> TraceHead:
-    """Read it.
+    """Read the head of a trace.
 
     Raises:
         UnsupportedInputError: it is of another version.
@@ -367,7 +352,7 @@ def read_pieces(folder: Path) -> Iterator[Trace]:
     """The pieces of a trace, in the order they were written.
 
     Args:
-        folder: what :class:`~gpa_lsp.execution.prediction.trace_files.TraceWriter` wrote.
+        folder: that :class:`TraceWriter` wrote.
 
     Raises:
         InputError: a file is missing, damaged, or does not go with the others.
@@ -399,9 +384,9 @@ def _read_piece(head: TraceHead, folder: Path, files: dict[str, Any], number: in
         return _read_group(folder / name, files[name], number, take)
 
     accesses = read(ACCESSES_NAME, read_accesses)
-    branches = read(BRANCHES_NAME, read_branches)
-    entries = read(ENTRIES_NAME, read_entries)
-    traced = read(BLOCKS_NAME, read_blocks)
+    branches = read(BRANCHES_NAME, lambda table: Branches(**_read_columns(table, BRANCH_DTYPES)))
+    entries = read(ENTRIES_NAME, lambda table: Entries(**_read_columns(table, ENTRY_DTYPES)))
+    traced = read(BLOCKS_NAME, lambda table: _read_columns(table, {BLOCK: np.dtype(np.uint32)})[BLOCK])
     blocks = {
         ACCESSES_NAME: accesses.block,
         BRANCHES_NAME: branches.block,
@@ -448,7 +433,7 @@ def _read_group(path: Path, file: Any, number: int, take: Callable[[Any], Any]) 
 
 
 def _fold(error: Exception) -> str:
-    """What pyarrow says, on one line."""
+    """Message of pyarrow on one line."""
     return " ".join(str(error).split())
 
 
@@ -456,7 +441,7 @@ _NOTE = "a trace keeps neither the registers nor the shared memory of a block: o
 
 
 class SavedTrace(Struct, frozen=True, kw_only=True):
-    """What a kept trace shows."""
+    """Answers from a saved trace."""
 
     folder: Path  # it is in
     mangled_name: str  # of the kernel
@@ -474,7 +459,7 @@ class SavedTrace(Struct, frozen=True, kw_only=True):
 
     @property
     def short_name(self) -> str:
-        """Without result and parameters, and short enough for a line."""
+        """Name without result and parameters, short enough for a line."""
         return shorten_name(self.name)
 
 
@@ -489,7 +474,7 @@ def analyse_saved(
     """Ask every question about a trace, one piece in memory at a time.
 
     Args:
-        folder: what ``gpa-lsp predict trace`` wrote.
+        folder: that ``gpa-lsp predict trace`` wrote.
         machine: name of the GPU; None for the first known of the compute capability.
         compute_capability: where no GPU is named; None for 8.0.
         mode: of the volume model.
@@ -539,7 +524,7 @@ def analyse_saved(
 def _answer_volumes(
     head: TraceHead, probe: Trace, product: Product | None, mode: VolumeMode, problems: list[Problem]
 ) -> tuple[Answer, ...]:
-    """From the addresses of a few blocks; a trace keeps no arithmetic, so that none limits."""
+    """Data volumes from the addresses of a few blocks; a trace keeps no arithmetic, so that none limits."""
     device = choose_volume_device(product, mode)
     if isinstance(device, Problem):
         problems.append(device)

@@ -1,4 +1,4 @@
-"""What an exploration says, in the vocabulary of all answers; and which configuration is worth a try."""
+"""An exploration as an answer, and the configuration that is worth a try: :func:`answer_exploration`, :func:`find_trial`."""
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -32,7 +32,7 @@ _LEAST_DRAWN = 3
 _CHECKED = say(
     "Correctness with another block was checked in a few blocks at the ends and in the middle of the grid only: check the results."
 )
-MOST_ROWS = 200  # Of the table, where nobody asks for more
+MOST_ROWS = 200  # Of the table, unless more are asked for
 
 
 class Trial(Struct, frozen=True, kw_only=True):
@@ -43,7 +43,7 @@ class Trial(Struct, frozen=True, kw_only=True):
     dram_change_ratio: float | None  # of the DRAM traffic, -0.31 for 31 % less; None when unknown
     # its fold is not that of the launch: a thread would handle another number of elements than the kernel is written for
     needs_rewriting: bool = False
-    how: str = "predicted"  # that is known, in a word
+    how: str = "predicted"  # or ``simulated``
 
 
 def find_trial(exploration: Exploration) -> Trial | None:
@@ -68,7 +68,7 @@ def find_trial(exploration: Exploration) -> Trial | None:
 
 
 def describe_trial(trial: Trial) -> Sentence:
-    """What a code action or a finding says of it.
+    """A trial as the text of a code action or a finding.
 
     >>> from gpa_lsp.execution.prediction.exploration.model import Configuration
     >>> best = RankedConfiguration(configuration=Configuration(block=(32, 8, 1)), seconds=1.0)
@@ -98,8 +98,7 @@ def answer_exploration(exploration: Exploration, *, most_rows: int = MOST_ROWS) 
     """The table of the space, its chart, and the finding.
 
     Args:
-        exploration: what was found.
-        most_rows: of the table: the fastest ones, and the configuration of the launch wherever it stands.
+        most_rows: of the table: the fastest ones, and the configuration of the launch at any rank.
     """
     predicted = [one for one in exploration.ranked if one.seconds is not None]
     if not predicted:
@@ -184,7 +183,7 @@ _COLUMNS = list_columns(
 
 
 def _tabulate(exploration: Exploration, predicted: list[RankedConfiguration], most_rows: int) -> Table:
-    """A row for each prediction: configurations of which the same is predicted share it."""
+    """A row for each prediction; configurations with the same prediction share one."""
     least = predicted[0].seconds or 1.0
     groups = _group_alike(predicted)
     current = next(

@@ -1,8 +1,8 @@
-"""What predicts one configuration: from expressions that hold for every block, or by emulating a few of its blocks.
+"""Predictions of one configuration: from expressions that hold for every block, or by emulating a few of its blocks.
 
-The first is exact where every address depends on the thread's global index alone; whether it does is not assumed, but seen by tracing the kernel
-with a second block. The second serves tiles, block-wide loops and gathers; it also sees where a kernel is written for the block it has, as with a
-tile of fixed size: a configuration under which it goes wrong is not predicted.
+The first is exact where every address depends on the thread's global index alone; this is not assumed, but tested by tracing the kernel
+with a second block. The second serves tiles, block-wide loops and gathers; it also detects a kernel that is written for the block it has, as with a
+tile of fixed size: a configuration with new faults is not predicted.
 """
 
 from collections.abc import Iterable
@@ -44,7 +44,7 @@ FaultName = tuple[FaultKind, int | None]  # Kind and static instruction
 
 
 class Resources(Struct, frozen=True, kw_only=True):
-    """What every configuration of a kernel has in common."""
+    """GPU, model and resources, common to all configurations of a kernel."""
 
     device: VolumeDevice  # for which
     mode: VolumeMode  # of the model
@@ -56,12 +56,12 @@ class VariedLaunch(Struct, frozen=True, kw_only=True):
     """One launch of a description, with other blocks and folds."""
 
     text: str  # the description
-    path: Path  # where it stands; its files are found beside it
-    number: int  # which of its launches, from 0
+    path: Path  # of the description; its files are found beside it
+    number: int  # index of the launch in it, from 0
     own_fold: Triple = _PLAIN  # elements along x, y, z that a thread of the code covers already
 
     def find_further_fold(self, configuration: Configuration) -> Triple:
-        """How many threads of the code, as it is, one thread of a configuration stands for along x, y, z.
+        """Number of threads of the code, as it is, that one thread of a configuration stands for along x, y, z.
 
         Raises:
             InputError: no number of them makes this fold.
@@ -84,10 +84,10 @@ class VariedLaunch(Struct, frozen=True, kw_only=True):
 
 
 class ExpressionEvaluator(Struct, frozen=True, kw_only=True):
-    """From expressions that hold for every block."""
+    """Evaluates by expressions that hold for every block."""
 
     kernel: KernelAccesses  # its accesses; all affine in the global index
-    updates: Triple  # along x, y, z, whatever the block
+    updates: Triple  # along x, y, z, for any block
     resources: Resources  # of the kernel
     description: VariedLaunch  # of the launch: its dynamic shared memory may follow the block
 
@@ -101,7 +101,7 @@ class ExpressionEvaluator(Struct, frozen=True, kw_only=True):
 
 
 class ProbingEvaluator(Struct, frozen=True, kw_only=True):
-    """By emulating a few blocks of each configuration."""
+    """Evaluates by emulating a few blocks of each configuration."""
 
     ptx: str  # text of the module
     name: str  # of the module, for messages
@@ -134,19 +134,23 @@ def _parse(ptx: str, name: str) -> PtxModule:
 
 
 class Probe(Struct, frozen=True, kw_only=True):
-    """What a few blocks of a launch show."""
+    """Accesses and faults of a few blocks of a launch."""
 
-    accesses: KernelAccesses  # where they go
-    faults: tuple[Fault, ...]  # what the program did wrong
+    accesses: KernelAccesses  # to global memory
+    faults: tuple[Fault, ...]  # of the program
 
 
 def name_faults(faults: Iterable[Fault]) -> frozenset[FaultName]:
-    """What tells faults of one code from each other, whatever the block."""
+    """Names that tell faults of one code from each other, with any block."""
     return frozenset((fault.kind, fault.instruction) for fault in faults)
 
 
 def refuse_new_faults(faults: Iterable[Fault], known: frozenset[FaultName]) -> None:
-    """A kernel that goes wrong with a block only is written for another: what it would cost says nothing."""
+    """Refuse a kernel that goes wrong with a block only: it is written for another one.
+
+    Raises:
+        InputError: a fault is new.
+    """
     for fault in faults:
         if (fault.kind, fault.instruction) not in known:
             place = name_place(fault.chain)
@@ -157,7 +161,7 @@ def refuse_new_faults(faults: Iterable[Fault], known: frozenset[FaultName]) -> N
 
 
 def probe_launch(module: PtxModule, launch: LaunchDescription, budget: Budget = PROBE_BUDGET) -> Probe:
-    """What a few blocks of a launch access and do wrong.
+    """Emulate a few blocks of a launch, and find their accesses and faults.
 
     Raises:
         InputError: the launch does not go with the kernel, or the blocks do not run to their end.
@@ -181,17 +185,17 @@ def probe_launch(module: PtxModule, launch: LaunchDescription, budget: Budget = 
 
 
 def holds_for_every_block(kernel: KernelAccesses, other: KernelAccesses) -> bool:
-    """Whether two recoveries with different blocks give the same expressions of the global index, and nothing else."""
+    """Whether two recoveries with different blocks are the same expressions, of the global index alone."""
     if kernel.sampled or other.sampled or not kernel.accesses:
         return False
     for one in (*kernel.accesses, *other.accesses):
         if one.thread_bytes != NO_TRIPLE or one.block_bytes != NO_TRIPLE or one.executions != 1.0:
             return False
-    return _list_keys(kernel) == _list_keys(other)
 
+    def order(one: AccessExpression) -> tuple[int, int]:
+        return one.instruction or 0, one.constant_bytes
 
-def _list_keys(kernel: KernelAccesses) -> list[AccessExpression]:
-    return sorted(kernel.accesses, key=lambda one: (one.instruction or 0, one.constant_bytes))
+    return sorted(kernel.accesses, key=order) == sorted(other.accesses, key=order)
 
 
 def _predict(

@@ -1,4 +1,4 @@
-"""A space of configurations, evaluated (here, on all cores or on a cluster) and ranked: what is in the journal is not done again."""
+"""A space of configurations, evaluated (here, on all cores or on a cluster) and ranked; those in the journal are not evaluated again."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -21,24 +21,24 @@ Progress = Callable[[int, int], None]  # Told (done, total)
 
 
 class Exploration(Struct, frozen=True, kw_only=True):
-    """A space with what is predicted of it."""
+    """A space of configurations with their predictions."""
 
     kernel: str  # for people
     device: str  # name of the machine
     mode: str  # of the model
-    ranked: tuple[RankedConfiguration, ...]  # fastest first; those nothing is predicted of last
+    ranked: tuple[RankedConfiguration, ...]  # fastest first; those without a prediction last
     current: Configuration | None = None  # that of the launch; None when the space does not hold it
     resumed: int = 0  # how many were in the journal already
-    notes: tuple[Sentence, ...] = ()  # what a reader must know, one sentence each
+    notes: tuple[Sentence, ...] = ()  # for the reader, one sentence each
     is_simulated: bool = False  # launches were simulated, not predicted from their volumes
 
     @property
     def how(self) -> str:
-        """What became of its configurations, in a word."""
+        """``simulated`` or ``predicted``."""
         return "simulated" if self.is_simulated else "predicted"
 
     def find(self, configuration: Configuration) -> RankedConfiguration | None:
-        """What is predicted of one configuration; None when it is not in the space."""
+        """Prediction of one configuration; None when it is not in the space."""
         return next((one for one in self.ranked if one.configuration == configuration), None)
 
 
@@ -46,7 +46,7 @@ Evaluate = Callable[[Configuration], RankedConfiguration]  # It and what it hold
 
 
 def evaluate_each(evaluate: Evaluate, configurations: Sequence[Configuration]) -> list[RankedConfiguration]:
-    """Evaluate some configurations: one that does not run says why; so does one that shows a bug of ours, which must not cost the others."""
+    """Evaluate configurations; a failure, or a bug of ours, becomes the reason why one is not predicted."""
     found: list[RankedConfiguration] = []
     for one in configurations:
         try:
@@ -76,20 +76,20 @@ def evaluate_space(
     journal: Journal | None = None,
     progress: Progress | None = None,
 ) -> tuple[tuple[RankedConfiguration, ...], int]:
-    """Evaluate what is not in the journal yet, and rank all of it.
+    """Evaluate configurations that are not in the journal yet, and rank all.
 
     Args:
         configurations: the space.
-        evaluate: what evaluates.
-        workers: where.
+        evaluate: evaluates one configuration.
+        workers: processes that evaluate.
         journal: takes each part as it is known, so that an interruption loses only what is under way; None keeps nothing.
-        progress: told how far it is.
+        progress: called with each part.
 
     Returns:
         The space, ranked, and how many of it were in the journal.
 
     Raises:
-        GpaError: see ``workers`` and ``journal``; what was evaluated until then is in the journal.
+        GpaError: see ``workers`` and ``journal``; the parts evaluated until then are in the journal.
     """
     wanted = set(configurations)
     known = [one for one in (journal.done if journal is not None else ()) if one.configuration in wanted]
@@ -120,7 +120,7 @@ class LocalWorkers:
 
     Args:
         count: how many; None for as many as this process may use cores.
-        here_s: for so long configurations are evaluated in this process before others are started; 0 for not at all.
+        here_s: seconds for which configurations are evaluated in this process before others are started; 0 for none.
     """
 
     def __init__(self, count: int | None = None, *, here_s: float = _HERE_S) -> None:
@@ -191,7 +191,7 @@ class DaskWorkers:
     def _take(self, future: Any) -> list[RankedConfiguration]:
         try:
             found: list[RankedConfiguration] = future.result()
-        except Exception as error:  # whatever happened over there, a version that differs above all
+        except Exception as error:  # any failure over there, a version that differs above all
             hint = f"{type(error).__name__}: {error}; do its workers have the same version of gpa-lsp?"
             raise ToolError("Dask cluster", hint) from error
         return found

@@ -1,10 +1,11 @@
-"""What was explored already, as a file of JSON lines: :class:`Journal`. An exploration that was stopped goes on where it was.
+"""Journal of an exploration as a file of JSON lines: :class:`Journal`. An exploration that was stopped goes on where it was.
 
-The first line says what was explored; each further line is one configuration. Lines are appended as they are known, and a last line that was
-cut off by a crash is dropped.
+The first line is the subject; each further line is one configuration. Lines are appended as they are known, and a last line that was cut off by a
+crash is dropped.
 """
 
 import contextlib
+import hashlib
 import json
 import os
 from collections.abc import Iterable
@@ -14,6 +15,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from gpa_lsp import __version__
 from gpa_lsp.execution.prediction.exploration.model import RankedConfiguration
 from gpa_lsp.foundation.errors import InputError, MismatchError
 from gpa_lsp.foundation.files import atomic_write, open_regular_file
@@ -28,13 +30,18 @@ _REMEDY = "choose another file, or delete this one to start over"
 
 
 class Subject(Struct, frozen=True, kw_only=True):
-    """What an exploration is about; two with the same subject can be joined."""
+    """Subject of an exploration; two with the same subject can be joined."""
 
     kernel: str  # mangled name
     device: str  # name of the machine
     mode: str  # of the model
     threads: tuple[int, int, int]  # elements in x, y, z
     digest: str  # of the code, the launch's arguments and the model's version, in hex
+
+
+def digest_texts(*texts: str) -> str:
+    """Digest of the texts that decide the results of an exploration, in hex."""
+    return hashlib.sha256("\0".join((__version__, *texts)).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class Journal:
@@ -44,7 +51,7 @@ class Journal:
 
     Args:
         path: made when it is missing, and continued when it is there.
-        subject: what is explored.
+        subject: of the exploration.
 
     Raises:
         InputError: the file is something else, or cannot be read or written.
@@ -54,7 +61,7 @@ class Journal:
     def __init__(self, path: Path, subject: Subject) -> None:
         self._path = path
         self.done: tuple[RankedConfiguration, ...] = ()
-        """What the file held when it was opened."""
+        """Configurations that the file held when it was opened."""
         try:
             if path.exists() and not path.is_file():
                 raise InputError("is not a regular file", path=path, remedy=_REMEDY)
@@ -123,9 +130,7 @@ class Journal:
             os.fsync(self._stream.fileno())
         except OSError as error:
             with contextlib.suppress(OSError):
-                self._stream.truncate(
-                    self._end
-                )  # half a line would be dropped when it is read; nobody else shall meet it
+                self._stream.truncate(self._end)  # removes half a line, which other readers could not read
             raise self._fail(error) from error
         self._end += len(lines)
 

@@ -1,4 +1,4 @@
-"""A launch configuration (:class:`Configuration`), what is predicted of it (:class:`RankedConfiguration`), and spaces of configurations."""
+"""Launch configurations (:class:`Configuration`), their predictions (:class:`RankedConfiguration`), and spaces of them (:func:`build_space`)."""
 
 import re
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from gpa_lsp.foundation.numbers import format_count
 
 Definition = tuple[str, str]  # A macro and its value
 
-Unroll = tuple[int, int]  # The line of a loop, and how many of its turns are written out
+Unroll = tuple[int, int]  # The line of a loop, and its unroll factor
 
 
 class Configuration(Struct, frozen=True, kw_only=True, order=True):
@@ -25,11 +25,11 @@ class Configuration(Struct, frozen=True, kw_only=True, order=True):
 
     @property
     def threads(self) -> int:
-        """Of a block."""
+        """Threads of a block."""
         return prod(self.block)
 
     def __str__(self) -> str:
-        """As people write it: ``32x8``, ``16x2x32 fold 2y``, ``256 TILE=16 unroll 12=4``."""
+        """The configuration as people write it: ``32x8``, ``16x2x32 fold 2y``, ``256 TILE=16 unroll 12=4``."""
         words = [f" {name}={value}" for name, value in self.definitions]
         words += [f" unroll {line}={factor}" for line, factor in self.unrolls]
         return f"{write_block(self.block)}{write_fold(self.fold)}{''.join(words)}"
@@ -56,11 +56,11 @@ def write_fold(fold: tuple[int, int, int]) -> str:
 
 
 class RankedConfiguration(Struct, frozen=True, kw_only=True):
-    """What is predicted of a configuration. Times and volumes are predictions, never measurements."""
+    """Prediction of a configuration. Times and volumes are predictions, never measurements."""
 
     configuration: Configuration  # which
     seconds: float | None = None  # of one launch; None when the configuration cannot be launched or predicted
-    # what bounds it: ``L1``, ``L2``, ``DRAM`` or ``arithmetic``, or what a simulated profile says; empty in the same case
+    # ``L1``, ``L2``, ``DRAM`` or ``arithmetic``, or the limiter of a simulated profile; empty in the same case
     limiter: str = ""
     dram_load_bytes: float | None = None  # of the launch
     dram_store_bytes: float | None = None  # of the launch
@@ -74,14 +74,14 @@ class RankedConfiguration(Struct, frozen=True, kw_only=True):
 
     @property
     def dram_bytes(self) -> float | None:
-        """Loads and stores; None when unknown."""
+        """Bytes of loads and stores; None when unknown."""
         if self.dram_load_bytes is None or self.dram_store_bytes is None:
             return None
         return self.dram_load_bytes + self.dram_store_bytes
 
 
 def rank(found: "list[RankedConfiguration]") -> "tuple[RankedConfiguration, ...]":
-    """Fastest first; equals in the order of less DRAM traffic, then of the configuration; what was not predicted last."""
+    """Configurations, fastest first; equal ones by DRAM traffic, then by configuration; those without a prediction last."""
 
     def order(one: RankedConfiguration) -> tuple[bool, float, float, Configuration]:
         unknown = one.seconds is None

@@ -1,9 +1,8 @@
-"""What simulates configurations: each is compiled, some of its blocks are executed, and an SM runs them.
+"""Simulation of configurations: each is compiled, some of its blocks are executed, and an SM runs them.
 
 A configuration under which a few emulated blocks go wrong is not simulated.
 """
 
-import hashlib
 import json
 import re
 import tempfile
@@ -16,7 +15,6 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gpa_lsp import __version__
 from gpa_lsp.code.ptx.model import PtxModule
 from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.code.sources.directives import find_pragmas
@@ -38,10 +36,9 @@ from gpa_lsp.execution.prediction.exploration.evaluators import (
     probe_launch,
     refuse_new_faults,
 )
-from gpa_lsp.execution.prediction.exploration.journal import Subject
+from gpa_lsp.execution.prediction.exploration.journal import Subject, digest_texts
 from gpa_lsp.execution.prediction.exploration.model import Configuration, Definition, RankedConfiguration, Unroll
 from gpa_lsp.execution.prediction.exploration.subjects import (
-    ChosenLaunch,
     ExplorationSubject,
     choose_launch,
     make_subject,
@@ -72,7 +69,7 @@ _NOTE = say(
 )
 
 
-_BUSY_RATIO = 0.6  # Of a round, from which on what is locked limits it
+_BUSY_RATIO = 0.6  # Of a round, from which on the locked resource limits it
 
 
 class SourceVariants(Struct, frozen=True, kw_only=True):
@@ -86,13 +83,13 @@ class SourceVariants(Struct, frozen=True, kw_only=True):
 
 
 class SimulatingEvaluator(Struct, frozen=True, kw_only=True):
-    """By simulation."""
+    """Evaluates by simulation."""
 
-    source: SourceVariants  # what is compiled
+    source: SourceVariants  # that is compiled
     description: VariedLaunch  # of the launch
     own_block: tuple[int, int, int]  # of the launch as it is described
     is_fixed: bool  # the description fixes its grid
-    settings: SimulationSettings  # how much simulating one configuration may cost, and the GPU
+    settings: SimulationSettings  # GPU and limits, for each configuration
     budget: Budget = PROBE_BUDGET  # of the emulator, for each configuration
     # kinds of those of the launch as it is; they say nothing against a configuration
     known_faults: frozenset[FaultKind] = frozenset()
@@ -177,7 +174,7 @@ def prepare_simulation(
         machine: name of the GPU; None for the first known of the compute capability.
         compute_capability: to compile for; None for that of the GPU, and where none is named for what the compile command says.
         compile_settings: of the compiler.
-        settings: how much simulating one configuration may cost.
+        settings: limits for each configuration.
 
     Raises:
         InputError: the source does not compile, no launch (or more than one) is meant, or the GPU is not known.
@@ -214,7 +211,7 @@ def prepare_simulation(
         device=settings.machine or "",
         mode=mode,
         threads=launch.covered,
-        digest=_digest(chosen, launch_text, source, mode),
+        digest=digest_texts(mode, str(chosen.description.number), launch_text, source.text),
     )
     note = _NOTE if settings.terms is None else _PAPER_NOTE
     return make_subject(chosen, subject, evaluate, (note, *write_notes(examined)))
@@ -226,17 +223,11 @@ def _name_machine(machine: str | None, examined: ExaminedSource) -> str | None:
     return machine if product is None else product.name
 
 
-def _digest(chosen: ChosenLaunch, launch_text: str, source: SourceVariants, mode: str) -> str:
-    """Of all that decides what comes out."""
-    parts = "\0".join((__version__, mode, str(chosen.description.number), launch_text, source.text))
-    return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()
-
-
 def find_simulated_limiter(one: DocumentLaunch) -> Limiter | None:
     """The verdict; None where it cannot be told.
 
     Raises:
-        GpaError: what was written cannot be read, which is a defect of ours.
+        GpaError: the profile cannot be read back, which is a defect of ours.
     """
     with tempfile.TemporaryDirectory(prefix="gpa-lsp-", ignore_cleanup_errors=True) as folder:
         path = Path(folder) / "launch.gpa-profile.json"
@@ -277,7 +268,7 @@ class Variant(Struct, frozen=True, kw_only=True):
     unrolls: tuple[Unroll, ...] = ()  # lines of loops and their factors, in the same form
 
     def write(self, block: str) -> str:
-        """A block as people ask for it, names of macros replaced by their values.
+        """A block as people write it, names of macros replaced by their values.
 
         >>> Variant(definitions=(("TILE", "16"),)).write("TILExTILE")
         '16x16'

@@ -1,13 +1,11 @@
-"""From a source, a kernel and its launch to what can be explored of it: :func:`prepare_exploration`."""
+"""Preparation of an exploration from a source, a kernel and its launch: :func:`prepare_exploration`."""
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gpa_lsp import __version__
 from gpa_lsp.code.ptx.model import PtxModule
 from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.execution.compiler.model import DEFAULT_SETTINGS, CompileSettings
@@ -26,7 +24,7 @@ from gpa_lsp.execution.prediction.exploration.evaluators import (
     probe_launch,
 )
 from gpa_lsp.execution.prediction.exploration.explore import Evaluate
-from gpa_lsp.execution.prediction.exploration.journal import Subject
+from gpa_lsp.execution.prediction.exploration.journal import Subject, digest_texts
 from gpa_lsp.execution.prediction.exploration.model import Configuration
 from gpa_lsp.execution.prediction.fault_answer import note_guesses
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice, require_description
@@ -63,7 +61,7 @@ class ExplorationSubject(Struct, frozen=True, kw_only=True):
     """A kernel that is ready to be explored."""
 
     name: str  # for people
-    subject: Subject  # what a journal of it is about
+    subject: Subject  # of its journal
     current: Configuration  # the configuration the launch has
     dimensions: int  # of the launch: 1, 2 or 3
     evaluate: Evaluate  # predicts configurations
@@ -85,7 +83,7 @@ def prepare_exploration(
     compile_settings: CompileSettings = DEFAULT_SETTINGS,
     memory_bytes: int = PROBE_BUDGET.memory_bytes,
 ) -> ExplorationSubject:
-    """Compile, find the launch, and see whether its addresses hold for every block.
+    """Compile, find the launch, and test whether its addresses hold for every block.
 
     Args:
         path: of the source.
@@ -125,15 +123,14 @@ def prepare_exploration(
         budget=replace(PROBE_BUDGET, memory_bytes=memory_bytes),
     )
     evaluate, notes = _choose_evaluator(module, chosen.launch, probing)
-    subject = _describe_subject(chosen, chosen.launch.covered, device, mode, (ptx, launch_text))
+    subject = Subject(
+        kernel=chosen.mangled,
+        device=device.name,
+        mode=mode.value,
+        threads=chosen.launch.covered,
+        digest=digest_texts(str(chosen.description.number), launch_text, ptx),
+    )
     return make_subject(chosen, subject, evaluate, (*notes, *write_notes(examined)))
-
-
-def _describe_subject(
-    chosen: ChosenLaunch, threads: Triple, device: VolumeDevice, mode: VolumeMode, texts: tuple[str, str]
-) -> Subject:
-    digest = _digest(*texts, chosen.description.number)
-    return Subject(kernel=chosen.mangled, device=device.name, mode=mode.value, threads=threads, digest=digest)
 
 
 def make_subject(
@@ -152,7 +149,7 @@ def make_subject(
 
 
 def write_notes(examined: ExaminedSource) -> tuple[Sentence, ...]:
-    """What is to be said of how a source was compiled."""
+    """Notes on how a source was compiled, as sentences."""
     return tuple(say("{note}.", note=one) for one in examined.notes)
 
 
@@ -178,7 +175,7 @@ def read_launch_text(path: Path) -> str:
 def choose_launch(
     code: CodeModule, source: Path, path: Path, text: str, *, kernel: str | None, number: int | None
 ) -> ChosenLaunch:
-    """The launch that is meant.
+    """Find the one launch that is asked for.
 
     Args:
         kernel: a name, or a part of one; None for any.
@@ -245,7 +242,7 @@ def _choose_evaluator(
 def _is_guarded(
     module: PtxModule, launch: LaunchDescription, probing: ProbingEvaluator, known: frozenset[FaultName]
 ) -> bool:
-    """Whether the kernel also does right with a block that leaves threads over at the end of each axis."""
+    """Whether the kernel has no new faults with a block that leaves threads over at the end of each axis."""
     sizes = zip(launch.block, launch.covered, strict=True)
     x, y, z = (next((one for one in range(size - 1, 1, -1) if extent % one), size) for size, extent in sizes)
     configuration = Configuration(block=(x, y, z), fold=find_fold(launch))
@@ -257,7 +254,7 @@ def _is_guarded(
 
 
 def _probe_other(module: PtxModule, launch: LaunchDescription, probing: ProbingEvaluator) -> Probe | None:
-    """What is seen with a block that differs along every axis that the launch has; None where it does not run."""
+    """Probe with a block that differs along every axis of the launch; None where it does not run."""
     x, y, z = launch.block
     block = (x // 2 if x >= 64 else x * 2, y * 2 if y * 2 <= 8 else max(1, y // 2), z)
     shape = tuple(size if extent > 1 else 1 for size, extent in zip(block, launch.covered, strict=True))
@@ -271,12 +268,7 @@ def _probe_other(module: PtxModule, launch: LaunchDescription, probing: ProbingE
 
 
 def find_fold(launch: LaunchDescription) -> Triple:
-    """What the description divides its threads by, beside the block."""
+    """Elements that one thread covers along x, y, z, by the launch's threads, block and grid."""
     sizes = zip(launch.covered, launch.block, launch.grid, strict=True)
     x, y, z = (max(1, -(-extent // (block * count))) for extent, block, count in sizes)
     return (x, y, z)
-
-
-def _digest(ptx: str, launch_text: str, number: int) -> str:
-    parts = "\0".join((__version__, str(number), launch_text, ptx))
-    return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()
