@@ -94,7 +94,7 @@ def test_every_class_of_arithmetic_has_a_price_on_every_architecture() -> None:
 
 @pytest.mark.parametrize("terms", [PRINTED, EVERY_TERM])
 def test_more_blocks_never_take_less_time(terms: frozenset[Term]) -> None:
-    """Below a wave, each SM has its share of the blocks and no more."""
+    """An SM has its share of the blocks and no more, below a wave as well."""
     times = [estimate(blocks, terms=terms).cycles for blocks in (1, 8, 108, 109, 216, 864, 865, 5000)]
     assert times == sorted(times)
 

@@ -5,8 +5,10 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from gpa_lsp.execution.compiler.model import CompilerChoice, CompileSettings
-from gpa_lsp.execution.prediction.model import KernelPrediction, SourcePrediction
+from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
+from gpa_lsp.execution.prediction.model import KernelPrediction, PredictionSettings, SourcePrediction
 from gpa_lsp.execution.prediction.predict import predict_code
+from gpa_lsp.execution.prediction.templates import write_templates
 
 NVRTC = CompileSettings(choice=CompilerChoice.NVRTC)
 
@@ -118,3 +120,15 @@ def predict(kernel: str) -> SourcePrediction:
 def predict_one(kernel: str) -> KernelPrediction:
     """The first launch of a kernel."""
     return predict(kernel).kernels[0]
+
+
+def begin_description(path: Path, source: str, fits: PredictionSettings | None = None) -> str:
+    """Write a source; the description that is begun for its launches, with sizes that fit these settings."""
+    path.write_text(source)
+    return write_templates(path, launches_text="", settings=NVRTC, fits=fits)
+
+
+def predict_described(path: Path, text: str, settings: PredictionSettings) -> SourcePrediction:
+    """The launches of a source as a text describes them, predicted."""
+    choice = LaunchChoice(path=path.with_suffix(".launch.toml"), text=text)
+    return predict_code(path, launches=choice, settings=settings, compile_settings=NVRTC)

@@ -34,7 +34,7 @@ arguments = [
 
 
 def count_accesses() -> dict[str, dict[int, int]]:
-    """What a GPU would count: metric → offset of the machine instruction → count."""
+    """Counts as a GPU would take them: metric → offset of the machine instruction → count."""
     cubin = read_cubin((ROOT / "fixtures/cubins/sm_80/short_def_use_original.cubin").read_bytes())
     (unit,) = list_embedded_ptx(cubin)
     text = unit.text.splitlines()

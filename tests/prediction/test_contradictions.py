@@ -1,4 +1,4 @@
-"""No kernel of our fixtures is predicted to do what cannot be, or other than what was counted in the same run."""
+"""Predictions of the fixtures' kernels contradict neither themselves nor what was counted in the same run."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What emulated PTX becomes as machine code, and that schedulers and pipes limit kernels that compute with integers."""
+"""Machine instructions that emulated PTX becomes; schedulers and pipes limit kernels that compute with integers."""
 
 from functools import cache
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is said of races where they were looked for, and where not; and of a kernel that waits for ever."""
+"""Answers about races where they were looked for, and where not; and about a kernel that waits for ever."""
 
 import pytest
 from msgspec.structs import replace

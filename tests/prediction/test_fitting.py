@@ -11,12 +11,10 @@ from gpa_lsp.execution.emulator.model import Budget, Fault, FaultKind, PassedEnd
 from gpa_lsp.execution.launches.launch import ArrayArgument
 from gpa_lsp.execution.launches.read_launches import read_launches
 from gpa_lsp.execution.prediction.fault_answer import answer_faults, grow_guessed, part_guessed
-from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
 from gpa_lsp.execution.prediction.model import KernelPrediction, PredictionSettings
-from gpa_lsp.execution.prediction.predict import predict_code
 from gpa_lsp.execution.prediction.templates import write_templates
 from tests.conftest import ROOT
-from tests.prediction.kernels import NVRTC
+from tests.prediction.kernels import NVRTC, begin_description, predict_described
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
 
@@ -79,16 +77,12 @@ __global__ void add(const double* const* a, float* b[], int rows, int n)
 
 
 def describe(folder: Path, text: str) -> str:
-    path = folder / "kernels.cu"
-    path.write_text(text)
-    return write_templates(path, launches_text="", settings=NVRTC, fits=SETTINGS)
+    return begin_description(folder / "kernels.cu", text, SETTINGS)
 
 
 @pytest.mark.parametrize("text", [PITCHED, TILED, GUARDED, INDIRECT, DYNAMIC, TABLES])
 def test_what_is_described_has_volumes_and_no_fault(text: str, tmp_path: Path) -> None:
-    choice = LaunchChoice(path=tmp_path / "kernels.launch.toml", text=describe(tmp_path, text))
-    found = predict_code(tmp_path / "kernels.cu", launches=choice, settings=SETTINGS, compile_settings=NVRTC)
-    (kernel,) = found.kernels
+    (kernel,) = predict_described(tmp_path / "kernels.cu", describe(tmp_path, text), SETTINGS).kernels
     assert kernel.faults == () and kernel.volumes is not None
 
 
@@ -141,9 +135,7 @@ def test_pointers_in_arrays_lead_to_memory_of_their_own(tmp_path: Path) -> None:
     assert (of_b.name, of_b.type, of_b.base_address) == ("b_i", ScalarType.F32, b.low)
     assert of_b.count * 4 == 47 * b.step + 3000 * 4, "up to the last element of the last row"
     assert {"a", "b", "a_i", "b_i"} <= set(launch.guesses)
-    choice = LaunchChoice(path=tmp_path / "k.launch.toml", text=text)
-    found = predict_code(tmp_path / "kernels.cu", launches=choice, settings=SETTINGS, compile_settings=NVRTC)
-    (kernel,) = found.kernels
+    (kernel,) = predict_described(tmp_path / "kernels.cu", text, SETTINGS).kernels
     assert kernel.faults == ()
     (guessed,) = kernel.problems
     assert "guessed in the launch description: the size of a" in guessed.message
@@ -181,8 +173,7 @@ arguments = [
 
 def predict_beyond(folder: Path, count: str) -> KernelPrediction:
     (folder / "kernels.cu").write_text(PITCHED)
-    choice = LaunchChoice(path=folder / "kernels.launch.toml", text=BEYOND.replace("COUNT", count))
-    found = predict_code(folder / "kernels.cu", launches=choice, settings=SETTINGS, compile_settings=NVRTC)
+    found = predict_described(folder / "kernels.cu", BEYOND.replace("COUNT", count), SETTINGS)
     assert found.problems == ()
     return found.kernels[0]
 

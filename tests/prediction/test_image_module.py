@@ -1,4 +1,4 @@
-"""Without its PTX, an image says enough of its parameters and variables to simulate a launch."""
+"""An image says enough of its parameters and variables to simulate a launch, without its PTX."""
 
 from contextlib import suppress
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""From a source and a description to predictions: real kernels, compiled by NVRTC and emulated."""
+"""Predictions of a source and a description: real kernels, compiled by NVRTC and emulated."""
 
 import re
 from pathlib import Path

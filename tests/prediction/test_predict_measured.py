@@ -22,7 +22,7 @@ from tests.prediction.measuring import LAUNCHES, STEPS, WARPS, count_accesses, w
 
 @pytest.fixture
 def report(tmp_path: Path) -> Path:
-    """Beside it the description of its arguments."""
+    """A report, beside it the description of its arguments."""
     (tmp_path / "measured.gpa-profile.launch.toml").write_text(LAUNCHES)
     return write_measured(tmp_path / "measured.gpa-profile.json", count_accesses())
 

@@ -54,7 +54,7 @@ arguments = [{ARRAYS}{{ name = "n", type = "int", value = {SIZE} }}]
 
 
 def test_a_register_tiled_product_gets_volumes_and_a_time(tmp_path: Path) -> None:
-    """At the limits that are usual, but for the time: other tests may need the processor as well."""
+    """The usual limits are kept, but for the time: other tests may need the processor as well."""
     source = tmp_path / "product.cu"
     source.write_text(SOURCE)
     source.with_name("product.launch.toml").write_text(LAUNCH)

@@ -1,4 +1,4 @@
-"""From source text to findings: small kernels compiled with NVRTC, each with and without what a check looks for."""
+"""Findings about sources: small kernels compiled with NVRTC, each with and without what a check looks for."""
 
 import re
 import subprocess
@@ -99,7 +99,7 @@ template __global__ void divided<float>(float*, float);
 
 
 def find_line(words: str) -> int:
-    """Of the first line of the kernels with some words."""
+    """Number of the first line of the kernels with some words."""
     return 1 + next(number for number, line in enumerate(KERNELS.split("\n")) if words in line)
 
 

@@ -10,13 +10,11 @@ from gpa_lsp.execution.emulator.model import Budget
 from gpa_lsp.execution.launches.launch import LaunchDescription, ScalarArgument, list_arrays
 from gpa_lsp.execution.launches.read_launches import read_launches
 from gpa_lsp.execution.launches.told_sizes import list_guessed_sizes
-from gpa_lsp.execution.prediction.launch_sources import LaunchChoice, list_launches
 from gpa_lsp.execution.prediction.model import EDITOR_PREDICTION, PredictionSettings
-from gpa_lsp.execution.prediction.predict import predict_code
 from gpa_lsp.execution.prediction.templates import write_templates
 from gpa_lsp.foundation.errors import InputError
 from tests.conftest import ROOT
-from tests.prediction.kernels import NVRTC
+from tests.prediction.kernels import NVRTC, begin_description, predict_described
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
 
@@ -52,9 +50,7 @@ def test_work_that_grows_with_the_square_is_described_so_small_that_it_ends(tmp_
         "# 1,048,576 would take too long to emulate; the grid is threads / block, rounded up; or give grid = …"
     )
     assert int(line.split()[2]) in (256, 1024, 4096)
-    choice = LaunchChoice(path=tmp_path / "pairs.launch.toml", text=text)
-    found = predict_code(tmp_path / "pairs.cu", launches=choice, settings=SETTINGS, compile_settings=NVRTC)
-    (kernel,) = found.kernels
+    (kernel,) = predict_described(tmp_path / "pairs.cu", text, SETTINGS).kernels
     assert kernel.execution.is_complete and kernel.faults == () and kernel.volumes is not None
 
 
@@ -121,10 +117,8 @@ void run(unsigned *r, float *x, float *y, unsigned n, unsigned first) { rows<<<6
 @pytest.mark.parametrize("text", [CUBE, ROWS], ids=["loops in loops", "loops as long as what is read"])
 def test_loops_that_nobody_bounds_are_described_so_short_that_they_end(text: str, tmp_path: Path) -> None:
     path = tmp_path / "loops.cu"
-    path.write_text(text)
-    described = write_templates(path, launches_text="", settings=NVRTC, fits=SETTINGS)
-    choice = LaunchChoice(path=tmp_path / "loops.launch.toml", text=described)
-    (kernel,) = predict_code(path, launches=choice, settings=SETTINGS, compile_settings=NVRTC).kernels
+    described = begin_description(path, text, SETTINGS)
+    (kernel,) = predict_described(path, described, SETTINGS).kernels
     assert kernel.faults == () and kernel.volumes is not None
 
 
@@ -182,8 +176,7 @@ int main() { float *in, *out; cudaMalloc(&in, 8192); cudaMalloc(&out, 32); run(i
 
 def test_each_instance_of_a_template_gets_its_own_launches(tmp_path: Path) -> None:
     path = tmp_path / "folds.cu"
-    path.write_text(FOLDS)
-    text = write_templates(path, launches_text="", settings=NVRTC, fits=LARGER)
+    text = begin_description(path, FOLDS, LARGER)
     parts = {one.split('"')[1]: one.partition("arguments")[0] for one in text.split("[[launch]]")[1:]}
     assert len(parts) == 3
     (large,) = [one for name, one in parts.items() if "Li256E" in name]
@@ -191,9 +184,8 @@ def test_each_instance_of_a_template_gets_its_own_launches(tmp_path: Path) -> No
     (other,) = [one for name, one in parts.items() if "Li32E" in name]
     assert "block = 256\ngrid = 8" in large and "block = 64\ngrid = 8" in small and "grid = 8" not in other
     assert text.count("The host code chooses another case or branch.") == 1
-    choice = LaunchChoice(path=tmp_path / "folds.launch.toml", text=text)
-    found = predict_code(path, launches=choice, settings=LARGER, compile_settings=NVRTC)
-    assert [(one.faults, one.volumes is not None) for one in found.kernels[:2]] == [((), True), ((), True)]
+    found = predict_described(path, text, LARGER).kernels
+    assert [(one.faults, one.volumes is not None) for one in found[:2]] == [((), True), ((), True)]
 
 
 def test_a_launch_of_nobody_knows_which_instance_is_a_guess(tmp_path: Path) -> None:
@@ -204,8 +196,7 @@ def test_a_launch_of_nobody_knows_which_instance_is_a_guess(tmp_path: Path) -> N
     )
     unknown += "template __global__ void fold<float, 32>(const float*, float*);\ntemplate __global__ void fold<float, 64>(const float*, float*);\n"
     unknown += "template __global__ void fold<double, 64>(const double*, double*);\n"
-    path.write_text(unknown)
-    text = write_templates(path, launches_text="", settings=NVRTC)
+    text = begin_description(path, unknown)
     assert text.count("It may be one of another instance of the kernel: a guess.") == 2
     assert text.count("Inferred from line") == 2
 
@@ -239,15 +230,12 @@ int main()
 
 def test_a_pointer_into_an_array_keeps_its_place(tmp_path: Path) -> None:
     path = tmp_path / "near.cu"
-    path.write_text(MOVED)
-    text = write_templates(path, launches_text="", settings=NVRTC)
+    text = begin_description(path, MOVED)
     (line,) = [one for one in text.splitlines() if '"in"' in one and "name" in one]
     assert "count = 4102, offset = 3, " in line and line.endswith("# allocated at line 9")
-    choice = LaunchChoice(path=tmp_path / "near.launch.toml", text=text)
-    (kernel,) = predict_code(path, launches=choice, settings=SETTINGS, compile_settings=NVRTC).kernels
+    (kernel,) = predict_described(path, text, SETTINGS).kernels
     assert kernel.faults == () and kernel.volumes is not None
-    path.write_text(MOVED.replace("in + 3, out", "in + elsewhere(), out"))
-    unknown = write_templates(path, launches_text="", settings=NVRTC)
+    unknown = begin_description(path, MOVED.replace("in + 3, out", "in + elsewhere(), out"))
     (line,) = [one for one in unknown.splitlines() if '"in"' in one and "name" in one]
     assert "guessed = true" in line and "# guess" in line
 
@@ -267,19 +255,14 @@ int main()
 
 def test_only_faults_that_no_guess_leads_to_are_faults(tmp_path: Path) -> None:
     path = tmp_path / "guesses.cu"
-    path.write_text(GUESSES)
-    choice = LaunchChoice(
-        path=tmp_path / "guesses.launch.toml", text=write_templates(path, launches_text="", settings=NVRTC)
-    )
-    found = predict_code(path, launches=choice, settings=SETTINGS, compile_settings=NVRTC)
-    known, led = found.kernels
+    text = begin_description(path, GUESSES)
+    known, led = predict_described(path, text, SETTINGS).kernels
     assert [one.message.partition(":")[2] for one in known.faults] == [" 4 bytes before in, which has 256 bytes"]
     assert led.faults == () and led.volumes is not None
     (note,) = [one.message for one in led.problems if "it depends on what is a guess in the launch (in)" in one.message]
     assert "take what is right out of its guesses" in note
-    told = replace(choice, text=str(choice.text).replace("guesses = ", "guesses = []  # was "))
-    again = predict_code(path, launches=told, settings=SETTINGS, compile_settings=NVRTC)
-    assert [len(one.faults) for one in again.kernels] == [1, 1]
+    again = predict_described(path, text.replace("guesses = ", "guesses = []  # was "), SETTINGS).kernels
+    assert [len(one.faults) for one in again] == [1, 1]
 
 
 TEXTURES = """\
@@ -296,8 +279,7 @@ int main() { float* out; cudaMalloc(&out, 4096); fetch<<<4, 256>>>(out, 1024); }
 
 def test_texture_references_are_described_and_read(tmp_path: Path) -> None:
     path = tmp_path / "fetch.cu"
-    path.write_text(TEXTURES)
-    text = write_templates(path, launches_text="", settings=NVRTC)
+    text = begin_description(path, TEXTURES)
     assert (
         '{ name = "quads", type = "f32", width = "grid_x * block_x", channels = 4, fill = "uniform" },  # guess' in text
     )
@@ -305,8 +287,7 @@ def test_texture_references_are_described_and_read(tmp_path: Path) -> None:
         '{ name = "shades", type = "u8", width = 256, height = 256, reads_normalized = true, fill = "uniform" }' in text
     )
     assert 'guesses = ["quads", "shades"]' in text
-    choice = LaunchChoice(path=tmp_path / "fetch.launch.toml", text=text)
-    (kernel,) = predict_code(path, launches=choice, settings=SETTINGS, compile_settings=NVRTC).kernels
+    (kernel,) = predict_described(path, text, SETTINGS).kernels
     assert kernel.faults == () and kernel.volumes is not None
 
 
@@ -332,11 +313,9 @@ int main()
 
 def test_what_the_host_copies_to_variables_is_a_guess(tmp_path: Path) -> None:
     path = tmp_path / "add.cu"
-    path.write_text(CONSTANTS)
-    text = write_templates(path, launches_text="", settings=NVRTC)
+    text = begin_description(path, CONSTANTS)
     assert 'guesses = ["offsets", "parts"]' in text
-    choice = LaunchChoice(path=tmp_path / "add.launch.toml", text=text)
-    (kernel,) = predict_code(path, launches=choice, settings=SETTINGS, compile_settings=NVRTC).kernels
+    (kernel,) = predict_described(path, text, SETTINGS).kernels
     assert kernel.faults == ()
     assert any("it depends on what is a guess in the launch (offsets, parts)" in one.message for one in kernel.problems)
 
@@ -359,11 +338,9 @@ int main()
 def test_what_another_kernel_leaves_in_a_variable_is_a_guess(tmp_path: Path) -> None:
     """A call through a table that nobody has filled is no fault of the kernel that makes it."""
     path = tmp_path / "step.cu"
-    path.write_text(SHARED_STATE)
-    text = write_templates(path, launches_text="", settings=NVRTC)
+    text = begin_description(path, SHARED_STATE)
     assert 'guesses = ["step"]' in text and "turns" not in text
-    choice = LaunchChoice(path=tmp_path / "step.launch.toml", text=text)
-    kernels = predict_code(path, launches=choice, settings=SETTINGS, compile_settings=NVRTC).kernels
+    kernels = predict_described(path, text, SETTINGS).kernels
     assert len(kernels) == 3 and all(kernel.faults == () for kernel in kernels)
     said = [one.message for kernel in kernels for one in kernel.problems]
     assert any("it depends on what is a guess in the launch (step)" in one for one in said)
@@ -380,11 +357,9 @@ int main() { cudaSurfaceObject_t target; draw<<<dim3(2, 4), 256>>>(target); }
 
 def test_what_lies_beyond_a_surface_of_guessed_size_is_no_fault(tmp_path: Path) -> None:
     path = tmp_path / "draw.cu"
-    path.write_text(SURFACE)
-    text = write_templates(path, launches_text="", settings=NVRTC)
+    text = begin_description(path, SURFACE)
     assert "width = 256, height = 256" in text and 'guesses = ["target"]' in text
-    choice = LaunchChoice(path=tmp_path / "draw.launch.toml", text=text)
-    (kernel,) = predict_code(path, launches=choice, settings=SETTINGS, compile_settings=NVRTC).kernels
+    (kernel,) = predict_described(path, text, SETTINGS).kernels
     assert kernel.faults == ()
     assert any("coordinates outside the surface target; it depends" in one.message for one in kernel.problems)
 
@@ -405,15 +380,12 @@ __global__ void blur(const float* in, float* out, int width, int height, int rad
 def test_numbers_that_bound_the_place_of_a_thread_are_sizes_and_bounds_of_loops_are_small(
     tmp_path: Path, names: tuple[str, str, str]
 ) -> None:
-    """Whatever their names are."""
-    path = tmp_path / "blur.cu"
+    """Names do not matter."""
     text = IMAGE
     for old, new in zip(("width", "height", "radius"), names, strict=True):
         text = text.replace(old, new)
-    path.write_text(text)
-    described = write_templates(path, launches_text="", settings=NVRTC, fits=replace(SETTINGS, budget=Budget()))
-    choice = LaunchChoice(path=tmp_path / "blur.launch.toml", text=described)
-    (launch,) = list_launches(choice.path, choice).launches
+    described = begin_description(tmp_path / "blur.cu", text, replace(SETTINGS, budget=Budget()))
+    (launch,) = read_launches(tmp_path / "blur.launch.toml", text=described)
     numbers = {one.name: one.value for one in launch.arguments if isinstance(one, ScalarArgument)}
     assert list(numbers.values()) == [1024, 1024, 16]
     assert (launch.block, launch.grid) == ((16, 16, 1), (64, 64, 1))
@@ -446,12 +418,10 @@ int main()
 def test_what_no_launch_can_have_is_guessed(tmp_path: Path, launch: str, fits: PredictionSettings | None) -> None:
     """A grid of nothing, or a number that does not fit its type, is in the host code; the description can be read."""
     path = tmp_path / "k.cu"
-    path.write_text(NOTHING.replace("GRID", launch))
-    text = write_templates(path, launches_text="", settings=NVRTC, fits=fits)
-    choice = LaunchChoice(path=tmp_path / "k.launch.toml", text=text)
-    (read,) = list_launches(choice.path, choice).launches
+    text = begin_description(path, NOTHING.replace("GRID", launch), fits)
+    (read,) = read_launches(tmp_path / "k.launch.toml", text=text)
     assert min(*read.grid, *read.block) > 0
-    (kernel,) = predict_code(path, launches=choice, settings=SETTINGS, compile_settings=NVRTC).kernels
+    (kernel,) = predict_described(path, text, SETTINGS).kernels
     assert kernel.volumes is not None
 
 

@@ -7,6 +7,7 @@ from gpa_lsp.execution.simulator.machine import SmModel
 from gpa_lsp.execution.simulator.program import LSU, NO_READS, Kind, OpcodeCourse, SassProgram
 from gpa_lsp.execution.simulator.reasons import REASON_COUNT, REASONS, SmRun
 from gpa_lsp.execution.simulator.streams import BlockStream
+from gpa_lsp.execution.simulator.warp_walk import KernelWalk, WarpWalk
 from gpa_lsp.gpu.arch.lookup import find_architecture
 
 ALU = OpcodeCourse(pipe=1, interval=2.0)
@@ -112,3 +113,45 @@ def read_cycles(run: SmRun, row: int) -> dict[str, float]:
     """Warp cycles of a row by reason, of the whole run."""
     cycles = run.moments[-1].all_cycles[row * REASON_COUNT : (row + 1) * REASON_COUNT].tolist()
     return {reason: count for reason, count in zip(REASONS, cycles, strict=True) if count}
+
+
+def sum_cycles(run: SmRun, reason: str) -> float:
+    """Warp cycles of a reason, of all rows."""
+    return float(run.moments[-1].all_cycles[REASONS.index(reason) :: REASON_COUNT].sum())
+
+
+def find_share(run: SmRun, reason: str) -> float:
+    """Share of a reason in all warp cycles."""
+    return sum_cycles(run, reason) / float(run.moments[-1].all_cycles.sum())
+
+
+def walk_block(block: tuple[int, int, int], *touched: list[int], wavefronts: int = 1) -> WarpWalk:
+    """A block of one warp that executes one row after the other, each of which touches these sectors."""
+    count = len(touched)
+    return WarpWalk(
+        block=block,
+        warp=0,
+        instruction=np.arange(count, dtype=np.int32),
+        active=np.full(count, 2**32 - 1, np.uint32),
+        wavefronts=np.full(count, wavefronts, np.uint16),
+        first_sector=np.cumsum([0, *map(len, touched)], dtype=np.int64),
+        sectors=np.array([one for row in touched for one in row], np.int64),
+    )
+
+
+def make_walk(grid: tuple[int, int, int], *walks: WarpWalk) -> KernelWalk:
+    """A walk of such blocks, each row of which is executed once by each block of the grid."""
+    count = len(walks[0].instruction)
+    blocks = float(np.prod(grid))
+    return KernelWalk(
+        kernel="k",
+        grid=grid,
+        block_threads=(32, 1, 1),
+        shared_bytes=0,
+        registers=16,
+        walks=walks,
+        sampled_blocks=(),
+        executed=np.full(count, blocks),
+        thread_executed=np.full(count, 32 * blocks),
+        not_simulated=(),
+    )

@@ -1,4 +1,4 @@
-"""What simulated instructions are said to move: counters as a profiler takes them, and the advice they lead to."""
+"""Counters of simulated instructions are those that a profiler takes, and lead to advice."""
 
 import json
 from pathlib import Path

@@ -9,12 +9,22 @@ from msgspec.structs import replace
 from gpa_lsp.code.binary.cubin import read_cubin
 from gpa_lsp.execution.simulator.machine import find_traffic
 from gpa_lsp.execution.simulator.program import Kind, OpcodeCourse, read_program
-from gpa_lsp.execution.simulator.reasons import REASON_COUNT, REASONS, SmRun
+from gpa_lsp.execution.simulator.reasons import SmRun
 from gpa_lsp.execution.simulator.streaming_multiprocessor import simulate_sm
-from gpa_lsp.execution.simulator.warp_walk import KernelWalk, WarpWalk
 from gpa_lsp.gpu.arch.lookup import find_architecture
 from gpa_lsp.kernel.join import list_unmeasured_kernels
-from tests.simulator.sm_notation import ALU, EXIT, STORE, make_block, make_model, make_program, read_cycles
+from tests.simulator.sm_notation import (
+    ALU,
+    EXIT,
+    STORE,
+    find_share,
+    make_block,
+    make_model,
+    make_program,
+    make_walk,
+    read_cycles,
+    walk_block,
+)
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 REDUCTION = OpcodeCourse(kind=Kind.REDUCTION, unit=0, interval=3.0, is_lg=True, is_long=True, latency=33.0)
@@ -32,12 +42,6 @@ def simulate(course: OpcodeCourse, *, lanes: int, is_one: bool, **changes: float
         sectors = np.zeros_like(block.sectors) if is_one else 4 * block.sectors
         blocks.append(replace(block, passes=passes, sectors=sectors))
     return simulate_sm(program, make_model(**changes), blocks, 4, 100_000)
-
-
-def find_share(run: SmRun, reason: str) -> float:
-    """Of all warp cycles."""
-    cycles = run.moments[-1].all_cycles
-    return float(cycles[REASONS.index(reason) :: REASON_COUNT].sum() / cycles.sum())
 
 
 @pytest.mark.parametrize("course", [REDUCTION, ATOMIC])
@@ -84,19 +88,6 @@ def test_additions_of_floats_hold_an_address_longer(fixture: str, cycles: float)
     assert found == {cycles}
 
 
-def walk_block(block: int, sectors: list[int]) -> WarpWalk:
-    """A block of one warp, with an operation."""
-    return WarpWalk(
-        block=(block, 0, 0),
-        warp=0,
-        instruction=np.array([0], np.int32),
-        active=np.array([2**32 - 1], np.uint32),
-        wavefronts=np.array([32], np.uint16),
-        first_sector=np.array([0, len(sectors)], np.int64),
-        sectors=np.array(sectors, np.int64),
-    )
-
-
 @pytest.mark.parametrize(
     ("course", "own", "mate", "meeting"),
     [
@@ -111,17 +102,6 @@ def walk_block(block: int, sectors: list[int]) -> WarpWalk:
 def test_blocks_meet_where_they_share_addresses(
     course: OpcodeCourse, own: list[int], mate: list[int], meeting: float
 ) -> None:
-    walk = KernelWalk(
-        kernel="k",
-        grid=(100, 1, 1),
-        block_threads=(32, 1, 1),
-        shared_bytes=0,
-        registers=16,
-        walks=(walk_block(0, own), walk_block(99, mate)),
-        sampled_blocks=(0, 99),
-        executed=np.array([100.0]),
-        thread_executed=np.array([3200.0]),
-        not_simulated=(),
-    )
+    walk = make_walk((100, 1, 1), *(walk_block((at, 0, 0), one, wavefronts=32) for at, one in ((0, own), (99, mate))))
     found = find_traffic(walk, make_program((course, {})), np.array([4]), (0, 0, 0), None)
     assert found.meeting_blocks == meeting

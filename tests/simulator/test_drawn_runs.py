@@ -66,7 +66,7 @@ def draw_program(random: np.random.Generator) -> SassProgram:
 
 
 def draw_reads(random: np.random.Generator) -> RegisterReads:
-    """Up to four registers for each operand, of few, so that some are kept for those that follow."""
+    """Reads of up to four registers for each operand, of few, so that some are kept for those that follow."""
     counts = random.integers(0, 5, 3) * (random.random(3) < 0.7)
     first, count = np.where(counts, random.integers(0, 8, 3), -1).tolist(), counts.tolist()
     kept = (random.random(3) < 0.5).tolist()

@@ -1,4 +1,4 @@
-"""What holds a unit for how long: slow doubles the one unit of an SM, products of matrices the tensor core of a sub-core."""
+"""Slow doubles hold the one unit of an SM, products of matrices the tensor core of a sub-core, for as long as they take."""
 
 from pathlib import Path
 

@@ -4,11 +4,10 @@ import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.execution.simulator.program import NO_READS, RegisterReads, find_register_reads
-from gpa_lsp.execution.simulator.reasons import REASON_COUNT, REASONS
 from gpa_lsp.execution.simulator.sm_state import Sm, open_sm
 from gpa_lsp.execution.simulator.streaming_multiprocessor import simulate_sm, try_read_operands
 from gpa_lsp.foundation.machine_code.loops import compiled
-from tests.simulator.sm_notation import EXIT, FMA, make_block, make_model, make_program
+from tests.simulator.sm_notation import EXIT, FMA, make_block, make_model, make_program, sum_cycles
 
 EVEN = RegisterReads(first=(2, 4, 6), count=(1, 1, 1))
 KEPT = replace(EVEN, kept=(True, True, False))
@@ -21,9 +20,7 @@ def count_cycles(reads: RegisterReads, instructions: int, warps: int = 1, **chan
     program = make_program(*[(FMA, {})] * instructions, (EXIT, {"stall": 5}))
     program = replace(program, register_reads=[reads] * instructions + [NO_READS])
     run = simulate_sm(program, make_model(**changes), [make_block(program, warps=4 * warps)], 1, 100_000)
-    cycles = run.moments[-1].all_cycles
-    held = float(cycles[REASONS.index("dispatch_stall") :: REASON_COUNT].sum())
-    return run.moments[-1].time, held
+    return run.moments[-1].time, sum_cycles(run, "dispatch_stall")
 
 
 def test_three_registers_of_one_bank_take_its_port_three_cycles() -> None:
@@ -40,7 +37,7 @@ def test_what_is_kept_needs_no_port() -> None:
 
 @compiled
 def read_operands(sm: Sm, slot: int, time: float) -> bool:
-    """What a sub-core does before it issues."""
+    """Read operands as a sub-core does before it issues."""
     return try_read_operands(sm, slot, time)
 
 

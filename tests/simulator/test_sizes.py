@@ -102,7 +102,7 @@ def find_noise(kernel: str) -> float:
 def test_no_split_into_smaller_blocks_is_slower(
     simulate: Simulate, *, kernel: str, count: int, block: int, parts: int, machine: str
 ) -> None:
-    """But for what dealing out blocks takes, of which there are more: in this test it takes no time."""
+    """Dealing out more blocks would take longer: in this test it takes no time."""
     least = 256 if machine == "T4" else 128  # an SM holds 16 and 32 blocks
     with pytest.MonkeyPatch.context() as patches:
         changes = {"block_interval_cycles": 0.0}

@@ -2,9 +2,9 @@
 
 import pytest
 
-from gpa_lsp.execution.simulator.reasons import REASON_COUNT, REASONS, SmRun
+from gpa_lsp.execution.simulator.reasons import SmRun
 from gpa_lsp.execution.simulator.streaming_multiprocessor import simulate_sm
-from tests.simulator.sm_notation import ALU, EXIT, STORE, make_block, make_model, make_program, read_cycles
+from tests.simulator.sm_notation import ALU, EXIT, STORE, find_share, make_block, make_model, make_program, read_cycles
 
 BLOCKS, WARPS, SECTORS = 200, 8, 4
 BYTES = BLOCKS * WARPS * SECTORS * 32
@@ -16,12 +16,6 @@ def simulate(*, stores: int = 1, blocks: int = BLOCKS, warps: int = WARPS, **cha
     program = make_program((ALU, {"stall": 4}), *[(STORE, {"stall": 2})] * stores, (EXIT, {"stall": 5}))
     listed = [make_block(program, warps=warps, sectors=SECTORS, first=number << 12) for number in range(blocks)]
     return simulate_sm(program, make_model(**changes), listed, 6, FREELY)
-
-
-def find_share(run: SmRun, reason: str) -> float:
-    """Of all warp cycles."""
-    cycles = run.moments[-1].all_cycles
-    return float(cycles[REASONS.index(reason) :: REASON_COUNT].sum() / cycles.sum())
 
 
 def test_a_store_has_ended_when_it_has_left_for_l2() -> None:
@@ -54,8 +48,8 @@ def test_a_full_queue_pushes_back_to_where_stores_are_issued() -> None:
 
 
 def test_the_more_a_warp_stores_the_less_of_it_is_drain() -> None:
-    shares = [find_share(simulate(stores=count, written_back_ratio=1.0), "drain") for count in (1, 4, 16)]
-    throttled = [find_share(simulate(stores=count, written_back_ratio=1.0), "lg_throttle") for count in (1, 4, 16)]
+    runs = [simulate(stores=count, written_back_ratio=1.0) for count in (1, 4, 16)]
+    shares, throttled = ([find_share(run, reason) for run in runs] for reason in ("drain", "lg_throttle"))
     assert shares == sorted(shares, reverse=True)
     assert throttled == sorted(throttled)
     assert throttled[-1] > shares[-1]

@@ -5,7 +5,7 @@ import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.execution.simulator.program import ADU, Kind
-from gpa_lsp.execution.simulator.reasons import REASON_COUNT, REASONS, SmRun
+from gpa_lsp.execution.simulator.reasons import REASON_COUNT, REASONS
 from gpa_lsp.execution.simulator.simulate import GridShape, simulate_grid
 from gpa_lsp.execution.simulator.streaming_multiprocessor import simulate_sm
 from gpa_lsp.execution.simulator.streams import Reduction, Streams
@@ -22,14 +22,10 @@ from tests.simulator.sm_notation import (
     make_model,
     make_program,
     read_cycles,
+    sum_cycles,
 )
 
 MOST = 100_000
-
-
-def total(run: SmRun, reason: str) -> float:
-    """Warp cycles of a reason."""
-    return float(run.moments[-1].all_cycles[REASONS.index(reason) :: REASON_COUNT].sum())
 
 
 def test_a_stall_count_is_waited_for_at_the_next_instruction() -> None:
@@ -70,30 +66,12 @@ def test_what_l1_holds_is_not_asked_of_l2_again() -> None:
     assert read_cycles(run, 2)["long_scoreboard"] < 50
 
 
-def test_a_store_ends_when_it_has_left_not_when_it_has_arrived() -> None:
-    program = make_program((STORE, {}), (EXIT, {"stall": 5}))
-    run = simulate_sm(program, make_model(), [make_block(program, warps=1)], 1, MOST)
-    drain = read_cycles(run, 2)["drain"]
-    assert 20 < drain < 100
-    assert "drain" not in read_cycles(run, 1)
-
-
-def test_stores_wait_for_the_queue_to_l2_when_what_they_displace_does_not_get_away() -> None:
-    program = make_program((STORE, {}), (EXIT, {"stall": 5}))
-    blocks = [make_block(program, warps=8, first=number << 10) for number in range(60)]
-    free = simulate_sm(program, make_model(written_back_ratio=0.0), blocks, 6, MOST)
-    held = simulate_sm(program, make_model(written_back_ratio=1.0, dram_bytes_per_cycle=4.0), blocks, 6, MOST)
-    assert held.moments[-1].time == pytest.approx(60 * 8 * 128 / 4, rel=0.1)
-    assert held.moments[-1].time > 2 * free.moments[-1].time
-    assert total(held, "drain") > 5 * total(free, "drain")
-
-
 def test_reads_and_stores_share_dram() -> None:
     program = make_program((LOAD, {"write": 0}), (STORE, {"wait": 1}), (EXIT, {"stall": 5}))
     blocks = [make_block(program, warps=8, first=number << 10) for number in range(60)]
     run = simulate_sm(program, make_model(written_back_ratio=1.0), blocks, 6, MOST)
     assert run.moments[-1].time == pytest.approx(60 * 8 * 2 * 128 / 8, rel=0.1)
-    assert total(run, "long_scoreboard") > 4 * total(run, "drain")
+    assert sum_cycles(run, "long_scoreboard") > 4 * sum_cycles(run, "drain")
 
 
 def test_a_barrier_is_waited_for_at_the_instruction_behind_it() -> None:
@@ -120,8 +98,8 @@ def test_a_barrier_opens_for_those_that_are_left() -> None:
 def test_a_busy_pipe_throttles_and_one_warp_is_selected_at_a_time() -> None:
     program = make_program(*[(ALU, {})] * 20, (EXIT, {"stall": 5}))
     run = simulate_sm(program, make_model(), [make_block(program, warps=32)], 1, MOST)
-    assert total(run, "selected") == 32 * 21
-    assert total(run, "math_pipe_throttle") > 3 * total(run, "selected")
+    assert sum_cycles(run, "selected") == 32 * 21
+    assert sum_cycles(run, "math_pipe_throttle") > 3 * sum_cycles(run, "selected")
     assert run.moments[-1].time >= 8 * 20 * 2
 
 
@@ -131,10 +109,10 @@ def test_full_queues_throttle_by_what_is_in_front_of_them() -> None:
     model = make_model()
     by_loads = simulate_sm(loads, model, [make_block(loads, warps=32)], 1, MOST)
     by_shared = simulate_sm(shared, model, [make_block(shared, warps=32)], 1, MOST)
-    assert total(by_loads, "lg_throttle") > 0
-    assert total(by_loads, "mio_throttle") == 0
-    assert total(by_shared, "mio_throttle") > 0
-    assert total(by_shared, "lg_throttle") == 0
+    assert sum_cycles(by_loads, "lg_throttle") > 0
+    assert sum_cycles(by_loads, "mio_throttle") == 0
+    assert sum_cycles(by_shared, "mio_throttle") > 0
+    assert sum_cycles(by_shared, "lg_throttle") == 0
 
 
 def test_every_cycle_of_every_warp_is_accounted_for() -> None:
@@ -189,7 +167,7 @@ def test_an_sm_that_holds_one_block_goes_on_as_it_began() -> None:
 
 def test_stores_take_lines_of_l1() -> None:
     def time_second_load(stores: int) -> float:
-        """Of what was loaded before, and what others were stored since."""
+        """Cycles of a load of what was loaded before, after stores elsewhere."""
         rows = [(LOAD, {"write": 0}), (ALU, {"wait": 1})]
         program = make_program(*rows, *[(STORE, {})] * stores, *rows, (EXIT, {}))
         block = make_block(program, warps=1)

@@ -1,4 +1,4 @@
-"""What a launch moves, by the blocks that were walked."""
+"""Traffic of a launch, by the blocks that were walked."""
 
 import numpy as np
 import pytest
@@ -6,38 +6,10 @@ from msgspec.structs import replace
 
 from gpa_lsp.execution.simulator.machine import find_traffic
 from gpa_lsp.execution.simulator.program import Kind
-from gpa_lsp.execution.simulator.warp_walk import KernelWalk, WarpWalk
-from tests.simulator.sm_notation import EXIT, LOAD, STORE, make_program
+from tests.simulator.sm_notation import EXIT, LOAD, STORE, make_program, make_walk, walk_block
 
 PROGRAM = make_program((LOAD, {}), (STORE, {}), (EXIT, {}))
 WIDTHS = np.array([4, 4, 0])
-
-
-def walk_block(block: tuple[int, int, int], read: list[int], written: list[int]) -> WarpWalk:
-    return WarpWalk(
-        block=block,
-        warp=0,
-        instruction=np.array([0, 1, 2], dtype=np.int32),
-        active=np.full(3, 2**32 - 1, dtype=np.uint32),
-        wavefronts=np.ones(3, dtype=np.uint16),
-        first_sector=np.array([0, len(read), len(read) + len(written), len(read) + len(written)], dtype=np.int64),
-        sectors=np.array([*read, *written], dtype=np.int64),
-    )
-
-
-def make_walk(grid: tuple[int, int, int], *walks: WarpWalk) -> KernelWalk:
-    return KernelWalk(
-        kernel="k",
-        grid=grid,
-        block_threads=(32, 1, 1),
-        shared_bytes=0,
-        registers=16,
-        walks=walks,
-        sampled_blocks=(),
-        executed=np.zeros(3),
-        thread_executed=np.zeros(3),
-        not_simulated=(),
-    )
 
 
 def test_what_no_mate_reads_is_read_by_one_block() -> None:

@@ -1,4 +1,4 @@
-"""From one SM to a launch: uneven grids."""
+"""One SM stands for a launch, of even and uneven grids."""
 
 import numpy as np
 import pytest

@@ -21,6 +21,13 @@ KINDS = (
 _BUFFERS = (make_buffer("a", 4096), make_buffer("b", 1000, BASE + 4096), make_buffer("c", 512, BASE + (1 << 16)))
 
 
+def read_lanes(trace: Trace, row: int) -> dict[int, int]:
+    """Address by lane of a row."""
+    rows, first = trace.accesses, int(trace.accesses.first_address[row])
+    lanes = [lane for lane in range(32) if int(rows.lane_mask[row]) >> lane & 1]
+    return dict(zip(lanes, rows.addresses[first : first + len(lanes)].tolist(), strict=True))
+
+
 def write_random(random: np.random.Generator, first_block: int = 0) -> Trace:
     """Rows in no order that warps would keep, with all kinds of masks; some addresses in no array, some requests in several."""
     instructions = tuple(

@@ -1,4 +1,4 @@
-"""What the questions about traces advise, and where they are silent."""
+"""Advice of the questions about traces, and where they are silent."""
 
 import pytest
 from msgspec.structs import replace

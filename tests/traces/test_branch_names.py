@@ -1,4 +1,4 @@
-"""What tells the branches of one place apart: functions by their names, statements by their conditions, and how many branches there are."""
+"""Names tell the branches of one place apart: functions by their names, statements by their conditions, and how many branches there are."""
 
 from msgspec.structs import replace
 

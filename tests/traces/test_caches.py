@@ -38,7 +38,7 @@ def predict(trace: Trace, context: TraceContext) -> CacheHits:
 
 
 def list_lines(found: WaveRequests, order: np.ndarray) -> list[int]:
-    """Of requests to one line each, in some order."""
+    """Lines of requests to one line each, in some order."""
     lists = found.lists
     return ((lists.sector[lists.firsts[lists.number[order]]] >> 2) - BASE // 128).tolist()
 

@@ -144,7 +144,7 @@ def test_pieces_and_chunks_add_up_to_the_whole():
 
 
 def test_two_lanes_side_by_side_are_contiguous_whatever_lies_between():
-    """Of lanes 0 and 3, and of 0, 2 and 7 that stand one behind the other; two that do not are strided."""
+    """Lanes 0 and 3, and 0, 2 and 7, touch words one behind the other; two that do not are strided."""
     accesses = [([0, 3], [0, 4]), ([0, 2, 7], [0, 4, 8]), ([0, 3], [0, 100]), ([0, 3, 4], [0, 100, 4])]
     writer = TraceWriter((make_instruction(0),))
     for lanes, addresses in accesses:

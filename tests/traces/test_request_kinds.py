@@ -7,14 +7,7 @@ from gpa_lsp.execution.accesses.lane_addresses import OUTSIDE, ArrayIndex
 from gpa_lsp.execution.accesses.piece_rows import PieceRows
 from gpa_lsp.execution.accesses.references import number_turns, number_warps, order_rows, order_turns
 from gpa_lsp.execution.accesses.request_kinds import find_equal_rows
-from gpa_lsp.execution.emulator.trace import Trace
-from tests.traces.random_traces import write_loops, write_random
-
-
-def _list_lanes(trace: Trace, row: int) -> list[int]:
-    rows = trace.accesses
-    first = int(rows.first_address[row])
-    return rows.addresses[first : first + int(rows.lane_mask[row]).bit_count()].tolist()
+from tests.traces.random_traces import read_lanes, write_loops, write_random
 
 
 @pytest.mark.parametrize("seed", range(16))
@@ -26,7 +19,7 @@ def test_rows_of_a_kind_are_alike_and_all_that_are_alike_are_of_one(seed: int) -
     shapes: dict[object, int] = {}
     alike: dict[object, list[int]] = {}
     for row in range(len(rows)):
-        lanes = _list_lanes(trace, row)
+        lanes = [*read_lanes(trace, row).values()]
         shape = (
             int(rows.lane_mask[row]), int(rows.bytes[row]), int(rows.space[row]), tuple(lane - lanes[0] for lane in lanes)
         )  # fmt: skip
@@ -41,7 +34,7 @@ def test_rows_of_a_kind_are_alike_and_all_that_are_alike_are_of_one(seed: int) -
     assert len(alike) == len(kinds.rows)
     for together in alike.values():
         (kind,) = set(kinds.kind[together].tolist())
-        lanes = [lane for row in together for lane in _list_lanes(trace, row)]
+        lanes = [lane for row in together for lane in read_lanes(trace, row).values()]
         assert (kinds.rows[kind], kinds.counts[kind]) == (together[0], len(together))
         assert (kinds.lowest[kind], kinds.highest[kind]) == (min(lanes), max(lanes))
 

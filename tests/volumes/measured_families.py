@@ -1,4 +1,4 @@
-"""What a V100's counters said of families of stencils, beside what is predicted for them: :func:`list_families`.
+"""Families of stencils as a V100's counters measured them, and predictions of them: :func:`list_families`.
 
 A family is one stencil in many shapes. The first four have volumes; the first and the last have rates. Read from the project's copy of the authors'
 published notebooks.
@@ -154,7 +154,7 @@ def compare_volumes(family: Family, predictions: tuple[VolumePrediction, ...]) -
 
 
 def list_bounds(family: Family, prediction: VolumePrediction) -> tuple[Bound, ...]:
-    """What limits a shape: of a family that stays in L1, nothing beyond."""
+    """Bounds of a shape; of a family that stays in L1, none beyond it."""
     return tuple(bound for bound in prediction.bounds if not family.is_in_l1 or bound.limiter in _BOX_IN_L1)
 
 

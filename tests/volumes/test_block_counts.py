@@ -1,4 +1,4 @@
-"""What blocks and warps touch, and cycles of L1, against enumeration."""
+"""Sectors and lines of blocks and warps, and cycles of L1, against enumeration."""
 
 import math
 

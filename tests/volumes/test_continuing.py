@@ -127,7 +127,7 @@ def test_loops_that_go_on_as_they_began_give_what_the_whole_trace_gives(
 
 
 def test_what_is_drawn_from_an_array_touches_less_and_less_of_it_that_is_new(module: PtxModule) -> None:
-    launch = describe("drawn", 1 << 18, 4000, grid=(8, 1), threads=256, words=1 << 18)
+    launch = describe("drawn", 1 << 16, 1500, grid=(4, 1), threads=256, words=1 << 16)
     whole, cut = (measure(recover(trace(module, launch, most)), launch) for most in (None, 512))
     assert cut["l1_load"] == pytest.approx(whole["l1_load"], rel=0.01)
     for name in ("l2_load_compulsory", "l2_load_capacity", "dram_load_footprint"):

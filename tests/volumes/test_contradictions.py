@@ -1,4 +1,4 @@
-"""No prediction says what cannot be true, whatever a kernel does; one that would is shown as a defect."""
+"""Predictions contradict neither themselves nor the trace, whatever a kernel does; one that would is shown as a defect."""
 
 import random
 from math import prod
@@ -170,7 +170,7 @@ def test_rows_of_unaligned_pitch_load_no_more_from_dram_than_from_l2(pitch: int)
 
 
 def test_a_store_of_one_lane_is_a_request_of_its_own() -> None:
-    """``if (threadIdx.x == 0) out[blockIdx.x] = …``: a sector for each block, not a 64th of one."""
+    """The kernel is ``if (threadIdx.x == 0) out[blockIdx.x] = …``: a sector for each block, not a 64th of one."""
     store = WrittenAccess(addresses=lambda t, at: [] if t[0] else [4 * at[0]], kind=AccessKind.STORE, width=4)
     load = WrittenAccess(addresses=lambda t, at: [4 * (64 * at[0] + t[0])], width=4, array=1)
     trace = write_trace([load, store], block=(64, 1, 1), grid=(40, 1, 1), traced=list_probe_blocks((40, 1, 1)))

@@ -40,7 +40,7 @@ def place(thread: Triple, at: Triple, block: Triple = BLOCK) -> list[int]:
 
 
 def test_global_index_and_guard() -> None:
-    """``if (x < 70 && y < 11) a[1000·y + x + 3]``"""
+    """The kernel is ``if (x < 70 && y < 11) a[1000·y + x + 3]``."""
 
     def addresses(thread: Triple, at: Triple) -> list[int]:
         x, y, _ = place(thread, at)
@@ -76,7 +76,7 @@ def test_interior_guard_has_two_sides() -> None:
 
 
 def test_tile_with_a_loop() -> None:
-    """``a[n·(4·by + ty) + 16·k + tx]`` for k in 0..6"""
+    """The kernel is ``a[n·(4·by + ty) + 16·k + tx]`` for k in 0..5."""
 
     def addresses(thread: Triple, at: Triple) -> list[int]:
         row = 4 * at[1] + thread[1]

@@ -45,37 +45,25 @@ def test_volumes(predicted: Predicted, name: str, dram_load: float, l2_load: flo
 
 
 def test_no_box_is_far_off(predicted: Predicted) -> None:
-    """Whatever its range: of what its 361 loads go through in order, neighbours load the same at the same time."""
+    """Neighbours load the same at the same time, as its up to 361 loads go through it in order."""
     errors = compare_volumes(FAMILIES["box 0 to 9"], predicted["box 0 to 9"])
     assert np.abs(errors[:, 0]).max() < 0.02
 
 
-def test_what_is_fitted_to_the_others_serves_the_one_left_out() -> None:
-    """Of the size of L2 that is kept, the only number that could be fitted: leaving a family out costs it little."""
-    device, ratios = find_device("V100 PCIe"), (0.85, 0.925, 1.0, 1.075, 1.15)
-    errors = {
-        name: [
-            100
-            * float(np.abs(compare_volumes(family, predict_family(family, VolumeMode.CORRECTED, other))[:, 0]).mean())
-            for other in (replace(device, l2_bytes=int(device.l2_bytes * ratio)) for ratio in ratios)
-        ]
-        for name, family in FAMILIES.items()
-        if not family.is_in_l1
-    }
+def test_no_family_hangs_on_the_size_of_l2() -> None:
+    """The size of L2 that is kept is the only number that could be fitted: a tenth more or less changes no family's mean error of loads from DRAM
+    beyond what the worst one has, and what fits the other families best serves the one left out."""
+    device = find_device("V100 PCIe")
+    errors = {name: [] for name, family in FAMILIES.items() if not family.is_in_l1}  # percent, by size
+    for ratio in (0.85, 0.9, 1.0, 1.1, 1.15):
+        other = replace(device, l2_bytes=int(device.l2_bytes * ratio))
+        for name, found in errors.items():
+            volumes = compare_volumes(FAMILIES[name], predict_family(FAMILIES[name], VolumeMode.CORRECTED, other))
+            found.append(100 * float(np.abs(volumes[:, 0]).mean()))
     for name, own in errors.items():
+        assert max(own[1:4]) < 8.0
         others = np.sum([found for other, found in errors.items() if other != name], axis=0)
         assert own[int(np.argmin(others))] < 6.5
-
-
-@pytest.mark.parametrize("ratio", [0.9, 1.1])
-def test_no_family_hangs_on_the_size_of_l2(ratio: float) -> None:
-    """A tenth more or less of L2 changes no family's mean error beyond what the worst one has."""
-    device = find_device("V100 PCIe")
-    other = replace(device, l2_bytes=int(device.l2_bytes * ratio))
-    for name in ("star 4", "star 2", "star 2, folded 2z"):
-        family = FAMILIES[name]
-        errors = compare_volumes(family, predict_family(family, VolumeMode.CORRECTED, other))
-        assert 100 * np.abs(errors[:, 0]).mean() < 8.0
 
 
 def list_times(predicted: Predicted, name: str, exponent: float) -> tuple[Numbers, Numbers]:

@@ -8,7 +8,6 @@ import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.execution.volumes import predict
-from gpa_lsp.execution.volumes import predict as deriving
 from gpa_lsp.execution.volumes.devices import find_paper_device
 from gpa_lsp.execution.volumes.expressions import KernelAccesses, ThreadRegion, cover_updates, fold_accesses
 from gpa_lsp.execution.volumes.model import Limiter, VolumeMode, VolumePrediction
@@ -144,7 +143,7 @@ def test_a_changed_constant_is_noticed(monkeypatch: pytest.MonkeyPatch, name: st
 
 
 def test_a_changed_bound_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deriving, "_MOST_OVERSUBSCRIPTION", 1.0)
+    monkeypatch.setattr(predict, "_MOST_OVERSUBSCRIPTION", 1.0)
     document = read_json(DATA / "paper_configurations.json")
     assert list_differences(document, document["configs"]) != []
 
@@ -198,7 +197,7 @@ def test_folding_halves_what_is_loaded_from_l1() -> None:
     ],
 )
 def test_threads_are_cut_at_the_number_of_updates_alone(fold: tuple[int, int, int], cut: tuple[int, int, int]) -> None:
-    """As in the authors' program: along a folded axis, threads of the last block beyond updates / fold are counted as if they had work."""
+    """Along a folded axis, threads of the last block beyond updates / fold are counted as if they had work, as in the authors' program."""
     updates, block = (64, 36, 36), (16, 8, 8)
     launch = cover_updates(updates, block, fold)
     kernel = write_star(1, (80, 80, 80))

@@ -353,7 +353,7 @@ def test_devices(name: str) -> None:
 def test_volumes_are_ordered(
     block: tuple[int, int, int], updates: tuple[int, int, int], fold: tuple[int, int, int]
 ) -> None:
-    """Whatever the shape: levels nearer to the threads move at least as much as what is compulsory below them, and nothing is negative."""
+    """Levels nearer to the threads move at least as much as what is compulsory below them, and nothing is negative."""
     if block[0] * block[1] * block[2] > 1024:
         block = (block[0], block[1], 1)
     kernel = fold_accesses(write_star(2, (704, 304, 72)), fold)

@@ -1,4 +1,4 @@
-"""What warps ask for is counted as if every one were looked at."""
+"""Sectors that warps request are those of every warp, one by one."""
 
 from itertools import product
 from math import prod
@@ -27,7 +27,7 @@ triples = st.tuples(steps, steps, steps)
 
 @st.composite
 def accesses(draw, count: int = 2):  # type: ignore[no-untyped-def]
-    """Of any affine form, with a guard or without."""
+    """An access of any affine form, with a guard or without."""
     low = draw(st.tuples(*[st.integers(0, 20)] * 3))
     high = draw(st.tuples(*[st.integers(1, 40)] * 3))
     return AccessExpression(
@@ -55,7 +55,7 @@ launches = st.builds(
 
 
 def enumerate_requests(access: AccessExpression, launch: LaunchShape, base: int) -> int:
-    """Warp by warp and lane by lane."""
+    """The same sectors warp by warp and lane by lane."""
     total = 0
     for block in product(*(range(count) for count in launch.grid)):
         for counters in product(*(range(loop.trips) for loop in access.loops)):

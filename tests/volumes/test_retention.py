@@ -1,4 +1,4 @@
-"""How long L2 keeps what neighbours share: cases that can be worked out by hand, and what holds for all."""
+"""L2 keeps for some time what neighbours share: cases that can be worked out by hand, and what holds for all."""
 
 from itertools import pairwise
 
@@ -74,7 +74,6 @@ def test_neighbours_in_step_with_the_program_share_whatever_l2_holds() -> None:
 
 def test_stores_take_room() -> None:
     quiet, busy = (find_retention(replace(FLOW, stored_bytes=stored), 4e5) for stored in (0.0, 8.0))
-    assert busy.missed[0] > quiet.missed[0]
     assert busy.missed[0] > quiet.missed[0]
 
 

@@ -50,7 +50,7 @@ def build_field_access(
 
 
 def find_bound(prediction: VolumePrediction, limiter: Limiter) -> Bound | None:
-    """What a limiter allows; None when the kernel asks nothing of it."""
+    """The bound of a limiter; None when the kernel asks nothing of it."""
     return next((bound for bound in prediction.bounds if bound.limiter is limiter), None)
 
 

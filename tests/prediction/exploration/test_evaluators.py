@@ -65,7 +65,7 @@ def test_configurations_do_not_depend_on_those_before_them():
     ("old", "new"), [("ld.global.f32 %f0, [%d3]", "mov.f32 %f0, 0f00000000"), ("100_000", "50_000")]
 )
 def test_what_changed_is_seen(old, new):
-    """In the code, and in the description, under the same names."""
+    """Code and description keep their names."""
     before = build()(SPACE[0])
     changed = build(ptx=PTX.replace(old, new), text=LAUNCH.replace(old, new))(SPACE[0])
     assert changed != before
@@ -129,7 +129,7 @@ def test_arrays_may_take_as_much_memory_as_is_given():
 
 
 def test_addresses_that_follow_no_formula_are_not_folded():
-    """What the neighbours of a thread load is not known, so that nothing is said of a thread that makes their updates."""
+    """A thread that makes its neighbours' updates is not predicted, as their loads are not known."""
     mixed = PTX.replace(
         "add.u64 %d3, %d1, %d2;", "xor.b32 %r8, %r4, 1; mul.wide.u32 %d5, %r8, 4; add.u64 %d3, %d1, %d5;"
     )
