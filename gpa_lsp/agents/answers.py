@@ -1,4 +1,4 @@
-"""What agents are told: sentences with units, sample counts and origin, of at most two kilobytes, and how to ask for the rest; of reports
+"""Answers for agents: sentences with units, sample counts and origin, of at most two kilobytes, and how to ask for the rest; of reports
 below a folder, each read when it is asked for.
 """
 
@@ -129,7 +129,7 @@ class Shelf:
         return report
 
     def list_kernels(self, path: Path) -> Iterator[ShelvedKernel]:
-        """Those of a report, the one that took longest first."""
+        """List the kernels of a report, the one that took longest first."""
         report = self.read(path)
         for kernel in report.kernels:
             name = f"{self.show(path)}\0{kernel.mangled_name}\0{kernel.device.name}"
@@ -220,7 +220,7 @@ def write_call(tool: str, **arguments: str | int | None) -> str:
 
 
 def fit(head: Sequence[str], rows: Iterable[str], start: int, ask: str, *, foot: str = "") -> str:
-    """As many rows as fit into :data:`MOST_BYTES`, and how to ask for those that do not.
+    """Join as many rows as fit into :data:`MOST_BYTES`, and how to ask for those that do not.
 
     Args:
         start: the first row that is wanted, 0-based.
@@ -262,7 +262,7 @@ def fit(head: Sequence[str], rows: Iterable[str], start: int, ask: str, *, foot:
 
 
 class Answers:
-    """What agents may ask.
+    """Questions that agents may ask.
 
     Args:
         folder: reports and sources below it are read, nothing else.
@@ -291,7 +291,7 @@ class Answers:
         return fit(head, rows, start, ask, foot='ask advise(kernel="ID")')
 
     def advise(self, kernel: str | None = None, suggestion: str | None = None, start: int = 0) -> str:
-        """What limits a kernel, and what to change, best first.
+        """Describe what limits a kernel, and what to change, best first.
 
         Args:
             kernel: id or name; None for the one that took longest in the newest report.
@@ -316,7 +316,7 @@ class Answers:
         return fit(head, _list_lines([build_piece(piece, every, one, self._places)]), start, ask)
 
     def explain_line(self, file: str, line: int, kernel: str | None = None, start: int = 0) -> str:
-        """What a source line is stalled on, and what it stalls, in every kernel it was compiled into.
+        """Describe what a source line is stalled on, and what it stalls, in every kernel it was compiled into.
 
         Args:
             line: as it was when it was measured, 1-based.
@@ -334,7 +334,7 @@ class Answers:
         return fit([f"{write_place(file, line)}, {origin}"], rows, start, ask)
 
     def compare(self, before: str, after: str, kernel: str | None = None, start: int = 0) -> str:
-        """What changed between two reports: time, limiter, counters, which advice was taken.
+        """Describe what changed between two reports: time, limiter, counters, which advice was taken.
 
         Args:
             kernel: name; None for all.
@@ -358,7 +358,7 @@ class Answers:
         )
 
     def predict(self, source: str, kernel: str | None = None, start: int = 0) -> str:
-        """What a CUDA source would do on its described launches: emulated, with no GPU; nothing of the program's host code runs.
+        """Predict a CUDA source on its described launches: emulated, with no GPU; nothing of the program's host code runs.
 
         Args:
             kernel: name; None for all.
@@ -509,7 +509,7 @@ def _list_lines(blocks: Sequence[Block]) -> list[str]:
 
 
 def _name_origin(kernels: Iterable[KernelReport]) -> str:
-    """Where the numbers of kernels come from."""
+    """Origin of the numbers of kernels."""
     return " and ".join(sorted({SIMULATED if kernel.is_simulated else MEASURED for kernel in kernels})) or MEASURED
 
 

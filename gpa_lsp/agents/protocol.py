@@ -32,7 +32,7 @@ _MOST_SHOWN = 200
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """What a client sent."""
+    """Request or notification of a client."""
 
     id: int | str | None  # to answer by; None for a notification, which gets no response
     method: str  # what is asked

@@ -37,7 +37,7 @@ _MOST_ERROR_BYTES = 1000
 
 
 class NoAnswerError(Exception):
-    """Why there is no answer, in one line for the agent: what was asked for is not there (*is_absent*), or something failed."""
+    """Reason without an answer, in one line for the agent: what was asked for is not there (*is_absent*), or something failed."""
 
     def __init__(self, message: str, *, is_absent: bool) -> None:
         super().__init__(message)
@@ -88,7 +88,7 @@ MOST_LINE_BYTES = 4 << 20  # Of a message to the server. Questions are short; wh
 
 
 class Pipes:
-    """Both ways to a client."""
+    """Input and output pipe of a client."""
 
     def __init__(self, reading: BinaryIO, writing: BinaryIO) -> None:
         self._reading = reading
@@ -98,7 +98,7 @@ class Pipes:
         """The client does not read any more."""
 
     def read_lines(self) -> Iterator[bytes | None]:
-        """Its lines as they come, until it leaves; None for one that was too long. Empty ones are left out."""
+        """Read lines as they come, until the client leaves; None for one that was too long. Empty ones are left out."""
         while not self.is_broken:
             line = self._reading.readline(MOST_LINE_BYTES)
             if not line:
@@ -248,7 +248,7 @@ class Server:
             question.is_cancelled = True
 
     def _answer_questions(self) -> None:
-        """Until there are no more: a report may take seconds, and the client may ask for something else meanwhile."""
+        """Answer questions until there are no more, in a thread: a report may take seconds, and the client may ask for something else meanwhile."""
         while (question := self._waiting.get()) is not None:
             message = None
             if not question.is_cancelled and not self._pipes.is_broken:

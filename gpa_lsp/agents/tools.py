@@ -26,7 +26,7 @@ class Argument(Struct, frozen=True, kw_only=True):
     default: int | None = None  # where it is left out; an argument whose default is None may be given as null
 
     def describe(self) -> dict[str, Any]:
-        """Its schema."""
+        """Return the JSON schema."""
         if self.is_required:
             return {"type": self.type, "description": self.words}
         if self.default is None:
@@ -52,7 +52,7 @@ class Tool(Struct, frozen=True, kw_only=True):
     arguments: tuple[Argument, ...]  # of it
 
     def describe(self) -> dict[str, Any]:
-        """It and its arguments as the protocol has it."""
+        """Return the tool and its arguments as the protocol has them."""
         schema: dict[str, Any] = {
             "type": "object",
             "properties": {argument.name: argument.describe() for argument in self.arguments},

@@ -1,4 +1,4 @@
-"""What a client says it can do beyond the protocol, see ``editors/PROTOCOL.md``."""
+"""Abilities that a client names in its initialization options, beyond the protocol's capabilities; see ``editors/PROTOCOL.md``."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class Abilities(Struct, frozen=True, kw_only=True):
-    """What the client wants to be sent."""
+    """Messages and views of our own that the client can show."""
 
     heat: bool = False  # ``gpaLsp/heat``
     status: bool = False  # ``gpaLsp/status``

@@ -46,7 +46,7 @@ class PlacedAllocations(Struct, frozen=True, kw_only=True):
 
     @property
     def origin(self) -> str:
-        """Where the findings come from, and how far the lines can be trusted."""
+        """Source of the findings, and the reason why their lines may be wrong."""
         return f"from an emulated run on {self.machine}" + (f"; the source {self.doubt}" if self.doubt else "")
 
 
@@ -105,7 +105,7 @@ class PlacedLines(Mapping[int, tuple[_Line, ...]], Generic[_Line]):
         return len(self._list_lines())
 
     def find_top(self, line: int) -> _Line | None:
-        """What the kernel with the largest share says of a line, and nothing is made for the others; None for a line without measurements."""
+        """Return the entry of the kernel with the largest share on a line, building no other; None for a line without measurements."""
         tops = [
             (entries[0], file)
             for file, table, measured_of in self._parts
@@ -115,7 +115,7 @@ class PlacedLines(Mapping[int, tuple[_Line, ...]], Generic[_Line]):
         return None if top is None else self._date(*top)
 
     def _date(self, line: _Line, file: MeasuredFile) -> _Line:
-        """With whether other lines were edited since."""
+        """Copy of a line that says whether other lines of its file were edited since."""
         return replace(line, is_edited=True) if self._finder.is_edited(file) else line
 
     def list_above(self, least_ratio: float) -> list[int]:
@@ -226,7 +226,7 @@ class DocumentView(Struct, SharedFacts, frozen=True, kw_only=True, dict=True, we
         return self.once(_find_stale)
 
     def find_wait(self, line: int) -> LineWait | None:
-        """How much of the kernel waits for a line (1-based) that waits most for it; None where no kernel with causes was sampled on the line."""
+        """Return the largest share of a kernel's samples that are stalled on a line (1-based); None where no kernel with causes was sampled on it."""
         kernels = [one.shown.kernel for one in (*self.hot_lines.get(line, ()), *self.cause_lines.get(line, ()))]
         explained = [kernel for kernel in kernels if kernel.causes]
         if not explained:
@@ -247,7 +247,7 @@ class DocumentView(Struct, SharedFacts, frozen=True, kw_only=True, dict=True, we
 
 
 class Knowledge(Struct, frozen=True, kw_only=True):
-    """What there is to say and how, whatever document it is said of."""
+    """State of the session that answers about every document need."""
 
     snapshot: Snapshot  # what was measured
     settings: Settings  # the options
@@ -257,7 +257,7 @@ class Knowledge(Struct, frozen=True, kw_only=True):
 
 
 class Findings(Struct, frozen=True, kw_only=True):
-    """What background jobs found of a document."""
+    """Results of background jobs for one document."""
 
     statics: StaticState | None = None  # what its code says; None when it was not compiled
     predicted: PredictedState | None = None  # what was emulated of it; None when it was not

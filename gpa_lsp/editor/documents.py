@@ -37,7 +37,7 @@ class _HeldDocument(Struct):
 
     @property
     def text(self) -> str:
-        """What the client has."""
+        """Current text of the client."""
         return self.edited.read()
 
 
@@ -60,10 +60,10 @@ class UnverifiedSource(Struct, frozen=True, kw_only=True):
 
 
 class DocumentWatcher(Protocol):
-    """Who is told what there is to say of the open documents without asking."""
+    """Receiver of news about open documents."""
 
     def changed(self, uri: str, version: int | None, find_view: Callable[[], DocumentView | None]) -> None:
-        """There may be something else to say of a document.
+        """Handle a document of which there may be something else to say.
 
         Args:
             find_view: makes its view, where somebody wants it; None where nothing is known of the document.
@@ -71,12 +71,12 @@ class DocumentWatcher(Protocol):
         ...
 
     def closed(self, uri: str) -> None:
-        """There is nothing to say of a document any more."""
+        """Take back what was said of a document."""
         ...
 
 
 class Documents:
-    """What the client has open.
+    """Documents that the client has open.
 
     Args:
         units: counts columns for the client.
@@ -140,7 +140,7 @@ class Documents:
             self._watcher.closed(uri)
 
     def take(self, snapshot: Snapshot, settings: Settings) -> None:
-        """There is new knowledge, or there are new settings."""
+        """Take a new snapshot and settings, and build the views of all documents again."""
         places = PlaceFinder(self._known.units, self._find_open, settings.unverified_lines)
         self._known = replace(self._known, snapshot=snapshot, settings=settings, places=places)
         self._indexes.clear()
@@ -149,7 +149,7 @@ class Documents:
             self.tell(uri)
 
     def find_findings(self, local_path: str) -> Findings:
-        """What background jobs found of a source, or of the description of its launches."""
+        """Return the results of background jobs for a source, or for the description of its launches."""
         return self._findings.get(local_path, _NOTHING)
 
     def note(self, local_path: str, **found: object) -> None:
@@ -206,7 +206,7 @@ class Documents:
         return document.view
 
     def _index(self, local_path: str) -> tuple[MeasuredText, ...]:
-        """What was measured on a file, indexed once for each new knowledge and not with every keystroke."""
+        """Index of the measurements of a file, built once per snapshot and not with every keystroke."""
         if local_path not in self._indexes:
             kernels = self._known.snapshot.by_file.get(local_path, ())
             self._indexes[local_path] = index_lines(kernels, local_path, self._known.settings.metric)

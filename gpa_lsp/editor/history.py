@@ -1,4 +1,4 @@
-"""What the editor says about a kernel's past: half a line for its lens, a sentence for a line's hover, a paragraph for its page."""
+"""Words about a kernel's past: half a line for its lens, a sentence for a line's hover, a paragraph for its page."""
 
 import time
 from datetime import tzinfo
@@ -18,7 +18,7 @@ _MOST_PLACES = 8
 def describe_change_briefly(
     history: KernelHistory | None, now_ns: int | None = None, zone: tzinfo | None = None
 ) -> str:
-    """What to put behind a kernel's time: the change since the last run and since the baseline.
+    """Describe the change since the last run and since the baseline, to stand behind a kernel's time.
 
     Args:
         history: None where nothing is remembered.
@@ -47,7 +47,7 @@ def describe_change_briefly(
 
 
 def describe_line_change(history: KernelHistory | None, place: Place) -> str:
-    """What became of a line since the last run, for its hover.
+    """Describe the change of a line since the last run, for its hover.
 
     Args:
         history: of the kernel; None where nothing is remembered.
@@ -112,7 +112,7 @@ def build_past(history: KernelHistory | None, now_ns: int | None = None, zone: t
 
 
 def _list_place_changes(change: RunChange) -> list[str]:
-    """What became of the launches from each place, where there are several."""
+    """Change of the time of each of several launch sites."""
     return [
         f"launched from {name}: {describe_times(before_ns, after_ns)}"
         for name, before_ns, after_ns in change.places[:_MOST_PLACES]
@@ -137,7 +137,7 @@ def _describe(change: RunChange, since: str) -> str:
 
 
 def _describe_difference(change: RunChange) -> str:
-    """What else is not as it was: the template arguments, the work."""
+    """Other differences between the two runs: template arguments and work."""
     old, new = (shorten_name(run.measurement.name) for run in (change.before, change.after))
     parts = [f"was {old}"] if old != new and "<" in old else []
     if change.note:
@@ -146,14 +146,14 @@ def _describe_difference(change: RunChange) -> str:
 
 
 def _refer(since: str) -> str:
-    """Behind "same code as": the baseline, or a time of today, or another day."""
+    """Completion of "same code as": the baseline, a time of today, or another day."""
     if since.startswith("baseline"):
         return f"the {since}"
     return f"at {since}" if ":" in since else f"on {since}"
 
 
 def _describe_drift(time: TimeChange | None) -> str:
-    """Where the same code takes another time, the data or the clocks are others."""
+    """Time change of unchanged code, whose data or clocks differ then; empty within the noise."""
     if time is None or time.low <= 1 <= time.high:
         return ""
     return f", yet {format_change(_measure_change(time))}"
@@ -178,7 +178,7 @@ def _describe_fully(change: RunChange) -> str:
 
 
 def _measure_change(time: TimeChange) -> float:
-    """Of the old time, what came or went."""
+    """Relative change of the time: -0.1 for 10 % less."""
     return time.after / time.before - 1
 
 

@@ -55,7 +55,6 @@ def list_hot_spots(session: SessionView, uri: str | None = None) -> list[HotSpot
 
 
 def _quote(location: Location, mark: Mark, text: str) -> HotSpot:
-    """With the text of the line."""
     return location, replace(mark, text=f"{mark.text} · {text}") if text else mark
 
 

@@ -1,4 +1,4 @@
-"""From a line to what it waits for, and to who waits for it: in sources by their lines, in SASS documents by instruction."""
+"""Jumps from a line to its stalls' causes and victims: in sources by line, in SASS documents by instruction."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -33,14 +33,14 @@ _MOST_DOCUMENTS = 2  # SASS documents made for one answer: each may take a third
 
 
 def find_causes(session: SessionView, uri: str, line: int) -> list[Jump]:
-    """What a line (1-based) of a source or SASS document waits for, most samples first."""
+    """Find what a line (1-based) of a source or SASS document is stalled on, most samples first."""
     if is_sass_uri(uri):
         return sass_jumps.find_causes(session, uri, line)
     return _find(session, uri, line, is_cause=True)
 
 
 def find_victims(session: SessionView, uri: str, line: int) -> list[Jump]:
-    """Who waits for a line (1-based) of a source or SASS document, most samples first."""
+    """Find what is stalled on a line (1-based) of a source or SASS document, most samples first."""
     if is_sass_uri(uri):
         return sass_jumps.find_victims(session, uri, line)
     return _find(session, uri, line, is_cause=False)
@@ -155,7 +155,7 @@ class _RowFinder:
 
 
 def list_incoming(session: SessionView, data: object) -> list[CallHierarchyIncomingCall] | None:
-    """What an item's line or instruction waits for, most samples first; None for an item that is none of ours or is not there any more."""
+    """List what an item's line or instruction is stalled on, most samples first; None for an item of others, or one that is gone."""
     found = of_instructions.list_incoming(session, data)
     return of_lines.list_incoming(session, data) if found is None else found
 
@@ -169,7 +169,7 @@ def list_outgoing(session: SessionView, data: object) -> list[CallHierarchyOutgo
 def list_chain(
     session: SessionView, uri: str, line: int, *, is_incoming: bool
 ) -> Sequence[ChainStep | InstructionStep]:
-    """What a line (1-based) is stalled on, or what is stalled on it, most samples first."""
+    """List what a line (1-based) is stalled on, or what is stalled on it, most samples first."""
     if is_sass_uri(uri):
         return of_instructions.list_chain(session, uri, line, is_incoming=is_incoming)
     view = session.view(uri)

@@ -1,4 +1,4 @@
-"""What the editor says about a kernel: a line for its lens, rows for hovers, and a page with the details.
+"""Words about a kernel: a line for its lens, rows for hovers, and a page with the details.
 
 What is imported inside functions needs numpy, which the answer to initialize must not wait for.
 """
@@ -65,17 +65,17 @@ def describe_kernel_briefly(shown: VisibleKernel, room: int = MOST_LENS_CHARS, c
 
 
 def describe_limit_of(shown: VisibleKernel) -> Line:
-    """What limits a kernel; empty where that is not known."""
+    """Row with the limiter of a kernel; empty where it is not known."""
     return head("limit", shown.kernel.brief.verdict)
 
 
 def describe_first_of(shown: VisibleKernel) -> Line:
-    """What to do first; empty where nothing is suggested, or the limit is not known."""
+    """Row with the first suggestion; empty where there is none, or the limiter is not known."""
     return head("first", shown.kernel.brief.first)
 
 
 def describe_verdict(shown: VisibleKernel) -> list[Line]:
-    """What limits a kernel, what to do first, and where it was launched in other contexts, a row each; none where the limit is not known."""
+    """Rows with the limiter, the first suggestion, and the verdicts in other calling contexts; none where the limiter is not known."""
     from gpa_lsp.document.context_words import describe_contexts
 
     limit = describe_limit_of(shown)
@@ -84,7 +84,7 @@ def describe_verdict(shown: VisibleKernel) -> list[Line]:
 
 
 def build_roofs(shown: VisibleKernel, *, needs_any: bool = False) -> list[Block]:
-    """How close a kernel is to its roofs; nothing for one that was not measured, or not judged.
+    """Build the distance of a kernel from its roofs; nothing for one that was not measured, or not judged.
 
     Args:
         needs_any: nothing where only what is missing could be named.

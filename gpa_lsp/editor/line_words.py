@@ -1,5 +1,5 @@
-"""What the editor says about a line: what was taken on it, what it is stalled on, what it stalls, and what to do. Labels and sentences are plain
-text, rows and blocks are for hovers and pages.
+"""Words about a line: its samples, what it is stalled on, what it stalls, and the remedy. Labels and sentences are plain text, rows and
+blocks are for hovers and pages.
 
 Pure functions from measurements to words: no protocol, no positions. What is imported inside them needs numpy, which the answer to initialize must
 not wait for.
@@ -98,14 +98,14 @@ def describe_taken(line: HotLine) -> str:
 
 
 def label_called_from(line: HotLine) -> str:
-    """What lies in functions called from a line, and where most of that is, where that is known; empty where it is hardly anything."""
+    """Label the share of functions called from a line, with the place of most of it where that is known; empty below half a percent."""
     callee = line.shown.kernel.callees.get(line.place)
     where = None if callee is None else f"{name_file(callee[0])}:{callee[1]}"
     return label_called(line.row.called_samples, line.shown.kernel.report.total_samples, where)
 
 
 def label_called(samples: float, total: int, where: str | None = None) -> str:
-    """What of that lies in functions called from the line; empty where it is hardly anything.
+    """Label samples of called functions; empty below half a percent.
 
     Args:
         where: most of them; None where unknown.
@@ -145,7 +145,7 @@ def _quote_share(line: HotLine) -> Line:
 
 
 def build_line(lines: Sequence[HotLine]) -> Iterator[Block]:
-    """How hot a line is, and why. The doubts come early: a page may be taller than its window."""
+    """Build the share of a line, its doubts and its stall table. Doubts come early: a page may be taller than its window."""
     line = lines[0]
     row, report = line.row, line.shown.kernel.report
     reason = find_top_reason(row.inclusive_by_reason)
@@ -177,7 +177,7 @@ def _count_samples(line: HotLine) -> str:
 
 
 def describe_doubts(line: HotLine | CauseLine) -> str:
-    """How far the numbers can be trusted on this line; empty when there is nothing to say."""
+    """Describe how far the numbers of this line can be trusted; empty when there is nothing to say."""
     brief = line.shown.kernel.brief
     if line.is_edited:
         here = f"{'simulated' if brief.simulated else 'measured'} before your edits; this line is as it was"
@@ -285,7 +285,7 @@ def _list_names(places: Sequence[tuple[str, int]], name_place: NamePlace) -> str
 
 
 def describe_stalls(cause: CauseLine, hot: HotLine | None, name_place: NamePlace) -> list[str | Line]:
-    """What a line is stalled on, or what it stalls, whichever is more: rows for its hover, never both.
+    """Describe what a line is stalled on, or what it stalls, whichever is more: rows for its hover, never both.
 
     Args:
         hot: what was taken on the line; None where nothing was.
@@ -312,7 +312,7 @@ def _name_partner(cause: CauseLine, pair: "LinePair", name_place: NamePlace) -> 
 
 
 def build_causes(cause: CauseLine, name_place: NamePlace) -> Iterator[Block]:
-    """What a line is stalled on and what it stalls, for its page."""
+    """Build lists of what a line is stalled on and what it stalls, for its page."""
     total, causes, blame = cause.shown.kernel.report.total_samples, cause.causes, cause.causes.blame
     for title, samples, what, pairs in (
         ("stalled on", blame.waiting_samples, "taken here", causes.waits),
@@ -435,7 +435,7 @@ def name_briefly(view: DocumentView, shown: VisibleKernel, place: Place, locatio
 
 
 def locate_from(view: DocumentView, shown: VisibleKernel, place: Place) -> Location | None:
-    """Where a measured place is now, seen from a document: in it by its own lines, elsewhere as far as it can be found."""
+    """Locate a measured place as seen from a document: inside it by its own lines, elsewhere as far as it can be found."""
     file = shown.profile.files.get(place[0])
     if file is None or file.local_path != view.local_path:
         return view.places.locate(shown, place)
@@ -450,7 +450,7 @@ def _find_here(view: DocumentView, file: MeasuredFile, place: Place) -> int | No
 
 
 def read_text(shown: VisibleKernel, place: Place) -> str:
-    """What a line says, as it was measured, white space made small and cut to a list's width; empty when it is not known."""
+    """Read the measured text of a line with white space collapsed, cut to a list's width; empty when it is not known."""
     file = shown.profile.files.get(place[0])
     if file is None or file.lines is None or not 1 <= place[1] <= len(file.lines):
         return ""

@@ -1,4 +1,4 @@
-"""Which measurement of a kernel is shown, where several reports have one: words for the lens, the lists and the page."""
+"""Words about which of several measurements of a kernel is shown: for the lens, the lists and the page."""
 
 import time
 

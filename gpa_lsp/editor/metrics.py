@@ -1,4 +1,4 @@
-"""What is shown on lines, in hints, colours and lenses: :class:`LineMetric`, one at a time, of a person's choice."""
+"""Metrics shown on lines, in hints, colours and lenses: :class:`LineMetric`, one at a time, chosen by the user."""
 
 from collections.abc import Iterator
 from enum import Enum
@@ -9,7 +9,7 @@ from gpa_lsp.profile.stall_reasons import describe_stall_reason
 
 
 class MetricKind(Enum):
-    """What can be shown; the values are the names it is chosen by."""
+    """Kinds of metrics; the values are the names by which they are chosen."""
 
     USUAL = "usual"  # Samples and causes, whichever are more
     TIME = "time"
@@ -45,7 +45,7 @@ class LineMetric(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """By which it is chosen."""
+        """Name by which it is chosen."""
         return self.reason or self.kind.value
 
     @property
@@ -55,14 +55,14 @@ class LineMetric(Struct, frozen=True, kw_only=True):
 
     @property
     def detail(self) -> str:
-        """What it is, in a few words."""
+        """Meaning in a few words."""
         if self.kind is MetricKind.REASON:
             return f"share of the kernel's samples: {describe_stall_reason(self.reason).description}"
         return _WORDS[self.kind][1]
 
     @property
     def is_from_emulation(self) -> bool:
-        """It was never measured."""
+        """Whether it comes from the emulator and was never measured."""
         return self.kind in (MetricKind.EMULATED, MetricKind.PREDICTED)
 
 

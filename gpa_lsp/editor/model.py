@@ -1,4 +1,4 @@
-"""What answers about a document are made of where the protocol has no type for it: jumps, marks.
+"""Parts of answers for which the protocol has no type: jumps and marks.
 
 All else is of the protocol's own types (lsprotocol). Lines count from 0 there and columns in the code units that the client chose, because that is
 how editors ask and are answered. :mod:`~gpa_lsp.editor.lines.positions` is the only place that counts them; everywhere else a line is 1-based, and
@@ -12,7 +12,7 @@ from msgspec import Struct
 
 
 class Jump(Struct, frozen=True, kw_only=True):
-    """Where a stall comes from, or where it is suffered."""
+    """Cause or victim of a stall."""
 
     location: Location  # the whole text of the line
     text: str  # a few words about it, for a list to choose from
@@ -23,14 +23,14 @@ class Jump(Struct, frozen=True, kw_only=True):
 
 
 class MarkKind(Enum):
-    """What a line's share means."""
+    """Meaning of a line's share."""
 
     SUFFERS = "suffers"  # The samples were taken here; or it is no samples that are shown
     CAUSES = "causes"  # They were taken elsewhere and are blamed on this line
 
 
 class Origin(Enum):
-    """Where a number comes from."""
+    """Source of a number."""
 
     MEASURED = "measured"
     SIMULATED = "simulated"
@@ -38,7 +38,7 @@ class Origin(Enum):
 
 
 class Freshness(Enum):
-    """How far a number belongs to the line as it is now."""
+    """Relation of a number to the line as it is now."""
 
     CURRENT = "current"
     UNVERIFIED = "unverified"  # Nobody can tell whether the source is what was measured

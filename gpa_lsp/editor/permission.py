@@ -1,4 +1,4 @@
-"""What the user has allowed to run, and what they have refused."""
+"""Permission to run the user's commands."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -22,18 +22,18 @@ ANSWERS = {"once": RUN, "always": ALWAYS, "never": NEVER}  # The answers by the 
 
 
 class Display(Protocol):
-    """Where a person is asked whether a command may run, and sees what it does. All of it is called on the event loop."""
+    """Prompt and messages for commands that may run. All of it is called on the event loop."""
 
     async def confirm(self, text: str, actions: tuple[str, ...], *, is_explicit: bool) -> str | None:
         """Ask the user, however long the answer takes; the action chosen, None when there was no answer or the client cannot ask."""
         ...
 
     def warn(self, text: str) -> None:
-        """Something the user must know."""
+        """Show a warning."""
         ...
 
     def inform(self, text: str) -> None:
-        """Something the user asked for."""
+        """Show a message."""
         ...
 
     def start_progress(self, title: str, cancel: Callable[[], None]) -> ProgressDisplay:
@@ -45,16 +45,16 @@ class Display(Protocol):
         ...
 
     def show_times(self, text: str) -> None:
-        """What was timed last, for the status line."""
+        """Show the latest times in the status line."""
         ...
 
     def explain(self, detail: str) -> None:
-        """What is not done here, and why: the details of the status line."""
+        """Show in the details of the status line what is not done here, and why."""
         ...
 
 
 class Permission:
-    """What the user has allowed and refused.
+    """Commands that the user has allowed or refused.
 
     Args:
         asker: asks the user.

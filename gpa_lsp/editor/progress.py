@@ -45,7 +45,7 @@ class WorkProgress:
         self._ticking = asyncio.get_running_loop().create_task(self._tick(after_s))
 
     def tell(self, words: str, ratio: float | None = None) -> None:
-        """What is being done from now on, and how much of all is done (0 to 1; None when unknown)."""
+        """Tell what is being done from now on, and how much of all is done (0 to 1; None when unknown)."""
         self._words, self._ratio = words, ratio
         self._show()
 

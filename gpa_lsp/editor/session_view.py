@@ -1,4 +1,4 @@
-"""What can be asked about the session as a whole: the loaded profiles, every open document, and where measured places are."""
+"""View of the session as a whole: the loaded profiles, every open document, and the places of measured lines."""
 
 from typing import Protocol
 
@@ -16,7 +16,7 @@ class SessionView(Protocol):
 
     @property
     def snapshot(self) -> Snapshot:
-        """What is known."""
+        """Loaded profiles and shown kernels."""
         ...
 
     @property
@@ -26,7 +26,7 @@ class SessionView(Protocol):
 
     @property
     def abilities(self) -> Abilities:
-        """What the client wants."""
+        """Messages and views that the client can show."""
         ...
 
     @property

@@ -151,7 +151,7 @@ ARCHITECTURE = Kind({"type": ["string", "null"], "pattern": f"^{ARCHITECTURE_PAT
 
 
 class Severity(Enum):
-    """How loud a diagnostic is, in the words of the settings."""
+    """Severities of diagnostics, in the words of the settings."""
 
     INFORMATION = "information"
     HINT = "hint"
@@ -160,7 +160,7 @@ class Severity(Enum):
 
 
 class UnverifiedChoice(Enum):
-    """What is shown on the lines of sources that may not be what was measured, in the words of the settings."""
+    """Treatment of sources that may not be what was measured, in the words of the settings."""
 
     FITTING = "fitting"  # Numbers with a mark, where the measured lines fit the text
     ALL = "all"  # Numbers with a mark, whether they fit or not
@@ -333,7 +333,7 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     @property
     def least_share_ratio(self) -> float:
-        """From which share on a line gets colour or a hover; a user who wants hints on colder lines wants these there too.
+        """Least share for colour and hovers; a user who wants hints on colder lines wants these there too.
 
         >>> Settings().least_share_ratio, Settings(min_share_ratio=0.001).least_share_ratio
         (0.005, 0.001)
@@ -413,12 +413,12 @@ class HeldSettings:
         self._apply()
 
     def choose_metric(self, metric: LineMetric) -> None:
-        """What is shown on lines from now on."""
+        """Show another metric on lines from now on."""
         self._metric = metric
         self._apply()
 
     def choose_unverified(self, choice: UnverifiedChoice) -> None:
-        """What the user answered about sources that may have changed; it counts where their settings leave it open."""
+        """Take the user's answer about sources that may have changed; it counts where their settings leave it open."""
         self._chosen = choice
         self._apply()
 

@@ -1,4 +1,4 @@
-"""What the server knows at one moment: the :class:`Snapshot`. Handlers read it and never change it; loading a profile makes a new one.
+"""The :class:`Snapshot`: everything known at one moment. Handlers read it and never change it; loading a profile makes a new one.
 
 These objects cross the pipe from the worker process, so they hold nothing that cannot be pickled, and this module imports nothing heavy.
 """
@@ -85,7 +85,7 @@ def _list_doubts(report: "KernelReport") -> Iterator[str]:
 
 
 def _describe_top_reason(report: "KernelReport") -> str:
-    """What most samples are stalled on, where no limiter is known; empty without samples."""
+    """Share of the stall reason with most samples, where no limiter is known; empty without samples."""
     from gpa_lsp.document.findings import choose_reasons
 
     reasons = choose_reasons(report.by_reason)
@@ -127,7 +127,7 @@ class MeasuredKernel(Struct, SharedFacts, frozen=True, kw_only=True, dict=True, 
 
 
 def measure_kernel(kernel: "KernelReport", profile_modified_ns: int) -> MeasuredKernel:
-    """What the server keeps of a kernel; the worker process asks, so that nothing of it delays an answer."""
+    """Make what the server keeps of a kernel; called in the worker process, so that it delays no answer."""
     from gpa_lsp.report.kernel_lines import find_body, find_causes, find_hottest, find_remedies
     from gpa_lsp.report.measured_files import read_measured_ns
 
@@ -213,16 +213,16 @@ class Snapshot(Struct, frozen=True, kw_only=True):
         return None if newest is None else newest.kernel.report.device.name
 
     def with_profiles(self, profiles: Iterable[LoadedProfile]) -> "Snapshot":
-        """This snapshot with profiles added, or read again."""
+        """Return a snapshot with profiles added, or read again."""
         return self._rebuild({**self.profiles, **{profile.path: profile for profile in profiles}})
 
     def without_profiles(self, paths: Iterable[Path]) -> "Snapshot":
-        """This snapshot without some profiles."""
+        """Return a snapshot without some profiles."""
         gone = set(paths)
         return self._rebuild({path: profile for path, profile in self.profiles.items() if path not in gone})
 
     def with_unreadable(self, paths: Iterable[Path]) -> "Snapshot":
-        """This snapshot with these profiles, and no others, counted as unreadable; what was read of them before is gone."""
+        """Return a snapshot with these profiles, and no others, counted as unreadable, and without what was read of them before."""
         unreadable = frozenset(paths)
         left = self.without_profiles(unreadable) if unreadable & self.profiles.keys() else self
         return replace(left, generation=self.generation + 1, unreadable=unreadable)
@@ -241,13 +241,13 @@ class Snapshot(Struct, frozen=True, kw_only=True):
         return {profile.path: (profile, kernel) for profile, kernel in found.values()}
 
     def with_choice(self, mangled_name: str, profile: Path) -> "Snapshot":
-        """This snapshot with the measurement of a kernel in one profile shown until there is a newer one."""
+        """Return a snapshot that shows the measurement of a kernel in one profile until there is a newer one."""
         newest_ns = max((kernel.measured_ns for _, kernel in self.list_measurements(mangled_name).values()), default=0)
         choices = {**self.choices, mangled_name: Choice(profile, newest_ns)}
         return replace(self, choices=choices)._rebuild(self.profiles)
 
     def with_kernels(self, kernels: Mapping[int, MeasuredKernel]) -> "Snapshot":
-        """This snapshot with others in place of some kernels, by the ``id`` of those."""
+        """Return a snapshot with others in place of some kernels, by the ``id`` of those."""
         profiles = {
             path: replace(profile, kernels=tuple(kernels.get(id(kernel), kernel) for kernel in profile.kernels))
             for path, profile in self.profiles.items()
@@ -278,8 +278,8 @@ _Measurement = tuple[LoadedProfile, MeasuredKernel]
 
 
 def _choose_shown(profiles: Iterable[LoadedProfile], choices: Mapping[str, Choice]) -> tuple[VisibleKernel, ...]:
-    """Of each kernel the measurement that was chosen, else the newest; where there is none, the newest simulation. Kernels of one name whose bodies
-    stand in different files are different kernels.
+    """Choose the measurement of each kernel: the user's choice, else the newest, else the newest simulation. Kernels of one name whose
+    bodies stand in different files are different kernels.
     """
     newest: dict[tuple[str, str | None], _Measurement] = {}
     chosen: dict[tuple[str, str | None], _Measurement] = {}

@@ -7,7 +7,7 @@ Cells are found again in a report by what compilers write down of them: the file
 
 
 def load_ipython_extension(shell: object) -> None:
-    """What IPython calls for ``%load_ext``."""
+    """Register the magics; IPython calls this for ``%load_ext``."""
     from gpa_lsp.notebook.magics import register  # cell_runner, which is in this package, does without
 
     register(shell)

@@ -27,7 +27,7 @@ class Cell(Struct, frozen=True, kw_only=True):
 
     @property
     def label(self) -> str:
-        """As notebooks show it."""
+        """Label as notebooks show it."""
         return f"In [{self.number}]"
 
 
@@ -42,7 +42,7 @@ class CellText(Struct, frozen=True, kw_only=True):
 
     @property
     def is_string(self) -> bool:
-        """It is CUDA C++ in a string."""
+        """Whether it is CUDA C++ in a string."""
         return not self.file_names
 
 
@@ -68,7 +68,7 @@ def _blank_magics(text: str) -> str:
 
 
 def list_texts(cell: Cell, name_cell: NameCell) -> Iterator[CellText]:
-    """What compilers may have been given of a cell: all of it, and each string with a kernel in it."""
+    """List the texts that compilers may have been given: the whole cell, and each string with a kernel in it."""
     if cell.python is None:
         return
     ours = _OUR_MAGIC.match(cell.text)

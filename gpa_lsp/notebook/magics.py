@@ -31,12 +31,12 @@ class FailedCellError(Exception):
     """The cell failed by itself, and has said so: it would fail under a profiler as well."""
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython shows of this error, in place of a traceback."""
+        """Return the lines that IPython shows in place of a traceback."""
         return ["%%gpa: the cell failed, so there is nothing to look at"]
 
 
 class NotebookMagics:
-    """Both magics, for a shell of IPython's, of any version with ``run_cell`` and ``history_manager``."""
+    """The two magics for an IPython shell, of any version with ``run_cell`` and ``history_manager``."""
 
     def __init__(self, shell: Any, show: Show) -> None:
         self._shell = shell
@@ -100,12 +100,12 @@ class NotebookMagics:
         self._show(Shown(notes=notes, cells=marked, text=list_findings(report), page=page))
 
     def _list_cells(self) -> tuple[Cell, ...]:
-        """Those that were run in this session, oldest first, the present one among them."""
+        """Cells that were run in this session, oldest first, the present one among them."""
         texts = self._shell.history_manager.input_hist_raw
         return tuple(read_cell(number, text) for number, text in enumerate(texts) if number and text.strip())
 
     def _find_number(self) -> int:
-        """Of the present cell: the shell's own counter is of this or of the next one, as its version has it."""
+        """Number of the present cell: the shell's own counter is of this or of the next one, as its version has it."""
         return len(self._shell.history_manager.input_hist_raw) - 1
 
     def _list_texts(self, cells: Sequence[Cell]) -> list[CellText]:
@@ -117,7 +117,7 @@ class NotebookMagics:
 
 
 class _Complaining:
-    """Our errors as one line of text, without a traceback: they are about what was asked for, not about this program."""
+    """Prints our errors as one line of text, without a traceback: they are about what was asked for, not about this program."""
 
     def __enter__(self) -> None:
         return None

@@ -30,7 +30,7 @@ _HOTTEST = 3  # Lines of a kernel that are marked however small their share is
 
 
 class LineMark(Struct, frozen=True, kw_only=True):
-    """What is said of one line of a cell."""
+    """Mark on one line of a cell."""
 
     line: int  # 1-based, of the cell as it was written
     suffered_ratio: float  # of its kernel's samples, those taken here; 0 where nothing was measured
@@ -47,7 +47,7 @@ class MarkedCell(Struct, frozen=True, kw_only=True):
 
 
 class _Match(Struct, frozen=True, kw_only=True):
-    """Where a file of a report stands in the notebook: its line n is line n + ``shift`` of the cell."""
+    """Place of a report's file in the notebook: its line n is line n + ``shift`` of the cell."""
 
     cell: Cell
     shift: int
@@ -157,7 +157,7 @@ def _mark_file(kernel: KernelReport, file: str, shift: int, findings: Sequence[F
 
 
 def _name_stalled(causes: LineCauses, place: tuple[str, int], shift: int) -> str:
-    """Which other lines of the file are stalled on this one; empty where there is none."""
+    """Other lines of the file that are stalled on this one; empty where there is none."""
     file, line = place
     others = {pair.place.line for pair in causes.waiters if pair.place is not None and pair.place.file == file}
     lines = sorted(others - {0, line})
@@ -185,6 +185,6 @@ def read_report_file(path: Path, kernel: str | None) -> Report:
 
 
 def list_findings(report: Report) -> str:
-    """What there is to say where no page is drawn, as ``gpa-lsp check`` does."""
+    """List the findings as text where no page is drawn, as ``gpa-lsp check`` does."""
     places = PlaceNames(folder=Path.cwd())
     return write_plain(build_check(report, find_findings(report), places, DEFAULT_MIN_SHARE_RATIO))

@@ -1,4 +1,4 @@
-"""What the magics show below a cell: marked lines, then the page; as HTML, and as text for where that is not drawn."""
+"""Output of the magics below a cell: marked lines, then the page; as HTML, and as text for where that is not drawn."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
@@ -32,12 +32,12 @@ class Shown(Struct, frozen=True, kw_only=True):
     page: str = ""  # a page of HTML, whole; empty where there is none
 
     def _repr_mimebundle_(self, **_: object) -> Mapping[str, str]:
-        """What IPython asks for."""
+        """Return the output in both forms, for IPython."""
         return {"text/html": render_html(self), "text/plain": render_text(self)}
 
 
 def render_text(shown: Shown) -> str:
-    """For terminals: notes, marked lines, text."""
+    """Render for terminals: notes, marked lines, text."""
     return make_lines_visible("\n".join(part for part in (*shown.notes, *_list_text(shown.cells), shown.text) if part))
 
 
@@ -53,7 +53,7 @@ def _list_text(cells: Sequence[MarkedCell]) -> Iterator[str]:
 
 
 def render_html(shown: Shown) -> str:
-    """For notebooks. The page stands in a frame that may run its own scripts and knows nothing of the notebook."""
+    """Render for notebooks. The page stands in a frame that may run its own scripts and knows nothing of the notebook."""
     parts = [f"<style>{_STYLE}</style>"]
     parts += [f"<p>{_escape(note)}</p>" for note in shown.notes]
     parts += [_render_cell(marked) for marked in shown.cells]

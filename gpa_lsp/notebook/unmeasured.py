@@ -1,4 +1,4 @@
-"""What can be said of a cell without a GPU: of CUDA C++ in its strings, compiled; and with a described launch, emulated."""
+"""Analysis of a cell without a GPU: CUDA C++ in its strings, compiled; and with a described launch, emulated."""
 
 import tempfile
 from collections.abc import Iterator, Sequence

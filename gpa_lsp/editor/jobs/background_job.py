@@ -46,7 +46,7 @@ _MOMENT_S = 1.0  # Work that takes no longer has no progress bar
 
 
 class SourceScope(Struct, frozen=True, kw_only=True):
-    """Which sources may be worked on: those of a trusted workspace's folders."""
+    """Sources that may be worked on: those in the folders of a trusted workspace."""
 
     roots: tuple[Path, ...] = ()  # folders of the workspace
     is_trusted: bool = False  # the user trusts them
@@ -65,7 +65,7 @@ class SourceScope(Struct, frozen=True, kw_only=True):
 
 
 class Site(Struct, frozen=True, kw_only=True):
-    """What jobs need of the session. All of it is called on the event loop."""
+    """Services of the session that jobs use. All of them are called on the event loop."""
 
     documents: Documents  # what is open
     read_snapshot: Callable[[], Snapshot]  # what profiles say now
@@ -114,7 +114,7 @@ class BackgroundJob(ABC, Generic[Key, Job]):
 
     @abstractmethod
     async def make(self, key: Key) -> Job | None:
-        """What is to be worked on, as it is now; None for nothing."""
+        """Return the work for a key as it is now; None for nothing."""
 
     @abstractmethod
     async def serve(self, key: Key, job: Job) -> None:
@@ -168,12 +168,12 @@ class BackgroundJob(ABC, Generic[Key, Job]):
 
     @property
     def is_working(self) -> bool:
-        """Something is being done, or asked for."""
+        """Whether something is being done, or requested."""
         return bool(self._wanted or self._timers) or self._current is not None
 
     @property
     def current(self) -> Key | None:
-        """What is being worked on."""
+        """Key of the work in progress; None when idle."""
         return None if self._current is None else self._current[0]
 
     @property
@@ -229,14 +229,14 @@ class BackgroundJob(ABC, Generic[Key, Job]):
             task.cancel()
 
     def drop(self, key: Key) -> None:
-        """Nothing is to be done about something any more, nor told of it."""
+        """Give up work on a key, and forget its result."""
         self.drop_request(key)
         self.done.pop(key, None)
         if self.current == key:
             self._cancel_current()
 
     def drop_requests(self) -> None:
-        """Of what was asked for, only what is begun is done."""
+        """Drop every request that has not begun."""
         for key in [*self._wanted, *self._timers]:
             self.drop_request(key)
 
@@ -258,7 +258,7 @@ class BackgroundJob(ABC, Generic[Key, Job]):
             await self._process.leave()
 
     async def do(self, message: object, *, limit_s: float, title: str = "", process: AsyncWorker | None = None) -> Any:
-        """What the process makes of a message while something is served; None where that was given up, or failed, which is logged.
+        """Send a message to the process for the job that is being served; None where that was given up, or failed, which is logged.
 
         Args:
             limit_s: processor time, after which the process hangs.
@@ -311,7 +311,7 @@ class BackgroundJob(ABC, Generic[Key, Job]):
                 self._current = None
 
     def drop_request(self, key: Key) -> None:
-        """Something is not asked for any more; what is begun goes on."""
+        """Drop a request; work that has begun goes on."""
         self._wanted.pop(key, None)
         timer = self._timers.pop(key, None)
         if timer is not None:
@@ -351,7 +351,7 @@ def list_sources(documents: Documents, local_path: str) -> list[str]:
 
 
 async def read_description(documents: Documents, source: str) -> tuple[Stamp | None, str]:
-    """What describes a source's launches, as the editor or else the file holds it, without surrounding blanks alone; and the file's stamp then."""
+    """Read the description of a source's launches, as the editor or else the file holds it, and the file's stamp; empty where it is blank."""
     description = find_description(source)
     open_text = documents.read_open(description)
     if open_text is not None:

@@ -61,7 +61,7 @@ class Jobs:
             job.saved(local_path)
 
     def described(self, description: Path) -> None:
-        """Something else than the client wrote a description."""
+        """Take a description that another program wrote."""
         self.predictions.opened(str(description))
         self.simulations.saved(os.path.realpath(description))
 

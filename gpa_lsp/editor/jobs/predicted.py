@@ -44,7 +44,7 @@ class Predictions(BackgroundJob[str, PredictedJob]):
         return self.settings.emulates
 
     def list_conditions(self) -> tuple[object, ...]:
-        """How they are compiled and emulated."""
+        """Settings of compiling and emulating."""
         now = self.settings
         launch = (now.emulation_s, now.emulation_memory_bytes, now.emulation_machine, now.exploration_s)
         return (*launch, now.compiles_sources, now.static_architecture, now.static_timeout_s)
@@ -84,7 +84,7 @@ class Predictions(BackgroundJob[str, PredictedJob]):
                     self._put(source, replace(state, trials=()))
 
     def closed(self, local_path: str) -> None:
-        """Nothing more is to be said of a source; of a description what the file holds counts again."""
+        """Forget a source; use the file again in place of a description."""
         if is_description(local_path):
             self._consider(local_path, 0.0)
             return
@@ -141,7 +141,7 @@ class Predictions(BackgroundJob[str, PredictedJob]):
         )
 
     async def make_job(self, local_path: str) -> PredictedJob | None:
-        """What is to be known of a source as the editor holds it now; None where it is not open, or nothing of it may be emulated."""
+        """Return the job for a source as the editor holds it now; None where it is not open, or may not be emulated."""
         job = await self.make(local_path) if self.may_serve(local_path) else None
         text = self.site.documents.read_open(local_path)
         return None if job is None or text is None else replace(job, text=text)

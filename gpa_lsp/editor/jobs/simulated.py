@@ -59,7 +59,7 @@ class Simulations(BackgroundJob[str, PredictedJob]):
             self.request(source)
 
     def closed(self, local_path: str) -> None:
-        """What was asked of it is not wanted any more."""
+        """Drop the request for a source."""
         self.drop(local_path)
         self.site.documents.note(local_path, unsimulated=None)
 
@@ -69,7 +69,7 @@ class Simulations(BackgroundJob[str, PredictedJob]):
         self.site.exclude(None)
 
     async def simulate(self, local_path: str, kernel: str | None) -> bool:
-        """Somebody asks for a source or description; False where nothing of it may be emulated.
+        """Request a simulation of a source or description; False where nothing of it may be emulated.
 
         Args:
             kernel: mangled name; None for all that are described.
@@ -86,7 +86,7 @@ class Simulations(BackgroundJob[str, PredictedJob]):
         return await self._predictions.make_job(key)
 
     def is_done(self, key: str, job: PredictedJob) -> bool:
-        """What is asked for is done again."""
+        """Whether the launches were simulated; explicit requests are served again."""
         return key not in self._asked and super().is_done(key, job)
 
     async def serve(self, key: str, job: PredictedJob) -> None:
@@ -137,7 +137,7 @@ class Simulations(BackgroundJob[str, PredictedJob]):
         self._took[source] = _Took(launches_text, seconds, pause, pause)
 
     def _show(self, result: SimulationResult, *, is_asked: bool) -> None:
-        """Whoever asked is told, and else the log."""
+        """Show the result; failures and words go to the user who asked, or else to the log."""
         source = result.job.base.path
         if result.words:
             self.site.include(result.job.target)
@@ -156,7 +156,7 @@ class Simulations(BackgroundJob[str, PredictedJob]):
 
 
 def word_remedy(failure: str) -> str:
-    """What helps, in an editor.
+    """Replace command-line options in a failure's remedy by the editor's settings.
 
     >>> word_remedy("the GPU is not known; name one with --machine")
     'the GPU is not known; name one in gpaLsp.emulation.machine'

@@ -37,7 +37,7 @@ class StaticFindings(BackgroundJob[str, StaticJob]):
         return self.settings.compiles_sources
 
     def list_conditions(self) -> tuple[object, ...]:
-        """How they are compiled."""
+        """Settings of compiling."""
         return (self.settings.static_architecture, self.settings.static_timeout_s)
 
     def opened(self, local_path: str) -> None:
@@ -46,7 +46,7 @@ class StaticFindings(BackgroundJob[str, StaticJob]):
             self.request(local_path)
 
     def closed(self, local_path: str) -> None:
-        """Nothing more is to be said of it."""
+        """Forget a source."""
         self.drop(local_path)
         self.site.documents.note(local_path, statics=None)
 

@@ -61,7 +61,7 @@ class LaunchTimes(BackgroundJob[str, PredictedJob]):
             self.request(source)
 
     def closed(self, local_path: str) -> None:
-        """Nothing more is to be said of it."""
+        """Forget a source's times."""
         self.drop_request(local_path)
         self.site.documents.note(local_path, timed=None)
 

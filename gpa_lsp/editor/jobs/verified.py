@@ -116,7 +116,7 @@ class VerifiedFixes(BackgroundJob[_Question, FixJob]):
         )
 
     def find_verdicts(self, view: DocumentView, fixes: Sequence[Fix]) -> list[FixVerdict]:
-        """What is known of fixes by now; they are not tried."""
+        """Return the current verdicts on fixes, without trying them."""
         return [self._verdicts.get(job, PENDING) for job in self._make_jobs(view, fixes)]
 
     def _keep_offered(self, view: DocumentView, fix: Fix, job: FixJob) -> OfferedFix:

@@ -1,4 +1,4 @@
-"""On which line of a text a kernel is defined, so that its lens stands where the person looks for it."""
+"""Lines on which kernels are defined, so that a lens stands where the reader looks for it."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What library code without a chain to its caller costs, on the lines that call it as :mod:`gpa_lsp.report.callers` estimates."""
+"""Estimated cost of library code without a call chain, on the lines that call it; see :mod:`gpa_lsp.report.callers`."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING

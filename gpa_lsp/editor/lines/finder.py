@@ -1,4 +1,4 @@
-"""Where the lines of the measured files are in the document the editor holds."""
+"""Current places of measured lines in the document that the editor holds."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
@@ -52,7 +52,7 @@ class LineFinder:
         return find_definitions("\n".join(self._lines))
 
     def find_kernel(self, readable_name: str, file: MeasuredFile, body: Iterable[int | None] = ()) -> int | None:
-        """Where a kernel is defined now, see :func:`choose_anchor`; None where that cannot be told.
+        """Find the current line of a kernel's definition, see :func:`choose_anchor`; None where that cannot be told.
 
         Args:
             file: the text that was measured.

@@ -1,4 +1,4 @@
-"""What the kernels measured on one file say of its lines, by the line as it was measured.
+"""Index of the measurements of one file, by line as measured.
 
 Made once for each new knowledge, so that a keystroke only has to find out where the lines are now. Kernels that were measured on the same text
 share an index, whatever profiles they come from.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class KernelLine(Struct, frozen=True, kw_only=True):
-    """What one kernel says of one line."""
+    """Measurement of one kernel on one line."""
 
     shown: VisibleKernel  # the kernel and its profile
     file: MeasuredFile  # the measured file the line stands in
@@ -46,7 +46,7 @@ class HotLine(KernelLine, frozen=True, kw_only=True):
 
     @property
     def unexplained_ratio(self) -> float:
-        """Of the kernel's samples, those taken on this line that have no known cause; all of the line's where nothing was blamed."""
+        """Share of the kernel's samples taken on this line without a known cause; all of the line's where nothing was attributed."""
         kernel = self.shown.kernel
         if not kernel.causes:
             return self.share_ratio
@@ -93,7 +93,7 @@ class CauseLine(KernelLine, frozen=True, kw_only=True):
 
 
 class ValueLine(KernelLine, frozen=True, kw_only=True):
-    """What a line is in the metric that is shown."""
+    """Value of a line in the metric that is shown."""
 
     value: MetricValue  # with its number
 
@@ -153,7 +153,7 @@ def _make_table(by_line: dict[int, list[_Line]], leading: frozenset[int] = froze
 def index_lines(
     kernels: Sequence[VisibleKernel], local_path: str, metric: LineMetric = USUAL
 ) -> tuple[MeasuredText, ...]:
-    """What some kernels say of the lines of a file, by the texts it had when they were measured."""
+    """Index the measurements of some kernels on a file, one index per text that was measured."""
     drafts: dict[tuple[tuple[str, ...] | None, bool], _Draft] = {}
     drafts_by_file: dict[
         int, _Draft
@@ -199,7 +199,7 @@ def _list_largest(entries: Sequence[tuple[str, _Line]]) -> list[tuple[str, _Line
 
 
 def list_values(shown: VisibleKernel, files: Container[str], metric: LineMetric) -> Iterator[tuple[str, ValueLine]]:
-    """What the lines of some files are in a metric that is read nowhere else, with the file of each."""
+    """List the values of lines in a metric that is read nowhere else, with the file of each."""
     values = None if metric.kind in _OWN_ROWS else measure_values(shown.kernel, metric)
     for place, value in ({} if values is None else values.by_line).items():
         if place[0] in files and value.ratio > 0:
@@ -240,7 +240,7 @@ def order_entry(entry: KernelLine) -> tuple[float, str]:
 
 
 def list_hot(shown: VisibleKernel, files: Container[str]) -> Iterator[tuple[str, HotLine]]:
-    """What a kernel takes on the lines of some files, with the file of each."""
+    """List the samples of a kernel on the lines of some files, with the file of each."""
     for row in shown.kernel.report.lines:
         samples = row.inclusive_samples + row.called_samples
         if row.file is not None and row.file in files and row.line and samples:
@@ -255,7 +255,7 @@ def _share(shown: VisibleKernel, samples: float) -> float:
 
 
 def list_causes(shown: VisibleKernel, files: Container[str]) -> Iterator[tuple[str, CauseLine]]:
-    """What a kernel's stalls have to do with the lines of some files, with the file of each."""
+    """List the stalls of a kernel that begin or end on the lines of some files, with the file of each."""
     for place, causes in shown.kernel.causes.items():
         if place[0] in files:
             file, share = shown.profile.files[place[0]], _share(shown, causes.caused_samples + causes.called_samples)

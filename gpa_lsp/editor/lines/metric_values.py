@@ -1,4 +1,4 @@
-"""What the lines and instructions of a measured kernel are in one metric: a stall reason, executions, active threads, sectors.
+"""Values of a measured kernel's lines and instructions in one metric: a stall reason, executions, active threads, sectors.
 
 Time and causes are not here: they have estimates, ways and remedies, and stand in the kernel's own rows.
 """
@@ -32,7 +32,7 @@ _FEWEST_SECTORS = "global_sectors_ideal"
 
 
 class MetricValue(Struct, frozen=True, kw_only=True):
-    """What a line, an instruction or a kernel is in a metric."""
+    """Value of a line, an instruction or a kernel in a metric."""
 
     ratio: float  # of all there is in the kernel; of active threads, what is idle of all lanes of the kernel's warp instructions
     number: float  # samples, warp instructions, active threads of a warp, sectors
@@ -81,7 +81,7 @@ def measure_rows(report: "KernelReport", metric: LineMetric) -> list[MetricValue
 
 
 def _sum_whole(report: "KernelReport", metric: LineMetric, columns: "Columns") -> list[float]:
-    """What shares are of: of a stall reason all samples, whatever their reasons."""
+    """Denominator of shares: of a stall reason all samples, whatever their reasons."""
     whole: list[float] = columns.sum(axis=0).tolist()
     return [float(report.total_samples)] if metric.kind is MetricKind.REASON else whole
 
@@ -188,7 +188,7 @@ def describe_value(metric: LineMetric, value: MetricValue, kernel_name: str) -> 
 
 
 def label_scope(kernel: MeasuredKernel, metric: LineMetric, scope: "Scope") -> str:
-    """What a loop, or what is called, is in a metric, for its lens; empty where that is not known, where nobody chose, and of what is emulated."""
+    """Label the value of a loop or called function, for its lens; empty where it is unknown, for the usual metric, and for emulated ones."""
     if metric.kind is MetricKind.USUAL or metric.is_from_emulation or not kernel.report.total_samples:
         return ""
     rows = _find_rows(kernel.report, scope)
@@ -227,7 +227,7 @@ def _find_rows(report: "KernelReport", scope: "Scope") -> "npt.NDArray[np.bool_]
 
 
 def _count_samples(report: "KernelReport", rows: "npt.NDArray[np.bool_]", *, is_caused: bool) -> float:
-    """Those taken in some rows, or the stalls that would go if they were free, as on lines."""
+    """Count the samples taken in some rows, or the stalls that would vanish if they were free, as on lines."""
     if not is_caused:
         return float(report.instructions.all_samples[rows].sum())
     if report.blame is None:
@@ -245,7 +245,7 @@ def _count_samples(report: "KernelReport", rows: "npt.NDArray[np.bool_]", *, is_
 
 
 def label_kernel(shown: VisibleKernel, metric: LineMetric) -> str:
-    """What a whole kernel is in a metric, for its lens; that its profile lacks it where it does; empty where nobody chose and of what is emulated."""
+    """Label the value of a whole kernel for its lens, or say that its profile lacks it; empty for the usual metric and for emulated ones."""
     if metric.kind is MetricKind.USUAL or metric.is_from_emulation:
         return ""
     return _label_total(shown.kernel, metric) or f"{metric.title}: not in this profile"

@@ -1,4 +1,4 @@
-"""Where measured places are on this machine as it is now: in an open document, in a file on disk, in a SASS document."""
+"""Current places of measured lines on this machine: in an open document, in a file on disk, in a SASS document."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -36,12 +36,12 @@ class OpenText(Protocol):
 
     @property
     def uri(self) -> str:
-        """As the client writes it."""
+        """URI as the client writes it."""
         ...
 
     @property
     def positions(self) -> Positions:
-        """Its lines."""
+        """Translation of its lines."""
         ...
 
     @property

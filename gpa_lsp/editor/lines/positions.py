@@ -31,7 +31,7 @@ class Positions(Struct, frozen=True, kw_only=True):
         return Position(line=line - 1, character=0)
 
     def find_end(self, line: int) -> Position:
-        """Behind the last character of a line that is not white space, so that hints stand close to the code."""
+        """Find the end of a line's code, before trailing white space, so that hints stand close to it."""
         return Position(line=line - 1, character=self._count_units(self.lines[line - 1].rstrip()))
 
     def find_text(self, line: int) -> Range:

@@ -1,1 +1,1 @@
-"""What emulating a source says of its lines, and the process that emulates it."""
+"""Emulation of sources: results on their lines, and the process that emulates."""

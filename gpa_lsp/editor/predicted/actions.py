@@ -1,4 +1,4 @@
-"""What can be done about a prediction: try another block, or describe a launch."""
+"""Code actions of predictions: try another block, or describe a launch."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -80,7 +80,7 @@ def _write_title(name: str) -> str:
 
 
 def list_description_actions(view: DocumentView, first: int, last: int) -> Iterator[CodeAction]:
-    """For each kernel whose head is among some lines and that has no described launch, a way to begin one."""
+    """List actions that begin a launch description, for kernels whose head is among some lines and that have none."""
     predicted = view.predicted
     if predicted is None or not predicted.is_source:
         return
@@ -94,7 +94,7 @@ def list_description_actions(view: DocumentView, first: int, last: int) -> Itera
 
 
 class KernelHead(Struct, frozen=True, kw_only=True):
-    """Where a kernel begins."""
+    """Head of a kernel's definition."""
 
     mangled_name: str  # its name in the code
     name: str  # readable

@@ -145,7 +145,7 @@ def _is_divergent(branch: "BranchLineFact", most: int) -> bool:
 
 
 def _list_problems(view: DocumentView, predicted: PlacedPredictions) -> Iterator[Diagnostic]:
-    """In the description at their lines; in the source as what they cost there: why nothing is predicted."""
+    """Problems of a description at their lines; in the source on the kernel for which nothing is predicted therefore."""
     for line, problem in predicted.problems:
         if predicted.is_source:
             yield _point_at_description(view, predicted, line, problem)

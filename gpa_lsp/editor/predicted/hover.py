@@ -1,4 +1,4 @@
-"""What the hover of a line says of the emulation: never mixed with what was measured, always under a heading of its own."""
+"""Words about the emulation of a line in its hover: never mixed with measurements, always under a heading of their own."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -77,7 +77,7 @@ def describe_wait(view: DocumentView, line: int) -> str:
 
 
 def build_predictions(view: DocumentView, line: int) -> Iterator[Block]:
-    """What was emulated of a line (1-based), launch by launch."""
+    """Build what was emulated on a line (1-based), launch by launch."""
     predicted = view.predicted
     if predicted is None or not predicted.is_source:
         return
@@ -106,7 +106,7 @@ def build_predictions(view: DocumentView, line: int) -> Iterator[Block]:
 
 
 def summarise_predictions(view: DocumentView, line: int) -> Line:
-    """What was emulated of a line (1-based) in one row: a fault, else its costliest access, else its branches; empty for a line without any."""
+    """Summarise the emulation of a line (1-based) in one row: a fault, else its costliest access, else its branches; empty without any."""
     predicted = view.predicted
     if predicted is None or not predicted.is_source:
         return ()
@@ -165,6 +165,6 @@ def quote_code(text: str) -> str:
 
 
 def describe_fault(fault: PredictedFault) -> str:
-    """What went wrong, where, and what to do."""
+    """Describe a fault, its place and its remedy."""
     where = "" if fault.place is None else f" (in {name_file(fault.place[0])}:{fault.place[1]})"
     return f"{fault.kind[0].upper()}{fault.kind[1:]}{where}: {fault.message} {fault.remedy}".rstrip()

@@ -1,4 +1,4 @@
-"""What the lines of a source are in a metric that is emulated or predicted."""
+"""Values of a source's lines in emulated and predicted metrics."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
@@ -67,7 +67,7 @@ def _count_misses(access: "AccessLineFact") -> float:
 
 
 def _list_own(predicted: PlacedPredictions) -> "Iterator[tuple[int, Access]]":
-    """What a line does itself; what is called there stands at its own line."""
+    """Accesses by line, without those of called functions, which stand at their own lines."""
     for line, accesses in predicted.accesses.items():
         yield from ((line, one) for one in accesses if not one.fact.is_nested)
 

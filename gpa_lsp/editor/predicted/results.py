@@ -1,4 +1,4 @@
-"""What the server and the process that predicts say to each other, and what the server keeps of it.
+"""Messages between the server and the process that predicts, and the results that the server keeps.
 
 Small data: it is unpickled between two requests; and this module is imported before the client has its answer to initialize, without numpy.
 """
@@ -34,7 +34,7 @@ class PredictedJob(Struct, frozen=True, kw_only=True):
 
     @property
     def most_s(self) -> float:
-        """After this time the process hangs: compiling and all launches, the last of which may begin late, with their analyses."""
+        """Time after which the process hangs: compiling and all launches, the last of which may begin late, with their analyses."""
         return self.limit_s + 4 * self.seconds + 30.0
 
 
@@ -53,7 +53,7 @@ class PageJob(Struct, frozen=True, kw_only=True):
 
 
 class PageResult(Struct, frozen=True, kw_only=True):
-    """What became of it: ``failure`` is empty, or a line for people."""
+    """Result of a page job: ``failure`` is empty, or a line for people."""
 
     failure: str = ""
 
@@ -93,14 +93,14 @@ class PredictedLaunch(Struct, frozen=True, kw_only=True):
 
 
 class LaunchFact(Struct, Generic[Fact], frozen=True, kw_only=True):
-    """What the room of traces says of a line, in one launch."""
+    """Fact about a line in one launch."""
 
     launch: int  # index of it
     fact: Fact  # of a line of the source, as it was compiled
 
 
 class PredictedFault(Struct, frozen=True, kw_only=True):
-    """What the program did wrong in one launch, or where its emulation ended."""
+    """Fault of the program in one launch, or the place where its emulation ended."""
 
     line: int | None  # on the call path the innermost one in the source; None when it has none there
     launch: int  # index of it
@@ -114,7 +114,7 @@ class PredictedFault(Struct, frozen=True, kw_only=True):
 
 
 class PredictedProblem(Struct, frozen=True, kw_only=True):
-    """What could not be done."""
+    """Problem that kept something from being predicted."""
 
     severity: ProblemSeverity  # how much is missing
     message: str  # what is wrong and what to do, a sentence
@@ -123,7 +123,7 @@ class PredictedProblem(Struct, frozen=True, kw_only=True):
 
 
 class PredictedResult(Struct, frozen=True, kw_only=True):
-    """What became of a job."""
+    """Result of a job."""
 
     job: PredictedJob  # what was asked
     has_failed: bool = False  # the source does not compile: what was known before stays
@@ -151,7 +151,7 @@ class PredictedTrial(Struct, frozen=True, kw_only=True):
 
 
 class TrialsResult(Struct, frozen=True, kw_only=True):
-    """What became of looking for configurations."""
+    """Result of a search for configurations."""
 
     job: PredictedJob  # what was predicted
     trials: tuple[PredictedTrial, ...] = ()  # at most one per launch

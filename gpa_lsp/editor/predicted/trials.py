@@ -42,7 +42,7 @@ class BlockEdit(Struct, frozen=True, kw_only=True):
 
 
 def find_trials(job: TrialsJob, prediction: SourcePrediction, settings: CompileSettings, tell: Tell) -> TrialsResult:
-    """For each launch that says how many threads it must cover, and whose emulation showed no fault, the block that is predicted to be fastest."""
+    """Find the block predicted to be fastest, for each launch without faults that says how many threads it must cover."""
     end_s = work_time() + job.seconds
     trials: list[PredictedTrial] = []
     remarks: list[str] = []
@@ -122,14 +122,14 @@ def list_blocks(subject: ExplorationSubject, most_threads: int | None) -> tuple[
 
 
 def _measure_distance(block: Dim3, other: Dim3) -> float:
-    """How often sizes are doubled or halved between them."""
+    """Number of doublings and halvings of sizes between two blocks."""
     return sum(abs(log2(one / another)) for one, another in zip(block, other, strict=True))
 
 
 def _evaluate(
     subject: ExplorationSubject, configurations: Sequence[Configuration], end_s: float
 ) -> list[RankedConfiguration]:
-    """As many as there is time for."""
+    """Evaluate configurations until the time is up."""
     found: list[RankedConfiguration] = []
     for configuration in configurations:
         found += evaluate_each(subject.evaluate, [configuration])

@@ -1,4 +1,4 @@
-"""What was predicted of an open source, on the lines as they are now; and what is wrong with the description of its launches."""
+"""Predictions for an open source, on the lines as they are now; and problems of the description of its launches."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
@@ -25,7 +25,7 @@ _Fact = TypeVar("_Fact", "AccessLineFact", "BranchLineFact")
 
 
 class PredictedState(Struct, frozen=True, kw_only=True):
-    """What is known of one source."""
+    """Latest prediction of one source."""
 
     result: PredictedResult  # the latest with launches, or that says why there are none
     file: MeasuredFile  # the text of it, for finding its lines
@@ -70,7 +70,7 @@ class PredictedAnchor(Struct, frozen=True, kw_only=True):
 
 
 class PlacedPredictions(Struct, frozen=True, kw_only=True):
-    """What is to be said in a document: a source, or the description of its launches, which has problems and trials alone."""
+    """Predictions placed on a document: a source, or the description of its launches, which has problems and trials alone."""
 
     result: PredictedResult  # where it comes from
     anchors: tuple[PredictedAnchor, ...]  # launches by line
@@ -87,7 +87,7 @@ class PlacedPredictions(Struct, frozen=True, kw_only=True):
     lines: Mapping[int, int]
 
     def find_line(self, line: int) -> int | None:
-        """Where a line of the source is now that a fault names; None when it is gone."""
+        """Find the current place of a source line that a fault names; None when it is gone."""
         return self.lines.get(line)
 
     def find_launch(self, index: int) -> PredictedLaunch:

@@ -1,4 +1,4 @@
-"""What the process that predicts does with its jobs. Nothing of it delays an answer of the server."""
+"""Jobs of the process that predicts, so that none of them delays an answer of the server."""
 
 import re
 import time
@@ -124,7 +124,7 @@ def predict(job: PredictedJob, tell: Tell) -> SourcePrediction:
 
 
 def choose_settings(job: PredictedJob) -> PredictionSettings:
-    """How much a job may cost."""
+    """Choose the limits of a job."""
     budget = replace(
         EDITOR_PREDICTION.budget,
         seconds=job.seconds,
@@ -135,7 +135,7 @@ def choose_settings(job: PredictedJob) -> PredictionSettings:
 
 
 def make_result(job: PredictedJob, found: SourcePrediction, seconds: float) -> PredictedResult:
-    """What the server keeps."""
+    """Make the result that the server keeps."""
     if found.statics.unit.ptx is None:
         return PredictedResult(job=job, has_failed=True, seconds=seconds)
     return PredictedResult(
@@ -223,7 +223,7 @@ def list_launches(prediction: SourcePrediction) -> Iterator[PredictedLaunch]:
 
 
 def name_launch(kernel: KernelPrediction) -> str:
-    """What tells a launch from others of its kernel."""
+    """Name a launch so that it differs from others of its kernel."""
     launch = kernel.launch
     if launch.title:
         return f"“{launch.title}”"
@@ -253,7 +253,7 @@ def describe_briefly(kernel: KernelPrediction, title: str) -> str:
 
 
 def _describe_limits(kernel: KernelPrediction) -> str:
-    """How much was emulated, where that is not all."""
+    """Part of the launch that was emulated; empty where that is all."""
     run = kernel.execution
     is_whole = run.is_complete and run.executed_blocks == run.grid_blocks
     return "" if is_whole else f"emulated {count_blocks(kernel)}"
@@ -277,13 +277,13 @@ def _describe_subject(kernel: KernelPrediction) -> str:
 
 
 def list_accesses(prediction: SourcePrediction) -> tuple[LaunchFact[AccessLineFact], ...]:
-    """Those of lines of the source, most sectors first."""
+    """List accesses on lines of the source, most sectors first."""
     found = _list_own(prediction, lambda kernel: kernel.accesses)
     return tuple(sorted(found, key=lambda one: -one.fact.sectors)[:_MOST_FACTS])
 
 
 def list_branches(prediction: SourcePrediction) -> tuple[LaunchFact[BranchLineFact], ...]:
-    """Those of lines of the source, most executed first."""
+    """List branches on lines of the source, most executed first."""
     found = _list_own(prediction, lambda kernel: kernel.branches)
     return tuple(sorted(found, key=lambda one: -one.fact.executions)[:_MOST_FACTS])
 
@@ -302,7 +302,7 @@ def _list_own(
 
 
 def list_faults(prediction: SourcePrediction) -> tuple[PredictedFault, ...]:
-    """Of all launches, those of the program first."""
+    """List the faults of all launches, those of the program first."""
     source = str(prediction.path)
     found = [(fault, number) for number, kernel in enumerate(prediction.kernels) for fault in kernel.faults]
     found.sort(key=lambda one: one[0].kind in ENDINGS)
@@ -337,7 +337,7 @@ def _make_sentence(text: str) -> str:
 
 
 def list_problems(prediction: SourcePrediction) -> tuple[PredictedProblem, ...]:
-    """Of the description and of each launch."""
+    """List the problems of the description and of each launch."""
     found = [(problem, None) for problem in prediction.problems]
     own = [(problem, kernel) for kernel in prediction.kernels for problem in kernel.problems]
     return tuple(make_problem(problem, kernel) for problem, kernel in [*found, *own][:_MOST_PROBLEMS])

@@ -1,4 +1,4 @@
-"""Which profiles lie in the workspace.
+"""Search for profiles in the workspace.
 
 The server looks by itself: Neovim on Linux does not watch files for its servers, and profiles often arrive over NFS, sshfs or from a
 container, where inotify is silent. A look is cheap because a folder is listed again only when its own modification time moved: an untouched

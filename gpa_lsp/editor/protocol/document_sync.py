@@ -1,4 +1,4 @@
-"""What the client says of its documents' text, handed on to everything that shows something of them; and what it is sent about them unasked."""
+"""Text synchronization: the client's documents, handed on to all that answers about them, and the notifications they cause."""
 
 import asyncio
 import re
@@ -23,7 +23,7 @@ _PUSH_DELAY_S = 0.3  # After the last keystroke; the client moves what it has by
 
 
 class Pushes:
-    """What the client was sent about its documents without asking, so that it is sent what differs and nothing else.
+    """Notifications about documents, sent only where they differ from the last ones.
 
     Args:
         features: what is sent, by name.
@@ -132,7 +132,7 @@ class DocumentSync:
         return Path(path)
 
     def _place_unsaved(self, document: types.TextDocumentItem) -> str | None:
-        """Where a CUDA source that was never saved would lie: at the path it is named by, else in :attr:`folder`; None for other documents."""
+        """Path for a CUDA source that was never saved: the one it is named by, else in :attr:`folder`; None for other documents."""
         match = _UNSAVED.fullmatch(document.uri)
         if match is None or document.language_id not in _CUDA or self.folder is None:
             return None
@@ -171,7 +171,7 @@ class DocumentSync:
             self._jobs.closed(local_path)
 
     def tell_of_sass(self) -> None:
-        """There is new knowledge, or there are new settings: it may concern the SASS documents that are open."""
+        """Send what a new snapshot or new settings change in open SASS documents."""
         for uri, version in self._sass.list_open():
             self._tell_of_sass(uri, version)
 

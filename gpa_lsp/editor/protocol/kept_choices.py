@@ -1,4 +1,4 @@
-"""What a person chose by a command, for a workspace: it holds until they choose again, in every editor.
+"""Choices that a person made by a command, kept per workspace for every editor until they choose again.
 
 Not a setting: nobody wrote it into a file, and it is not shared with those who work on the same project. Where it cannot be read or written, the
 choice holds for as long as the server lives.
@@ -84,7 +84,7 @@ class KeptChoices:
 
 
 def check_names(names: Sequence[Any]) -> tuple[str, ...]:
-    """What may be names among what a client or a file says, each once.
+    """Keep the strings among names from a client or a file, each once.
 
     >>> check_names(["share", 3, "share", "line"])
     ('share', 'line')

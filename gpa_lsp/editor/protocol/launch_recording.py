@@ -35,7 +35,7 @@ _ERROR = "gpa-lsp: error: "
 
 
 class RecordedLaunches(Struct, frozen=True, kw_only=True):
-    """What a program left."""
+    """Result of recording a program's launches."""
 
     descriptions: tuple[Path, ...]  # that were written
     kernels: tuple[str, ...]  # names of those that have a description now
@@ -43,7 +43,7 @@ class RecordedLaunches(Struct, frozen=True, kw_only=True):
     ending: str  # how the program ended, where it did not end well; else empty
 
     def describe(self) -> str:
-        """What was recorded, what was not and why, and how the program ended, unless it ended well.
+        """Describe what was recorded, what was not and why, and how the program ended, unless it ended well.
 
         >>> RecordedLaunches(descriptions=(), kernels=("a", "b"), left_out={"too large": ("c",)}, ending="").describe()
         '2 kernels: a, b; not recorded: c (too large)'
@@ -86,7 +86,7 @@ def read_recorded(path: Path) -> RecordedLaunches | None:
 
 
 def explain_failure(result: CommandResult) -> str:
-    """Why nothing was written: what the command said last, else how it ended."""
+    """Explain why nothing was written: the command's last error, else how it ended."""
     errors = [line for line in result.tail if line.startswith(_ERROR)]
     return _shorten(errors[-1].removeprefix(_ERROR)) if errors else describe_ending(result)
 

@@ -77,7 +77,7 @@ class ProfileWatch(Struct):
         return is_final
 
     def mark_complete(self, path: Path) -> None:
-        """Nobody writes to the profile any more, however fresh it is."""
+        """Take the profile for complete, however fresh it is."""
         self._complete.add(path)
 
     def forget_all(self) -> None:
@@ -87,7 +87,7 @@ class ProfileWatch(Struct):
 
 
 def _is_settled(stamp: Stamp, now_ns: int) -> bool:
-    """Nothing was written for a while; a time stamp in the future counts as settled, or the file would never be read."""
+    """Whether nothing was written for a while; a time stamp in the future counts as settled, or the file would never be read."""
     return not 0 <= now_ns - stamp.modified_ns < SETTLED_NS
 
 
@@ -112,10 +112,10 @@ _PART_PAUSE_S = 0.5  # At least so long nothing is shown between two parts of a 
 
 
 class Audience(Protocol):
-    """Who hears of what the loader does."""
+    """Receiver of the loader's news."""
 
     def take_snapshot(self, snapshot: Snapshot) -> None:
-        """There is a new state of knowledge."""
+        """Take a new snapshot."""
         ...
 
     def start_progress(self, title: str, cancel: Callable[[], None]) -> ProgressDisplay:
@@ -123,7 +123,7 @@ class Audience(Protocol):
         ...
 
     def warn(self, text: str) -> None:
-        """Something the user must know."""
+        """Show a warning."""
         ...
 
 
@@ -273,7 +273,7 @@ class ProfileLoader:
         self._look_count += _ENOUGH_LOOKS if due or not found else 1
 
     def make_job(self, path: Path) -> ProfileJob:
-        """How a profile is read with the present settings."""
+        """Make the job that reads a profile with the present settings."""
         return ProfileJob(
             profile=path,
             roots=self._roots,
@@ -381,7 +381,7 @@ class ProfileLoader:
             self._publish(self._snapshot.with_unreadable(self._unreadable))
 
     def report(self, text: str, ratio: float) -> None:
-        """How far all profiles of a round are, 0 to 1."""
+        """Report the progress of a round, 0 to 1."""
         if self._display is not None:
             self._display.report(text, ratio)
 
@@ -455,7 +455,7 @@ def _choose_reading(settings: Settings) -> tuple[object, ...]:
 
 
 def _keep_from_garbage() -> None:
-    """What was read stays: looking at all of it for garbage would take a tenth of a second in the middle of an answer.
+    """Exempt what was read from garbage collection: looking at all of it takes a tenth of a second in the middle of an answer.
 
     That goes for what waits to be shown, too, and this takes no time.
     """

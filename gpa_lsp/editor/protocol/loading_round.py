@@ -1,4 +1,4 @@
-"""From profiles that are due to profiles that were read, until none is left: several at a time, what is looked at first, and what is equal once."""
+"""Rounds of reading due profiles: several at a time, those of open sources first, identical files once."""
 
 import asyncio
 import hashlib
@@ -71,7 +71,7 @@ class ProfileReaders:
 
     @property
     def most(self) -> int:
-        """How many may be at work now."""
+        """Number of readers that may work now."""
         room = (_MOST_READING_BYTES - read_own_bytes()) // _COMMON_BYTES
         return min(self._most, max(2, room))
 
@@ -154,7 +154,7 @@ class LoadingQueue(Struct):
         self._waiting[path] = None
 
     def advance(self, path: Path, ratio: float) -> None:
-        """So much of a file was read."""
+        """Note the share of a file that was read, 0 to 1."""
         self._ratios[path] = ratio
 
     def finish(self, path: Path) -> tuple[Path, ...]:
@@ -174,7 +174,7 @@ class LoadingQueue(Struct):
                 copies.remove(path)
 
     def stamp(self, path: Path) -> Stamp:
-        """What a file that is not through looked like when it was found."""
+        """Return the stamp of a file when it was found."""
         return self._stamps[path]
 
     @property
@@ -194,7 +194,7 @@ class LoadingQueue(Struct):
 
     @property
     def ratio(self) -> float:
-        """How much of all is done, 0 to 1."""
+        """Share of all files that is done, 0 to 1."""
         return (self.done + sum(self._ratios.values())) / self.total if self.total else 1.0
 
 
@@ -206,7 +206,7 @@ _PIECE_BYTES = 1 << 20
 
 
 def rank_profiles(profiles: Iterable[Path], sources: Sequence[str]) -> Mapping[Path, int]:
-    """Which profiles are about which sources, as far as that can be told without reading them. Blocks on the file system.
+    """Rank profiles by the open sources they are about, as far as that can be told without reading them. Blocks on the file system.
 
     A report names the files its code was compiled from as plain bytes. One that names none may at least be called like the source.
     """
@@ -258,7 +258,7 @@ logger = logging.getLogger(__name__)
 
 
 class Shelf(Protocol):
-    """Where profiles that were read are kept."""
+    """Keeper of the profiles that were read."""
 
     def find(self, path: Path) -> LoadedProfile | None:
         """A profile that was read."""
@@ -277,11 +277,11 @@ class Shelf(Protocol):
         ...
 
     def report(self, text: str, ratio: float) -> None:
-        """How far all of them are, 0 to 1."""
+        """Report the progress of all files, 0 to 1."""
         ...
 
     def end_round(self) -> None:
-        """None is left."""
+        """Handle the end of a round."""
         ...
 
 
@@ -327,7 +327,7 @@ class LoadingRound:
         return self._queue.left
 
     def describe(self) -> str:
-        """How much of it was done."""
+        """Describe how much of the round was done."""
         return f"{self._count()} profiles read"
 
     def _open_lanes(self) -> None:
@@ -473,11 +473,11 @@ class IdenticalFiles:
         self._originals: dict[int, dict[Path, _Original]] = {}
 
     def add(self, path: Path, stamp: Stamp) -> None:
-        """This file is read."""
+        """Note a file that is read."""
         self._originals.setdefault(stamp.size_bytes, {})[path] = _Original(path, stamp)
 
     def remove(self, path: Path, stamp: Stamp) -> None:
-        """This file could not be read: it stands for no other one."""
+        """Forget a file that could not be read."""
         self._originals[stamp.size_bytes].pop(path, None)
 
     def may_have(self, stamp: Stamp) -> bool:
@@ -495,7 +495,7 @@ class IdenticalFiles:
         return None
 
     def find_time(self, path: Path, stamp: Stamp) -> int | None:
-        """When a file that was read had been written to last, in ns since 1970; None when it was written to since, and stands for no other one.
+        """Find the modification time of a file when it was read, in ns since 1970; None when it was written to since.
 
         Blocks on the file system.
         """

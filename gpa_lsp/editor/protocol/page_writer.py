@@ -1,4 +1,4 @@
-"""What a worker that writes the page of one profile does: a report that was opened as a file, in the workspace or not."""
+"""Process that writes the page of a report opened as a file, in the workspace or not."""
 
 import logging
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class PageJob(Struct, frozen=True, kw_only=True):
-    """What to write."""
+    """Page to write."""
 
     profile: ProfileJob  # how the profile is read
     target: Path  # the file of the page

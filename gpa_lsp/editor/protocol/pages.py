@@ -110,7 +110,7 @@ def write_page(kernels: Sequence[VisibleKernel], path: Path) -> None:
 
 
 def _list_courses(kernels: Sequence[VisibleKernel]) -> "dict[int, TimeCourse]":
-    """By position, where there are earlier runs."""
+    """Courses by position of the kernel, for those with earlier runs."""
     pasts = enumerate(shown.kernel.history for shown in kernels)
     return {position: past.course for position, past in pasts if past is not None and past.course is not None}
 

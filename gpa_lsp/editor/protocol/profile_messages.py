@@ -1,4 +1,4 @@
-"""What the server and the processes that read profiles say to each other."""
+"""Messages between the server and the processes that read profiles."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from gpa_lsp.report.measured_files import MeasuredFile
 
 
 class ProfileJob(Struct, frozen=True, kw_only=True):
-    """What to read."""
+    """Profile to read."""
 
     profile: Path  # the file
     roots: tuple[Path, ...]  # workspace folders sources are looked for in
@@ -36,7 +36,7 @@ class KernelRead(Struct, frozen=True, kw_only=True):
 
 
 class PastFound(Struct, frozen=True, kw_only=True):
-    """What changed since earlier measurements of a kernel that was sent before all were judged."""
+    """Change since earlier measurements of a kernel that was sent before all were judged."""
 
     profile: Path  # which
     number: int  # how many of its kernels were sent before

@@ -1,4 +1,4 @@
-"""What a worker that reads profiles does."""
+"""Process that reads profiles."""
 
 import gc
 import time
@@ -88,13 +88,13 @@ class _EarlyKernels:
         self.size_bytes += self._send(FilesFound(profile=self._profile, files=files))
 
     def _credit(self, kernel: "KernelReport") -> "MeasuredKernel":
-        """As it is shown: with what its callees cost on the lines that call them."""
+        """Kernel as it is shown: with the cost of its callees on the lines that call them."""
         from gpa_lsp.editor.lines.callees import credit_callers
 
         return credit_callers(self.measure(kernel), self._files)
 
     def measure(self, kernel: "KernelReport") -> "MeasuredKernel":
-        """What the server keeps of a kernel."""
+        """Return what the server keeps of a kernel."""
         from gpa_lsp.editor.snapshot import measure_kernel
 
         if id(kernel) not in self._measured:
@@ -198,7 +198,7 @@ class ProfileReader:
         return self._memory if job.keeps_history else None
 
     def _list_new_problems(self) -> list[str]:
-        """What is wrong with the history and has not been said."""
+        """Problems of the history that were not reported yet."""
         problems = () if self._memory is None else self._memory.problems
         new = [str(problem) for problem in problems[self._told_problems :]]
         self._told_problems = len(problems)

@@ -49,7 +49,7 @@ class Dispatcher:
             pygls.command(name)(self._make_command(name, command))
 
     def _make_handler(self, name: str, feature: RequestFeature[Any, Any]) -> Callable[[Any], Any]:
-        """What answers the requests of a feature of documents."""
+        """Make the handler of a feature of documents."""
 
         def answer(params: Any) -> Any:
             session, uri = self._find_session(), params.text_document.uri
@@ -79,7 +79,7 @@ class Dispatcher:
         return answer_later
 
     def _make_session_handler(self, name: str, feature: SessionFeature[Any, Any]) -> Callable[[Any], Any]:
-        """What answers the requests of a feature of the session."""
+        """Make the handler of a feature of the session."""
 
         def answer(params: Any) -> Any:
             return self.guard(name, lambda: make_shown(feature.answer(self._find_session(), params)), None)
@@ -93,7 +93,7 @@ class Dispatcher:
         return answer_later if inspect.iscoroutinefunction(feature.answer) else answer
 
     def _make_command(self, name: str, command: Command) -> Callable[..., Any]:
-        """What runs a command."""
+        """Make the handler of a command."""
 
         async def run(*arguments: Any) -> Any:
             try:
@@ -232,7 +232,7 @@ class Server:
         self._dispatcher.register(self.pygls, self._features, load_commands())
 
     def _pass_on(self, handler: Callable[[Session, Any], Any]) -> Callable[[Any], Any]:
-        """What has the session handle a message; pygls asks a function whether it is a coroutine's."""
+        """Make a function that passes a message to the session; pygls asks a function whether it is a coroutine function."""
 
         async def handle_later(params: Any) -> Any:
             return await handler(self.session, params)

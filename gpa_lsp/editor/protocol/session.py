@@ -67,7 +67,7 @@ _LONE_FILE_DEPTH = 3
 
 
 class Session:
-    """What is known, shown and under way for one client.
+    """State of one client: knowledge, views and work in progress.
 
     Args:
         wire: to the client.
@@ -156,7 +156,7 @@ class Session:
     # Its life
 
     def amend(self, capabilities: types.ServerCapabilities) -> None:
-        """What pygls does not say of us, and what is better said later, for the documents it is for."""
+        """Add what pygls does not say of us, and take out what is registered later for the documents it is for."""
         withdraw(capabilities, self._registrations.features)
         workspace = capabilities.workspace or types.WorkspaceOptions()
         workspace.text_document_content = types.TextDocumentContentOptions(schemes=[SCHEME])
@@ -310,7 +310,7 @@ class Session:
     # What the loader tells (its Audience)
 
     def take_snapshot(self, snapshot: Snapshot) -> None:
-        """There is a new state of knowledge: show it."""
+        """Show a new snapshot."""
         self.snapshot = snapshot
         self._status.take(snapshot)
         self.jobs.predictions.take_gpu(snapshot.find_gpu())
@@ -348,7 +348,7 @@ class Session:
         return self._status.watch(READING, self.client.start_progress(title, cancel))
 
     def warn(self, text: str) -> None:
-        """Something the user must know."""
+        """Show a warning."""
         self.client.warn(text)
 
     # What features and commands may ask and do (its SessionView, and more)
@@ -376,14 +376,14 @@ class Session:
         return path is None or path in self.snapshot.by_file or self.loader.is_settled
 
     async def wait_for_profiles(self, uri: str) -> None:
-        """Until something is known of a document or everything was read, but not for long."""
+        """Wait until something is known of a document or everything was read, but not for long."""
         end_s = time.monotonic() + _MOST_HELD_S
         while not self._is_known(uri) and not self.has_ended and time.monotonic() < end_s:
             await asyncio.sleep(_HELD_LOOK_S)
 
     @property
     def fixes(self) -> VerifiedFixes:
-        """What the compiler makes of fixes."""
+        """Verifier of fixes."""
         return self.jobs.fixes
 
     def choose_columns(self, names: Sequence[str] | None) -> None:

@@ -1,4 +1,4 @@
-"""What the user is told of sources that may not be what was measured, and what they choose: one message per workspace, and a command to ask again."""
+"""Messages and choices about sources that may not be what was measured: one message per workspace, and a command to ask again."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -52,7 +52,7 @@ class SourceDoubts:
         self._is_told = True
 
     async def configure(self, workspace: Path | None) -> None:
-        """There is a workspace: take what was chosen for it before."""
+        """Take a workspace and the choice that was made for it before."""
         if workspace == self._workspace:
             return
         self._workspace = workspace
@@ -79,7 +79,7 @@ class SourceDoubts:
             self._keep(UnverifiedChoice.FITTING)
 
     async def ask(self, wanted: str | None = None) -> str | None:
-        """What the user chooses now, asked by a command of theirs.
+        """Ask the user, or take the choice that their command names.
 
         Args:
             wanted: ``show``, ``hide`` or ``map``; None to ask.
@@ -138,7 +138,7 @@ def describe_doubts(unverified: Sequence[UnverifiedSource], unmapped: Sequence[U
 
 
 def write_mapping_page(unverified: Sequence[UnverifiedSource], unmapped: Sequence[UnmappedSource]) -> str:
-    """Which file is taken for which, and the setting that says otherwise; Markdown."""
+    """Write which file is taken for which, and the setting that says otherwise; Markdown."""
     rows = [f"* `{one.compiled_path}` is taken to be `{one.local_path}`, which {one.doubt}" for one in unverified]
     rows += [f"* `{one.compiled_path}` was not found here; `{one.local_path}` has the same name" for one in unmapped]
     pairs = dict(map(_guess_folders, unmapped)) or {"/folder/as/compiled": "/folder/here"}

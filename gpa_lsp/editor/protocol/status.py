@@ -1,4 +1,4 @@
-"""What the server is doing, for a client's status line: ``gpaLsp/status``."""
+"""State of the server for a client's status line: ``gpaLsp/status``."""
 
 from collections.abc import Callable
 from typing import Any
@@ -45,7 +45,7 @@ class Status:
         self._said: dict[str, Any] | None = None
 
     def take(self, snapshot: Snapshot) -> None:
-        """There is a new state of knowledge."""
+        """Take a new snapshot."""
         shown = {one.profile.path for one in snapshot.visible}  # earlier measurements of the same kernels are history
         self._profile_count, self._kernel_count = len(shown) or len(snapshot.profiles), len(snapshot.visible)
         known = {one.kernel.identity for one in snapshot.visible}
@@ -71,7 +71,7 @@ class Status:
         self.say()
 
     def explain(self, detail: str) -> None:
-        """What is not done here, and why, for whoever looks closer."""
+        """Set the details: what is not done here, and why."""
         self._detail = detail
         self.say()
 
@@ -94,7 +94,7 @@ class Status:
         return _WatchedDisplay(self, state, display)
 
     def tell(self, state: str, text: str) -> None:
-        """What is being done within a state."""
+        """Set the text of a state."""
         self._texts[state] = text
         self.say()
 

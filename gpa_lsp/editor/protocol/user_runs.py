@@ -39,7 +39,7 @@ LEAVE_LIMIT_S = 0.5  # So long is waited for processes that were ended, when the
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """What the user, or a save, asks for."""
+    """Request for a run, by the user or a save."""
 
     file: Path | None = None  # the source it is about; None for none
     kernel: str | None = None  # the kernel, by the name its source has
@@ -248,7 +248,7 @@ class Measuring(UserRuns):
         self._told = ""
 
     def configure(self, settings: Settings, roots: Sequence[Path], *, is_trusted: bool) -> None:
-        """Without a command nothing is measured (on)."""
+        """Take settings, folders and trust; without a command nothing is measured (on)."""
         super().configure(settings, roots, is_trusted=is_trusted)
         if settings.profile_command is None:
             self.cancel()
@@ -270,7 +270,7 @@ class Measuring(UserRuns):
         return self.request(Request(file=file, kernel=kernel))
 
     def choose_commands(self, settings: Settings, request: Request) -> tuple[Command | None, Command] | None:
-        """Those of the settings; after a save only where they want that."""
+        """Return the commands of the settings; after a save only where measuring on save is set."""
         if settings.profile_command is None or not (settings.profiles_on_save or request.is_explicit):
             return None
         return settings.build_command, settings.profile_command
@@ -324,7 +324,7 @@ OUTPUT_METHOD = "gpaLsp/output"
 
 
 class Outcome(Enum):
-    """What came of answering, or of asking again; the values are what clients are told."""
+    """Result of answering, or of asking again; the values are what clients are told."""
 
     NOTHING = "nothing"  # Nobody is asked anything
     ANSWERED = "answered"

@@ -252,7 +252,7 @@ class Protocol(LanguageServerProtocol):
 
 
 def make_refusal(reason: str) -> JsonRpcInvalidParams:
-    """What a handler raises to have a request answered with an error of the client's."""
+    """Make the exception by which a handler has its request answered with an error of the client's."""
     return JsonRpcInvalidParams(reason)
 
 
@@ -353,7 +353,7 @@ class OutgoingPipe(io.RawIOBase):
         self._thread.start()
 
     def writable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def write(self, data: Any) -> int:
@@ -372,7 +372,7 @@ class OutgoingPipe(io.RawIOBase):
         return len(body)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: nothing is held back."""
 
     def close(self) -> None:
         """Send what is left, for a moment, and close."""

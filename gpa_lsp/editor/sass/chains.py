@@ -38,7 +38,7 @@ def prepare(view: SassView, line: int) -> CallHierarchyItem | None:
 
 
 def list_incoming(session: SessionView, data: object) -> list[CallHierarchyIncomingCall] | None:
-    """What an item's instruction waits for, most samples first; None for an item that is none of ours or is not in the text any more."""
+    """List what an item's instruction is stalled on, most samples first; None for an item of others, or one that is not in the text any more."""
     origin = read_origin(session, data)
     if origin is None:
         return None
@@ -50,7 +50,7 @@ def list_incoming(session: SessionView, data: object) -> list[CallHierarchyIncom
 
 
 def list_outgoing(session: SessionView, data: object) -> list[CallHierarchyOutgoingCall] | None:
-    """Who waits for an item's instruction, most samples first; None for an item that is none of ours or is not in the text any more."""
+    """List what is stalled on an item's instruction, most samples first; None for an item of others, or one that is not in the text any more."""
     origin = read_origin(session, data)
     if origin is None:
         return None
@@ -154,7 +154,7 @@ def _describe_own(view: SassView, row: int) -> str:
 
 
 def _find_ranges(view: SassView, row: int, resource: int | None) -> tuple[Range, ...]:
-    """Where an instruction writes what connects it with another one; all of it where that is not in the text."""
+    """Ranges where an instruction writes what connects it with another one; all of it where that is not in the text."""
     from gpa_lsp.editor.sass.operand_spans import (
         find_mentions,  # needs numpy, which the answer to initialize must not wait for
     )

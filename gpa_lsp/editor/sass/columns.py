@@ -1,4 +1,4 @@
-"""What can stand beside the instructions of a SASS document: columns of numbers and words, of which a person chooses."""
+"""Columns of numbers and words beside the instructions of a SASS document, of which a person chooses."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -69,7 +69,7 @@ USUAL_COLUMNS = (_SHARE.name, _LINE.name, _REASON.name)  # What is shown where n
 
 
 def list_kinds(report: KernelReport) -> tuple[ColumnKind, ...]:
-    """What can be chosen for a kernel."""
+    """List the columns that can be chosen for a kernel."""
     totals = report.instructions.all_samples.sum(axis=0).tolist() if report.instructions.reasons else []
     reasons = sorted(zip(report.instructions.reasons, totals, strict=True), key=lambda one: (-one[1], one[0]))
     return (*KINDS, *(describe_reason(reason) for reason, samples in reasons if samples))

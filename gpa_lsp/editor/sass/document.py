@@ -141,7 +141,7 @@ class HeadWriter:
         self._offsets = report.instructions.pc_offsets
 
     def name(self, part: Part) -> str:
-        """What a part is called."""
+        """Name a part."""
         if part.kind is SectionKind.FUNCTION:
             return self._name_function(part)
         if part.kind is SectionKind.LOOP:
@@ -191,7 +191,7 @@ class HeadWriter:
         return [f"depth {loop.depth}", *entry]
 
     def _describe_block(self, part: Part) -> list[str]:
-        """Where control comes from, except from above."""
+        """Sources of control flow into a block, except from above."""
         code = self._report.code
         if code is None:
             return []

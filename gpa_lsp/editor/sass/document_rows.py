@@ -104,7 +104,7 @@ def _align(column: Column, text: str, width: int) -> str:
 
 
 def _join_remarks(columns: Sequence[Column], widths: Sequence[int], tails: Sequence[str]) -> Iterator[str]:
-    """What stands behind the instructions: the cells, and what is for the scheduler."""
+    """Remarks behind the instructions: the cells, and the control code."""
     padded = [
         {cell: _align(column, cell, width) for cell in set(column.cells)}
         for column, width in zip(columns, widths, strict=True)
@@ -127,7 +127,7 @@ def _choose_layout(columns: InstructionColumns, front: Column | None) -> Layout:
 
 
 def _join_heads(columns: InstructionColumns, layout: Layout, front: Column | None) -> list[str]:
-    """What stands before the instructions; most of it is the same on many lines."""
+    """Text before the instructions; most of it is the same on many lines."""
     depths = np.minimum(columns.loop_depths, layout.bars).tolist()
     numbers = [""] * len(columns) if front is None else front.cells
     known: dict[tuple[str, int], str] = {}
@@ -149,7 +149,7 @@ def _join_middle(layout: Layout, number: str, depth: int) -> str:
 
 
 def _list_tails(report: KernelReport, layout: Layout) -> list[str]:
-    """What is said behind the instructions: where a branch goes, scheduling, where foreign code is."""
+    """Ends of remarks: branch target, control code, place of foreign code."""
     columns = report.instructions
     tails = describe_controls(columns, least_stall_cycles=_LEAST_STALL_CYCLES)
     offsets = columns.pc_offsets

@@ -43,7 +43,7 @@ _SMALLEST_FLOAT, _LARGEST_FLOAT = 1e-9, 1e12  # Numbers beyond are hardly ever m
 
 
 def describe_hover(view: SassView, position: Position) -> Hover | None:
-    """What is to be said about the instruction under the cursor; None on lines without one."""
+    """Describe the instruction under the cursor; None on lines without one."""
     pointed = point_at(view, position)
     if pointed is None:
         return None
@@ -58,7 +58,7 @@ def describe_hover(view: SassView, position: Position) -> Hover | None:
 
 
 def _list_rows(document: SassDocument, row: int) -> list[Line]:
-    """What it is, its share, what causes it or what it causes, and its details."""
+    """Rows of the hover: opcode, share, causes or victims, and details."""
     report = document.shown.kernel.report
     causes, victims = list_causes(report, row), list_victims(report, row)
     is_waiting = sum(pair.samples for pair in causes) >= sum(pair.samples for pair in victims)
@@ -117,7 +117,7 @@ def _describe_partner(document: SassDocument, pair: InstructionPair) -> str:
 
 
 def _describe_own(report: KernelReport, row: int, *, is_mixed: bool) -> str:
-    """What no other instruction has to do with, where others have to do with some of it."""
+    """Stalls with no cause in another instruction, where others have causes."""
     parts = []
     own = [(reason, count) for reason, count in list_own(report, row) if describe_stall_reason(reason).is_stall]
     if own and is_mixed:
@@ -190,7 +190,7 @@ def _describe_source(document: SassDocument, row: int) -> list[Line]:
 
 
 def describe_operand(document: SassDocument, row: int, value: OperandValue) -> Line:
-    """Where the value of an operand comes from and goes to, or what a constant is; empty where there is nothing to say."""
+    """Describe the source and uses of an operand's value, or the meaning of a constant; empty where there is nothing to say."""
     name = document.shown.kernel.report.instructions.texts[row][value.start : value.end]
     if value.kind is SpanKind.TARGET:
         target = find_target(document, row, value)
@@ -233,7 +233,7 @@ def describe_number(text: str) -> str:
 
 
 def _shorten_float(number: float) -> str:
-    """With as many digits as a 32-bit float has."""
+    """Write a number with as many digits as a 32-bit float has."""
     return repr(float(f"{number:.7g}"))
 
 

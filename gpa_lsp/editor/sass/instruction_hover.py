@@ -1,4 +1,4 @@
-"""What a hover says about an instruction itself: what it is, what it touches, how long it takes, whom it meets behind scoreboards."""
+"""Words about an instruction itself, for its hover: meaning, operands, latency, and its partners behind scoreboards."""
 
 from collections.abc import Iterable, Sequence
 
@@ -43,7 +43,7 @@ def find_table(compute_capability: tuple[int, int] | None) -> Architecture | Non
 
 
 def describe_latency(architecture: Architecture, mnemonic: str, writes: Sequence[int]) -> str:
-    """When the result of an instruction can be used, and how often its unit takes one; empty where the tables say nothing.
+    """Describe when the result of an instruction can be used, and how often its unit takes one; empty where the tables say nothing.
 
     >>> describe_latency(find_architecture((8, 0)), "FFMA", (4,))
     'result after 4–5 cycles for arithmetic, 5 for memory instructions; the unit takes one every 2 cycles'
@@ -85,7 +85,7 @@ def _describe_variable(architecture: Architecture, mnemonic: str) -> str:
 
 
 def _list_levels(hierarchy: MemoryHierarchy, group: ProducerGroup | None) -> list[str]:
-    """What a memory access takes, by the level that answers."""
+    """Latencies of a memory access, by the level that answers."""
     levels: list[tuple[str, Figure[float] | Unknown]] = []
     if group in _CACHED:
         levels.append(("L1", hierarchy.l1_hit_cycles))
@@ -126,7 +126,7 @@ def _describe_fixed(architecture: Architecture, mnemonic: str, kind: ResourceKin
 
 
 def _find_register(architecture: Architecture, mnemonic: str, reader: str) -> CycleBounds | None:
-    """Over both halves of a wide result."""
+    """Latency bounds over both halves of a wide result."""
     halves = (architecture.find_register_latency(mnemonic, reader, result_register=half) for half in (0, 1))
     return _merge([found for found in halves if found is not None])
 
@@ -166,7 +166,7 @@ def _format(bounds: CycleBounds) -> str:
 
 
 def _describe_rate(architecture: Architecture, mnemonic: str) -> str:
-    """How often the unit of a sub-partition takes such an instruction, where that is less than every cycle."""
+    """Issue interval of an instruction's unit in a sub-partition; empty for one per cycle."""
     name = describe_words(mnemonic).rate
     rate = None if name is None else getattr(architecture.throughput, name).value
     if not rate or rate >= _FEW_INSTRUCTIONS_PER_CYCLE:
@@ -257,7 +257,7 @@ def _describe_uses(report: KernelReport, row: int) -> str:
 
 
 def _describe_latency(report: KernelReport, row: int, mnemonic: str) -> str:
-    """By the tables of the architecture; empty where it has none."""
+    """Latency by the tables of the architecture; empty where it has none."""
     table = find_table(report.device.compute_capability)
     writes = () if report.code is None else report.code.writes.of(row)
     return "" if table is None else describe_latency(table, mnemonic, writes)

@@ -1,4 +1,4 @@
-"""From an instruction to those it waits for, and to those that wait for it."""
+"""Jumps from an instruction to those it is stalled on, and to those stalled on it."""
 
 from collections.abc import Iterator
 
@@ -19,26 +19,26 @@ _MOST_JUMPS = 20  # Nobody chooses among more
 
 
 def find_causes(session: SessionView, uri: str, line: int) -> list[Jump]:
-    """What the instruction on a line (1-based) of an open SASS document waits for, most samples first."""
+    """Find what the instruction on a line (1-based) of an open SASS document is stalled on, most samples first."""
     view = session.sass.view(uri)
     row = None if view is None else view.document.find_row(line)
     return [] if view is None or row is None else find_causes_of_row(view, row)
 
 
 def find_victims(session: SessionView, uri: str, line: int) -> list[Jump]:
-    """Who waits for the instruction on a line (1-based) of an open SASS document, most samples first."""
+    """Find what is stalled on the instruction on a line (1-based) of an open SASS document, most samples first."""
     view = session.sass.view(uri)
     row = None if view is None else view.document.find_row(line)
     return [] if view is None or row is None else find_victims_of_row(view, row)
 
 
 def find_causes_of_row(view: SassView, row: int) -> list[Jump]:
-    """What an instruction waits for, most samples first."""
+    """Find what an instruction is stalled on, most samples first."""
     return _list_jumps(view, row, is_cause=True)
 
 
 def find_victims_of_row(view: SassView, row: int) -> list[Jump]:
-    """Who waits for an instruction, most samples first."""
+    """Find what is stalled on an instruction, most samples first."""
     return _list_jumps(view, row, is_cause=False)
 
 
@@ -71,7 +71,7 @@ def _list_jumps(view: SassView, row: int, *, is_cause: bool) -> list[Jump]:
 
 
 def describe_tie(samples: float, reason: str, resource: int | None) -> str:
-    """What connects two instructions, in the words of source lines: ``60 samples of long_scoreboard through R2``."""
+    """Describe what connects two instructions, in the words of source lines: ``60 samples of long_scoreboard through R2``."""
     from gpa_lsp.code.binary.model import name_resource  # imported here because it needs numpy
 
     text = f"{format_count_of(round(samples), 'sample')} of {reason}"
@@ -79,7 +79,7 @@ def describe_tie(samples: float, reason: str, resource: int | None) -> str:
 
 
 class PointedOperand(Struct, frozen=True, kw_only=True):
-    """What a cursor points at."""
+    """Instruction and operand under a cursor."""
 
     row: int  # the instruction
     column: int  # characters of its text before the cursor; negative in front of it
@@ -87,7 +87,7 @@ class PointedOperand(Struct, frozen=True, kw_only=True):
 
 
 class Mention(Struct, frozen=True, kw_only=True):
-    """Where a value is written or read."""
+    """Place where a value is written or read."""
 
     row: int  # the instruction
     start: int  # characters of its text before the place
@@ -96,7 +96,7 @@ class Mention(Struct, frozen=True, kw_only=True):
 
 
 def point_at(view: SassView, position: Position) -> PointedOperand | None:
-    """What is at a place of a document; None on lines without an instruction."""
+    """Find the instruction and operand at a position; None on lines without an instruction."""
     document = view.document
     row = document.find_row(position.line + 1)
     if row is None:
@@ -108,7 +108,7 @@ def point_at(view: SassView, position: Position) -> PointedOperand | None:
 
 
 def find_definitions(view: SassView, row: int, value: OperandValue) -> list[Mention]:
-    """Where the value of an operand comes from, in the order of rows; what an instruction writes comes from itself.
+    """Find the writes that an operand's value comes from, in the order of rows; what an instruction writes comes from itself.
 
     Empty where it comes from before the kernel, or is unknown.
     """
@@ -159,7 +159,7 @@ def _list_asked(code: KernelCode, row: int, value: OperandValue, *, is_written: 
 
 
 def _mention(view: SassView, row: int, resource: int, *, is_written: bool) -> Iterator[Mention]:
-    """Where an instruction names a resource; the whole instruction where only its encoding does."""
+    """Places where an instruction names a resource; the whole instruction where only its encoding does."""
     text = view.document.shown.kernel.report.instructions.texts[row]
     named = find_mentions(text, resource, is_written=is_written)
     for value in named:
@@ -226,7 +226,7 @@ def find_references(view: SassView, position: Position, *, with_declarations: bo
 
 
 def find_highlights(view: SassView, position: Position) -> list[DocumentHighlight] | None:
-    """Where the value under the cursor is written and read; on a target, where it is and who goes there; elsewhere, partners behind scoreboards."""
+    """Find the writes and reads of the value under the cursor; on a target, its place and the jumps to it; elsewhere, scoreboard partners."""
     pointed = point_at(view, position)
     if pointed is None:
         return None

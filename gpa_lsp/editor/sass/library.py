@@ -27,7 +27,7 @@ _LONGEST_NAME = 60
 
 
 class SectionKind(Enum):
-    """What a part of the document is."""
+    """Kinds of parts of a document."""
 
     FUNCTION = "function"
     LOOP = "loop"
@@ -73,7 +73,7 @@ class SassDocument(ColumnRecord, frozen=True, kw_only=True):
         return None if row < 0 else row
 
     def find_place(self, row: int) -> tuple[int, int, int]:
-        """Where the text of an instruction is: its 1-based line, and the characters before its first and behind its last one."""
+        """Find the text of an instruction: its 1-based line, and the characters before its first and behind its last one."""
         start = self.instruction_column
         return int(self.line_of_row[row]), start, start + len(self.shown.kernel.report.instructions.texts[row])
 
@@ -134,7 +134,7 @@ class SassDocuments:
         return tuple(uri for uri in self._open if uri in self._kernels)
 
     def take(self, kernels: Iterable[VisibleKernel], settings: Settings, places: PlaceFinder) -> tuple[str, ...]:
-        """There is new knowledge, or there are new settings."""
+        """Take new kernels, settings and places; the open documents whose text changed."""
         self._settings, self._places = settings, places
         before = self._kernels
         self._kernels = {make_uri(shown): shown for shown in kernels}

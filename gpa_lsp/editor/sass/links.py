@@ -148,7 +148,7 @@ def _make_link(session: SessionView, view: DocumentView, found: _Found) -> Link 
 
 
 def choose_primary(shown: VisibleKernel, rows: "npt.NDArray[np.int64]") -> int:
-    """Of some instructions the one that matters most: it causes most samples, its own matters included; then, it has most."""
+    """Choose the instruction that matters most: the one that causes most samples, its own included; of equals, the one with most samples."""
     import numpy as np
 
     report = shown.kernel.report

@@ -1,4 +1,4 @@
-"""Where the operands of an instruction stand in its text: what a person can point at.
+"""Spans of the operands in an instruction's text: what a person can point at.
 
 The registers are found by the decoder's own reading of operands (:mod:`gpa_lsp.code.binary.uses`); here they are joined by what only a reader
 cares about: numbers, constants, special registers, targets.
@@ -24,7 +24,7 @@ _HEXADECIMAL = re.compile(r"-?0x[0-9a-f]+")
 
 
 class SpanKind(Enum):
-    """What an operand, or a part of one, is."""
+    """Kinds of operands and their parts."""
 
     GUARD = "guard"  # ``@!P0``, the whole of it
     REGISTER = "register"  # A general register, RZ among them; the name alone, without ``.64`` or ``.reuse``
@@ -100,7 +100,7 @@ def list_operands(text: str) -> tuple[OperandSpan, ...]:
 
 
 def find_mnemonic(text: str) -> tuple[int, int, int]:
-    """Where the guard ends (0 without one), where the opcode begins, and where it ends with its modifiers; in characters.
+    """Find the ends of the guard (0 without one), of the white space behind it, and of the opcode with its modifiers; in characters.
 
     >>> find_mnemonic("@!P0 BRA 0x10"), find_mnemonic("EXIT")
     ((4, 5, 8), (0, 0, 4))
@@ -217,7 +217,7 @@ def find_value(text: str, column: int) -> OperandValue | None:
 
 
 def find_mentions(text: str, resource: int, *, is_written: bool) -> list[OperandValue]:
-    """Where an instruction's text names a register that it reads, or writes; none where only the encoding does."""
+    """Find the places where an instruction's text names a register that it reads, or writes; none where only the encoding does."""
     return [
         one
         for one in list_values(text)

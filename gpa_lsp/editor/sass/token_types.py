@@ -1,4 +1,4 @@
-"""How the words of a SASS document are coloured: the protocol's own types as far as they go, so that every theme has colours for them.
+"""Token types of SASS documents: the protocol's own types as far as they go, so that every theme has colours for them.
 
 Imports nothing heavy: what is here is said in the answer to initialize.
 """
@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class TokenType(IntEnum):
-    """What a word is; the number is its place in the legend."""
+    """Types of words; the number is the place in the legend."""
 
     COMMENT = 0  # Addresses, remarks, scheduling
     STRING = 1  # Quoted source text
@@ -22,7 +22,7 @@ class TokenType(IntEnum):
 
 
 class TokenModifier(IntEnum):
-    """What is special about a word; the number is its bit in the legend."""
+    """Modifiers of words; the number is the bit in the legend."""
 
     DECLARATION = 0
     READONLY = 1  # Its value is the same for the whole kernel, or always

@@ -146,7 +146,7 @@ class InstructionEncoder:
         return run
 
     def _count_results(self, mnemonic: str, operands: Sequence[str]) -> int:
-        """How many operands from the first one on are results."""
+        """Number of operands, from the first on, that are results."""
         table = self._uses.operands
         key = (mnemonic, "".join([table[operand][0] for operand in operands]))
         count = self._result_counts.get(key)
@@ -243,7 +243,7 @@ class _Encoder:
         return numbers
 
     def _encode_remark(self, remark: str, heat: int) -> _Piece:
-        """What is said behind an instruction, with its stall reason."""
+        """Tokens of a remark, with its stall reason."""
         return self._remarks.get((remark, heat)) or self._keep(
             self._remarks, (remark, heat), remark, make_run(self._split_remark(remark, heat))
         )
@@ -306,7 +306,7 @@ class _ExtraUnits(dict[str, int]):
 
 
 def _list_heat(document: SassDocument) -> list[int]:
-    """Of each instruction the modifiers of its number and its stall reason, by its share of the samples."""
+    """Modifiers of each instruction's number and stall reason, by its share of the samples."""
     report = document.shown.kernel.report
     samples = report.instructions.all_samples.sum(axis=1)
     total = max(report.total_samples, 1)

@@ -1,4 +1,4 @@
-"""What the server and the process that simulates say to each other. Plain data without numpy: this module is imported before the client has its
+"""Messages between the server and the process that simulates. Plain data without numpy: this module is imported before the client has its
 answer to initialize.
 """
 
@@ -20,12 +20,12 @@ class SimulationJob(Struct, frozen=True, kw_only=True):
 
     @property
     def most_s(self) -> float:
-        """After this time the process hangs: compiling, what a launch may take with its further tries, and an SM."""
+        """Time after which the process hangs: compiling, what a launch may take with its further tries, and an SM."""
         return self.base.limit_s + 10 * self.seconds + 60.0
 
 
 class SimulationResult(Struct, frozen=True, kw_only=True):
-    """What became of it."""
+    """Result of a simulation."""
 
     job: SimulationJob  # what was asked
     words: tuple[str, ...] = ()  # a clause for each simulated launch; empty where nothing was written
@@ -49,11 +49,11 @@ class ComparisonJob(Struct, frozen=True, kw_only=True):
 
     @property
     def most_s(self) -> float:
-        """After this time the process hangs: the report of a large program is read, launches are simulated, and both are judged."""
+        """Time after which the process hangs: the report of a large program is read, launches are simulated, and both are judged."""
         return 10 * self.seconds + 300.0
 
 
 class ComparisonResult(Struct, frozen=True, kw_only=True):
-    """What became of it."""
+    """Result of a comparison."""
 
     failure: str = ""  # why there is no page, a line; empty where there is one

@@ -1,4 +1,4 @@
-"""What the process that simulates does with its jobs. Nothing of it delays an answer of the server."""
+"""Jobs of the process that simulates, so that none of them delays an answer of the server."""
 
 import json
 import time
@@ -80,7 +80,7 @@ def simulate(job: SimulationJob, tell: Tell) -> Simulation:
 
 
 def _find_launches_text(base: PredictedJob, kernel: str | None) -> str:
-    """What is described; of a kernel that is not, what the host code of the source says.
+    """Find the text that describes a kernel's launches; of a kernel without one, a description made from the source's host code.
 
     Raises:
         InputError: neither says anything.
@@ -137,7 +137,7 @@ def _compare(job: ComparisonJob, tell: Tell) -> ComparisonResult:
 
 
 def _write_comparison(job: ComparisonJob, tell: Tell) -> str:
-    """Why there is no page; empty where it was written."""
+    """Write the page; the reason why there is none, or an empty text."""
     from gpa_lsp.document.answer_view import build_answer  # few ask for it, and pages bring much
     from gpa_lsp.document.document_page import render_document_page
     from gpa_lsp.document.simulation_view import COMPARISON_LEAD

@@ -1,4 +1,4 @@
-"""What can be done about lines of a source: fixes that edit the code, and the ways to cause, SASS and kernel for editors that have no keys of
+"""Code actions of a source: fixes that edit the code, and the ways to cause, SASS and kernel for editors that have no keys of
 ours; blocks that are predicted to be faster, and descriptions of launches to begin with.
 
 Edits come whole and at once, so that every editor that can preview them does. What the compiler makes of a fix stands in its title as soon as it is
@@ -38,7 +38,7 @@ _KNOWS = "workspace.workspace_edit.change_annotation_support"
 
 
 class Annotations(Enum):
-    """Which edits are said something of."""
+    """Choice of the edits that carry an annotation."""
 
     NONE = "none"
     DOUBTS = "doubts"  # Those that nobody should make without a question
@@ -65,7 +65,7 @@ def list_actions(
     annotations: Annotations = Annotations.NONE,
     diagnostics: Sequence[Diagnostic] = (),
 ) -> list[CodeAction]:
-    """What can be done about some lines.
+    """List the code actions on some lines.
 
     Args:
         first: first line, 1-based.

@@ -45,7 +45,7 @@ def prepare(view: DocumentView, line: int) -> CallHierarchyItem | None:
 
 
 def choose_kernel(view: DocumentView, line: int) -> CauseLine | None:
-    """Of the kernels with the line, the one that spends the largest share of its samples on pairs of it."""
+    """Choose the kernel that spends the largest share of its samples on pairs of a line."""
     linked = [cause for cause in view.cause_lines.get(line, ()) if cause.causes.waits or cause.causes.waiters]
     return max(linked, key=_weigh, default=None)
 
@@ -57,7 +57,7 @@ def _weigh(cause: CauseLine) -> float:
 
 
 def list_incoming(session: SessionView, data: object) -> list[CallHierarchyIncomingCall] | None:
-    """What an item's line waits for, most samples first; None for an item that is none of ours or was measured away."""
+    """List what an item's line is stalled on, most samples first; None for an item of others, or one that was measured away."""
     origin = read_origin(session.snapshot, data)
     if origin is None:
         return None
@@ -68,7 +68,7 @@ def list_incoming(session: SessionView, data: object) -> list[CallHierarchyIncom
 
 
 def list_outgoing(session: SessionView, data: object) -> list[CallHierarchyOutgoingCall] | None:
-    """Who waits for an item's line, most samples first; None for an item that is none of ours or was measured away."""
+    """List what is stalled on an item's line, most samples first; None for an item of others, or one that was measured away."""
     origin = read_origin(session.snapshot, data)
     if origin is None:
         return None
@@ -147,7 +147,7 @@ def _describe_line(cause: CauseLine) -> str:
 
 
 def _find_reason(cause: CauseLine) -> str | None:
-    """Of what the line does more: waiting or causing."""
+    """Stall reason of what the line does more: waiting or causing."""
     blame = cause.causes.blame
     if blame.waiting_samples >= blame.causing_samples and cause.causes.waits:
         return cause.causes.waits[0].reason

@@ -68,7 +68,7 @@ def _list_measured(view: DocumentView) -> tuple[Diagnostic, ...]:
 
 
 def _mark_cause(view: DocumentView, line: int, cause: CauseLine) -> Diagnostic:
-    """On the causing line; the lines that suffer are related."""
+    """Diagnostic on the causing line; the lines that suffer are related."""
     related: list[DiagnosticRelatedInformation] = []
     for pair in cause.victims:
         location = None if pair.place is None else locate_from(view, cause.shown, (pair.place.file, pair.place.line))
@@ -101,7 +101,7 @@ def _mark_hot_line(view: DocumentView, line: int, hot: HotLine) -> Diagnostic:
 
 
 def _list_allocations(view: DocumentView) -> Iterator[Diagnostic]:
-    """What an emulated run found of allocations and copies, each on its line."""
+    """Findings of an emulated run about allocations and copies, each on its line."""
     found = view.allocations
     for line, notes in {} if found is None else found.notes.items():
         for note in notes:

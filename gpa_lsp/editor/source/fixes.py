@@ -33,7 +33,7 @@ class Fix(Struct, frozen=True, kw_only=True):
 
     @property
     def speedup(self) -> "Speedup":
-        """What the advice is estimated to gain at this place."""
+        """Estimated speedup of the advice at this place."""
         return (self.question.region or self.question.advice).speedup
 
 
@@ -145,7 +145,7 @@ def _list_fixes_of(view: DocumentView, shown: VisibleKernel, first: int, last: i
 
 
 def _find_lines(view: DocumentView, shown: VisibleKernel, question: "Question", anchors: list[int]) -> list[int]:
-    """Where a question's lines are now: where the kernel begins, the place itself, then the lines of its causes.
+    """Current lines of a question: where the kernel begins, the place itself, then the lines of its causes.
 
     What changes a line of causes is offered there and not on each of the others; what changes the loop or the kernel is offered on all.
     """

@@ -46,7 +46,7 @@ class _Side(Struct, frozen=True, kw_only=True):
 
 
 def list_hints(view: DocumentView, first: int, last: int) -> list[InlayHint]:
-    """What each of some lines has to say, as much as a screen bears: what was measured there, times of launches, and what was emulated.
+    """List the hints of some lines, as many as a screen bears: measurements, times of launches, and emulation.
 
     Args:
         first: first line, 1-based.
@@ -81,7 +81,6 @@ def _count_chars(hint: InlayHint) -> int:
 
 
 def _list_measured(view: DocumentView, first: int, last: int) -> list[InlayHint]:
-    """By line."""
     lines, leading = view.once(_choose_lines)
     wanted = lines[bisect_left(lines, first) : bisect_right(lines, last)]
     hints = (_make_hint(view, line, is_leading=line in leading) for line in wanted)
@@ -112,13 +111,13 @@ def _measure_shares(view: DocumentView) -> tuple[dict[int, float], frozenset[int
 
 
 def _list_first(stale: tuple[int, ...]) -> list[int]:
-    """Of lines below each other the first one speaks for all."""
+    """First line of each run of adjacent lines."""
     known = set(stale)
     return [line for line in stale if line - 1 not in known]
 
 
 def _make_hint(view: DocumentView, line: int, *, is_leading: bool) -> InlayHint | None:
-    """Its tooltip is short: all hints of a file are asked for with every edit, and the stall table is what the line's hover is for."""
+    """Make a hint with a short tooltip: all hints of a file are asked for with every edit, and the line's hover has the stall table."""
     found, source = _find_sides(view, line, is_leading=is_leading)
     sides = sorted((side for side in found if side is not None), key=lambda side: -side.ratio)
     if not sides and line in view.stale:
@@ -134,7 +133,7 @@ def _make_hint(view: DocumentView, line: int, *, is_leading: bool) -> InlayHint 
 
 
 def _describe_source(file: MeasuredFile, shown: VisibleKernel) -> tuple[str, list[str]]:
-    """What marks a hint whose numbers were not measured, or on another text for all anyone knows; and clauses that say so."""
+    """Marks and tooltip clauses of a hint whose numbers were simulated, or may be of another text."""
     doubt, simulated = file.describe_doubt(), shown.kernel.brief.simulated
     clauses = [*([simulated] if simulated else []), *([f"unverified: {doubt}"] if doubt else [])]
     return SIMULATED_MARK * bool(simulated) + UNVERIFIED_MARK * bool(doubt), clauses
@@ -143,7 +142,7 @@ def _describe_source(file: MeasuredFile, shown: VisibleKernel) -> tuple[str, lis
 def _find_sides(
     view: DocumentView, line: int, *, is_leading: bool
 ) -> tuple[tuple[_Side | None, ...], tuple[MeasuredFile, VisibleKernel] | None]:
-    """What there is to say of a line in the metric that is shown, and the file and the kernel it was measured in."""
+    """Parts of a line's hint in the metric that is shown, and the file and the kernel it was measured in."""
     metric = view.settings.metric
     if metric.is_from_emulation:
         return (), None
@@ -210,7 +209,7 @@ def _say_suffering(view: DocumentView, hot: HotLine | None, *, is_leading: bool)
 
 
 def _label_taken(view: DocumentView, hot: HotLine) -> str:
-    """Who chose time sees all that was taken on the line; else also their heaviest stall reason."""
+    """Share of a line for the metric *time*; else with its heaviest stall reason."""
     if view.settings.metric.kind is not MetricKind.TIME:
         return label_share(hot)
     return f"{format_percent(hot.shown.kernel.report.share_of(hot.row.inclusive_samples).ratio)} of samples"
@@ -330,7 +329,7 @@ def _make_time_hint(view: DocumentView, line: int, anchors: Sequence[TimedAnchor
 
 
 def _list_forms(anchor: TimedAnchor, count: int) -> Iterator[str]:
-    """What a hint may say, the fullest first. That the text is another one now is never left out."""
+    """Forms of a time hint, the fullest first. The mark of an edited text is in each."""
     time, before = anchor.change.time, anchor.change.before
     note = "" if before is None else compare(before, time).removesuffix(" than before")
     if anchor.is_edited:

@@ -1,4 +1,4 @@
-"""What the hover of a source line says, in at most twelve lines, and the page about a line, which has the tables behind it."""
+"""Hover of a source line, in at most twelve lines, and the page about a line, which has the tables behind it."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -64,7 +64,7 @@ def describe_hover(view: DocumentView, line: int) -> str | None:
 
 
 def _find_measured(view: DocumentView, line: int) -> tuple[Sequence[HotLine], CauseLine | None, VisibleKernel | None]:
-    """What kernels took on a line, what it causes in the first of them, and that kernel; None where there is none."""
+    """Samples of kernels on a line, the stalls it causes in the first of them, and that kernel; None where there is none."""
     least_ratio = view.settings.least_share_ratio
     lines = [hot for hot in view.hot_lines.get(line, ()) if hot.share_ratio >= least_ratio]
     cause = _choose_cause(view, line, lines, least_ratio)
@@ -139,7 +139,7 @@ def _build_page(view: DocumentView, line: int) -> Iterator[Block]:
 
 
 def build_launched_from(shown: VisibleKernel) -> Iterator[Block]:
-    """Where a kernel was launched from: a list of calling contexts; nothing where none is known."""
+    """Build the list of calling contexts that launched a kernel; nothing where none is known."""
     from gpa_lsp.document.kernel_view import build_launch_places
 
     places = build_launch_places(shown.kernel.report)
@@ -169,7 +169,7 @@ def _name_other(view: DocumentView, place: "AllocationPlace") -> str:
 
 
 def _build_allocations(view: DocumentView, line: int) -> Iterator[Block]:
-    """What an emulated run found of the allocations or copies on a line (1-based); nothing where it found nothing."""
+    """Findings of an emulated run about the allocations or copies on a line (1-based); nothing without any."""
     said = _list_allocations(view, line)
     if said and view.allocations is not None:
         yield Paragraph(text=(("Memory", Style.TITLE), (f" · {view.allocations.origin}", Style.PLAIN)))
@@ -177,7 +177,7 @@ def _build_allocations(view: DocumentView, line: int) -> Iterator[Block]:
 
 
 def _summarise_statics(view: DocumentView, line: int) -> Line:
-    """What the code says by itself of a line, in one row; empty where it says nothing."""
+    """Static findings on a line, in one row; empty without any."""
     marks = view.static_marks.get(line, ())
     requests = () if view.statics is None else view.statics.requests.get(line, ())
     said = [*map(_describe_mark_of_code, marks), *requests]
@@ -185,7 +185,7 @@ def _summarise_statics(view: DocumentView, line: int) -> Line:
 
 
 def _choose_cause(view: DocumentView, line: int, lines: Sequence[HotLine], least_ratio: float) -> CauseLine | None:
-    """Of the kernel the line is hottest in; of the one it costs most where it takes no samples itself."""
+    """Stalls caused in the kernel that the line is hottest in, else in the one it costs most."""
     causes = view.cause_lines.get(line, ())
     if lines:
         return next((cause for cause in causes if cause.shown is lines[0].shown), None)

@@ -79,19 +79,19 @@ def _join_title(title: str, *trust: str, is_edited: bool) -> str:
 
 
 def _show_statics(uri: str, anchor: StaticAnchor) -> Command:
-    """What the code of a kernel says that no profile measured."""
+    """Lens with the resources of a kernel that no profile measured."""
     title = _join_title(anchor.kernel.words, "static", is_edited=anchor.is_edited)
     return Command(title=title, command="gpaLsp.showStatics", arguments=(uri, anchor.kernel.mangled_name))
 
 
 def _show_launch(uri: str, anchor: PredictedAnchor) -> Command:
-    """What was predicted of a launch; it opens the page there."""
+    """Lens with the prediction for a launch; it opens the page there."""
     title = _join_title(anchor.launch.words, anchor.launch.limits, is_edited=anchor.is_edited)
     return Command(title=title, command="gpaLsp.showPrediction", arguments=(uri, anchor.index))
 
 
 def _show_time(uri: str, anchor: TimedAnchor) -> Command:
-    """What was timed of a launch; it shows all that was."""
+    """Lens with the time of a launch; it shows all times."""
     title = _join_title(anchor.words, is_edited=anchor.is_edited)
     return Command(title=title, command="gpaLsp.showTimes", arguments=(uri,))
 
@@ -116,7 +116,7 @@ def _list_remedies(anchors: Sequence[RemedyAnchor], metric: LineMetric) -> Itera
 
 
 def _remark(anchor: KernelAnchor, stale: int) -> str:
-    """What became of the text since: that some of what was measured is gone, or that something else was edited."""
+    """Remark on the text since: that some of what was measured is gone, or that something else was edited."""
     if anchor.is_withheld:
         return " · not this text was measured"
     doubt = " · source unverified" if anchor.is_unverified else ""

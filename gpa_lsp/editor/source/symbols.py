@@ -35,7 +35,7 @@ def describe_time(shown: VisibleKernel) -> str:
 
 
 def _make_symbol(view: DocumentView, anchor: KernelAnchor) -> DocumentSymbol:
-    """From its definition to the last line of its body that is still there; a symbol's children must lie inside it."""
+    """Symbol from a kernel's definition to the last line of its body that is still there; its children must lie inside it."""
     children = _list_children(view, anchor)
     last = max(
         [_find_last_line(view, anchor.shown) or 0, anchor.line, *(child.range.end.line + 1 for child in children)]

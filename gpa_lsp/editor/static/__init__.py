@@ -1,1 +1,1 @@
-"""What the code of a source says where no profile does, and the process that compiles it."""
+"""Findings in the code of sources without a profile, and the process that compiles them."""

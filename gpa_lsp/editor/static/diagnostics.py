@@ -71,7 +71,7 @@ def _make_finding(view: DocumentView, line: int, mark: StaticMark) -> Diagnostic
 
 
 def _relate_origin(mark: StaticMark) -> tuple[DiagnosticRelatedInformation, ...]:
-    """Where the code of a finding is written that was inlined into the line."""
+    """Place of code that was inlined into a finding's line."""
     if mark.origin is None or not Path(mark.origin[0]).is_absolute():
         return ()
     location = Location(uri=Path(mark.origin[0]).as_uri(), range=span_line(mark.origin[1]))
@@ -79,7 +79,7 @@ def _relate_origin(mark: StaticMark) -> tuple[DiagnosticRelatedInformation, ...]
 
 
 def list_compiler_diagnostics(view: DocumentView) -> Iterator[Diagnostic]:
-    """What the compiler said, at its place; notes go with the message before them, and what is about another file stands on the first line."""
+    """List the compiler's messages; notes go with the message before them, and those about another file stand on the first line."""
     statics = view.statics
     if statics is None:
         return
@@ -102,7 +102,7 @@ def _relate(view: DocumentView, diagnostic: Diagnostic, line: int, note: Compile
 
 
 def _make_message(view: DocumentView, statics: PlacedStatics, line: int | None, message: CompilerMessage) -> Diagnostic:
-    """What is the fault of the surroundings of our own compile is information: the user's compiler may take the code as it is."""
+    """Diagnostic of a message; faults of the surroundings of our own compile are information, since the user's compiler may take the code."""
     severity, text = _SEVERITIES[message.severity], message.text
     header = find_missing_header(text)
     if header is not None and not is_surely_missing(header, _read_line(view, line), has_flags=statics.has_flags):

@@ -1,4 +1,4 @@
-"""What the server and the process that compiles say to each other, and what the server keeps of it.
+"""Messages between the server and the process that compiles, and the results that the server keeps.
 
 Plain data without numpy: it is unpickled between two requests, and this module is imported before the client has its answer to initialize.
 """
@@ -46,12 +46,12 @@ class StaticMark(Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """What there is, and what to do."""
+        """Finding and remedy."""
         return f"{self.message} {self.remedy}".rstrip()
 
 
 class StaticRequest(Struct, frozen=True, kw_only=True):
-    """What a warp requests of memory on a line of the source."""
+    """Memory request of a warp on a line of the source."""
 
     line: int  # 1-based, in the text that was compiled
     words: str  # what is accessed, how the threads of a warp lie, and what it costs
@@ -59,7 +59,7 @@ class StaticRequest(Struct, frozen=True, kw_only=True):
 
 
 class StaticResult(Struct, frozen=True, kw_only=True):
-    """What became of a job."""
+    """Result of a job."""
 
     path: Path  # of the source
     text: str  # that was compiled

@@ -1,4 +1,4 @@
-"""What the code of an open source says, on the lines as they are now."""
+"""Static findings of an open source, on the lines as they are now."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
@@ -14,7 +14,7 @@ from gpa_lsp.report.measured_files import MeasuredFile
 
 
 class StaticState(Struct, frozen=True, kw_only=True):
-    """What is known of one source: the latest code that could be compiled, and what the compiler said last."""
+    """State of one source: the latest code that could be compiled, and the compiler's latest messages."""
 
     code: StaticResult | None  # the latest result with code; None when there was none yet
     last: StaticResult  # the latest result
@@ -48,7 +48,7 @@ class StaticAnchor(Struct, frozen=True, kw_only=True):
 
 
 class PlacedStatics(Struct, frozen=True, kw_only=True):
-    """What the code of a document says."""
+    """Static findings placed on a document."""
 
     anchors: tuple[StaticAnchor, ...]  # kernels that no profile measured, by line
     marks: Mapping[int, tuple[StaticMark, ...]]  # current line → findings of those kernels, weightiest first
@@ -97,7 +97,7 @@ def place_statics(state: StaticState, finder: LineFinder, measured: Collection[s
 def place_code_findings(
     kernels: Iterable[VisibleKernel], local_path: str, finder: LineFinder
 ) -> Iterator[tuple[int, StaticMark]]:
-    """What machine code says where a profile counted nothing, with the line it is on now; once for all instantiations of a template."""
+    """Place findings of machine code where a profile counted nothing, on current lines; once for all instantiations of a template."""
     merged: dict[tuple[int, str, str], tuple[StaticMark, list[str]]] = {}
     for shown in kernels:
         report = shown.kernel.report

@@ -1,4 +1,4 @@
-"""From a source to what the server keeps of its code. Runs in the process that compiles, so that nothing of it delays an answer."""
+"""Process that compiles sources and examines their code, so that it delays no answer."""
 
 import os
 import time
@@ -52,7 +52,7 @@ def do_job(job: StaticJob) -> StaticResult:
 
 
 def make_result(found: SourceStatics, *, text: str, seconds: float) -> StaticResult:
-    """What the server keeps of a text, and how many seconds it took."""
+    """Make the result that the server keeps."""
     unit = found.unit
     messages = tuple(_drop_own_path(one, found.path) for one in unit.messages[:_MOST_MESSAGES])
     remarks = [*unit.notes, *(str(problem) for problem in found.problems)]
@@ -108,7 +108,7 @@ def _make_marks(found: SourceStatics) -> Iterator[StaticMark]:
 
 
 def _make_mark(finding: StaticFinding, source: str) -> StaticMark | None:
-    """On the innermost line of the source that the finding's code came through; None where it came through none."""
+    """Mark on the innermost line of the source that the finding's code came through; None where it came through none."""
     line, origin = finding.line, None
     if finding.file != source:
         frame = find_frame_in(finding.chain, source.__eq__)

@@ -1,5 +1,5 @@
-"""What the server and the process that times launches say to each other. Plain data without numpy: this module is imported before the client has its
-answer to initialize.
+"""Messages between the server and the process that times launches. Plain data without numpy: this module is imported before the client has
+its answer to initialize.
 """
 
 from pathlib import Path
@@ -16,7 +16,7 @@ class LookJob(Struct, frozen=True, kw_only=True):
 
     @property
     def most_s(self) -> float:
-        """After this time the process hangs."""
+        """Time after which the process hangs."""
         return _SPARE_S
 
 
@@ -35,7 +35,7 @@ class TimedJob(Struct, frozen=True, kw_only=True):
 
     @property
     def most_s(self) -> float:
-        """After this time the process hangs: compiling, and each launch has a limit of its own that comes sooner."""
+        """Time after which the process hangs: compiling, and each launch has a limit of its own that comes sooner."""
         return self.base.limit_s + 10 * self.base.seconds + _SPARE_S
 
 
@@ -47,7 +47,7 @@ class SampleJob(Struct, frozen=True, kw_only=True):
 
     @property
     def most_s(self) -> float:
-        """After this time the process hangs."""
+        """Time after which the process hangs."""
         return _SPARE_S
 
 
@@ -55,7 +55,7 @@ Job = LookJob | TimedJob | SampleJob
 
 
 class LaunchTime(Struct, frozen=True, kw_only=True):
-    """How long one launch took."""
+    """Measured time of one launch."""
 
     mangled_name: str  # of the kernel
     name: str  # readable
@@ -69,7 +69,7 @@ class LaunchTime(Struct, frozen=True, kw_only=True):
 
 
 class TimedResult(Struct, frozen=True, kw_only=True):
-    """What became of a job."""
+    """Result of timing."""
 
     job: TimedJob  # what was asked
     times: tuple[LaunchTime, ...] = ()  # in the order of the description
@@ -78,7 +78,7 @@ class TimedResult(Struct, frozen=True, kw_only=True):
 
 
 class SampleResult(Struct, frozen=True, kw_only=True):
-    """What became of sampling."""
+    """Result of sampling."""
 
     samples: int = 0  # of all launches; 0 where none was sampled, and nothing written
     reason: str = ""  # why not

@@ -1,4 +1,4 @@
-"""What was timed of an open source, beside what it was before the last edit: for lens, hover and status."""
+"""Times of an open source beside those before the last edit: for lens, hover and status."""
 
 from collections.abc import Iterator
 from math import hypot
@@ -28,7 +28,7 @@ class TimeChange(Struct, frozen=True, kw_only=True):
 
 
 def compare(before: LaunchTime, now: LaunchTime) -> str:
-    """How a time differs from that before an edit: ``12 % faster than before``. A difference within the noise of both is none."""
+    """Compare a time with that before an edit: ``12 % faster than before``. A difference within the noise of both is none."""
     gain_ns = before.median_ns - now.median_ns
     noise_ns = hypot(before.error_ns or 0.0, now.error_ns or 0.0)
     if abs(gain_ns) <= noise_ns or before.median_ns <= 0:
@@ -37,7 +37,7 @@ def compare(before: LaunchTime, now: LaunchTime) -> str:
 
 
 class TimedState(Struct, frozen=True, kw_only=True):
-    """What is known of one source."""
+    """Times of one source."""
 
     file: MeasuredFile  # the text that was timed, for finding its lines
     changes: tuple[TimeChange, ...]  # in the order of the description
@@ -72,7 +72,7 @@ class TimedAnchor(Struct, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """For a line above the kernel."""
+        """Text of the lens above the kernel."""
         return f"{self.change.time.shape} {self.change.words}" if self.has_others else self.change.words
 
 

@@ -1,5 +1,5 @@
-"""What the processes that time and sample launches do with their jobs. One compiles; the GPU's context is held by a process of its own, which stays
-with it. The other one samples, so that it can be ended without that.
+"""Processes that time and sample launches. One compiles; the GPU's context is held by a process of its own, which stays with it. The other
+one samples, so that it can be ended without that.
 """
 
 import hashlib

@@ -23,14 +23,14 @@ _MOST_LINES = 1 << 31
 
 
 def find_line_causes(session: Session, arguments: Arguments) -> list[JsonObject]:
-    """What the place in the arguments is stalled on, most samples first."""
+    """List what the place in the arguments is stalled on, most samples first."""
     from gpa_lsp.editor.jumps import find_causes
 
     return [encode_jump(jump) for jump in find_causes(session, *need_place(arguments))]
 
 
 def find_line_victims(session: Session, arguments: Arguments) -> list[JsonObject]:
-    """What is stalled on the place in the arguments, most samples first."""
+    """List what is stalled on the place in the arguments, most samples first."""
     from gpa_lsp.editor.jumps import find_victims
 
     return [encode_jump(jump) for jump in find_victims(session, *need_place(arguments))]
@@ -79,8 +79,8 @@ def find_linked(session: Session, arguments: Arguments) -> list[JsonObject]:
 
 
 def list_ties(session: Session, arguments: Arguments) -> list[JsonObject]:
-    """Which lines of the source in the arguments became which lines of the SASS document there, both open, each with the number of a colour; none
-    where they have nothing to do with each other.
+    """List the lines of the source in the arguments with their lines of the SASS document there, both open, each with the number of a
+    colour; none where they have no code in common.
     """
     from gpa_lsp.editor.sass.links import find_ties
 

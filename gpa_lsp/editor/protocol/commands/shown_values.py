@@ -32,7 +32,7 @@ class MetricOffer(Struct, frozen=True, kw_only=True):
 
     @property
     def lack(self) -> str:
-        """Which kernels lack it, a sentence without its stop; empty where none does."""
+        """Kernels that lack it, in a sentence without its stop; empty where none does."""
         from gpa_lsp.execution.launches.read_launches import word_undescribed  # brings numpy
 
         reason = word_undescribed().lower() if self.metric.is_from_emulation else "not in their profiles"
@@ -134,8 +134,8 @@ def choose_metric(session: Session, arguments: Arguments) -> JsonObject | None:
 
 
 def list_columns(session: Session, arguments: Arguments) -> list[JsonObject]:
-    """What can stand beside the instructions of the document in the arguments, those that are chosen first and in their order; of the longest kernel
-    without one.
+    """List the columns for the instructions of the document in the arguments, the chosen ones first and in their order; those of the
+    longest kernel without a document.
     """
     from gpa_lsp.editor.sass.columns import USUAL_COLUMNS, ColumnKind, describe_reason, fill_column, list_kinds
 

@@ -29,7 +29,7 @@ class AboutDocument(Protocol):
 
     @property
     def text_document(self) -> types.TextDocumentIdentifier:
-        """Which one."""
+        """Identifier of the document."""
 
 
 Params = TypeVar("Params")
@@ -138,7 +138,7 @@ _SASS_FILTERS = ({"scheme": SCHEME},)
 
 
 class LateRegistrations:
-    """What is registered with a client that can be told late.
+    """Features registered with a client after ``initialized``.
 
     Args:
         client: the editor.
@@ -188,7 +188,7 @@ def withdraw(capabilities: types.ServerCapabilities, features: Iterable[RequestF
 def make_registration(
     feature: RequestFeature[Any, Any], settings: Settings, abilities: Abilities
 ) -> types.Registration | None:
-    """What to register for a conditional feature; None when it serves no document at all now."""
+    """Make the registration of a conditional feature; None when it serves no document now."""
     filters: list[dict[str, str]] = []
     if feature.answer_sass is not None:
         filters += _SASS_FILTERS

@@ -1,4 +1,4 @@
-"""What can be done about the lines of a range.
+"""Code actions on the lines of a range.
 
 Edits come whole and at once, so that every editor that can preview them does; nothing but a fix that is being compiled is left to a second request.
 """
@@ -13,7 +13,7 @@ from gpa_lsp.editor.session_view import SessionView
 
 
 def answer_code_action(session: SessionView, params: types.CodeActionParams) -> list[types.CodeAction] | None:
-    """What can be done about the lines of a range."""
+    """List the code actions on the lines of a range."""
     from gpa_lsp.editor.source.actions import choose_annotations, list_actions
 
     view = session.view(params.text_document.uri)

@@ -1,4 +1,4 @@
-"""What stands on lines: heat, hints, lenses, diagnostics and the hover."""
+"""Marks on lines: heat, hints, lenses, diagnostics and the hover."""
 
 import math
 from collections.abc import Sequence

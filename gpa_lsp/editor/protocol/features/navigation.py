@@ -1,4 +1,4 @@
-"""From a line or an instruction to where its value comes from and where it goes."""
+"""Navigation from a line or an instruction to the definitions and uses of its values."""
 
 from collections.abc import Sequence
 
@@ -97,7 +97,7 @@ def answer_sass_prepare_call_hierarchy(
 
 
 def _serves_chains(settings: Settings, abilities: Abilities) -> bool:
-    """Where a client shows chains of source lines itself, the call hierarchy is left to the language's own server."""
+    """Whether the call hierarchy serves sources: not where the client shows chains of source lines itself."""
     del settings
     return not abilities.call_hierarchy_tree
 
