@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 
-class Abilities(Struct, frozen=True, kw_only=True):
+class Abilities(Struct, frozen=True, kw_only=True, rename="camel"):
     """Messages and views of our own that the client can show."""
 
     heat: bool = False  # ``gpaLsp/heat``
@@ -19,22 +19,7 @@ class Abilities(Struct, frozen=True, kw_only=True):
     questions: bool = False  # it shows a question beside the work, and not in its way
     previews: bool = False  # it shows what is said of an edit before it applies it
     line_end_lenses: bool = False  # it draws lenses at the ends of lines, where hints stand
-    is_trusted: bool = True  # the user trusts the workspace
-
-
-_NAMES = {
-    "heat": "heat",
-    "status": "status",
-    "output": "output",
-    "links": "links",
-    "callHierarchyTree": "call_hierarchy_tree",
-    "pages": "pages",
-    "typing": "typing",
-    "questions": "questions",
-    "previews": "previews",
-    "lineEndLenses": "line_end_lenses",
-    "trusted": "is_trusted",
-}
+    is_trusted: bool = field(default=True, name="trusted")  # the user trusts the workspace
 
 
 def read_abilities(initialization_options: object) -> Abilities:
@@ -49,5 +34,5 @@ def read_abilities(initialization_options: object) -> Abilities:
     said = initialization_options.get("client") if isinstance(initialization_options, Mapping) else None
     if not isinstance(said, Mapping):
         return Abilities()
-    values = {field: said[name] is True for name, field in _NAMES.items() if name in said}
-    return Abilities(**values)
+    names = zip(Abilities.__struct_encode_fields__, Abilities.__struct_fields__, strict=True)
+    return Abilities(**{own: said[name] is True for name, own in names if name in said})

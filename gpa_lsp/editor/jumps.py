@@ -12,8 +12,8 @@ from gpa_lsp.editor.lines.places import Counterpart, describe_counterpart, gathe
 from gpa_lsp.editor.lines.positions import Positions, UnitCounter
 from gpa_lsp.editor.model import Jump
 from gpa_lsp.editor.sass import chains as of_instructions
-from gpa_lsp.editor.sass import jumps as sass_jumps
 from gpa_lsp.editor.sass.chains import InstructionStep
+from gpa_lsp.editor.sass.jumps import list_jumps
 from gpa_lsp.editor.sass.library import SassDocument, SassDocuments, is_same_code, is_sass_uri
 from gpa_lsp.editor.session_view import SessionView
 from gpa_lsp.editor.snapshot import VisibleKernel
@@ -34,19 +34,19 @@ _MOST_DOCUMENTS = 2  # SASS documents made for one answer: each may take a third
 
 def find_causes(session: SessionView, uri: str, line: int) -> list[Jump]:
     """Find what a line (1-based) of a source or SASS document is stalled on, most samples first."""
-    if is_sass_uri(uri):
-        return sass_jumps.find_causes(session, uri, line)
     return _find(session, uri, line, is_cause=True)
 
 
 def find_victims(session: SessionView, uri: str, line: int) -> list[Jump]:
     """Find what is stalled on a line (1-based) of a source or SASS document, most samples first."""
-    if is_sass_uri(uri):
-        return sass_jumps.find_victims(session, uri, line)
     return _find(session, uri, line, is_cause=False)
 
 
 def _find(session: SessionView, uri: str, line: int, *, is_cause: bool) -> list[Jump]:
+    if is_sass_uri(uri):
+        sass = session.sass.view(uri)
+        instruction = None if sass is None else sass.document.find_row(line)
+        return [] if sass is None or instruction is None else list_jumps(sass, instruction, is_cause=is_cause)
     view = session.view(uri)
     if view is None:
         return []

@@ -49,11 +49,6 @@ _LONGEST_TEXT = 60
 # What was taken on a line
 
 
-def find_top_reason(counts: "ReasonCounts") -> str | None:
-    """The stall reason with most samples, chosen as in findings everywhere; None when there is no stall."""
-    return _top_reasons(counts)
-
-
 def _find_top_reason(counts: "ReasonCounts") -> str | None:
     from gpa_lsp.document.findings import choose_reasons
 
@@ -61,7 +56,8 @@ def _find_top_reason(counts: "ReasonCounts") -> str | None:
     return reasons[0].name if reasons else None
 
 
-_top_reasons: "IdentityCache[ReasonCounts, str | None]" = IdentityCache(_find_top_reason)
+# The stall reason with most samples, chosen as in findings everywhere; None when there is no stall
+find_top_reason: "IdentityCache[ReasonCounts, str | None]" = IdentityCache(_find_top_reason)
 
 
 def _show_share(line: HotLine, samples: int | None = None) -> str:

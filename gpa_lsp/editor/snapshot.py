@@ -17,7 +17,7 @@ from gpa_lsp.report.history.model import KernelHistory
 
 if TYPE_CHECKING:
     from gpa_lsp.diagnosis.advice.model import Advice
-    from gpa_lsp.foundation.locations import Frame, InlineChain
+    from gpa_lsp.foundation.locations import Frame
     from gpa_lsp.report.fixes.try_advice import TriedFix
     from gpa_lsp.report.kernel_lines import LineCauses
     from gpa_lsp.report.measured_files import MeasuredFile
@@ -158,12 +158,8 @@ def hold_kernel(kernel: MeasuredKernel, tried: "Sequence[TriedFix]") -> Measured
 def _share_frames(instructions: "InstructionColumns") -> "InstructionColumns":
     """The same columns with equal frames being one object: a tenth of the bytes in the pipe, and of the time to unpickle them."""
     known: dict[Frame, Frame] = {}
-    return replace(instructions, chains=tuple(_share_chains(instructions.chains, known)))
-
-
-def _share_chains(chains: "Iterable[InlineChain]", known: "dict[Frame, Frame]") -> "Iterable[InlineChain]":
-    for chain in chains:
-        yield tuple(known.setdefault(frame, frame) for frame in chain)
+    chains = (tuple(known.setdefault(frame, frame) for frame in chain) for chain in instructions.chains)
+    return replace(instructions, chains=tuple(chains))
 
 
 class LoadedProfile(Struct, frozen=True, kw_only=True):

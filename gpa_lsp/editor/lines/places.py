@@ -143,13 +143,8 @@ class Counterpart(ColumnRecord, frozen=True, kw_only=True):
     heaviest: "LinePair"  # the pair with most of them
 
 
-def gather_counterparts(pairs: "tuple[LinePair, ...]") -> tuple[Counterpart, ...]:
-    """The places of some pairs of one line, most samples first."""
-    return _known(pairs)
-
-
 def gather_for_reason(pairs: "tuple[LinePair, ...]", reason: str) -> tuple[Counterpart, ...]:
-    """The same of the pairs with one stall reason."""
+    """Gather the places of those pairs of a line that have one stall reason, most samples first."""
     return _gather(tuple(pair for pair in pairs if pair.reason == reason))
 
 
@@ -164,6 +159,10 @@ def _gather(pairs: "tuple[LinePair, ...]") -> tuple[Counterpart, ...]:
     return tuple(Counterpart(place=place, samples=sums[place], heaviest=heaviest[place]) for place in ranked)
 
 
+# (pairs of one line) → their places, most samples first
+gather_counterparts: "IdentityCache[tuple[LinePair, ...], tuple[Counterpart, ...]]" = IdentityCache(_gather)
+
+
 def describe_counterpart(counterpart: Counterpart) -> str:
     """``60 samples of long_scoreboard through R2``: what connects the two; ``60 samples, mostly …`` where other things do as well."""
     from gpa_lsp.code.binary.model import name_resource  # needs numpy, which the answer to initialize must not wait for
@@ -173,6 +172,3 @@ def describe_counterpart(counterpart: Counterpart) -> str:
     link = ", mostly" if pair.samples < _ALL_RATIO * counterpart.samples else " of"
     text = f"{format_count_of(count, 'sample')}{link} {pair.reason}"
     return text if pair.resource is None else f"{text} through {name_resource(pair.resource)}"
-
-
-_known: "IdentityCache[tuple[LinePair, ...], tuple[Counterpart, ...]]" = IdentityCache(_gather)

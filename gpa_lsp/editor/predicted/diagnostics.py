@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lsprotocol.types import Diagnostic, DiagnosticRelatedInformation, DiagnosticSeverity, Location, Position, Range
+from lsprotocol.types import Diagnostic, DiagnosticRelatedInformation, DiagnosticSeverity, Location
 
 from gpa_lsp.editor.document_view import DocumentView
+from gpa_lsp.editor.lines.positions import span_line
 from gpa_lsp.editor.predicted.hover import (
     describe_fault,
     describe_wait,
@@ -79,12 +80,11 @@ def _make_fault(view: DocumentView, line: int, fault: PredictedFault) -> Diagnos
 def _relate(view: DocumentView, file: str, line: int, message: str) -> DiagnosticRelatedInformation:
     """A place as it was compiled; in this document where it is now."""
     if file == view.local_path and view.predicted is not None:
-        at = view.predicted.find_line(line) or line
+        at = view.predicted.lines.get(line) or line
         if at <= len(view.positions.lines):
             location = Location(uri=view.uri, range=view.positions.find_text(at))
             return DiagnosticRelatedInformation(location=location, message=message)
-    start = Position(line=max(line - 1, 0), character=0)
-    location = Location(uri=Path(file).as_uri(), range=Range(start=start, end=start))
+    location = Location(uri=Path(file).as_uri(), range=span_line(line))
     return DiagnosticRelatedInformation(location=location, message=message)
 
 

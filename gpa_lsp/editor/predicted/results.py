@@ -138,16 +138,21 @@ class PredictedResult(Struct, frozen=True, kw_only=True):
     failure: str = ""  # why there is nothing at all, a line; empty otherwise
 
 
-class PredictedTrial(Struct, frozen=True, kw_only=True):
-    """A block that is predicted to be faster, and the edit of the description that tries it."""
+class BlockEdit(Struct, frozen=True, kw_only=True):
+    """Edit of a description that gives a launch another block."""
 
-    launch: int  # index of it
-    words: str  # what is predicted
     line: int  # of the description, 1-based; the edit stays within it
     old: str  # text of that line
     start: int  # characters of it before the edit
     end: int  # and before what stays behind it
     new: str  # what takes the place of what is between
+
+
+class PredictedTrial(BlockEdit, frozen=True, kw_only=True):
+    """Block that is predicted to be faster, with the edit that tries it."""
+
+    launch: int  # index of it
+    words: str  # what is predicted
 
 
 class TrialsResult(Struct, frozen=True, kw_only=True):

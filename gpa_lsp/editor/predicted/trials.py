@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator, Sequence
 from math import log2
 
-from msgspec import Struct
+from msgspec.structs import asdict
 
-from gpa_lsp.editor.predicted.results import PredictedJob, PredictedTrial, TrialsJob, TrialsResult
+from gpa_lsp.editor.predicted.results import BlockEdit, PredictedJob, PredictedTrial, TrialsJob, TrialsResult
 from gpa_lsp.execution.compiler.model import CompileSettings
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.launches.read_launches import read_launches
@@ -29,16 +29,6 @@ _KEY = re.compile(r"""(?:^|[\s{,])(?:block|"block"|'block')[ \t]*=[ \t]*""")
 _VALUE = re.compile(r"""\[[^\[\]#]*\]|"[^"\\]*"|'[^']*'|[0-9][0-9_]*|0x[0-9a-fA-F_]+""")
 
 Dim3 = tuple[int, int, int]
-
-
-class BlockEdit(Struct, frozen=True, kw_only=True):
-    """A change within one line; see :class:`~gpa_lsp.editor.predicted.results.PredictedTrial`."""
-
-    line: int
-    old: str
-    start: int
-    end: int
-    new: str
 
 
 def find_trials(job: TrialsJob, prediction: SourcePrediction, settings: CompileSettings, tell: Tell) -> TrialsResult:
@@ -97,15 +87,7 @@ def _explore(
     edit = find_block_edit(job.launches_text, kernel.launch, trial.best.configuration.block)
     if edit is None:
         return None
-    return PredictedTrial(
-        launch=number,
-        words=describe_trial(trial),
-        line=edit.line,
-        old=edit.old,
-        start=edit.start,
-        end=edit.end,
-        new=edit.new,
-    )
+    return PredictedTrial(launch=number, words=describe_trial(trial), **asdict(edit))
 
 
 def list_blocks(subject: ExplorationSubject, most_threads: int | None) -> tuple[Configuration, ...]:

@@ -86,10 +86,6 @@ class PlacedPredictions(Struct, frozen=True, kw_only=True):
     # line of the source as it was emulated → line in it now; of the other accesses of faults alone
     lines: Mapping[int, int]
 
-    def find_line(self, line: int) -> int | None:
-        """Find the current place of a source line that a fault names; None when it is gone."""
-        return self.lines.get(line)
-
     def find_launch(self, index: int) -> PredictedLaunch:
         """The launch of a fact."""
         return self.result.launches[index]

@@ -1,7 +1,6 @@
 """Columns of numbers and words beside the instructions of a SASS document, of which a person chooses."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -89,8 +88,10 @@ def fill_column(shown: VisibleKernel, name: str) -> Column:
     """One column of a kernel; empty where nothing has that name."""
     report = shown.kernel.report
     kind = next((kind for kind in KINDS if kind.name == name), None)
-    if kind is not None:
+    if kind is not None and kind.name in _FILLERS:
         return _FILLERS[kind.name](kind, shown)
+    if kind is not None:
+        return _fill_counts(kind, _COUNTS[kind.name](report), len(report.instructions))
     columns = report.instructions
     if name not in columns.reasons:
         return Column(kind=describe_reason(name), cells=[""] * len(columns))
@@ -129,34 +130,35 @@ def _fill_counts(kind: ColumnKind, counts: npt.NDArray[np.int64] | None, rows: i
     return Column(kind=kind, cells=cells, values=counts.astype(np.float64))
 
 
-def _fill_samples(kind: ColumnKind, shown: VisibleKernel) -> Column:
-    columns = shown.kernel.report.instructions
-    return _fill_counts(kind, columns.all_samples.sum(axis=1), len(columns))
+def _count_samples(report: KernelReport) -> npt.NDArray[np.int64]:
+    samples: npt.NDArray[np.int64] = report.instructions.all_samples.sum(axis=1)
+    return samples
 
 
-def _fill_not_issued(kind: ColumnKind, shown: VisibleKernel) -> Column:
-    columns = shown.kernel.report.instructions
-    latency = columns.latency_samples
-    return _fill_counts(kind, None if latency is None else latency.sum(axis=1), len(columns))
+def _count_not_issued(report: KernelReport) -> npt.NDArray[np.int64] | None:
+    latency = report.instructions.latency_samples
+    return None if latency is None else latency.sum(axis=1)
 
 
-def _fill_executions(kind: ColumnKind, shown: VisibleKernel) -> Column:
-    columns = shown.kernel.report.instructions
-    return _fill_counts(kind, columns.executions, len(columns))
-
-
-def _fill_counters(names: Sequence[str], kind: ColumnKind, shown: VisibleKernel) -> Column:
-    report = shown.kernel.report
+def _sum_counters(report: KernelReport, *names: str) -> npt.NDArray[np.int64] | None:
     counters = {} if report.code is None else report.code.counters
     found = [np.maximum(counters[name], 0) for name in names if name in counters]
-    total: npt.NDArray[np.int64] | None = sum(found[1:], found[0]) if found else None
-    return _fill_counts(kind, total, len(report.instructions))
+    return sum(found[1:], found[0]) if found else None
 
 
-def _fill_registers(kind: ColumnKind, shown: VisibleKernel) -> Column:
-    report = shown.kernel.report
-    alive = None if report.code is None else count_live_registers(report.code).astype(np.int64)
-    return _fill_counts(kind, alive, len(report.instructions))
+def _count_registers(report: KernelReport) -> npt.NDArray[np.int64] | None:
+    return None if report.code is None else count_live_registers(report.code).astype(np.int64)
+
+
+# Columns of counts: name → int64[n], negative where unknown; None where all are
+_COUNTS: Mapping[str, Callable[[KernelReport], npt.NDArray[np.int64] | None]] = {
+    _SAMPLES.name: _count_samples,
+    _NOT_ISSUED.name: _count_not_issued,
+    _EXECUTIONS.name: lambda report: report.instructions.executions,
+    _SECTORS.name: lambda report: _sum_counters(report, "global_sectors", "local_sectors"),
+    _WAVEFRONTS.name: lambda report: _sum_counters(report, "shared_wavefronts"),
+    _REGISTERS.name: _count_registers,
+}
 
 
 def _fill_reasons(kind: ColumnKind, shown: VisibleKernel) -> Column:
@@ -214,10 +216,4 @@ _FILLERS: Mapping[str, Callable[[ColumnKind, VisibleKernel], Column]] = {
     _SHARE.name: _fill_samples_share,
     _LINE.name: _fill_lines,
     _REASON.name: _fill_reasons,
-    _SAMPLES.name: _fill_samples,
-    _NOT_ISSUED.name: _fill_not_issued,
-    _EXECUTIONS.name: _fill_executions,
-    _SECTORS.name: partial(_fill_counters, ("global_sectors", "local_sectors")),
-    _WAVEFRONTS.name: partial(_fill_counters, ("shared_wavefronts",)),
-    _REGISTERS.name: _fill_registers,
 }

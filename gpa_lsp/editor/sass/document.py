@@ -312,8 +312,8 @@ def build_document(uri: str, shown: VisibleKernel, columns: Sequence[str] | None
     heads: dict[int, _Head] = {}
     for number, part in enumerate(parts):
         head = heads.setdefault(part.first_row, _Head(lines=[], headings=[]))
-        if part.kind is SectionKind.FUNCTION or (part.kind is SectionKind.LOOP and _needs_air(head)):
-            head.lines.append("")
+        if part.kind is SectionKind.FUNCTION or (part.kind is SectionKind.LOOP and not head.lines):
+            head.lines.append("")  # loops that begin together stand together, and right below a function's label
         head.headings.append((len(head.lines), number))
         head.lines.append(writer.write(part, names[number], details[number]))
     for row, quote in find_quotes(report.instructions, quotes.write).items():
@@ -333,11 +333,6 @@ def build_document(uri: str, shown: VisibleKernel, columns: Sequence[str] | None
         reason_offset=rows.reason_offset,
         sections=tuple(_make_sections(parts, names, details, line_of_part, line_of_row.tolist())),
     )
-
-
-def _needs_air(head: _Head) -> bool:
-    """Loops that begin together stand together, and right below a function's label."""
-    return not head.lines
 
 
 def _fold_padding(rows: Rows, is_padding: npt.NDArray[np.bool_], heads: Mapping[int, _Head]) -> npt.NDArray[np.bool_]:

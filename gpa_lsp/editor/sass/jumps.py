@@ -9,37 +9,12 @@ from gpa_lsp.editor.model import Jump
 from gpa_lsp.editor.sass.hints import name_instruction
 from gpa_lsp.editor.sass.library import SassView
 from gpa_lsp.editor.sass.operand_spans import OperandValue, find_mentions, find_target, find_value, list_origins
-from gpa_lsp.editor.session_view import SessionView
 from gpa_lsp.foundation.numbers import format_count_of, format_percent
 from gpa_lsp.report.code_queries import find_defs, find_setters, find_waiters, find_web, list_awaited, list_set
 from gpa_lsp.report.model import KernelCode
 from gpa_lsp.report.pairs import join_by_instruction, list_causes
 
 _MOST_JUMPS = 20  # Nobody chooses among more
-
-
-def find_causes(session: SessionView, uri: str, line: int) -> list[Jump]:
-    """Find what the instruction on a line (1-based) of an open SASS document is stalled on, most samples first."""
-    view = session.sass.view(uri)
-    row = None if view is None else view.document.find_row(line)
-    return [] if view is None or row is None else find_causes_of_row(view, row)
-
-
-def find_victims(session: SessionView, uri: str, line: int) -> list[Jump]:
-    """Find what is stalled on the instruction on a line (1-based) of an open SASS document, most samples first."""
-    view = session.sass.view(uri)
-    row = None if view is None else view.document.find_row(line)
-    return [] if view is None or row is None else find_victims_of_row(view, row)
-
-
-def find_causes_of_row(view: SassView, row: int) -> list[Jump]:
-    """Find what an instruction is stalled on, most samples first."""
-    return _list_jumps(view, row, is_cause=True)
-
-
-def find_victims_of_row(view: SassView, row: int) -> list[Jump]:
-    """Find what is stalled on an instruction, most samples first."""
-    return _list_jumps(view, row, is_cause=False)
 
 
 def locate_row(view: SassView, row: int) -> Location:
@@ -53,7 +28,8 @@ def span_instruction(view: SassView, row: int, start: int = 0, end: int | None =
     return view.positions.find_span(line, first + start, last if end is None else first + end)
 
 
-def _list_jumps(view: SassView, row: int, *, is_cause: bool) -> list[Jump]:
+def list_jumps(view: SassView, row: int, *, is_cause: bool) -> list[Jump]:
+    """List what an instruction is stalled on, or what is stalled on it, most samples first."""
     # needs numpy, which the answer to initialize must not wait for
     from gpa_lsp.report.pairs import join_by_instruction, list_causes, list_victims
 

@@ -32,19 +32,11 @@ class TokenModifier(IntEnum):
     WARM = 5  # At least a hundredth; our own
 
 
-# What the numbers of types are called, in their order
-TYPE_NAMES = (
-    "comment",
-    "string",
-    "number",
-    "enumMember",
-    "function",
-    "keyword",
-    "property",
-    "variable",
-    "parameter",
-    "label",
-)
+def _name(kind: TokenType) -> str:
+    """Name in the protocol: ``enumMember``."""
+    first, *others = kind.name.lower().split("_")
+    return first + "".join(map(str.capitalize, others))
 
-# What the bits of modifiers are called, in their order
-MODIFIER_NAMES = ("declaration", "readonly", "static", "modification", "hot", "warm")
+
+TYPE_NAMES = tuple(map(_name, TokenType))  # the legend of types, in the order of their numbers
+MODIFIER_NAMES = tuple(one.name.lower() for one in TokenModifier)  # the legend of modifiers, in the order of their bits

@@ -7,11 +7,10 @@ from msgspec.structs import replace
 
 from gpa_lsp.editor.sass.document import build_document
 from gpa_lsp.editor.sass.jumps import (
-    find_causes_of_row,
     find_definition,
     find_highlights,
     find_references,
-    find_victims_of_row,
+    list_jumps,
 )
 from gpa_lsp.editor.sass.library import SassView
 from tests.editor.sass.cursors import put_cursor, read_places
@@ -155,18 +154,18 @@ def test_columns_are_counted_as_the_client_counts_them() -> None:
 
 
 def test_jumps_lead_along_stalls(loop: SassView) -> None:
-    (cause,) = find_causes_of_row(loop, 3)
+    (cause,) = list_jumps(loop, 3, is_cause=True)
     assert read_places(loop, [cause.location.range]) == ["0020 LDG.E R2, [R4.64]"]
     assert (cause.samples, cause.ratio, cause.sass) == (80.0, 0.8, cause.location)
     assert cause.text == "/*0020*/ LDG · 80 % · 80 samples of long_scoreboard through R2"
-    assert [read_places(loop, [jump.location.range]) for jump in find_victims_of_row(loop, 2)] == [
+    assert [read_places(loop, [jump.location.range]) for jump in list_jumps(loop, 2, is_cause=False)] == [
         ["0030 FFMA R0, R2, R3, R0"]
     ]
-    assert find_causes_of_row(loop, 7) == []
+    assert list_jumps(loop, 7, is_cause=True) == []
 
 
 def test_many_equal_causes_are_no_choice() -> None:
     loads = "\n".join(f"B-:R-:W2:-:S02 LDG.E R{row}, [R90.64]" for row in range(30))
     view = open_text(f"{loads}\nB2:R-:W-:-:S02 STG.E [R90.64], R0  # - | long_scoreboard=60\nEXIT")
-    assert len(find_causes_of_row(view, 30)) == 20
+    assert len(list_jumps(view, 30, is_cause=True)) == 20
     assert define(view, "S^TG") == ["0000 LDG.E R0, [R90.64]"]

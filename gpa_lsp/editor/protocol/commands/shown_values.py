@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from gpa_lsp.editor.lines.metric_values import has_metric
-from gpa_lsp.editor.metrics import LineMetric, MetricKind, find_metric, list_plain_metrics
+from gpa_lsp.editor.metrics import USUAL, LineMetric, MetricKind, find_metric, list_plain_metrics
 from gpa_lsp.editor.protocol.commands import Arguments, JsonObject
 from gpa_lsp.editor.protocol.kept_choices import check_names
 from gpa_lsp.editor.protocol.plain_json import read_text
@@ -121,8 +121,6 @@ def choose_metric(session: Session, arguments: Arguments) -> JsonObject | None:
     Returns:
         What is shown now, and which kernels lack it; None where there is no such metric, and nothing was changed.
     """
-    from gpa_lsp.editor.metrics import USUAL, find_metric
-
     names = check_names(arguments[:1]) or (USUAL.name,)
     uri = read_text(arguments, 1)
     metric = find_metric(names[0])

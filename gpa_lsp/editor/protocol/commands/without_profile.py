@@ -132,8 +132,6 @@ async def show_prediction(session: Session, arguments: Arguments) -> dict[str, s
     path = session.documents.find_local_path(uri) if isinstance(uri, str) else None
     state = None if path is None else session.documents.find_findings(path).predicted
     if state is None or not state.result.job.launches_text:
-        from gpa_lsp.editor.predicted.actions import explain_undescribed_kernel
-
         session.client.inform(explain_undescribed_kernel(None))
         return None
     if not session.abilities.pages and kind != "page":
