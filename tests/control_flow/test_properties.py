@@ -5,12 +5,14 @@ import itertools
 import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gpa_lsp.code.binary.model import Flow, Function, Instructions, ResourceLists
 from gpa_lsp.code.control_flow.build import build_flow_graph
 from gpa_lsp.code.control_flow.graph import RootedGraph
 from gpa_lsp.code.control_flow.model import FlowGraph
-from tests.control_flow.assembly import assemble, make_function
+from tests.control_flow.assembly import assemble
+from tests.rows.builders import make_function, make_sub_function
 
 Edges = list[list[int]]
 
@@ -31,27 +33,25 @@ def sections(draw: st.DrawFn) -> tuple[Function, Instructions]:
     offsets = st.one_of(places.map(lambda index: index * 16), st.sampled_from([-1, 8, count * 16, 1 << 40]))
     flows = draw(st.lists(st.sampled_from(list(Flow)), min_size=count, max_size=count))
     guards = draw(st.lists(st.sampled_from([-1, 512, 768]), min_size=count, max_size=count))
-    subs = [(f"$sub{index}", index) for index in draw(st.sets(places, max_size=2))]
+    subs = tuple(make_sub_function(f"$sub{index}", index, 1) for index in draw(st.sets(places, max_size=2)))
     indirect = {16 * index: tuple(draw(st.lists(offsets, max_size=4))) for index in draw(st.sets(places))}
     symbols = dict.fromkeys((16 * index for index in draw(st.sets(places, max_size=3))), "elsewhere")
     _, template = assemble("NOP\n" * count)
-    instructions = Instructions(
-        pc_offsets=template.pc_offsets,
-        mnemonics=template.mnemonics,
-        mnemonic_index=template.mnemonic_index,
-        texts=template.texts,
+    instructions = replace(
+        template,
         guard=np.array(guards, dtype=np.int16),
         guard_negated=np.array(draw(st.lists(st.booleans(), min_size=count, max_size=count)), dtype=np.bool_),
-        control=template.control,
         reads=ResourceLists(
             starts=np.cumsum([0, *(guard >= 0 for guard in guards)], dtype=np.int32),
             numbers=np.array([guard for guard in guards if guard >= 0], dtype=np.int16),
         ),
-        writes=template.writes,
         flow=np.array(flows, dtype=np.uint8),
         target=np.array(draw(st.lists(offsets, min_size=count, max_size=count)), dtype=np.int64),
     )
-    return make_function("kernel", count, subs, indirect, symbols), instructions
+    function = make_function(
+        "kernel", count, sub_functions=subs, indirect_branch_targets=indirect, call_symbols=symbols
+    )
+    return function, instructions
 
 
 def reach(edges: Edges, roots: set[int], without: int | None = None) -> set[int]:

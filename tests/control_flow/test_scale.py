@@ -7,14 +7,16 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
-from gpa_lsp.code.binary.model import ControlCodes, Flow, Instructions, LineTable, ResourceLists
+from gpa_lsp.code.binary.model import Flow, Instructions, LineTable
 from gpa_lsp.code.control_flow.build import build_flow_graph
 from gpa_lsp.code.control_flow.graph import RootedGraph
 from gpa_lsp.code.control_flow.model import FlowGraph
 from gpa_lsp.foundation.locations import Frame
-from tests.control_flow.assembly import make_function
+from tests.control_flow.assembly import assemble
 from tests.patience import in_bounded_time
+from tests.rows.builders import make_function
 
 BLOCKS = 30_000
 P0 = 512
@@ -22,22 +24,12 @@ P0 = 512
 
 def make_section(targets: np.ndarray, *, guarded: bool = True) -> Instructions:
     """One branch per instruction; a negative target makes an EXIT."""
-    count = len(targets)
-    zeros = np.zeros(count, dtype=np.uint8)
-    return Instructions(
-        pc_offsets=np.arange(count, dtype=np.int64) * 16,
-        mnemonics=("BRA",),
-        mnemonic_index=np.zeros(count, dtype=np.int32),
-        texts=("BRA",) * count,
+    _, template = assemble("NOP\n" * len(targets))
+    return replace(
+        template,
         guard=np.where((targets >= 0) & guarded, P0, -1).astype(np.int16),
-        guard_negated=np.zeros(count, dtype=np.bool_),
-        control=ControlCodes(
-            stall_cycles=zeros, yield_flag=zeros, write_barrier=zeros, read_barrier=zeros, wait_mask=zeros, reuse=zeros
-        ),
-        reads=ResourceLists(starts=np.zeros(count + 1, dtype=np.int32), numbers=np.empty(0, dtype=np.int16)),
-        writes=ResourceLists(starts=np.zeros(count + 1, dtype=np.int32), numbers=np.empty(0, dtype=np.int16)),
         flow=np.where(targets >= 0, Flow.BRANCH, Flow.EXIT).astype(np.uint8),
-        target=targets.astype(np.int64) * 16,
+        target=np.where(targets >= 0, 16 * targets, -1).astype(np.int64),
     )
 
 

@@ -33,8 +33,9 @@ class InstructionFlow(ColumnRecord, frozen=True, kw_only=True):
     jump_kind: npt.NDArray[np.uint8]  # uint8[j] of :class:`~gpa_lsp.code.control_flow.model.EdgeKind`
     reconvergence_targets: npt.NDArray[np.int32]  # int32[r], indexes of the instructions BSSYs name
     unknown_targets: npt.NDArray[np.int32]  # int32[u], instructions that jump to an unknown place
-    # int32[x], instructions among the others that name a target which is no instruction of the section
-    bad_targets: npt.NDArray[np.int32]
+    bad_targets: npt.NDArray[
+        np.int32
+    ]  # int32[x], indirect branches with a listed target that is no instruction of the section
 
 
 def find_procedure_starts(function: Function, instruction_count: int) -> dict[int, str]:
@@ -80,7 +81,6 @@ def find_flow(function: Function, instructions: Instructions, starts: Iterable[i
     may_end = leaving | np.isin(flow, (Flow.RETURN, Flow.EXIT))
     may_end[unknown] = True
     may_end[-1:] |= falls_through[-1:]
-    bad = np.flatnonzero((instructions.target >= 0) & ~is_target & (flow != Flow.NONE))
     return InstructionFlow(
         flow=flow,
         falls_through=falls_through,
@@ -90,7 +90,7 @@ def find_flow(function: Function, instructions: Instructions, starts: Iterable[i
         jump_kind=np.repeat(np.array([EdgeKind.BRANCH, EdgeKind.INDIRECT], np.uint8), (len(direct), len(indirect))),
         reconvergence_targets=index[(flow == Flow.BARRIER_SET) & is_target].astype(np.int32),
         unknown_targets=np.sort(np.concatenate([lost, unknown])).astype(np.int32),
-        bad_targets=find_distinct(np.concatenate([bad, unlisted])).astype(np.int32),
+        bad_targets=unlisted.astype(np.int32),
     )
 
 
@@ -191,15 +191,13 @@ def _find_indirect_jumps(
 # code made to hurt would take the square of its size. Compilers nest less than a dozen.
 DEEPEST_NEST = 16
 
-
 # Instructions between a condition and its branch; keeps the search linear in the number of loops
 _FARTHEST_CONDITION = 256
 
 Chain = InlineChain | None
 _Path = tuple[Frame, ...]  # The calls through which a body was inlined, outermost first
-_CountedChain = tuple[
-    tuple[Frame, ...], int
-]  # A chain turned outermost frame first, and how many instructions of a loop have it
+# A chain turned outermost frame first, and the number of instructions of a loop that have it
+_CountedChain = tuple[tuple[Frame, ...], int]
 
 
 class _LoopLocator:
@@ -437,7 +435,7 @@ def _list_procedures(starts: Mapping[int, str], blocks: Blocks, instruction_coun
 
 def _list_problems(function: Function, flow: InstructionFlow) -> tuple[Problem, ...]:
     unknown = "jump to a place that is not known; paths through them are missing"
-    bad = "name a target that is no instruction of their section"
+    bad = "list a target that is no instruction of their section"
     return tuple(
         Problem.warning(
             f"{len(where)} instructions {message}",
