@@ -22,20 +22,19 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Cubin, LineTable, SubFunction
+from gpa_lsp.code.binary.model import Cubin, LineTable
 from gpa_lsp.code.control_flow.build import build_flow_graph
 from gpa_lsp.foundation.locations import Frame, InlineChain
 from gpa_lsp.gpu.arch.lookup import find_architecture
 from gpa_lsp.kernel.model import FunctionSamples, Kernel
 from gpa_lsp.kernel.scatter import index_routines
 from gpa_lsp.profile.model import Device, Metric, Module, Sampling, StallSamples
-from tests.binary.listing import parse_listing
-from tests.rows.builders import make_cubin, make_function, make_launch
+from tests.control_flow.assembly import assemble
+from tests.rows.builders import make_cubin, make_launch
 
 _SECTION = re.compile(r"\[([\w.$]+)\]")
 _FRAME = re.compile(r"(?:(?P<function>[^@\s]+)@)?(?P<file>.+):(?P<line>\d+)")
 _COUNT = re.compile(r"(?P<name>\w+)=(?P<all>\d+)(?:/(?P<latency>\d+))?")
-_LABEL = re.compile(r"(\$[\w.$]*):")
 _NEVER_LATENCY = ("selected", "not_selected")
 _FIRST_ADDRESS = 0x10000
 _SECTION_STRIDE = 0x1000000
@@ -186,14 +185,10 @@ def _read_chain(line: str) -> InlineChain | None:
 def _write_function(
     name: str, lines: list[str], reasons: tuple[str, ...], registers: int, *, is_entry: bool
 ) -> FunctionSamples:
-    instructions = parse_listing("\n".join(lines))
+    function, instructions = assemble("\n".join(lines), name, registers=registers, is_entry=is_entry)
     rows = [line for line in lines if _is_instruction(line)]
     count = len(rows)
     assert count == len(instructions)
-    subs, calls = _find_sub_functions(lines), _find_call_symbols(rows)
-    function = make_function(
-        name, count, sub_functions=subs, registers=registers, is_entry=is_entry, call_symbols=calls
-    )
     chains: dict[InlineChain, int] = {}
     chain_index = np.full(count, -1, dtype=np.int32)
     samples = np.zeros((2, count, len(reasons)), dtype=np.int64)
@@ -226,31 +221,6 @@ def _write_function(
         executions=executions,
         counters=counters,
     )
-
-
-def _find_sub_functions(lines: list[str]) -> tuple[SubFunction, ...]:
-    starts: list[tuple[str, int]] = []
-    row = 0
-    for line in lines:
-        label = _LABEL.fullmatch(line.partition("#")[0].strip())
-        if label:
-            starts.append((label[1], row))
-        row += _is_instruction(line)
-    ends = [*(start for _, start in starts[1:]), row][: len(starts)]
-    return tuple(
-        SubFunction(name=name, start_offset=first * INSTRUCTION_BYTES, size_bytes=(end - first) * INSTRUCTION_BYTES)
-        for (name, first), end in zip(starts, ends, strict=True)
-    )
-
-
-def _find_call_symbols(rows: list[str]) -> dict[int, str]:
-    """Offset → callee of calls written ``CALL.ABS.NOINC `(name)`` where the name is another section."""
-    found = {}
-    for row, line in enumerate(rows):
-        call = re.search(r"CALL\.ABS\S*\s+`\(([\w.$]+)\)", line.partition("#")[0])
-        if call:
-            found[row * INSTRUCTION_BYTES] = call[1]
-    return found
 
 
 def _gather_samples(functions: tuple[FunctionSamples, ...], reasons: tuple[str, ...]) -> StallSamples:
