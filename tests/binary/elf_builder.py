@@ -10,6 +10,7 @@ SYMBOL = struct.Struct("<IBBHQQ")
 PROGRAM_BITS, SYMBOL_TABLE, STRING_TABLE, RELA, NO_BITS, REL = 1, 2, 3, 4, 8, 9
 NV_INFO, NV_CALLGRAPH = 0x70000000, 0x70000001
 FUNCTION, ENTRY = 0x12, 0x10
+EXECUTABLE = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +84,7 @@ class ElfBuilder:
         symbol_table = len(self.sections) + 1
         every = [
             *self.sections,
-            Section(name=".symtab", kind=SYMBOL_TABLE, data=bytes(table), link=symbol_table + 1),
+            Section(name=".symtab", kind=SYMBOL_TABLE, data=bytes(table), link=symbol_table + 1, info=1),
             Section(name=".strtab", kind=STRING_TABLE, data=bytes(strings.data)),
         ]
         names = _Strings()
@@ -95,8 +96,11 @@ class ElfBuilder:
         for section, name in zip(every, offsets, strict=True):
             link = symbol_table if section.kind in (REL, RELA) else section.link
             size = len(section.data) if section.size is None else section.size
+            align = 128 if section.flags & EXECUTABLE else 1
+            body += bytes(-len(body) % align)
+            entry = SYMBOL.size if section.kind == SYMBOL_TABLE else 0
             entries.append(
-                SECTION.pack(name, section.kind, section.flags, 0, len(body), size, link, section.info, 1, 0)
+                SECTION.pack(name, section.kind, section.flags, 0, len(body), size, link, section.info, align, entry)
             )
             body += section.data
         HEADER.pack_into(

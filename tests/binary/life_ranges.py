@@ -8,7 +8,6 @@ one new image. Only functions with indirect jumps or relocated calls must come i
 """
 
 import re
-import struct
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ import pytest
 
 from gpa_lsp.code.binary.model import ResourceKind, encode_resource
 from gpa_lsp.code.binary.tool_location import find_tool
+from tests.binary.elf_builder import ENTRY, EXECUTABLE, ElfBuilder
 
 KINDS = {
     "GPR": ResourceKind.REGISTER,
@@ -31,9 +31,6 @@ INSTRUCTION = re.compile(r"\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;")
 LABEL = re.compile(r"(\.L_x_\d+):")
 TABLE = "// |"
 NEW_ABI = 8
-HEADER, SECTION, SYMBOL = struct.Struct("<16sHHIQQQIHHHHHH"), struct.Struct("<IIQQQQIIQQ"), struct.Struct("<IBBHQQ")
-PROGRAM_BITS, SYMBOL_TABLE, STRING_TABLE = 1, 2, 3
-FUNCTION, ENTRY, EXECUTABLE, FIRST_TEXT = 0x12, 0x10, 6, 4
 
 
 @dataclass(slots=True)
@@ -70,34 +67,11 @@ def read_life_ranges(path: Path) -> dict[str, ListedFunction]:
 
 def wrap_functions(codes: Mapping[str, bytes], sm: int) -> bytes:
     """An image of CUDA 13 with nothing but functions of the given names and code; sm_70 is passed off as sm_75."""
-    string_table = b"\0" + b"".join(name.encode() + b"\0" for name in codes)
-    section_names = [".shstrtab", ".strtab", ".symtab", *(f".text.{name}" for name in codes)]
-    section_name_table = b"\0" + b"".join(name.encode() + b"\0" for name in section_names)
-    symbols = SYMBOL.pack(0, 0, 0, 0, 0, 0)
-    for index, (name, code) in enumerate(codes.items()):
-        at = string_table.index(b"\0" + name.encode() + b"\0") + 1
-        symbols += SYMBOL.pack(at, FUNCTION, ENTRY, FIRST_TEXT + index, 0, len(code))
-    body = bytearray(HEADER.size)
-    entries = [bytes(SECTION.size)]
-
-    def add(
-        kind: int, data: bytes, *, flags: int = 0, link: int = 0, info: int = 0, align: int = 1, entry: int = 0
-    ) -> None:
-        body.extend(bytes(-len(body) % align))
-        at = section_name_table.index(b"\0" + section_names[len(entries) - 1].encode() + b"\0") + 1
-        entries.append(SECTION.pack(at, kind, flags, 0, len(body), len(data), link, info, align, entry))
-        body.extend(data)
-
-    add(STRING_TABLE, section_name_table)
-    add(STRING_TABLE, string_table)
-    add(SYMBOL_TABLE, symbols, link=2, info=1, align=8, entry=SYMBOL.size)
-    for index, code in enumerate(codes.values(), start=1):
-        add(PROGRAM_BITS, code, flags=EXECUTABLE, link=3, info=255 << 24 | index, align=128)
-    body.extend(bytes(-len(body) % 8))
-    flags = 0x0600_0000 | max(sm, 75) << 8 | (4 if sm < 100 else 2)
-    identity = b"\x7fELF\x02\x01\x01\x41" + bytes((NEW_ABI,)) + bytes(7)
-    HEADER.pack_into(body, 0, identity, 2, 190, 1, 0, 0, len(body), flags, 64, 56, 0, SECTION.size, len(entries), 1)
-    return bytes(body) + b"".join(entries)
+    builder = ElfBuilder(sm=max(sm, 75))
+    for index, (name, code) in enumerate(codes.items(), start=1):
+        section = builder.add(f".text.{name}", code, flags=2 | EXECUTABLE, info=255 << 24 | index)
+        builder.add_symbol(name, section, other=ENTRY, size=len(code))
+    return builder.build()
 
 
 def parse_life_ranges(lines: Iterable[str]) -> dict[str, ListedFunction]:

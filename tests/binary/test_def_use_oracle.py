@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from gpa_lsp.code.binary.model import Cubin, Flow, Instructions, ResourceKind, name_resource
-from tests.binary.instructions import Instruction, instruction_at
+from gpa_lsp.code.binary.sass import Parts, take_apart
 from tests.binary.life_ranges import ListedFunction, has_new_layout, read_life_ranges, wrap_functions
 from tests.binary.opcode_table import find_unknown_opcodes
 from tests.binary.seeds import find_fixture_cubins, read_fixture
@@ -49,20 +49,20 @@ class KnownDifference:
     opcodes: tuple[str, ...]
     architectures: range
     reason: str
-    explains: Callable[[Instruction, int], bool]
+    explains: Callable[[Parts, int], bool]
     is_in_fixtures: bool
 
 
-def is_predicate(_: Instruction, number: int) -> bool:
+def is_predicate(_: Parts, number: int) -> bool:
     return number >> 8 in (ResourceKind.PREDICATE, ResourceKind.UNIFORM_PREDICATE)
 
 
-def is_last_predicate(instruction: Instruction, number: int) -> bool:
-    return bool(instruction.operands) and instruction.operands[-1].lstrip("!") == name_resource(number)
+def is_last_predicate(parts: Parts, number: int) -> bool:
+    return bool(parts.operands) and parts.operands[-1].lstrip("!") == name_resource(number)
 
 
-def is_second_of_an_operand(instruction: Instruction, number: int) -> bool:
-    return name_resource(number - 1) in instruction.operands
+def is_second_of_an_operand(parts: Parts, number: int) -> bool:
+    return name_resource(number - 1) in parts.operands
 
 
 DIFFERENCES = (
@@ -115,17 +115,22 @@ class Compared:
     code: bytes
     listed: ListedFunction
 
-    def rows(self) -> Iterator[tuple[str, Instruction, frozenset[int], frozenset[int]]]:
-        """Each listed instruction with its place and with the reads and writes of the life ranges.
+    def rows(self) -> Iterator[tuple[str, int, Parts]]:
+        """Place, number and parts of each listed instruction.
 
         What only an indirect call reaches has no marks and is left out.
         """
         has_hidden_code = has_flow(self.instructions, Flow.INDIRECT_CALL)
         for pc_offset, reads in self.listed.reads.items():
-            instruction = instruction_at(self.instructions, pc_offset // 16)
-            writes = self.listed.writes[pc_offset]
-            if reads or writes or not has_hidden_code:
-                yield f"{self.place}+{pc_offset:#x} {instruction.text}", instruction, reads, writes
+            text = self.instructions.texts[pc_offset // 16]
+            if reads or self.listed.writes[pc_offset] or not has_hidden_code:
+                yield f"{self.place}+{pc_offset:#x} {text}", pc_offset // 16, take_apart(text)
+
+    def find_differing(self, row: int) -> frozenset[int]:
+        """Resources only one side says are read, or written; life ranges have no convergence barriers."""
+        reads = self.listed.reads[16 * row] ^ frozenset(self.instructions.reads.of(row))
+        writes = self.listed.writes[16 * row] ^ frozenset(self.instructions.writes.of(row))
+        return frozenset(one for one in reads | writes if one >> 8 != ResourceKind.CONVERGENCE_BARRIER)
 
 
 FOLDERS = {folder: list(paths) for folder, paths in groupby(find_fixture_cubins(), key=lambda path: path.parent.name)}
@@ -178,16 +183,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("life_ranges")
 
 
-def explain(instruction: Instruction, sm: int, numbers: frozenset[int]) -> list[KnownDifference | None]:
+def explain(parts: Parts, sm: int, numbers: frozenset[int]) -> list[KnownDifference | None]:
     """The known difference that explains each number; None where there is none."""
-    fitting = [one for one in DIFFERENCES if instruction.opcode in one.opcodes and sm in one.architectures]
-    return [next((one for one in fitting if one.explains(instruction, number)), None) for number in sorted(numbers)]
-
-
-def find_differing(instruction: Instruction, reads: frozenset[int], writes: frozenset[int]) -> frozenset[int]:
-    """Resources only one side says are read, or written; life ranges have no convergence barriers."""
-    differing = (reads ^ frozenset(instruction.reads)) | (writes ^ frozenset(instruction.writes))
-    return frozenset(number for number in differing if number >> 8 != ResourceKind.CONVERGENCE_BARRIER)
+    fitting = [one for one in DIFFERENCES if parts.opcode in one.opcodes and sm in one.architectures]
+    return [next((one for one in fitting if one.explains(parts, number)), None) for number in sorted(numbers)]
 
 
 @per_group
@@ -196,9 +195,9 @@ def test_reads_and_writes(group: str, folder: Path) -> None:
     for function in compare(group, folder):
         assert find_unknown_opcodes(function.instructions) == ()
         assert function.listed.texts
-        for place, instruction, reads, writes in function.rows():
-            differing = find_differing(instruction, reads, writes)
-            assert None not in explain(instruction, function.sm, differing), (
+        for place, row, parts in function.rows():
+            differing = function.find_differing(row)
+            assert None not in explain(parts, function.sm, differing), (
                 f"{place}: {[name_resource(one) for one in sorted(differing)]}"
             )
             compared += 1
@@ -208,17 +207,17 @@ def test_reads_and_writes(group: str, folder: Path) -> None:
 def test_every_difference_listed_for_the_fixtures_is_there(folder: Path) -> None:
     seen: set[KnownDifference | None] = set()
     for function in (function for group in FOLDERS for function in compare(group, folder)):
-        for _, instruction, reads, writes in function.rows():
-            seen.update(explain(instruction, function.sm, find_differing(instruction, reads, writes)))
+        for _, row, parts in function.rows():
+            seen.update(explain(parts, function.sm, function.find_differing(row)))
     assert seen == {one for one in DIFFERENCES if one.is_in_fixtures}
 
 
 @per_group
 def test_a_call_uses_its_own_operands_there_too(group: str, folder: Path) -> None:
     for function in compare(group, folder):
-        for place, instruction, reads, _ in function.rows():
-            if instruction.flow in (Flow.CALL, Flow.INDIRECT_CALL):
-                assert set(instruction.reads) <= reads, place
+        for place, row, _ in function.rows():
+            if function.instructions.flow[row] in (Flow.CALL, Flow.INDIRECT_CALL):
+                assert set(function.instructions.reads.of(row)) <= function.listed.reads[16 * row], place
 
 
 @per_group
@@ -226,10 +225,10 @@ def test_targets(group: str, folder: Path) -> None:
     """Branches, calls within the section and reconvergence points, against the labels of ELF mode."""
     compared = 0
     for function in compare(group, folder):
-        for place, instruction, _, _ in function.rows():
-            label = TARGET.search(function.listed.texts[instruction.pc_offset])
-            if label is not None and instruction.flow in (Flow.BRANCH, Flow.CALL, Flow.BARRIER_SET):
-                assert instruction.target == function.listed.labels[label[1]], place
+        for place, row, _ in function.rows():
+            label = TARGET.search(function.listed.texts[16 * row])
+            if label is not None and function.instructions.flow[row] in (Flow.BRANCH, Flow.CALL, Flow.BARRIER_SET):
+                assert function.instructions.target[row] == function.listed.labels[label[1]], place
                 compared += 1
     assert compared > 0
 
@@ -241,10 +240,10 @@ def test_texts_and_reuse_flags(group: str, folder: Path) -> None:
     In texture instructions of sm_80 and before the bits mean something else.
     """
     for function in compare(group, folder):
-        for place, instruction, _, _ in function.rows():
-            text = function.listed.texts[instruction.pc_offset]
+        for place, row, parts in function.rows():
+            text = function.listed.texts[16 * row]
             shown = " ".join(text.partition("(*")[0].split()).replace(" ,", ",")
             if not NAME.search(shown):
-                assert instruction.text == shown, place
-            if instruction.opcode not in TEXTURES or function.sm > 89:
-                assert instruction.reuse.bit_count() == text.count(REUSE), place
+                assert function.instructions.texts[row] == shown, place
+            if parts.opcode not in TEXTURES or function.sm > 89:
+                assert int(function.instructions.control.reuse[row]).bit_count() == text.count(REUSE), place

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from gpa_lsp.code.binary.model import Flow, Instructions, name_resource
 from gpa_lsp.code.binary.opcodes import UNDECODED
 from gpa_lsp.code.binary.sass import decode_instructions
-from tests.binary.instructions import instruction_at
 from tests.binary.listing import parse_listing
 from tests.binary.opcode_table import TABLE, find_unknown_opcodes
 
@@ -156,7 +155,7 @@ def test_flow(line: str) -> None:
     instructions = parse_listing("\n".join([text, "NOP", "NOP", "NOP"]))
     assert Flow(int(instructions.flow[0])).name == flow
     has_target = flow in ("BRANCH", "CALL", "BARRIER_SET")
-    assert instruction_at(instructions, 0).target == (0x30 if has_target else None)
+    assert instructions.target[0] == (0x30 if has_target else -1)
 
 
 def test_targets_outside_the_section_or_given_by_a_relocation_are_none() -> None:
@@ -172,17 +171,6 @@ def test_guards_and_mnemonics_are_columns() -> None:
     assert instructions.guard.tolist() == [0x302, 0x201, -1, -1]
     assert instructions.guard_negated.tolist() == [True, False, False, True]
     assert [instructions.mnemonics[index] for index in instructions.mnemonic_index] == ["UMOV", "MOV", "MOV", "MOV"]
-
-
-def test_one_instruction_as_an_object() -> None:
-    found = instruction_at(parse_listing("NOP\nB02:R1:W3:Y:S07 @!P0 LDG.E.64 R2, [R4.64+0x8]"), 1)
-    assert (found.pc_offset, found.guard, found.opcode, found.modifiers) == (16, "@!P0", "LDG", ("E", "64"))
-    assert found.operands == ("R2", "[R4.64+0x8]")
-    assert found.text == "@!P0 LDG.E.64 R2, [R4.64+0x8]"
-    assert (found.wait_barriers, found.read_barrier, found.write_barrier) == ((0, 2), 1, 3)
-    assert (found.stall_cycles, found.yield_flag, found.flow, found.target) == (7, True, Flow.NONE, None)
-    with pytest.raises(IndexError):
-        instruction_at(parse_listing("NOP"), 1)
 
 
 def test_an_unknown_opcode_is_guessed_at_and_named() -> None:
@@ -252,8 +240,7 @@ def test_any_text_becomes_a_row(lines: list[str]) -> None:
     rng = random.Random(len(lines))
     instructions = decode_instructions(lines, rng.randbytes(16 * len(lines)))
     check_columns(instructions, len(lines))
-    for index in range(len(lines)):
-        assert instruction_at(instructions, index).text == lines[index]
+    assert instructions.texts == tuple(lines)
 
 
 def check_columns(instructions: Instructions, count: int) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from gpa_lsp.code.binary.embedded_ptx import read_ptx_line_table, read_ptx_text
+from gpa_lsp.code.binary.sass import read_operands
 from gpa_lsp.code.ptx.model import PtxModule, Space
 from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.code.ptx.static_instructions import AccessKind
@@ -23,7 +24,6 @@ from gpa_lsp.execution.launches.read_launches import read_launches
 from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.kernel.model import FunctionSamples, Kernel
 from gpa_lsp.profile.read import read_profile
-from tests.binary.instructions import instruction_at
 
 SHARED_ACCESS = re.compile(r"(?P<kind>LDS|STS)(?:\.U)?(?:\.(?P<bits>64|128))?\Z")
 KINDS = {"LDS": AccessKind.LOAD, "STS": AccessKind.STORE}
@@ -118,9 +118,8 @@ def test_tiles_of_a_kernel_without_ptx(corpus):
     function = kernel.functions[0]
     counted, emulated = [], []
     for row in np.flatnonzero(function.counters["shared_wavefronts"] > 0).tolist():
-        instruction = instruction_at(function.instructions, row)
         if read_mnemonic(function, row) == "LDS.128":
-            base, offset = TILE_ADDRESS.match(instruction.operands[1]).groups()
+            base, offset = TILE_ADDRESS.match(read_operands(function.instructions.texts[row])[1]).groups()
             lanes = np.array([TILES[base]], dtype=np.uint64) + np.uint64(int(offset or "0", 16))
             kinds = np.array([AccessKind.LOAD], dtype=np.int8)
             passes = count_wavefronts(lanes, np.ones((1, 32), dtype=np.bool_), 16, kinds)
