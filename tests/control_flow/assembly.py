@@ -34,7 +34,7 @@ def assemble(listing: str, name: str = "kernel", **facts: Any) -> tuple[Function
 
     Args:
         listing: in the notation above.
-        name: of the function, which is a label of its beginning.
+        name: of the function.
         facts: other fields of the function.
     """
     lines = [line for one in listing.splitlines() if (line := _COMMENT.sub("", one).strip())]
@@ -48,7 +48,7 @@ def assemble(listing: str, name: str = "kernel", **facts: Any) -> tuple[Function
         if targets := _TARGET_LIST.search(line):
             listed[count * INSTRUCTION_BYTES] = targets[1].split(",")
         count += 1
-    text = _QUOTED_OFFSET.sub(r"\1", _TARGET_LIST.sub("", "\n".join([f"{name}:", *lines])))
+    text = _QUOTED_OFFSET.sub(r"\1", _TARGET_LIST.sub("", "\n".join(lines)))
     instructions = parse_listing(text)
     subs = [(label, first) for label, first in labels.items() if label.startswith("$") and first < count]
     function = make_function(

@@ -1,13 +1,16 @@
 """Small functions, cubins, samples and launches for tests, without an ELF in sight."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gpa_lsp.code.binary.model import Cubin, Function, SubFunction
-from gpa_lsp.profile.model import Device, Launch, Metric, StallSamples
+from gpa_lsp.profile.model import Device, Launch, LoadedFunction, Metric, Module, Profile, StallSamples
 
+KERNEL = "_Z13short_def_usePKfPfii"  # of the fixture ``image``
+BASE = 0x7F0000001000  # its address
 DEVICE = Device(name="Test GPU", compute_capability=(8, 6), sm_count=4, sm_clock_hz=1e9)
 
 
@@ -97,3 +100,12 @@ def make_executions(counts: Mapping[int, int]) -> dict[str, Metric]:
         instance_values=tuple(counts.values()),
     )
     return {"inst_executed": metric}
+
+
+def make_profile(image: bytes | None, *launches: Launch, base: int = BASE) -> Profile:
+    """A profile of launches of one kernel."""
+    functions = (LoadedFunction(name=KERNEL, address=base),)
+    module = Module(module_id=1, image=image, compute_capability=(8, 0), functions=functions)
+    return Profile(
+        path=Path("p.ncu-rep"), format_name="test", tool_version=None, modules={1: module}, launches=launches
+    )

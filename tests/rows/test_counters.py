@@ -1,6 +1,5 @@
 """Counters per instruction: which metric, which row, summed over launches; and what real reports hold."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,22 +8,15 @@ import pytest
 from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.kernel.place import COUNTERS, read_counters
-from gpa_lsp.profile.model import LoadedFunction, Metric, Module, Profile
+from gpa_lsp.profile.model import Metric, Profile
 from gpa_lsp.profile.ncu.samples import read_instruction_counts
 from gpa_lsp.profile.read import read_profile
 from tests.profile.native_writing import write_native
 from tests.real_reports import REPORTS
 from tests.real_reports import join as join_report
-from tests.rows.builders import make_launch, make_samples
+from tests.rows.builders import BASE, KERNEL, make_launch, make_profile, make_samples
 
-KERNEL = "_Z13short_def_usePKfPfii"
-BASE = 0x7F0000001000
 FIRST, SECOND = 0x110, 0x150
-
-
-@pytest.fixture
-def image(fixtures: Path) -> bytes:
-    return (fixtures / "cubins" / "sm_80" / "short_def_use_original.cubin").read_bytes()
 
 
 def count(name: str, values: dict[int, int | float | str], **overrides: Any) -> dict[str, Metric]:
@@ -32,17 +24,11 @@ def count(name: str, values: dict[int, int | float | str], **overrides: Any) -> 
     return {name: Metric(name=name, value=None, instance_ids=ids, instance_values=tuple(values.values()), **overrides)}
 
 
-def make_profile(image: bytes, *metrics: dict[str, Metric]) -> Profile:
-    functions = (LoadedFunction(name=KERNEL, address=BASE),)
+def measure(image: bytes, *metrics: dict[str, Metric]) -> Profile:
+    """A profile with a launch for each set of metrics."""
     samples = make_samples({BASE + SECOND: {"wait": (4, 3)}})
-    launches = [
-        make_launch(KERNEL, index=index, samples=samples, metrics=one, block=(32, 1, 1))
-        for index, one in enumerate(metrics)
-    ]
-    module = Module(module_id=1, image=image, compute_capability=(8, 0), functions=functions)
-    return Profile(
-        path=Path("p.ncu-rep"), format_name="test", tool_version=None, modules={1: module}, launches=tuple(launches)
-    )
+    launches = (make_launch(KERNEL, index=at, samples=samples, metrics=one) for at, one in enumerate(metrics))
+    return make_profile(image, *launches)
 
 
 def join(profile: Profile) -> Kernel:
@@ -59,25 +45,25 @@ def values_of(kernel: Kernel, counter: str) -> dict[int, int]:
 
 def test_counters_are_summed_over_launches_and_other_rows_have_none(image):
     name = "memory_l2_theoretical_sectors_global"
-    kernel = join(make_profile(image, count(name, {FIRST: 32, SECOND: 0}), count(name, {FIRST: 4})))
+    kernel = join(measure(image, count(name, {FIRST: 32, SECOND: 0}), count(name, {FIRST: 4})))
     assert values_of(kernel, "global_sectors") == {FIRST: 36, SECOND: 0}
     assert kernel.functions[0].counters["global_sectors"].dtype == np.int64
     assert set(kernel.functions[0].counters) == {"global_sectors"}
 
 
 def test_a_launch_without_a_metric_adds_nothing(image):
-    kernel = join(make_profile(image, {}, count("thread_inst_executed", {SECOND: 640})))
+    kernel = join(measure(image, {}, count("thread_inst_executed", {SECOND: 640})))
     assert values_of(kernel, "thread_executions") == {SECOND: 640}
 
 
 def test_a_metric_that_counted_nothing_is_a_counter_all_the_same(image):
-    kernel = join(make_profile(image, count("memory_l1_wavefronts_shared", {})))
+    kernel = join(measure(image, count("memory_l1_wavefronts_shared", {})))
     assert values_of(kernel, "shared_wavefronts") == {}
     assert (kernel.functions[0].counters["shared_wavefronts"] == -1).all()
 
 
 def test_counts_outside_the_function_or_between_instructions_are_left_out(image):
-    kernel = join(make_profile(image, count("thread_inst_executed", {-16: 5, SECOND: 7, 0x100000: 9, FIRST + 8: 1})))
+    kernel = join(measure(image, count("thread_inst_executed", {-16: 5, SECOND: 7, 0x100000: 9, FIRST + 8: 1})))
     assert values_of(kernel, "thread_executions") == {SECOND: 7}
 
 
@@ -85,7 +71,7 @@ def test_counts_outside_the_function_or_between_instructions_are_left_out(image)
     "values", [{FIRST: 1, SECOND: "many"}, {FIRST: 0.5}, {FIRST: -1}, {FIRST: float("nan")}, {FIRST: 1 << 53}]
 )
 def test_what_is_no_count_is_no_counter(image, values):
-    assert join(make_profile(image, count("thread_inst_executed", values))).functions[0].counters == {}
+    assert join(measure(image, count("thread_inst_executed", values))).functions[0].counters == {}
 
 
 def test_time_series_and_scalars_that_repeat_their_value_count_no_instruction():
@@ -104,7 +90,7 @@ def test_the_newest_name_wins():
 
 
 def test_a_native_profile_carries_counters(image, tmp_path):
-    profile = make_profile(image, count("memory_l1_wavefronts_shared", {SECOND: 64}))
+    profile = measure(image, count("memory_l1_wavefronts_shared", {SECOND: 64}))
     path = tmp_path / "p.gpa-profile.json"
     write_native(profile, path)
     assert values_of(join(read_profile(path)), "shared_wavefronts") == {SECOND: 64}

@@ -12,25 +12,10 @@ from gpa_lsp.foundation.errors import ConservationError, ProblemSeverity
 from gpa_lsp.kernel.join import check_kernel, join_profile
 from gpa_lsp.kernel.model import OUTSIDE_MODULE
 from gpa_lsp.profile.model import LoadedFunction, Metric, Module, Profile
-from tests.rows.builders import make_executions, make_launch, make_samples
+from tests.rows.builders import BASE, KERNEL, make_executions, make_launch, make_profile, make_samples
 from tests.rows.written import write_kernel
 
-KERNEL = "_Z13short_def_usePKfPfii"
-BASE = 0x7F0000001000
 REASONS = {"wait": (4, 3), "selected": (2, 0)}
-
-
-@pytest.fixture
-def image(fixtures: Path) -> bytes:
-    return (fixtures / "cubins" / "sm_80" / "short_def_use_original.cubin").read_bytes()
-
-
-def make_profile(image: bytes | None, *launches: Any, base: int = BASE) -> Profile:
-    functions = (LoadedFunction(name=KERNEL, address=base),)
-    module = Module(module_id=1, image=image, compute_capability=(8, 0), functions=functions)
-    return Profile(
-        path=Path("p.ncu-rep"), format_name="test", tool_version=None, modules={1: module}, launches=launches
-    )
 
 
 def test_launches_are_summed_per_instruction_and_reason(image):
