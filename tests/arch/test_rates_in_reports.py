@@ -10,15 +10,14 @@ from tests.real_reports import REPORTS, read_launches
 
 pytestmark = pytest.mark.corpus
 
+# Opcodes of the XU pipe and the rate each stands for.
 XU_RATES = {
     "MUFU": "mufu_instructions_per_cycle",
     "I2F": "conversion_instructions_per_cycle",
     "F2I": "float_to_int_instructions_per_cycle",
     "FLO": "bit_count_instructions_per_cycle",
 }
-"""Opcodes of the XU pipe and the rate each stands for."""
-XU_OTHERS = ("F2F", "FRND", "POPC", "BREV", "FCHK")
-"""Opcodes that take the same pipe."""
+XU_OTHERS = ("F2F", "FRND", "POPC", "BREV", "FCHK")  # Opcodes that take the same pipe
 
 
 def count_opcodes(launch: Launch, metric_name: str) -> Counter[str]:

@@ -37,8 +37,7 @@ UNIT_ENDINGS = (
     *("_cycles", "_per_cycle", "_per_sm", "_per_warp", "_per_thread", "_per_block"),
     *("_bytes", "_threads", "_warps", "_registers", "_instructions", "_blocks", "_lines", "_ratio"),
 )
-COUNTS = {"scoreboard_max_count", "shared_banks", "l2_partitions", "l2_ways"}
-"""Names that end with what they count."""
+COUNTS = {"scoreboard_max_count", "shared_banks", "l2_partitions", "l2_ways"}  # Names that end with what they count
 NOT_NUMBERS = {"barriers_limit_blocks", "reasons", "constant_miss_reason"}
 
 

@@ -20,8 +20,8 @@ from tests.hostile_names import KINDLY, STEERING, find_unseen
 
 ANYTHING = st.text(st.characters(exclude_categories=()), max_size=40)
 CONTROLS = {"Cc", "Cs", "Zl", "Zp"}
+# Signs of Arabic, Syriac and Kaithi that Unicode counts as formats although they are drawn.
 VISIBLE_FORMATS = "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
-"""Signs of Arabic, Syriac and Kaithi that Unicode counts as formats although they are drawn."""
 
 
 @pytest.mark.parametrize("text", KINDLY)

@@ -22,10 +22,8 @@ Features = frozenset[Hashable]
 _Member = TypeVar("_Member")
 
 OPCODE_BITS, GUARD_BITS, ALWAYS = 0xFFF, 0xF000, 0x7000
-CONTROL_BITS, CONTROL = 0x1E0, 0x140
-"""Jumps, calls, barriers and ends: 0x.4. and 0x.5."""
-SIGN = 17
-"""Of the distance of a jump, in the upper half of its word."""
+CONTROL_BITS, CONTROL = 0x1E0, 0x140  # Jumps, calls, barriers and ends: 0x.4. and 0x.5
+SIGN = 17  # Of the distance of a jump, in the upper half of its word
 INSTRUCTION_BYTES = 16
 LINE_TABLES = (".debug_line", ".nv_debug_line_sass")
 INLINED = 0x90

@@ -27,6 +27,7 @@ def name_of(path: Path) -> str:
     return f"{path.parent.name}/{path.name}"
 
 
+# A few of each layout, small enough to be read thousands of times.
 SMALL_SEEDS = [
     CONTAINERS / "inline_chain_nvrtc12.sm_70.cubin",
     CONTAINERS / "recursion_nvrtc12.sm_70.cubin",
@@ -35,4 +36,3 @@ SMALL_SEEDS = [
     FIXTURES / "cubins" / "sm_120" / "inline_chain_original.cubin",
     FIXTURES / "cubins" / "sm_80" / "jump_table_original.cubin",
 ]
-"""A few of each layout, small enough to be read thousands of times."""

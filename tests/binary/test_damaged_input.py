@@ -85,8 +85,7 @@ def test_damaged_containers(data: bytes, tmp_path: Path, monkeypatch: pytest.Mon
     check_bounded(len(data), lambda: find_cubins(path))
 
 
-STRIPPED = 1
-"""Bytes that an image may lack: CuPy leaves the last one out."""
+STRIPPED = 1  # Bytes that an image may lack: CuPy leaves the last one out
 
 
 @pytest.mark.parametrize("seed", [SMALL_SEEDS[0], SMALL_SEEDS[2]], ids=["linked", "relocatable"])

@@ -14,8 +14,7 @@ from gpa_lsp.foundation.locations import Frame
 from gpa_lsp.profile.read import read_profile
 from tests.conftest import ROOT
 
-OLDEST = 75
-"""The oldest architecture that CUDA 13 assembles for."""
+OLDEST = 75  # The oldest architecture that CUDA 13 assembles for
 
 
 def assemble(text: str, folder: Path) -> str:

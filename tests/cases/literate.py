@@ -39,8 +39,8 @@ FOLDER = Path(__file__).parent
 _NUMBER = re.compile(r"[-+.\deE]+")
 _FENCE = re.compile(r"^```(?P<kind>\w+)(?P<words>[^\n]*)\n(?P<text>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 _KERNEL, _SOURCE, _METRICS = "sass", "cuda", "metrics"
+# Kinds of fences that say what the kernel is; all others say something about it.
 DESCRIBING = (_KERNEL, _SOURCE, _METRICS)
-"""Kinds of fences that say what the kernel is; all others say something about it."""
 
 Check = Callable[[Kernel, KernelBlame, str], None]
 

@@ -1,5 +1,6 @@
 """Expansions of slow arithmetic as text, for tests: shaped as compilers write them, with one sample or execution count where a test wants it."""
 
+# A division of doubles in rows 1 to 17 but row 4, which is other work; rows 20 to 22 are the routine. What waits for the load is no part of it.
 DIVISION = """
         B-:R-:W2:-:S02  LDG.E.64 R18, [R16.64]                                  # k.cu:3 | selected=1 | x=100
         B-:R-:W-:-:S01  BSSY B6, join                                           # k.cu:4 | selected=1 | x=100
@@ -27,19 +28,19 @@ DIVISION = """
         B0:R-:W-:-:S08  DFMA R4, R10, R10, R4                                   # - | short_scoreboard=60 | x=25
         B-:R-:W-:-:S05  RET.REL.NODEC R20 0x0                                   # - | wait=10 | x=25
 """
-"""A division of doubles in rows 1 to 17 but row 4, which is other work; rows 20 to 22 are the routine. What waits for the load is no part of it."""
 
 DIVISION_ROWS = {1, 2, 3, *range(5, 15), 17}
 DIVISION_CALL_ROWS = {15, 16}
 ROUTINE_ROWS = range(20, 23)
+# Who is to blame, where it is not the sampled row: the approximation, the load, the last step of the division, the routine's approximation.
 DIVISION_CAUSES = {
     (5, "short_scoreboard"): [2],
     (8, "long_scoreboard"): [0],
     (18, "wait"): [10],
     (21, "short_scoreboard"): [20],
 }
-"""Who is to blame, where it is not the sampled row: the approximation, the load, the last step of the division, the routine's approximation."""
 
+# One reciprocal before a loop, one quotient a turn in it: rows 0 to 17. Row 18 uses the quotient, rows 19 to 21 count.
 INTEGER_DIVISION = """
         B-:R-:W0:-:S01  I2F.U32.RP R8, R20                                      # k.cu:4 | selected=1
         B-:R-:W-:-:S01  ISETP.NE.U32.AND P2, PT, R20, RZ, PT                    # k.cu:4 | selected=1
@@ -67,6 +68,5 @@ INTEGER_DIVISION = """
         B-:R-:W-:-:S02  STG.E [R24.64], R7                                      # k.cu:7 | selected=1
         B-:R-:W-:-:S05  EXIT                                                    # k.cu:7 | selected=1
 """
-"""One reciprocal before a loop, one quotient a turn in it: rows 0 to 17. Row 18 uses the quotient, rows 19 to 21 count."""
 
 INTEGER_DIVISION_ROWS = set(range(18))

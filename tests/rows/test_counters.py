@@ -141,10 +141,10 @@ def test_counters_agree_with_each_other(name):
             assert (counters["thread_executions"] <= 32 * function.executions)[counted].all()
 
 
+# Programs that do not do the same in every pass of the profiler.
 SPINNING = {"a100_selfjoin_saturated_2020.3.ncu-rep", "rtx3070_scan_2020.3.ncu-rep"}
-"""Programs that do not do the same in every pass of the profiler."""
+# Kernels of one thread a warp whose other threads are still counted by the hardware (0.02 % of the sectors).
 ONE_BY_ONE = {"rtx3090_mergesort_2023.1.ncu-rep"}
-"""Kernels of one thread a warp whose other threads are still counted by the hardware (0.02 % of the sectors)."""
 
 
 @pytest.mark.corpus

@@ -21,11 +21,11 @@ from tests.emulator.engine.running import build_module, run_text, zeros
 from tests.traces.written_traces import TraceWriter, make_instruction
 
 WORDS = 1 << 20
+# Thread, row, block, size, global thread and a counter.
 START = """
 mov.u32 %r10, %tid.x; mov.u32 %r11, %tid.y; mov.u32 %r12, %ctaid.x; mov.u32 %r13, %ntid.x;
 mad.lo.u32 %r14, %r12, %r13, %r10; mov.u32 %r15, 0;
 """
-"""Thread, row, block, size, global thread and a counter."""
 
 SOURCES = ("%r10", "%r11", "%r12", "%r14", "%r15", "%r0", "%r1")
 LINEAR = ("add.u32 {to}, {one}, {two};", "mad.lo.u32 {to}, {one}, {number}, {two};", "shl.b32 {to}, {one}, {small};")

@@ -22,8 +22,7 @@ from gpa_lsp.profile.read import read_profile
 from tests.traces.test_wavefronts_in_reports import parse_own_ptx
 
 LANES = 32
-SLACK = 0.02
-"""Requests at the edge of an array may have fewer sectors."""
+SLACK = 0.02  # Requests at the edge of an array may have fewer sectors
 
 
 def count_small(table: SymbolTable, access: SymbolicAccess, launch: LaunchDescription, function: PtxFunction) -> float:
