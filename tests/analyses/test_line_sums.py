@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from gpa_lsp.diagnosis.analyses.answers import MOST_MARKS
 from gpa_lsp.diagnosis.analyses.line_sums import (
     LineIndex,
-    count_waits,
     index_lines,
     index_outermost_lines,
     mark_lines,
     mark_with_callers,
     rank_lines,
+    sum_waits,
 )
 from gpa_lsp.diagnosis.analyses.questions import divergence, instruction_mix, memory_access
 from gpa_lsp.diagnosis.analyses.subject import Subject
@@ -150,12 +150,12 @@ B2:R-:W-:-:S05  FADD R6, R2, R6      # k.cu:2 | long_scoreboard=90 selected=5
 def test_waits_are_counted_for_their_cause():
     kernel = write_kernel(WAITING)
     facts = Subject(kernel, blame_kernel(kernel), None)
-    assert count_waits(facts, (BlameCategory.MEMORY_GLOBAL,)).tolist() == [90, 0]
-    assert count_waits(facts).sum() == 100
+    assert sum_waits(facts, (BlameCategory.MEMORY_GLOBAL,)).tolist() == [90, 0]
+    assert sum_waits(facts).sum() == 100
 
 
 def test_without_blame_samples_stay_where_they_were_taken():
-    assert count_waits(facts_of(WAITING), (BlameCategory.MEMORY_GLOBAL,)).tolist() == [5, 95]
+    assert sum_waits(facts_of(WAITING), (BlameCategory.MEMORY_GLOBAL,)).tolist() == [5, 95]
 
 
 QUESTIONS = [memory_access.ANALYSIS, divergence.ANALYSIS, instruction_mix.ANALYSIS]

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -30,6 +31,12 @@ class Offer:
 
     optimizer: str
     rewrite: Rewrite
+
+
+@cache
+def find_in_fixture(path: Path) -> list[Offer]:
+    """Every rewrite of a fixture's source."""
+    return find_all(path.name, path.read_text(encoding="utf-8"), replace(CONTEXT, kernel=path.parent.name))
 
 
 def find_all(file: str, text: str, context: RewriteContext = CONTEXT) -> list[Offer]:
@@ -85,16 +92,12 @@ def check_places(before: str, after: str, one: Rewrite) -> None:
 
 @pytest.mark.parametrize("path", FIXTURE_SOURCES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_fixture_kernels(path) -> None:  # type: ignore[no-untyped-def]
-    text = path.read_text(encoding="utf-8")
-    context = replace(CONTEXT, kernel=path.parent.name)
-    check(path.name, text, find_all(path.name, text, context))
+    check(path.name, path.read_text(encoding="utf-8"), find_in_fixture(path))
 
 
 def test_fixture_kernels_have_rewrites() -> None:
     """So that the test above is about something."""
-    named = {
-        one.rewrite.name for path in FIXTURE_SOURCES for one in find_all(path.name, path.read_text(encoding="utf-8"))
-    }
+    named = {one.rewrite.name for path in FIXTURE_SOURCES for one in find_in_fixture(path)}
     assert named >= {
         "unroll_loop",
         "unroll_less",

@@ -22,7 +22,7 @@ _MOST_NAMED = 3  # Expressions named where a line has several candidates
 
 @lru_cache(maxsize=1024)
 def shorten_file(file: str) -> str:
-    """The bare name of a file, whichever system wrote its path.
+    """The bare name of a file, from a path of any system.
 
     >>> shorten_file("/a/b/k.cu"), shorten_file("C:\\\\src\\\\k.cu")
     ('k.cu', 'k.cu')

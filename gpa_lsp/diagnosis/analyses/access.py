@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace
 from gpa_lsp.diagnosis.analyses.answers import Table, list_columns
-from gpa_lsp.diagnosis.analyses.line_sums import LineIndex, count_waits, rank_lines
+from gpa_lsp.diagnosis.analyses.line_sums import LineIndex, rank_lines, sum_waits
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.foundation.numbers import Cell
@@ -92,7 +92,7 @@ def read_accesses(subject: Subject) -> AccessColumns:
         is_local=mark_accesses(subject.rows, (MemorySpace.LOCAL,), MOVES),
         is_store=subject.rows.mark_by_opcode(lambda opcode: opcode.access is Access.STORE),
         is_atomic=subject.rows.mark_by_opcode(lambda opcode: opcode.access in (Access.ATOMIC, Access.REDUCTION)),
-        waits=np.where(moves, count_waits(subject, _WAITS), 0.0),
+        waits=np.where(moves, sum_waits(subject, _WAITS), 0.0),
     )
 
 

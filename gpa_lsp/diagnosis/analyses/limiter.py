@@ -19,7 +19,8 @@ from gpa_lsp.diagnosis.analyses.roofline.counts import read_busy_units
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, Sentence, begin_lower, count, duration, percent, say
 from gpa_lsp.foundation.records import remembered
-from gpa_lsp.gpu.device.model import L1_CEILING, L2_CEILING, MemoryLevel, OperationKind, find_dram_ceiling
+from gpa_lsp.gpu.device.model import L1_CEILING, L2_CEILING, MemoryLevel, OperationKind
+from gpa_lsp.gpu.device.rates import find_device_dram_ceiling
 from gpa_lsp.kernel.dataflow.accesses import (
     GLOBAL_SPACES,
     count_access_bytes,
@@ -249,7 +250,7 @@ def _measure_shared_part(launch: Launch) -> float:
 
 def _find_ceiling(subject: Subject, unit: str) -> float:
     if unit in ("dram", "memory"):
-        return find_dram_ceiling(subject.kernel.device.attributes.get("device__attribute_global_memory_bus_width"))
+        return find_device_dram_ceiling(subject.kernel.device)
     return {"l2": L2_CEILING, "l1": L1_CEILING, "shared": L1_CEILING, "texture": L1_CEILING}.get(unit, 1.0)
 
 

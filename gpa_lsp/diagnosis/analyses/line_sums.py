@@ -241,11 +241,11 @@ def mark_with_callers(
     return (*marks, *(replace(one, share_ratio=(one.share_ratio or 0.0) * partial / total) for one in callers))
 
 
-def count_waits(subject: Subject, categories: tuple[int, ...] | None = None) -> npt.NDArray[np.float64]:
+def sum_waits(subject: Subject, categories: tuple[int, ...] | None = None) -> npt.NDArray[np.float64]:
     """Samples each instruction causes.
 
     Returns float64[n], samples of the instructions stalled on it, its own at itself included. Without a blame, the samples taken at the instruction
-    itself, whatever their reason. ``categories``: numbers of :class:`~gpa_lsp.diagnosis.blame.model.BlameCategory` that count; None for all.
+    itself, for any reason. ``categories``: numbers of :class:`~gpa_lsp.diagnosis.blame.model.BlameCategory` that count; None for all.
     """
     if subject.blame is None:
         own: npt.NDArray[np.float64] = subject.rows.all_samples.sum(axis=1).astype(np.float64)

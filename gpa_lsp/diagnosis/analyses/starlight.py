@@ -52,7 +52,7 @@ class WaiterKind(Enum):
 
     MEMORY = "memory"
     OTHER = "other"
-    UNKNOWN = "unknown"  # Without a disassembly, or with an opcode nobody knows
+    UNKNOWN = "unknown"  # Without a disassembly, or with an unknown opcode
 
 
 class Part(StrEnum):

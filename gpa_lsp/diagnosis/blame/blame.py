@@ -442,7 +442,7 @@ def measure_coverage(
     not sampled but defines what a sampled one uses is a node, too, without edges into it.
 
     The share of samples with one *group* of causes is ours. An instruction that can wait for several groups counts for as many of its executions as
-    have the most frequent one alone, whatever coincides: what was loaded in front of a loop takes part in its first iteration only.
+    have the most frequent one alone, even where causes coincide: what was loaded in front of a loop takes part in its first iteration only.
 
     Args:
         unattributed: of the whole kernel; with ``edges`` it holds all samples.

@@ -4,8 +4,8 @@ Backward, this answers what a sample at a wait blames; it is found forward, for 
 going through them (:class:`~gpa_lsp.diagnosis.blame.barriers.BlockScan`), between blocks by letting what is pending travel.
 
 Setters that a block leaves pending travel in *bundles* (one release class, one age), along every path that lets them through, the shortest
-first. A block takes the nearest bundles of each class and passes on those it took, so the work is bounded by blocks × classes × that number,
-whatever the graph: nothing enumerates paths.
+first. A block takes the nearest bundles of each class and passes on those it took, so the work is bounded by blocks × classes × that number
+for every graph: nothing enumerates paths.
 
 Calls inside the section are followed the way calls and returns can pair up. What was pending at the call enters the routine, but leaves it
 only at that call, where it arrives if the routine lets it through; what the routine itself sets goes to all its callers. What a routine lets

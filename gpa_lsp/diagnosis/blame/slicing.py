@@ -1,4 +1,4 @@
-"""Backward slices: the instructions whose results an instruction uses directly, on whatever path it was reached.
+"""Backward slices: the instructions whose results an instruction uses directly, on any path that reaches it.
 
 A def ends the search on its path only when the conditions (guards) of the defs met on that path cover the condition of the use: together they
 are that condition, or a predicate and its negation, or one def has no guard. So a use behind a guarded load still sees the value from before.
@@ -177,7 +177,7 @@ class Slicer:
             place = bisect_left(definitions, row) - 1
             if place >= 0 and definitions[place] >= self._blocks.first[node.block]:
                 return definitions[place : place + 1]
-            node = node._replace(condition=UNCONDITIONAL)  # whichever it is, the first def covers it
+            node = node._replace(condition=UNCONDITIONAL)  # the first def covers every condition
             found = self._find_above(resource, node)
         else:
             local, left = self._scan(resource, row, node)

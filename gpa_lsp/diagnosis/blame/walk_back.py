@@ -61,7 +61,7 @@ def blame_queue(view: FunctionView, reason: int, executions: _Rows, budget: Work
     The queues in front of the shared units of an SM take the instructions of all its warps in turn. A load of one address that stands behind loads
     of twenty lines each stalls on them. So the samples of a throttle are divided among the instructions of that queue around the stalled one (its
     innermost loop, inner loops included; outside loops its routine), each by its passes through the unit: how often it issued times its passes per
-    execution. The stalled instruction is one of them, of whatever kind, and keeps the share of its own passes on an edge to itself.
+    execution. The stalled instruction is one of them, of any kind, and keeps the share of its own passes on an edge to itself.
 
     All of them fill the queue together, so they are one group: the shares are a convention, while the sums over a loop are reliable.
 

@@ -19,7 +19,6 @@ from gpa_lsp.diagnosis.analyses.starlight import (
     WaiterKind,
     classify_waiter,
     estimate_line_speedup,
-    estimate_new_rate,
     find_position,
     find_row,
     find_target,
@@ -153,14 +152,6 @@ def test_without_operations_there_is_no_place():
 COUNTS = st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 10_000)), min_size=1).filter(
     lambda lines: sum(map(sum, lines)) > 0
 )
-
-
-def test_the_paper_s_equations_by_hand():
-    """A line with 30 issues and 170 stalls of 1,000 samples; 150 of them are of one kind."""
-    assert measure_line_share(30, 170, 1000) == pytest.approx(0.2)
-    speedup = estimate_line_speedup(1000, 150)
-    assert speedup == pytest.approx(1000 / 850)
-    assert estimate_new_rate(speedup, 850e9) == pytest.approx(1e12)
 
 
 @given(COUNTS)

@@ -47,7 +47,7 @@ def match(subject: Subject) -> Found:
     Matched, per branch: the samples of the code it controls (all reasons but ``not_selected``) times the part of its threads that warps lost
     there, 1 − threads in the code / threads that reach the branch: with whole warps on each side, the code would be executed that much less
     often. In blocks of one warp there is none to trade threads with: only branches that data decide count, whose work can be sorted. Left out
-    are stalls blamed on atomics and on accesses whose threads have a sector each: that is work per thread, whatever warp the thread is in. Code
+    are stalls blamed on atomics and on accesses whose threads have a sector each: that is work per thread, in any warp. Code
     under several divergent branches is shared out among them. Approximations: threads are averages over all warps; work in functions called from
     there is not counted.
 

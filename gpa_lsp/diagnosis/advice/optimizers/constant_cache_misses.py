@@ -33,8 +33,8 @@ def match(subject: Subject) -> Found:
     """Stalls for constants.
 
     Matched: stalls of constant operands that missed (``imc_miss``), and stalls blamed on instructions that load constants: all of them in loops
-    that turn and where each thread has an index of its own, elsewhere the part 1 − 1 / waves, because the first blocks on an SM miss whatever one
-    does.
+    that turn and where each thread has an index of its own, elsewhere the part 1 − 1 / waves, because the first blocks on an SM miss in
+    any case.
     Approximation: a load from shared memory or a register instead is taken to be free.
 
     Source: stall reasons of Nsight Compute; that constant memory serves one address a step is in the CUDA C++ Programming Guide.

@@ -41,7 +41,7 @@ def match(subject: Subject) -> Found:
     regions = []
     largest = 0
     left = set(edges.tolist())
-    # Innermost loops first: their samples are theirs, whatever the loops around hold besides.
+    # Innermost loops first: their samples are no part of the loops around them.
     for loop in sorted(by_loop, reverse=True):
         inside = sorted(left.intersection(by_loop[loop]))
         code_bytes = int(sizes[loop]) + count_called_bytes(subject, subject.scopes.rows_of(loop))

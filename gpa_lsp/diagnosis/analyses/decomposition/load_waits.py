@@ -118,7 +118,7 @@ class LoadWaits(Struct, frozen=True, kw_only=True):
     uses: UseWaits | None  # None when executions or the scale are unknown
 
 
-def count_waits(subject: Subject, requests: float) -> UseWaits | None:
+def read_mean_wait(subject: Subject, requests: float) -> UseWaits | None:
     """The waits without samples: of the longest launch, by counters; None where they were not collected.
 
     ``smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio`` (warp-cycles per issue) times ``smsp__inst_issued.sum`` over the

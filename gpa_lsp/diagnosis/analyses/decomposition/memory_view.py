@@ -8,9 +8,9 @@ from msgspec import Struct
 from gpa_lsp.diagnosis.analyses.decomposition.load_waits import (
     LoadWaits,
     UseWaits,
-    count_waits,
     measure_load_waits,
     measure_sample_scale,
+    read_mean_wait,
 )
 from gpa_lsp.diagnosis.analyses.decomposition.unit_use import (
     MEMORY_UNITS,
@@ -345,7 +345,7 @@ def view_memory(subject: Subject) -> MemoryView:
     uses = (
         waits.uses
         if waits is not None and waits.uses is not None
-        else count_waits(subject, sum(load.requests for load in loads))
+        else read_mean_wait(subject, sum(load.requests for load in loads))
     )
     split = None
     if unloaded is not None and uses is not None:

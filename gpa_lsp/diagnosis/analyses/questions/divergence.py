@@ -44,7 +44,7 @@ class LaneColumns(ColumnRecord, frozen=True, kw_only=True):
     work: Counts | None  # int64[n], lanes that worked; None when not collected
     divergent: Counts | None  # int64[n], executions of a branch whose threads parted; None when not collected
     is_branch: npt.NDArray[np.bool_]  # bool[n], branches, calls and returns
-    # bool[n], these, exits, and whatever else decides where the warp goes on: a guard that does not hold there is a way not taken, and no lane lost
+    # bool[n], these, exits, and all else that decides where the warp goes on: a guard that does not hold there is a way not taken, and no lane lost
     is_control: npt.NDArray[np.bool_]
 
     @property

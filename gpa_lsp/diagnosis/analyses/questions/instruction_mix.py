@@ -73,7 +73,7 @@ def count_non_fused(
 ) -> tuple[NonFused, ...]:
     """The types that the kernel computes with, and how much of each is fused.
 
-    Where the kernel has lines, code without any (divisions, powers and other routines of the vendor) is left out: nobody can fuse that.
+    Where the kernel has lines, code without any (divisions, powers and other routines of the vendor) is left out: the source cannot fuse it.
     """
     has_line = np.array([place is not None for place in index.places], dtype=np.bool_)
     if has_line.any():

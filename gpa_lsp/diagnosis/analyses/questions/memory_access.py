@@ -76,7 +76,7 @@ _KINDS = (
 def build_hit_rates(subject: Subject) -> Table:
     """The table of the longest launch, with the kinds of access it made; without rows when no hit rate was collected.
 
-    A kind without sectors has no hit rate, whatever the report says; one whose sectors were not counted keeps its rate. Rates are counted in
+    A kind without sectors has no hit rate, even where the report has one; a kind whose sectors were not counted keeps its rate. Rates are counted in
     two passes and can exceed 1 by a little; they are shown as 1.
     """
     rows: list[tuple[Cell, ...]] = []

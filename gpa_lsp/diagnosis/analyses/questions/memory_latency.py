@@ -351,7 +351,7 @@ def _mark_loads(subject: Subject, view: MemoryView) -> tuple[LineMark, ...]:
             describe=lambda _row: say("waiting for the result of this access"),
         )
     cycles, places = view.scale_cycles, subject.rows.own_lines
-    # of kinds that anything is stalled on, as the table of kinds counts them, and whatever else has stalls
+    # of kinds that anything is stalled on, as the table of kinds counts them, and all else that has stalls
     kinds = list_kinds(subject.rows)
     is_load = select_kinds(subject.rows, LOAD_KINDS) & np.isin(kinds, kinds[weights > 0]) | (weights > 0)
     own = np.where(is_load, np.maximum(0, subject.rows.executions), 0)

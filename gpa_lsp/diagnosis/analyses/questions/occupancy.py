@@ -56,7 +56,7 @@ from gpa_lsp.foundation.prose import (
 )
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.gpu.arch.occupancy import BlockShape, Occupancy, OccupancyLimit, find_occupancy
-from gpa_lsp.gpu.device.model import find_dram_ceiling
+from gpa_lsp.gpu.device.rates import find_device_dram_ceiling
 from gpa_lsp.profile.model import Launch
 
 # A gap of less than this part of what fits is not worth a word; Nsight Compute's rule takes ten points, too
@@ -245,7 +245,7 @@ def _list_roofs(subject: Subject) -> list[tuple[str, float, float]]:
     )
     if used_percent is None:
         return []
-    ceiling = find_dram_ceiling(subject.kernel.device.attributes.get("device__attribute_global_memory_bus_width"))
+    ceiling = find_device_dram_ceiling(subject.kernel.device)
     return [("the DRAM bandwidth", used_percent / 100, ceiling)]
 
 

@@ -158,7 +158,7 @@ class Breakdown(Struct, frozen=True, kw_only=True):
 
     metric: str  # the profiler's name without suffix
     stored_ratio: float | None  # as the report has it; None when it was not collected
-    members: tuple[Member, ...]  # busiest first, those nobody knows last
+    members: tuple[Member, ...]  # busiest first, unknown ones last
 
     @property
     def busiest(self) -> Member | None:

@@ -267,7 +267,7 @@ def _tell_halvings(decision: Decision) -> list[Finding]:
     """The row of low intensity, which the tree turns to where the kernel is memory-bound."""
     if not decision.is_memory_bound:
         return []
-    # A kernel far below its ceiling gains nothing from a higher one, whatever the table says.
+    # A kernel far below its ceiling gains nothing from a higher one, even where the table says so.
     weight = Weight.PLAIN if decision.is_far else Weight.HIGH
     return [
         Finding(

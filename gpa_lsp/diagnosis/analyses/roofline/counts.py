@@ -15,7 +15,7 @@ from gpa_lsp.kernel.place import AddressMap, build_address_map
 from gpa_lsp.profile.model import Launch
 from gpa_lsp.profile.ncu.samples import InstructionCounts, read_instruction_counts
 
-# Totals of a launch from whichever form a report states them in: a sum, a rate per second, a rate per cycle.
+# Totals of a launch from any form that a report states them in: a sum, a rate per second, a rate per cycle.
 #
 # The profiler stores the same counter as ``….sum``, ``….sum.per_second`` or ``….sum.per_cycle_elapsed``, by version and section: operations of
 # the roofline sections are stored per cycle only.

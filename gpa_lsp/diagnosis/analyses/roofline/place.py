@@ -38,6 +38,7 @@ from gpa_lsp.gpu.device.model import (
     RoofOrigin,
     find_dram_ceiling,
 )
+from gpa_lsp.gpu.device.rates import find_device_dram_ceiling
 from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.profile.model import Launch
 
@@ -271,9 +272,6 @@ def _list_instruction_points(work: Work, machine: Machine) -> Iterator[Instructi
         )
 
 
-_BUS_WIDTH = "device__attribute_global_memory_bus_width"
-
-
 def place_kernel(kernel: Kernel, roofs: EmpiricalRoofs | None = None) -> KernelRoofline | None:
     """Place a kernel's launches, and all of them together, under its machine's roofs.
 
@@ -289,7 +287,7 @@ def place_kernel(kernel: Kernel, roofs: EmpiricalRoofs | None = None) -> KernelR
     longest = _find_machines(kernel, timed[0][0], roofs) if timed else None
     if longest is None:
         return None
-    ceiling = find_dram_ceiling(kernel.device.attributes.get(_BUS_WIDTH))
+    ceiling = find_device_dram_ceiling(kernel.device)
     works: list[Work] = []
     placed: list[Roofline] = []
     for number, (launch, span) in enumerate(timed):

@@ -30,7 +30,7 @@ class Blamer(Struct, frozen=True, kw_only=True):
 
     name: str  # as on the command line
     description: str  # one sentence
-    # finds the causes of all samples of a function; conservation holds per row and reason, whatever the budget
+    # finds the causes of all samples of a function; conservation holds per row and reason with any budget
     blame: Callable[[FunctionView, WorkBudget], FunctionBlame]
     count_issues: Callable[[Kernel], IssueCounts] = count_issues  # how often each row issued, by which causes share
     follows_calls: bool = True  # stalls at the entry of a called function can have causes before its calls

@@ -70,7 +70,7 @@ def apportion(issue_counts: Sequence[float], path_lengths: Sequence[int]) -> tup
 
 
 def _blame(view: FunctionView, budget: WorkBudget) -> FunctionBlame:
-    """Find the causes of all samples of a function; conservation holds per row and reason, whatever the budget."""
+    """Find the causes of all samples of a function; conservation holds per row and reason with any budget."""
     classes = [classify_reason(reason) for reason in view.reasons]
     staying = [column for column, stall_class in enumerate(classes) if stall_class is None]
     moving = [column for column, stall_class in enumerate(classes) if stall_class is not None]

@@ -265,7 +265,7 @@ def _rule_out(view: FunctionView, groups: Groups, kind: ScoreboardKind) -> list[
 
 
 def _blame(view: FunctionView, budget: WorkBudget) -> FunctionBlame:
-    """Find the causes of all samples of a function; conservation holds per row and reason, whatever the budget.
+    """Find the causes of all samples of a function; conservation holds per row and reason with any budget.
 
     The dependency graph has the pairs of execution and memory dependences, as the published coverage counts them. Before pruning: all
     instructions that sampled ones wait for behind scoreboards, and those of fixed latency that make their values. After it: the pairs with
