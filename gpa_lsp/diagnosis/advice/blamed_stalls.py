@@ -20,6 +20,9 @@ from gpa_lsp.foundation.prose import NOTHING, Sentence, join
 from gpa_lsp.foundation.records import remembered
 from gpa_lsp.kernel.scopes import Scope
 
+# Which part of each blamed pair's samples goes, 0..1: of each its own, or of all the same
+Weights = float | npt.NDArray[np.float64]
+
 # Scope of a region and its hotspots, most samples first → what to do there
 HintWriter = Callable[[Scope, Sequence[Hotspot]], Sentence]
 
@@ -58,7 +61,7 @@ def mark_reasons(subject: Subject, reasons: Collection[str]) -> npt.NDArray[np.b
     return marks
 
 
-def count_samples(subject: Subject, edges: npt.NDArray[np.int64], weights: npt.NDArray[np.float64]) -> float:
+def count_samples(subject: Subject, edges: npt.NDArray[np.int64], weights: Weights = 1.0) -> float:
     """Samples of some blamed pairs, each taken with its weight."""
     return float((subject.edges.all_samples[edges] * weights).sum())
 
@@ -66,7 +69,7 @@ def count_samples(subject: Subject, edges: npt.NDArray[np.int64], weights: npt.N
 def build_regions(
     subject: Subject,
     edges: npt.NDArray[np.int64],
-    weights: npt.NDArray[np.float64],
+    weights: Weights = 1.0,
     *,
     write_hint: HintWriter | None = None,
     write_note: NoteWriter | None = None,
@@ -75,10 +78,10 @@ def build_regions(
 
     Args:
         edges: int64[m], indices into ``subject.edges``; each at most once, so that no sample counts twice.
-        weights: float64[m], which part of each pair's samples would go, 0..1.
         write_hint: what to do in a region; None leaves that to the match's hint.
     """
     every = subject.edges
+    weights = np.broadcast_to(weights, edges.shape)
     kept = (weights > 0) & (every.all_samples[edges] > 0)
     edges, weights = edges[kept], weights[kept]
     scopes = subject.scopes.innermost[every.def_row[edges]]
@@ -98,25 +101,24 @@ def build_region(
     subject: Subject,
     scope: Scope,
     edges: npt.NDArray[np.int64],
-    weights: npt.NDArray[np.float64] | None = None,
+    weights: Weights = 1.0,
     *,
     hint: Sentence = NOTHING,
     write_note: NoteWriter | None = None,
     most: int | None = None,
 ) -> EliminationRegion:
     """One region of some pairs, wherever their causes are; arguments as of :func:`build_regions` and :func:`build_hotspots`."""
-    parts = np.ones(len(edges)) if weights is None else weights
     return EliminationRegion(
         scope=scope,
-        samples=count_samples(subject, edges, parts),
-        latency_samples=sum_latency(subject, edges, parts),
-        hotspots=build_hotspots(subject, edges, parts, write_note=write_note, most=most),
+        samples=count_samples(subject, edges, weights),
+        latency_samples=sum_latency(subject, edges, weights),
+        hotspots=build_hotspots(subject, edges, weights, write_note=write_note, most=most),
         hint=hint,
-        by_reason=sum_by_reason(subject, edges, parts),
+        by_reason=sum_by_reason(subject, edges, weights),
     )
 
 
-def sum_by_reason(subject: Subject, edges: npt.NDArray[np.int64], weights: npt.NDArray[np.float64]) -> dict[str, float]:
+def sum_by_reason(subject: Subject, edges: npt.NDArray[np.int64], weights: Weights) -> dict[str, float]:
     """Stall reason → samples of some blamed pairs, each taken with its weight."""
     every, names = subject.edges, subject.kernel.reasons
     sums = np.bincount(every.reason[edges], weights=every.all_samples[edges] * weights, minlength=len(names))
@@ -150,7 +152,7 @@ def build_counted_regions(
                 scope=subject.scopes.scopes[scope],
                 samples=0.0,
                 latency_samples=None,
-                hotspots=build_hotspots(subject, shown[here], np.ones(here.sum()), most=MOST_HOTSPOTS),
+                hotspots=build_hotspots(subject, shown[here], most=MOST_HOTSPOTS),
                 hint=join(said),
                 counted=float(inside.sum()),
             )
@@ -181,7 +183,7 @@ def describe_causes(hotspots: Sequence[Hotspot], describe: Callable[[int], Sente
     return join(found)
 
 
-def sum_latency(subject: Subject, edges: npt.NDArray[np.int64], weights: npt.NDArray[np.float64]) -> float | None:
+def sum_latency(subject: Subject, edges: npt.NDArray[np.int64], weights: Weights) -> float | None:
     """Latency samples of some blamed pairs, each taken with its weight; None when they are unknown."""
     latency = subject.edges.latency_samples
     return None if latency is None else float((latency[edges] * weights).sum())
@@ -203,7 +205,7 @@ def find_separable(subject: Subject) -> npt.NDArray[np.bool_]:
 def build_hotspots(
     subject: Subject,
     edges: npt.NDArray[np.int64],
-    weights: npt.NDArray[np.float64],
+    weights: Weights = 1.0,
     *,
     write_note: NoteWriter | None = None,
     most: int | None = None,
@@ -212,7 +214,6 @@ def build_hotspots(
 
     Args:
         edges: int64[m], indices into ``subject.edges``.
-        weights: float64[m], see :func:`build_regions`.
         most: hotspots wanted; None for all.
     """
     if len(edges) == 0:

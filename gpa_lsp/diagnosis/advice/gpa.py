@@ -197,7 +197,7 @@ def _build_region(subject: Subject, row: _Row, places: _Scopes, scope: int) -> H
         samples=float(subject.edges.all_samples[edges].sum()),
         latency_samples=0.0 if latency is None else float(latency[edges].sum()),
         active_samples=float(subject.scopes.active_samples[scope]),
-        hotspots=build_hotspots(subject, edges, np.ones(len(edges)), most=MOST_REGIONS),
+        hotspots=build_hotspots(subject, edges, most=MOST_REGIONS),
     )
     hotspots = []
     for spot in region.hotspots:

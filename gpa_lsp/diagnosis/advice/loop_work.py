@@ -66,7 +66,7 @@ class LoopWork(ColumnRecord, frozen=True, kw_only=True):
 def list_loop_work(subject: Subject) -> tuple[LoopWork, ...]:
     """The innermost scopes with multiply-adds and executions, most multiply-adds first; empty where executions were not collected."""
     rows = subject.rows
-    executions = np.maximum(rows.executions, 0)
+    executions = subject.executed
     if not rows.has_code or not executions.any():
         return ()
     reads = np.diff(rows.reads.starts) - (rows.guard >= 0)
@@ -107,8 +107,7 @@ def count_results(subject: Subject) -> float | None:
     rows = subject.rows
     stores = mark_accesses(rows, GLOBAL_SPACES, (Access.STORE,))
     widths = rows.spread_by_mnemonic(count_access_bytes, unknown=0)
-    launches = max(1, sum(launch.failure is None for launch in subject.kernel.launches))
-    stored = int((np.maximum(rows.executions, 0) * widths)[stores].sum()) * WARP_THREADS / _WORD_BYTES / launches
+    stored = int((subject.executed * widths)[stores].sum()) * WARP_THREADS / _WORD_BYTES / subject.run_count
     return stored or None
 
 
@@ -172,7 +171,7 @@ def find_trees(subject: Subject) -> tuple[Tree, ...]:
     ).tolist()
     rows = subject.rows
     loads, stores = (mark_accesses(rows, (MemorySpace.SHARED,), (kind,)) for kind in (Access.LOAD, Access.STORE))
-    executed = np.maximum(rows.executions, 0)
+    executed = subject.executed
     by_scope: dict[int, list[int]] = {}
     for row in barriers:
         by_scope.setdefault(int(subject.scopes.innermost[row]), []).append(row)

@@ -96,7 +96,7 @@ def _count_sectors(subject: Subject, accesses: Marks, found: Marks) -> tuple[Par
     actual, ideal = rows.counter("global_sectors"), rows.counter("global_sectors_ideal")
     if actual is None or ideal is None:
         widths = rows.spread_by_mnemonic(count_access_bytes, unknown=0)
-        sectors = np.where(accesses, np.maximum(rows.executions, 0) * widths, 0).astype(np.float64)
+        sectors = np.where(accesses, subject.executed * widths, 0).astype(np.float64)
         return sectors, np.where(found, HALF, 0.0)
     sectors = np.where(accesses, np.maximum(actual, 0), 0).astype(np.float64)
     used = np.minimum(np.maximum(ideal, 0), sectors) / np.maximum(sectors, 1)
@@ -176,8 +176,7 @@ def _classify(mnemonic: str, *, makes: bool = False) -> Value:
 
 def name_places(subject: Subject, rows: Sequence[int]) -> Sentence:
     """The rows that move most, one of each line."""
-    executed = np.maximum(subject.rows.executions, 0)
     by_line: dict[object, int] = {}
-    for row in sorted(rows, key=lambda one: (-int(executed[one]), one)):
+    for row in sorted(rows, key=lambda one: (-int(subject.executed[one]), one)):
         by_line.setdefault(subject.rows.place(row), row)
     return list_of(describe_place(subject, row) for row in [*by_line.values()][:_MOST_NAMED])

@@ -41,7 +41,7 @@ def measure_floor(subject: Subject) -> TrafficFloor | None:
     touched, least = (int(np.maximum(column[accesses], 0).sum()) for column in (sectors, ideal))
     if touched <= 0:
         return None
-    launches = max(1, sum(launch.failure is None for launch in subject.kernel.launches))
+    launches = subject.run_count
     bytes_each = least * SECTOR_BYTES / launches
     moved = {
         "dram": _count_dram_bytes(subject),
@@ -90,7 +90,7 @@ def _measure_lines(
     subject: Subject, tags: npt.NDArray[np.int64], ideal: npt.NDArray[np.int64], rows_each: int
 ) -> Parts:
     """float64[n]: the part of the lines an access touches that it need not: one for each execution and row, or for four sectors."""
-    counted, executed = np.maximum(tags, 0), np.maximum(subject.rows.executions, 0)
+    counted, executed = np.maximum(tags, 0), subject.executed
     fewest = np.maximum(executed * rows_each, np.maximum(ideal, 0) / _SECTORS_PER_LINE)
     return np.where(counted > 0, 1 - np.minimum(fewest, counted) / np.maximum(1, counted), 0.0)
 
@@ -109,16 +109,16 @@ def measure_local_traffic(subject: Subject, accesses: npt.NDArray[np.bool_]) -> 
     Approximation: L1 answers them as often as accesses to global memory. Of DRAM's traffic the least bytes of global accesses stay, or what they ask
     L2 for where that is less.
     """
-    rows = subject.rows
-    sectors, whole, ideal = (rows.counter(name) for name in ("local_sectors", "global_sectors", "global_sectors_ideal"))
+    names = ("local_sectors", "global_sectors", "global_sectors_ideal")
+    sectors, whole, ideal = map(subject.read_counter, names)
     if sectors is None or whole is None or ideal is None:
         return None
-    launches = max(1, sum(launch.failure is None for launch in subject.kernel.launches))
-    local = int(np.maximum(sectors[accesses], 0).sum()) / launches
-    every = (int(np.maximum(whole, 0).sum()) + int(np.maximum(sectors, 0).sum())) / launches
-    least_bytes = int(np.maximum(ideal, 0).sum()) / launches * SECTOR_BYTES
-    executed = np.maximum(rows.executions, 0)
-    requests = mark_accesses(rows, (*GLOBAL_SPACES, MemorySpace.LOCAL, MemorySpace.SHARED), tuple(Access))
+    launches = subject.run_count
+    local = int(sectors[accesses].sum()) / launches
+    every = (int(whole.sum()) + int(sectors.sum())) / launches
+    least_bytes = int(ideal.sum()) / launches * SECTOR_BYTES
+    executed = subject.executed
+    requests = mark_accesses(subject.rows, (*GLOBAL_SPACES, MemorySpace.LOCAL, MemorySpace.SHARED), tuple(Access))
     leaves = {"l1": 1 - int(executed[accesses].sum()) / max(1, int(executed[requests].sum()))}
     through_l2 = _add(subject, "lts__t_sectors_srcunit_tex.sum") or _add(subject, "lts__t_sectors.sum")
     if not through_l2 or not every:

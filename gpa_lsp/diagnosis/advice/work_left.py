@@ -47,7 +47,7 @@ def count_work_left(
         added: unit → its work that comes, in warp instructions or passes.
     """
     rows = subject.rows
-    executed = np.maximum(rows.executions, 0).astype(np.float64)
+    executed = subject.executed.astype(np.float64)
     gone = np.zeros(len(rows)) if executions is None else executions
     found: dict[str, float] = {}
     more = added or {}
@@ -79,8 +79,7 @@ def _measure_passes_per_line(subject: Subject, lines: float, wavefronts: float) 
     cycles = subject.elapsed_cycles
     if not busy or not lines or not cycles or not subject.sm_count or subject.kernel.has_mixed_launches:
         return 1.0
-    launches = max(1, sum(launch.failure is None for launch in subject.kernel.launches))
-    passes = max(busy) * cycles * subject.sm_count * launches
+    passes = max(busy) * cycles * subject.sm_count * subject.run_count
     return min(1.0, max(_FEWEST_PASSES, (passes - wavefronts) / lines))
 
 

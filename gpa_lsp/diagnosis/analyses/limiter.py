@@ -15,12 +15,11 @@ from gpa_lsp.code.binary.opcodes import Access
 from gpa_lsp.diagnosis.analyses.decomposition.unit_use import list_queue_use
 from gpa_lsp.diagnosis.analyses.model import REQUESTS, WAVEFRONTS, Confidence, Limit, Limiter, LimiterKind
 from gpa_lsp.diagnosis.analyses.occupancy import find_unit, find_waves, measure_units
-from gpa_lsp.diagnosis.analyses.roofline.counts import read_busy_units
+from gpa_lsp.diagnosis.analyses.roofline.counts import find_device_dram_ceiling, read_busy_units
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, Sentence, begin_lower, count, duration, percent, say
 from gpa_lsp.foundation.records import remembered
 from gpa_lsp.gpu.device.model import L1_CEILING, L2_CEILING, MemoryLevel, OperationKind
-from gpa_lsp.gpu.device.rates import find_device_dram_ceiling
 from gpa_lsp.kernel.dataflow.accesses import (
     GLOBAL_SPACES,
     count_access_bytes,

@@ -89,6 +89,11 @@ class Subject(Struct, SharedFacts, frozen=True, dict=True, weakref=True):
         return samples / self.total_samples if self.total_samples else None
 
     @property
+    def run_count(self) -> int:
+        """Launches that ran, at least 1: what to divide sums over all launches by."""
+        return max(1, sum(launch.failure is None for launch in self.kernel.launches))
+
+    @property
     def dropped_samples(self) -> int:
         """Samples that were taken and lost, as far as the profile says; intervals reach as far as they could."""
         return sum(launch.sampling.dropped_samples or 0 for launch in self.kernel.launches)
@@ -119,10 +124,14 @@ class Subject(Struct, SharedFacts, frozen=True, dict=True, weakref=True):
         column = self.rows.counter(name)
         return None if column is None else np.maximum(column, 0)
 
+    @cached_property
+    def executed(self) -> npt.NDArray[np.int64]:
+        """int64[n], warp-level executions over all launches, 0 where an instruction has none."""
+        return np.maximum(self.rows.executions, 0)
+
     def read_executions(self) -> npt.NDArray[np.int64] | None:
-        """int64[n], warp-level executions, 0 where an instruction has none; None when they were not collected at all."""
-        executions = self.rows.executions
-        return np.maximum(executions, 0) if bool((executions >= 0).any()) else None
+        """The same; None when they were not collected at all."""
+        return self.executed if bool((self.rows.executions >= 0).any()) else None
 
     def read_text(self, file: str) -> str | None:
         """The text of a source; None when it is not at hand."""

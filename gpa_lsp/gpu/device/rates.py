@@ -14,7 +14,7 @@ from msgspec import Struct
 from gpa_lsp.foundation.numbers import format_count, format_number
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.gpu.arch.sections import Figure, Status, Unknown
-from gpa_lsp.gpu.device.model import OperationKind, find_dram_ceiling
+from gpa_lsp.gpu.device.model import OperationKind
 from gpa_lsp.gpu.device.products import Accumulation, list_accumulation_architectures
 from gpa_lsp.profile.model import Device, Launch
 
@@ -214,8 +214,3 @@ def read_attribute(device: Device, name: str) -> float | None:
         return None
     number = float(value)
     return number if _SMALLEST < number < _LARGEST else None
-
-
-def find_device_dram_ceiling(device: Device) -> float:
-    """The share of its peak that the DRAM of a device sustains."""
-    return find_dram_ceiling(read_attribute(device, "global_memory_bus_width"))

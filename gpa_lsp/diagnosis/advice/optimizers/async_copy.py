@@ -101,8 +101,8 @@ def _find_staged_regions(subject: Subject, copies: Sequence[StagedCopy]) -> dict
         if not subject.known_edge_latency_samples[waits].sum():
             continue
         chosen = np.flatnonzero(stores[edges.use_row] & (edges.all_samples > 0))
-        hotspots = build_hotspots(subject, chosen, np.ones(len(chosen)))
-        hint = _write_staged_hint(subject, loop, members, build_hotspots(subject, waits, np.ones(len(waits)))[0])
+        hotspots = build_hotspots(subject, chosen)
+        hint = _write_staged_hint(subject, loop, members, build_hotspots(subject, waits)[0])
         regions[loop] = _build_region(subject, loop, chosen, hotspots, hint)
     return regions
 
@@ -119,7 +119,7 @@ def _find_waiting_regions(subject: Subject) -> dict[int, HidingRegion]:
     regions = {}
     for loop in sorted({loop for loop in loops.tolist() if loop >= 0}):
         inside = chosen[loops == loop]
-        hotspots = build_hotspots(subject, inside, np.ones(len(inside)))
+        hotspots = build_hotspots(subject, inside)
         hint = _write_waiting_hint(subject, loop, pending.get(loop), hotspots[0])
         regions[loop] = _build_region(subject, loop, inside, hotspots, hint)
     return regions

@@ -76,7 +76,7 @@ def match(subject: Subject) -> Found:
         return say("the kernel has no atomics")
     edges = find_edges(subject, finding.is_global | finding.is_shared | (finding.saved > 0))
     edges = edges[~_is_issue(subject, edges)]
-    waiting = count_samples(subject, edges, np.ones(len(edges)))
+    waiting = count_samples(subject, edges)
     if waiting == 0:
         return say("no warp is stalled on the kernel's atomics")
     weights = finding.saved[subject.edges.def_row[edges]]
@@ -194,7 +194,7 @@ class _Finding:
     def count_work_left(self) -> dict[str, float]:
         """Unit → the part of its work that stays."""
         rows = self._subject.rows
-        executed = np.maximum(rows.executions, 0)
+        executed = self._subject.executed
         gone, passes, added = (
             np.zeros(len(rows)),
             np.where(self.is_shared, self.saved, 0.0),
@@ -215,10 +215,9 @@ class _Finding:
             added["lsu"] += float(executed[row])
         left = {"l2_slice": float((asked * stays).sum()) / float(asked.sum())} if asked.any() else {}
         sectors = self._subject.metric("lts__t_sectors_srcunit_tex.sum")
-        launches = max(1, sum(one.failure is None for one in self._subject.kernel.launches))
         if sectors and self._private:
             fewer = float(np.nansum(np.where(self.is_global, gone * self._sectors * executed, 0.0)))
-            left["l2"] = max(0.0, 1 - fewer / launches / sectors)
+            left["l2"] = max(0.0, 1 - fewer / self._subject.run_count / sectors)
         return {**left, **count_work_left(self._subject, executions=gone, wavefronts=passes, added=added)}
 
     def _find_saved_in_block(self, row: int) -> float:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.code.binary.model import Flow
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Opcode, Synchronisation
-from gpa_lsp.diagnosis.advice.blamed_stalls import build_regions, describe_causes, find_edges
+from gpa_lsp.diagnosis.advice.blamed_stalls import build_regions, describe_causes, find_edges, mark_reasons
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.model import Hotspot
 from gpa_lsp.diagnosis.advice.naming import locate
@@ -97,7 +97,7 @@ def match(subject: Subject) -> Found:
 
 def _count_waits(subject: Subject) -> Parts:
     """float64[n]: samples of waiting that each barrier is blamed for."""
-    edges = find_edges(subject, np.ones(len(subject.rows), dtype=np.bool_), (WAITING,))
+    edges = np.flatnonzero(mark_reasons(subject, (WAITING,)))
     samples = subject.edges.all_samples[edges]
     return np.bincount(subject.edges.def_row[edges], weights=samples, minlength=len(subject.rows)).astype(np.float64)
 

@@ -63,7 +63,7 @@ def match(subject: Subject) -> Found:
     edges = find_edges(subject, accesses, _REASONS)
     return EliminationMatch(
         work=leaves,
-        regions=build_regions(subject, edges, np.full(len(edges), 1 - floor.lines))
+        regions=build_regions(subject, edges, 1 - floor.lines)
         if subject.total_samples
         else build_counted_regions(subject, _count_lines(subject, accesses)),
         hint=say(

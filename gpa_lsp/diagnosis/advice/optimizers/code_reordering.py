@@ -61,7 +61,7 @@ def match(subject: Subject) -> Found:
     edges = find_dependency_edges(subject, _CATEGORIES)
     addressed = [_has_address(subject, row) for row in subject.edges.def_row[edges].tolist()]
     edges = edges[np.array(addressed, dtype=np.bool_)]
-    hotspots = build_hotspots(subject, edges, np.ones(len(edges)))
+    hotspots = build_hotspots(subject, edges)
     if not hotspots:
         return say("no warp is stalled on a load from a computed address")
     finder = SlackFinder(subject.rows, [(one.def_row, _use_row(one)) for one in hotspots])

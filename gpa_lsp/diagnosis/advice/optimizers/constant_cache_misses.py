@@ -9,7 +9,7 @@ import numpy.typing as npt
 from gpa_lsp.code.binary.model import ResourceKind
 from gpa_lsp.code.binary.opcodes import MemorySpace
 from gpa_lsp.code.binary.uses import parse_operand
-from gpa_lsp.diagnosis.advice.blamed_stalls import build_regions, count_samples, describe_causes, find_edges
+from gpa_lsp.diagnosis.advice.blamed_stalls import build_regions, count_samples, describe_causes
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.model import Hotspot
 from gpa_lsp.diagnosis.advice.naming import describe_place, describe_scope
@@ -40,15 +40,14 @@ def match(subject: Subject) -> Found:
     Source: stall reasons of Nsight Compute; that constant memory serves one address a step is in the CUDA C++ Programming Guide.
     """
     every = subject.edges
-    edges = find_edges(subject, np.ones(len(subject.rows), dtype=np.bool_))
-    edges = edges[np.isin(every.category[edges], _CATEGORIES)]
+    edges = np.flatnonzero(np.isin(every.category, _CATEGORIES))
     if not len(edges):
         return say("no warp is stalled on a constant")
     words = _Words(subject)
     weights = words.weigh(every.def_row[edges])
     regions = build_regions(subject, edges, weights, write_hint=words.write_hint, write_note=words.write_note)
     if not regions:
-        waiting = count_samples(subject, edges, np.ones(len(edges)))
+        waiting = count_samples(subject, edges)
         return say(
             "{samples} stalled on the kernel's first constants, as in every launch",
             samples=count(waiting, "sample"),

@@ -120,7 +120,7 @@ def _mark_integer_divisions(subject: Subject) -> npt.NDArray[np.bool_]:
 def _count_fused(subject: Subject) -> npt.NDArray[np.float64]:
     """float64[n]: the part of each sum that goes because its line has products that it takes in."""
     rows, found = subject.rows, np.zeros(len(subject.rows))
-    lines, executed = np.unique(rows.own_lines, return_inverse=True)[1].reshape(-1), np.maximum(rows.executions, 0)
+    lines, executed = np.unique(rows.own_lines, return_inverse=True)[1].reshape(-1), subject.executed
     names = [rows.mnemonic(row).split(".")[0] for row in range(len(rows))]
     for product, addition in _FUSED:
         products, sums = (np.array([name == one for name in names], dtype=np.bool_) for one in (product, addition))
@@ -137,7 +137,7 @@ def _count_merged(subject: Subject) -> npt.NDArray[np.float64]:
 
 def _measure_part(subject: Subject, marked: npt.NDArray[np.bool_]) -> float:
     """Share of marked instructions among executed ones; in the code, where executions were not collected."""
-    executed = np.maximum(subject.rows.executions, 0)
+    executed = subject.executed
     counts = executed if executed.any() else np.ones(len(marked), dtype=np.int64)
     return float(counts[marked].sum()) / max(1, int(counts.sum()))
 

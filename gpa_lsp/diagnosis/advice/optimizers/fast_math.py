@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from gpa_lsp.diagnosis.advice.arithmetic_hints import choose_operation_remedy, describe_operations
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
@@ -55,8 +53,7 @@ def match(subject: Subject) -> Found:
 
 def _count_work_left(subject: Subject, sequences: Sequence[ArithmeticSequence]) -> dict[str, float]:
     """Unit → the part of its work that stays: of each operation a special function and a product."""
-    executed = np.maximum(subject.rows.executions, 0)
-    operations = float(executed[[one.anchor for one in sequences]].sum())
+    operations = float(subject.executed[[one.anchor for one in sequences]].sum())
     gone = mark_sequences(subject, sequences)
     return count_work_left(subject, executions=gone, added={"xu": operations, "fma": operations})
 

@@ -112,7 +112,7 @@ def match(subject: Subject) -> Found:
 def _find_why(subject: Subject, excess: npt.NDArray[np.float64]) -> Sentence:
     """Explain why nothing is left to match, given each row's share of excess sectors."""
     edges = find_edges(subject, excess > 0, _REASONS)
-    if count_samples(subject, edges, np.ones(len(edges))) == 0:
+    if count_samples(subject, edges) == 0:
         return say("no warp is stalled on those above it")
     return say("merging adjacent accesses covers those with stalls")
 

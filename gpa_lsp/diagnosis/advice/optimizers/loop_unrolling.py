@@ -220,7 +220,7 @@ def match(subject: Subject) -> Found:
 
 def _build_region(subject: Subject, plan: UnrollPlan) -> HidingRegion:
     edges = subject.edges
-    hotspots = build_hotspots(subject, plan.kept, np.ones(len(plan.kept)))
+    hotspots = build_hotspots(subject, plan.kept)
     waits_left = plan.unrolling.copies / plan.copies
     return HidingRegion(
         scope=subject.scopes.scopes[plan.scope],

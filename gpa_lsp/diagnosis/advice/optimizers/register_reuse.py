@@ -202,7 +202,7 @@ def _match_generic(subject: Subject) -> EliminationMatch | None:
     moved = int(sectors[generic].sum())
     return EliminationMatch(
         category=_choose_category(subject, ()),
-        regions=build_regions(subject, edges, np.ones(len(edges)))
+        regions=build_regions(subject, edges)
         if subject.total_samples
         else build_counted_regions(subject, np.where(generic, sectors, 0)),
         hint=say(
@@ -257,8 +257,8 @@ def _build_regions(subject: Subject, accesses: Sequence[LocalAccess]) -> tuple[E
         return _advise_arrays(subject, [by_row[one.def_row] for one in hotspots], accesses)
 
     regions = [
-        *build_regions(subject, spills, np.ones(len(spills)), write_hint=advise_spills),
-        *build_regions(subject, arrays, np.ones(len(arrays)), write_hint=advise_arrays),
+        *build_regions(subject, spills, write_hint=advise_spills),
+        *build_regions(subject, arrays, write_hint=advise_arrays),
     ]
     return tuple(sorted(regions, key=lambda region: (-region.samples, region.scope.row)))
 

@@ -157,8 +157,7 @@ def _match_global(subject: Subject, work: LoopWork) -> Found:
             },
         ),
         added=measure_filling(subject, rounds),
-        regions=build_regions(subject, edges, np.ones(len(edges)))
-        or build_counted_regions(subject, np.where(loads, np.maximum(subject.rows.executions, 0), 0)),
+        regions=build_regions(subject, edges) or build_counted_regions(subject, np.where(loads, subject.executed, 0)),
         hint=say(
             "Tile in shared memory, and let each thread compute {edge} results of a column in {where}, so that it loads a value for all of them.",
             edge=number(tile.edge),
@@ -182,7 +181,7 @@ def _describe(subject: Subject, work: LoopWork, per_result: float, tile: _Tile) 
         work=count_work_left(subject, executions=gone, wavefronts=np.where(loads, 1 - passes_left, 0.0)),
         regions=build_regions(subject, edges, 1 - np.where(waits, waits_left, max(loads_left, passes_left)))
         if subject.total_samples
-        else build_counted_regions(subject, np.where(loads, np.maximum(subject.rows.executions, 0), 0)),
+        else build_counted_regions(subject, np.where(loads, subject.executed, 0)),
         hint=say(
             "Let each thread compute {results} in {where}: load {what} into registers, then do their outer product.",
             results=say("{edge} results of a column", edge=number(edge))
@@ -214,9 +213,7 @@ def _describe(subject: Subject, work: LoopWork, per_result: float, tile: _Tile) 
 def _count_waits_left(subject: Subject, work: LoopWork, tile: _Tile) -> float:
     """The part of the waits for global memory that stays: one for each tile that a block loads, spread over the warps that are resident then."""
     barriers = subject.rows.mark_by_opcode(lambda one: one.synchronises is Synchronisation.BLOCK)
-    tiles = (
-        int(np.maximum(subject.rows.executions, 0)[barriers].sum()) / 2
-    )  # one before the tile is read, one before the next is loaded
+    tiles = int(subject.executed[barriers].sum()) / 2  # one before the tile is read, one before the next is loaded
     block, architecture = describe_block(subject), subject.kernel.architecture
     if not tiles or block is None or architecture is None or tile.warps_per_sm is None:
         return min(1.0, tile.loads_per_result * work.multiply_adds / max(1, work.shared_loads))

@@ -70,7 +70,7 @@ def match(subject: Subject) -> Found:
             SilenceStage.GATED,
             say("global loads do not limit the kernel: {why}", why=find_limiter(subject).sentence),
         )
-    executed = np.where(loads, np.maximum(subject.rows.executions, 0), 0)
+    executed = np.where(loads, subject.executed, 0)
     regions = build_regions(subject, stalled, _weigh(subject, stalled)) or build_counted_regions(
         subject, executed, edges=stalled
     )
@@ -93,12 +93,11 @@ def match(subject: Subject) -> Found:
 
 def _count_rounds(subject: Subject, loads: npt.NDArray[np.bool_], reuse: float) -> float:
     """Count the waits of warps for a tile: one for each round of loads, of both operands together."""
-    executed = np.maximum(subject.rows.executions, 0)
     uniform = find_uniform_loads(subject.rows)
     operands = max(1, sum(bool(one.any()) for one in (loads & uniform, loads & ~uniform)))
-    launches = max(1, sum(launch.failure is None for launch in subject.kernel.launches))
-    warps = 0 if subject.launch is None else subject.launch.blocks * subject.launch.warps_per_block * launches
-    return max(float(warps), float(executed[loads].sum()) / reuse / operands)
+    launch = subject.launch
+    warps = 0 if launch is None else launch.blocks * launch.warps_per_block * subject.run_count
+    return max(float(warps), float(subject.executed[loads].sum()) / reuse / operands)
 
 
 def _weigh(subject: Subject, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
@@ -123,7 +122,7 @@ def _count_work_left(
     block, and where a warp covers several of them they share banks. ``constants``: what all lanes read alike is put into constant memory, which takes
     no passes.
     """
-    executed = np.maximum(subject.rows.executions, 0).astype(np.float64)
+    executed = subject.executed.astype(np.float64)
     uniform = loads & find_uniform_loads(subject.rows)
     widths = subject.rows.spread_by_mnemonic(count_access_bytes, unknown=0)
     wide = np.where(uniform, 0.0 if constants else np.minimum(1.0, widths / WIDEST_ACCESS_BYTES), 1.0)

@@ -141,7 +141,7 @@ def _count_fitting(subject: Subject, launch: LaunchConfiguration, sm_count: int)
 
 def _count_turns(subject: Subject, launch: LaunchConfiguration) -> _Turns:
     """Executions of each instruction by a warp, or, where the code has no loop, results per thread; infinite where executions were not counted."""
-    executed = np.maximum(subject.rows.executions, 0).astype(np.float64)
+    executed = subject.executed.astype(np.float64)
     if not executed.any() or not executed[0]:
         return np.full(max(1, len(executed)), inf)
     turns: _Turns = np.maximum(executed / executed[0], 1.0)
@@ -158,7 +158,7 @@ def _share(subject: Subject, turns: _Turns, times: float, gain: float) -> tuple[
         gain: what they gain where everything can be shared.
     """
     rows = subject.rows
-    weights = rows.all_samples.sum(axis=1) if subject.total_samples else np.maximum(rows.executions, 0)
+    weights = rows.all_samples.sum(axis=1) if subject.total_samples else subject.executed
     if not weights.any() or np.isinf(turns).any():
         return 1 / gain, {}
     part = float(np.average(np.maximum(1 / gain, 1 / turns), weights=weights))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpa_lsp.code.binary.opcodes import Access
-from gpa_lsp.diagnosis.advice.blamed_stalls import build_regions, describe_causes, find_edges
+from gpa_lsp.diagnosis.advice.blamed_stalls import build_regions, describe_causes, mark_reasons
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.model import Hotspot, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_place
@@ -41,11 +41,10 @@ def match(subject: Subject) -> Found:
                 waves=number(waves, "wave"),
             ),
         )
-    edges = find_edges(subject, np.ones(len(subject.rows), dtype=np.bool_), (_DRAIN,))
     regions = build_regions(
         subject,
-        edges,
-        np.full(len(edges), 1.0 - 1.0 / waves),
+        np.flatnonzero(mark_reasons(subject, (_DRAIN,))),
+        1.0 - 1.0 / waves,
         write_hint=lambda _scope, hotspots: _name_stores(subject, hotspots),
     )
     if not regions:

@@ -83,7 +83,7 @@ def match(subject: Subject) -> Found:
     gone = mark_sequences(subject, divisions)
     narrowed = [row for chain in found.widened for row in chain] + list(slow)
     gone[narrowed] = 1.0
-    executed = np.maximum(subject.rows.executions, 0)
+    executed = subject.executed
     doubles = [row for row in narrowed if subject.rows.opcode(row).pipe is Pipe.FP64]
     # FP64 arithmetic becomes as much FP32; a division by a constant is a product and two shifts.
     added = {"fma": float(executed[doubles].sum()) + float(executed[[one.anchor for one in divisions]].sum())}

@@ -80,7 +80,7 @@ def match(subject: Subject) -> Found:
         work=count_work_left(subject, executions=remove_feeders(subject, gone)),
         regions=build_regions(subject, edges, gone[subject.edges.def_row[edges]])
         if subject.total_samples
-        else build_counted_regions(subject, np.where(inside, np.maximum(subject.rows.executions, 0), 0)),
+        else build_counted_regions(subject, np.where(inside, subject.executed, 0)),
         hint=say(
             "Do the product of {where} with {wmma} {how}, or call a library for it.",
             where=describe_scope(subject, work.scope),

@@ -1,6 +1,5 @@
 """Blocks of so many warps that each waits long for the slowest one at barriers."""
 
-import numpy as np
 from msgspec.structs import replace
 
 from gpa_lsp.code.binary.opcodes import Synchronisation
@@ -51,7 +50,7 @@ def match(subject: Subject) -> Found:
             say("of smaller blocks fewer than {held} would be resident", held=count(held, "warp")),
         )
     left = measure_wait(threads // WARP_THREADS) / measure_wait(warps)
-    regions = build_regions(subject, edges, np.full(len(edges), 1 - left))
+    regions = build_regions(subject, edges, 1 - left)
     if not regions:
         return say("no warp is stalled at a barrier")
     return EliminationMatch(

@@ -55,7 +55,7 @@ def _describe(
 ) -> EliminationMatch:
     """Describe the effect of wider loads, by the load with most stalls."""
     rows = subject.rows
-    executed = np.where(narrow, np.maximum(rows.executions, 0), 0)
+    executed = np.where(narrow, subject.executed, 0)
     by_row = np.bincount(subject.edges.def_row[edges], weights=subject.edges.all_samples[edges], minlength=len(rows))
     hottest = rows.find_heaviest(np.arange(len(rows)), by_row if len(edges) else executed)
     factor = WIDEST_ACCESS_BYTES // int(widths[hottest])
@@ -67,8 +67,7 @@ def _describe(
         work=count_work_left(subject, executions=gone, lines=np.zeros(len(rows))),
         most=float(factor),
         states={} if subject.total_samples else {WAITING: share * (1 - 1 / more)},
-        regions=build_regions(subject, edges, np.full(len(edges), 1 - 1 / more))
-        or build_counted_regions(subject, executed, edges=edges),
+        regions=build_regions(subject, edges, 1 - 1 / more) or build_counted_regions(subject, executed, edges=edges),
         hint=say(
             "Let each thread take {count} neighbouring elements with one access: make {load} a {type}.",
             count=number(factor),
@@ -98,7 +97,7 @@ def _measure_share(subject: Subject, edges: npt.NDArray[np.int64], narrow: npt.N
     if subject.total_samples:
         return float(subject.edges.all_samples[edges].sum()) / subject.total_samples
     loads = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD,))
-    executed = np.maximum(subject.rows.executions, 0)
+    executed = subject.executed
     part = int(executed[narrow].sum()) / max(1, int(executed[loads].sum()))
     return part * measure_states(subject, (WAITING,))
 

@@ -7,7 +7,13 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from gpa_lsp.code.binary.opcodes import Access, Synchronisation
-from gpa_lsp.diagnosis.advice.blamed_stalls import MOST_SENTENCES, build_regions, describe_causes, find_edges
+from gpa_lsp.diagnosis.advice.blamed_stalls import (
+    MOST_SENTENCES,
+    build_regions,
+    describe_causes,
+    find_edges,
+    mark_reasons,
+)
 from gpa_lsp.diagnosis.advice.loop_work import Tree, find_trees
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion
 from gpa_lsp.diagnosis.advice.model import Hotspot
@@ -58,7 +64,7 @@ def match(subject: Subject) -> Found:
     if waiting == 0:
         where = "a fence, and a block is one warp" if is_alone else "a barrier or fence"
         return say("no warp is stalled at {where}", where=where)
-    edges = find_edges(subject, np.ones(len(subject.rows), dtype=np.bool_), reasons)
+    edges = np.flatnonzero(mark_reasons(subject, reasons))
     rows = find_distinct(subject.edges.def_row[edges]).tolist()
     barriers = [row for row in rows if subject.rows.opcode(row).synchronises is Synchronisation.BLOCK]
     late = find_late_causes(subject, barriers)
@@ -176,7 +182,7 @@ def _describe_steps(subject: Subject, tree: Tree) -> Sentence:
         clauses.append(say("let neighbouring threads do each step (without {remainder})", remainder=Code(text="%")))
     elif passes is not None and ideal is not None and passes[steps].sum() > _CONFLICTS * ideal[steps].sum():
         clauses.append(say("halve the distance from the largest down (no bank conflicts)"))
-    executed = np.maximum(rows.executions, 0)
+    executed = subject.executed
     loads = int(executed[mark_accesses(rows, GLOBAL_SPACES, (Access.LOAD,))].sum())
     more = say("more") if executed[0] and loads >= _ELEMENTS * executed[0] else say("several")
     clauses.append(say("add up {more} elements per thread while loading", more=more))

@@ -96,9 +96,8 @@ def count_per_execution(subject: Subject, counter: str, chosen: npt.NDArray[np.b
 def _count_sm_cycles(subject: Subject) -> float | None:
     """Active cycles of all SMs; None when not collected or of one launch among several."""
     cycles = subject.metric("sm__cycles_active.avg")
-    measured = sum(1 for launch in subject.kernel.launches if launch.failure is None)
     sms = subject.kernel.device.sm_count
-    if cycles is None or sms is None or measured != 1:
+    if cycles is None or sms is None or subject.run_count != 1:
         return None
     return cycles * sms or None
 

@@ -354,7 +354,7 @@ def _mark_loads(subject: Subject, view: MemoryView) -> tuple[LineMark, ...]:
     # of kinds that anything is stalled on, as the table of kinds counts them, and all else that has stalls
     kinds = list_kinds(subject.rows)
     is_load = select_kinds(subject.rows, LOAD_KINDS) & np.isin(kinds, kinds[weights > 0]) | (weights > 0)
-    own = np.where(is_load, np.maximum(0, subject.rows.executions), 0)
+    own = np.where(is_load, subject.executed, 0)
     executions, loads = np.bincount(places, weights=own), np.bincount(places, weights=own > 0)
 
     def write_text(row: int) -> Sentence:

@@ -40,6 +40,7 @@ from gpa_lsp.diagnosis.analyses.occupancy_tables import (
     tabulate_shared_memory,
 )
 from gpa_lsp.diagnosis.analyses.questions import Analysis
+from gpa_lsp.diagnosis.analyses.roofline.counts import find_device_dram_ceiling
 from gpa_lsp.diagnosis.analyses.subject import Subject, lack
 from gpa_lsp.foundation.prose import (
     NOTHING,
@@ -56,7 +57,6 @@ from gpa_lsp.foundation.prose import (
 )
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.gpu.arch.occupancy import BlockShape, Occupancy, OccupancyLimit, find_occupancy
-from gpa_lsp.gpu.device.rates import find_device_dram_ceiling
 from gpa_lsp.profile.model import Launch
 
 # A gap of less than this part of what fits is not worth a word; Nsight Compute's rule takes ten points, too

@@ -342,13 +342,12 @@ def _read_breakdowns(subject: Subject) -> Iterator[Breakdown]:
     machine = None if launch is None else find_machine(launch.device, subject.architecture, launch)
     if launch is None or span is None or machine is None:
         return
-    launches = sum(one.failure is None for one in subject.kernel.launches)
     basis = Basis(
         launch=launch,
         span=span,
         machine=machine,
         architecture=subject.architecture,
-        executions=count_launch(subject.kernel, launch, launches),
+        executions=count_launch(subject.kernel, launch, subject.run_count),
     )
     for metric in _TITLES:
         breakdown = read_breakdown(metric, basis)

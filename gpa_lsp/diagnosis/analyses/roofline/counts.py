@@ -8,11 +8,12 @@ from msgspec import Struct
 
 from gpa_lsp.diagnosis.analyses.model import BusyUnit
 from gpa_lsp.foundation.errors import GpaError
-from gpa_lsp.gpu.device.model import L1_CEILING, L2_CEILING
+from gpa_lsp.gpu.device.model import L1_CEILING, L2_CEILING, find_dram_ceiling
+from gpa_lsp.gpu.device.rates import read_attribute
 from gpa_lsp.kernel.dataflow.accesses import WARP_THREADS
 from gpa_lsp.kernel.model import FunctionSamples, Kernel
 from gpa_lsp.kernel.place import AddressMap, build_address_map
-from gpa_lsp.profile.model import Launch
+from gpa_lsp.profile.model import Device, Launch
 from gpa_lsp.profile.ncu.samples import InstructionCounts, read_instruction_counts
 
 # Totals of a launch from any form that a report states them in: a sum, a rate per second, a rate per cycle.
@@ -377,3 +378,8 @@ def find_busiest(busy_s: Mapping[str, float], duration_s: float, dram_ceiling: f
         for unit, busy in busy_s.items()
     ]
     return max(units, key=lambda unit: (unit.nearness, unit.is_memory), default=None)
+
+
+def find_device_dram_ceiling(device: Device) -> float:
+    """The share of its peak that the DRAM of a device sustains."""
+    return find_dram_ceiling(read_attribute(device, "global_memory_bus_width"))

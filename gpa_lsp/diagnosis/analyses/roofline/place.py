@@ -18,7 +18,14 @@ from gpa_lsp.diagnosis.analyses.model import (
     Roof,
     Roofline,
 )
-from gpa_lsp.diagnosis.analyses.roofline.counts import THREAD_TABLES, WARP_TABLES, count_launch, find_busiest, read_span
+from gpa_lsp.diagnosis.analyses.roofline.counts import (
+    THREAD_TABLES,
+    WARP_TABLES,
+    count_launch,
+    find_busiest,
+    find_device_dram_ceiling,
+    read_span,
+)
 from gpa_lsp.diagnosis.analyses.roofline.operations import COUNTED
 from gpa_lsp.diagnosis.analyses.roofline.work import RECIPES, TRANSACTION_BYTES, Work, measure_work, sum_work
 from gpa_lsp.foundation.errors import InputError
@@ -38,7 +45,6 @@ from gpa_lsp.gpu.device.model import (
     RoofOrigin,
     find_dram_ceiling,
 )
-from gpa_lsp.gpu.device.rates import find_device_dram_ceiling
 from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.profile.model import Launch
 
