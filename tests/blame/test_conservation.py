@@ -5,13 +5,7 @@ import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.blame.blame import check_conservation
-from gpa_lsp.diagnosis.blame.model import (
-    BlameCategory,
-    BlameEdges,
-    Dependency,
-    Unattributed,
-    UnattributedCause,
-)
+from gpa_lsp.diagnosis.blame.model import BlameCategory, BlameEdges, Dependency, Unattributed, UnattributedCause
 from gpa_lsp.foundation.errors import ConservationError
 from tests.advice.subjects import NOTHING_LOST, make_blame
 from tests.rows.written import write_kernel

@@ -7,14 +7,7 @@ from msgspec.structs import replace
 from gpa_lsp.code.binary.opcodes import describe_mnemonic
 from gpa_lsp.diagnosis.blame.def_use import find_def_use
 from gpa_lsp.diagnosis.blame.paths import ShortestPaths
-from gpa_lsp.diagnosis.blame.pruning import (
-    DependencyEdge,
-    Pruner,
-    StallClass,
-    build_edge,
-    can_cause,
-    classify_reason,
-)
+from gpa_lsp.diagnosis.blame.pruning import DependencyEdge, Pruner, StallClass, build_edge, can_cause, classify_reason
 from gpa_lsp.diagnosis.blame.slicing import Slicer
 from gpa_lsp.diagnosis.blame.view import FunctionView
 from gpa_lsp.diagnosis.blame.work import OutOfWorkError, WorkBudget

@@ -18,21 +18,9 @@ from gpa_lsp.diagnosis.blame.categories import DEPENDENCY_REASONS
 from gpa_lsp.diagnosis.blame.edges import blame_themselves
 from gpa_lsp.diagnosis.blame.fixed_latency import find_wait_causes
 from gpa_lsp.diagnosis.blame.issue_counts import count_issues
-from gpa_lsp.diagnosis.blame.model import (
-    BlameEdges,
-    Dependency,
-    KernelBlame,
-    Unattributed,
-    UnattributedCause,
-)
+from gpa_lsp.diagnosis.blame.model import BlameEdges, Dependency, KernelBlame, Unattributed, UnattributedCause
 from gpa_lsp.diagnosis.blame.view import FunctionView, view_function
-from gpa_lsp.diagnosis.blame.walk_back import (
-    LEAST_CAUSES,
-    MOST_CAUSES,
-    MOST_EDGES,
-    blame_queue,
-    find_other_causes,
-)
+from gpa_lsp.diagnosis.blame.walk_back import LEAST_CAUSES, MOST_CAUSES, MOST_EDGES, blame_queue, find_other_causes
 from gpa_lsp.diagnosis.blame.work import WorkBudget
 from gpa_lsp.kernel.dataflow.instruction_kinds import QUEUES
 from gpa_lsp.kernel.model import Kernel

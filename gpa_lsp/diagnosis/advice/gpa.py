@@ -19,23 +19,10 @@ from gpa_lsp.code.binary.opcodes import MemorySpace
 from gpa_lsp.diagnosis.advice.advise import NO_SPLIT, ask
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_hotspots, mark_reasons
 from gpa_lsp.diagnosis.advice.dependency_stalls import sum_active
-from gpa_lsp.diagnosis.advice.estimators import (
-    MOST_HIDING,
-    estimate_elimination,
-    estimate_hiding,
-    estimate_parallel,
-)
+from gpa_lsp.diagnosis.advice.estimators import MOST_HIDING, estimate_elimination, estimate_hiding, estimate_parallel
 from gpa_lsp.diagnosis.advice.launch_contexts import count_shares
 from gpa_lsp.diagnosis.advice.matches import HidingRegion
-from gpa_lsp.diagnosis.advice.model import (
-    MOST_REGIONS,
-    Advice,
-    Category,
-    KernelAdvice,
-    Silence,
-    SilenceStage,
-    Speedup,
-)
+from gpa_lsp.diagnosis.advice.model import MOST_REGIONS, Advice, Category, KernelAdvice, Silence, SilenceStage, Speedup
 from gpa_lsp.diagnosis.advice.optimizers import NO_ARCHITECTURE, NO_GRID, NotApplicable
 from gpa_lsp.diagnosis.advice.pricing import share_samples, show_region
 from gpa_lsp.diagnosis.advice.residency import describe_block, measure_issue_ratio, measure_states

@@ -35,14 +35,9 @@ _BANDWIDTHS = {
 }
 
 
-def list_bandwidths(limiter: Limiter) -> tuple[Limit, ...]:
-    """The levels of the memory among the limits, nearest to what they sustain first."""
-    return tuple(limit for limit in limiter.limits if limit.unit in _BANDWIDTHS)
-
-
 def describe_memory(limiter: Limiter) -> Sentence:
     """Describe the utilization of the memory level that is nearest to what it sustains, one clause; empty where none was measured."""
-    nearest = next(iter(list_bandwidths(limiter)), None)
+    nearest = next((limit for limit in limiter.limits if limit.unit in _BANDWIDTHS), None)
     if nearest is None:
         return NOTHING
     return say("{label} is {busy} busy", label=nearest.label, busy=percent(nearest.busy_ratio))

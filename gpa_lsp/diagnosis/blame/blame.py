@@ -13,12 +13,7 @@ import gpa_lsp.diagnosis.blame.blamers as catalogue
 from gpa_lsp.diagnosis.blame import DEFAULT_BLAMER
 from gpa_lsp.diagnosis.blame.barriers import SCOREBOARD_COUNT
 from gpa_lsp.diagnosis.blame.blamers import Blamer
-from gpa_lsp.diagnosis.blame.categories import (
-    DEPENDENCY_REASONS,
-    SCOREBOARD_KINDS,
-    find_category,
-    is_far_memory,
-)
+from gpa_lsp.diagnosis.blame.categories import DEPENDENCY_REASONS, SCOREBOARD_KINDS, find_category, is_far_memory
 from gpa_lsp.diagnosis.blame.edges import NO_RESOURCE, find_lowest_shared, join_edges
 from gpa_lsp.diagnosis.blame.issue_counts import check_wait, count_issues, number_blocks, weigh_groups
 from gpa_lsp.diagnosis.blame.model import (

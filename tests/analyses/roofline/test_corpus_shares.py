@@ -11,11 +11,7 @@ import pytest
 
 from gpa_lsp.diagnosis.analyses.limiter import BUSY_RATIO
 from gpa_lsp.diagnosis.analyses.model import CLEARLY_NEARER, Roofline
-from gpa_lsp.diagnosis.analyses.questions.speed_of_light import (
-    RECOMPUTED,
-    read_breakdown,
-    recompute,
-)
+from gpa_lsp.diagnosis.analyses.questions.speed_of_light import RECOMPUTED, read_breakdown, recompute
 from gpa_lsp.diagnosis.analyses.roofline.counts import MEMORY_THROUGHPUT, SM_THROUGHPUT
 from gpa_lsp.diagnosis.analyses.roofline.place import ISSUE, place_kernel
 from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind

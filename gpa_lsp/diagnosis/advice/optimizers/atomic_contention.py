@@ -4,12 +4,17 @@ from collections.abc import Sequence
 from math import prod
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
 from gpa_lsp.code.binary.model import ResourceKind
 from gpa_lsp.code.binary.opcodes import Opcode
-from gpa_lsp.diagnosis.advice.blamed_stalls import build_regions, count_samples, describe_causes, find_edges
+from gpa_lsp.diagnosis.advice.blamed_stalls import (
+    build_regions,
+    count_samples,
+    describe_causes,
+    find_edges,
+    mark_reasons,
+)
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.model import Hotspot
 from gpa_lsp.diagnosis.advice.naming import locate
@@ -75,7 +80,7 @@ def match(subject: Subject) -> Found:
     if not (finding.is_global | finding.is_shared).any():
         return say("the kernel has no atomics")
     edges = find_edges(subject, finding.is_global | finding.is_shared | (finding.saved > 0))
-    edges = edges[~_is_issue(subject, edges)]
+    edges = edges[~mark_reasons(subject, ("selected", "not_selected"))[edges]]
     waiting = count_samples(subject, edges)
     if waiting == 0:
         return say("no warp is stalled on the kernel's atomics")
@@ -101,13 +106,6 @@ def match(subject: Subject) -> Found:
             ),
         ),
     )
-
-
-def _is_issue(subject: Subject, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """bool[m]: samples in which the warp issued or could have."""
-    names = ("selected", "not_selected")
-    numbers = [index for index, reason in enumerate(subject.kernel.reasons) if reason in names]
-    return np.isin(subject.edges.reason[edges], numbers)
 
 
 def _list_caveats(subject: Subject, rows: Sequence[int]) -> tuple[Sentence, ...]:

@@ -8,11 +8,7 @@ from gpa_lsp.diagnosis.advice.estimators import estimate_parallel, scale_content
 from gpa_lsp.diagnosis.advice.matches import ParallelMatch
 from gpa_lsp.diagnosis.advice.model import Category, SilenceStage
 from gpa_lsp.diagnosis.advice.optimizers import NO_ARCHITECTURE, NO_GRID, Found, NotApplicable, Optimizer
-from gpa_lsp.diagnosis.advice.residency import (
-    measure_contention,
-    measure_issue_ratio,
-    name_whole,
-)
+from gpa_lsp.diagnosis.advice.residency import measure_contention, measure_issue_ratio, name_whole
 from gpa_lsp.diagnosis.analyses.occupancy import measure_resident_warps
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import count, number, percent, say

@@ -13,6 +13,7 @@ from gpa_lsp.diagnosis.advice.blamed_stalls import (
     describe_causes,
     find_edges,
     find_worst,
+    mark_reasons,
 )
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.model import Hotspot, SilenceStage
@@ -77,7 +78,7 @@ def match(subject: Subject) -> Found:
     weights = excess[subject.edges.def_row[edges]]
     lines = measure_excess_lines(subject)
     if lines is not None:  # a request waits for as many lines, however many sectors it asks for of each
-        waits = subject.edges.reason[edges] == subject.rows.reason_index(WAITING)
+        waits = mark_reasons(subject, (WAITING,))[edges]
         weights = np.where(waits, np.minimum(weights, lines[subject.edges.def_row[edges]]), weights)
     if subject.total_samples and count_samples(subject, edges, weights) == 0:
         why = _find_why(subject, np.where(accesses, measure_excess(sectors, ideal), 0.0))

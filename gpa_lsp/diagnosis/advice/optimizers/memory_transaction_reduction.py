@@ -6,7 +6,13 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.code.binary.opcodes import Access
-from gpa_lsp.diagnosis.advice.blamed_stalls import build_regions, count_samples, describe_causes, find_edges
+from gpa_lsp.diagnosis.advice.blamed_stalls import (
+    build_regions,
+    count_samples,
+    describe_causes,
+    find_edges,
+    mark_reasons,
+)
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.model import Hotspot
 from gpa_lsp.diagnosis.advice.naming import WIDE_TYPES, describe_place, name_code
@@ -102,10 +108,8 @@ class _Findings:
 
     def weigh(self, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """float64[m]: the part of each blamed pair that would go."""
-        every = self._subject.edges
-        throttle = self._subject.rows.reason_index(_THROTTLE)
-        is_throttled = every.reason[edges] == (-1 if throttle is None else throttle)
-        rows = every.def_row[edges]
+        is_throttled = mark_reasons(self._subject, (_THROTTLE,))[edges]
+        rows = self._subject.edges.def_row[edges]
         merged, kept = self._weigh_rows()
         # Merging neither saves bytes nor waits for them where the narrow accesses ask for no sector twice.
         waits = np.maximum(np.minimum(merged, self._excess), kept)

@@ -6,8 +6,7 @@ from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer
 from gpa_lsp.diagnosis.advice.residency import bound_issue_rate, count_waves
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import Sentence, count, percent, say
-
-_LANES = 32
+from gpa_lsp.kernel.dataflow.accesses import WARP_THREADS
 
 
 def match(subject: Subject) -> Found:
@@ -23,10 +22,10 @@ def match(subject: Subject) -> Found:
     if launch is None or launch.blocks < 1 or launch.threads_per_block < 1:
         return NotApplicable(SilenceStage.NO_METRICS, say("the profile does not record the number of threads"))
     threads, warps = launch.threads_per_block, launch.warps_per_block
-    last = threads - _LANES * (warps - 1)
-    if last == _LANES:
+    last = threads - WARP_THREADS * (warps - 1)
+    if last == WARP_THREADS:
         return say("blocks of {threads} are whole warps", threads=count(threads, "thread"))
-    needed = -(-launch.blocks * threads // _LANES)
+    needed = -(-launch.blocks * threads // WARP_THREADS)
     if needed >= launch.blocks * warps:
         return say("the threads of the grid fill no fewer warps")
     saved = 1 - needed / (launch.blocks * warps)
@@ -52,7 +51,7 @@ def match(subject: Subject) -> Found:
             threads=count(threads, "thread"),
             warps=count(warps, "warp"),
             last=count(last),
-            lanes=count(_LANES),
+            lanes=count(WARP_THREADS),
             better=_suggest(threads),
         ),
         caveats=(say("Index arithmetic must follow the block size, and threads past the end need a guard."),),
@@ -72,12 +71,13 @@ def _suggest(threads: int) -> Sentence:
     >>> _suggest(250), _suggest(20)
     ('Blocks of 256 or 224 threads', 'Blocks of 32 threads, each doing the work of several of these blocks,')
     """
-    above = -(-threads // _LANES) * _LANES
-    if above == _LANES:
+    above = -(-threads // WARP_THREADS) * WARP_THREADS
+    if above == WARP_THREADS:
         return say(
-            "Blocks of {threads}, each doing the work of several of these blocks,", threads=count(_LANES, "thread")
+            "Blocks of {threads}, each doing the work of several of these blocks,",
+            threads=count(WARP_THREADS, "thread"),
         )
-    return say("Blocks of {above} or {below}", above=count(above), below=count(above - _LANES, "thread"))
+    return say("Blocks of {above} or {below}", above=count(above), below=count(above - WARP_THREADS, "thread"))
 
 
 OPTIMIZER = Optimizer(

@@ -6,7 +6,13 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace
-from gpa_lsp.diagnosis.advice.blamed_stalls import build_regions, count_samples, describe_causes, find_edges
+from gpa_lsp.diagnosis.advice.blamed_stalls import (
+    build_regions,
+    count_samples,
+    describe_causes,
+    find_edges,
+    mark_reasons,
+)
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.model import Hotspot
 from gpa_lsp.diagnosis.advice.naming import describe_place
@@ -34,10 +40,8 @@ def match(subject: Subject) -> Found:
         return say("no thread stores to the same address again and again")
     gone, waits = _weigh_rows(subject, found)
     edges = find_edges(subject, (gone > 0) | (waits > 0))
-    reasons = [subject.rows.reason_index(reason) for reason in _WAITS]
-    is_wait = np.isin(subject.edges.reason[edges], [one for one in reasons if one is not None])
     rows = subject.edges.def_row[edges]
-    weights = np.where(is_wait, np.maximum(gone, waits)[rows], gone[rows])
+    weights = np.where(mark_reasons(subject, _WAITS)[edges], np.maximum(gone, waits)[rows], gone[rows])
     if count_samples(subject, edges, weights) == 0:
         return say("no warp is stalled at stores that the next one overwrites")
     stores = {row for one in found for row in one.stores}

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
@@ -13,13 +14,14 @@ from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion
 from gpa_lsp.diagnosis.advice.model import Category, Hotspot
 from gpa_lsp.diagnosis.advice.naming import locate, name_code, quote, read_parts
 from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
+from gpa_lsp.diagnosis.advice.residency import describe_block
 from gpa_lsp.diagnosis.advice.traffic_floor import measure_local_traffic
 from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, capitalize, count, join, say
 from gpa_lsp.gpu.arch.model import Architecture
-from gpa_lsp.gpu.arch.occupancy import BlockShape, find_occupancy
+from gpa_lsp.gpu.arch.occupancy import find_occupancy
 from gpa_lsp.kernel.dataflow.accesses import mark_accesses
 from gpa_lsp.kernel.dataflow.local_accesses import LocalAccess, LocalUse, find_local_accesses, list_slots
 from gpa_lsp.kernel.scopes import Scope
@@ -129,23 +131,18 @@ def _find_bound(architecture: Architecture, registers: int) -> int | None:
 
 def _find_residency(subject: Subject, architecture: Architecture) -> tuple[int, int] | None:
     """Most registers that keep the resident warps, and those warps."""
-    launch = subject.launch
-    if launch is None or not launch.registers_per_thread:
+    block = describe_block(subject)
+    if block is None:
         return None
-    if launch.shared_static_bytes is None or launch.shared_dynamic_bytes is None:
-        return None
-    shared = launch.shared_static_bytes + launch.shared_dynamic_bytes
 
     def count_warps(registers: int) -> int:
-        block = BlockShape(threads=launch.threads_per_block, registers_per_thread=registers, shared_bytes=shared)
-        return find_occupancy(architecture, block).warps_per_sm
+        return find_occupancy(architecture, replace(block, registers_per_thread=registers)).warps_per_sm
 
-    now = count_warps(launch.registers_per_thread)
-    highest = architecture.occupancy.max_registers_per_thread.value
+    now = count_warps(block.registers_per_thread)
     # More registers never leave more warps.
-    counts = range(launch.registers_per_thread, highest + 1)
+    counts = range(block.registers_per_thread, architecture.occupancy.max_registers_per_thread.value + 1)
     kept = counts[: bisect_right(counts, -now, key=lambda count: -count_warps(count))]
-    return max(kept, default=launch.registers_per_thread), now
+    return max(kept, default=block.registers_per_thread), now
 
 
 # What an array elsewhere would not wait for; its accesses stay, whereas a spill's go
@@ -250,8 +247,7 @@ def _build_regions(subject: Subject, accesses: Sequence[LocalAccess]) -> tuple[E
     limits = find_register_limits(subject)
 
     def advise_spills(scope: Scope, hotspots: Sequence[Hotspot]) -> Sentence:
-        inside = [one for one in accesses if one.use is LocalUse.SPILL]
-        return _advise_spills(subject, scope, hotspots, inside, limits)
+        return _advise_spills(subject, scope, hotspots, [one for one in accesses if one.use is LocalUse.SPILL], limits)
 
     def advise_arrays(_: Scope, hotspots: Sequence[Hotspot]) -> Sentence:
         return _advise_arrays(subject, [by_row[one.def_row] for one in hotspots], accesses)

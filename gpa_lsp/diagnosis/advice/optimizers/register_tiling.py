@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Synchronisation
 from gpa_lsp.code.binary.uses import parse_operand
-from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
+from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_regions, find_edges, mark_reasons
 from gpa_lsp.diagnosis.advice.loop_work import (
     LEAST_REUSE,
     LoopWork,
@@ -174,7 +174,7 @@ def _describe(subject: Subject, work: LoopWork, per_result: float, tile: _Tile) 
     passes_left = min(1.0, tile.passes_per_result / per_result)
     loads = subject.rows.mark(work.rows)
     edges = find_edges(subject, loads, (*_QUEUE_REASONS, "lg_throttle", WAITING))
-    waits = subject.edges.reason[edges] == subject.rows.reason_index(WAITING)
+    waits = mark_reasons(subject, (WAITING,))[edges]
     gone = np.where(loads & ~mark_multiply_adds(subject.rows), 1 - loads_left, 0.0)
     waits_left = _count_waits_left(subject, work, tile)
     return EliminationMatch(

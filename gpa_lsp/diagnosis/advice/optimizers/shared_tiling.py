@@ -5,7 +5,7 @@ import numpy.typing as npt
 
 from gpa_lsp.code.binary.opcodes import Access
 from gpa_lsp.code.sources.line_parts import find_thread_axes
-from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
+from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_regions, find_edges, mark_reasons
 from gpa_lsp.diagnosis.advice.loop_work import (
     LEAST_REUSE,
     LoopWork,
@@ -20,9 +20,7 @@ from gpa_lsp.diagnosis.advice.naming import describe_place, describe_scope, find
 from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer
 from gpa_lsp.diagnosis.advice.pricing import WAITING
 from gpa_lsp.diagnosis.advice.work_left import count_work_left, remove_feeders
-from gpa_lsp.diagnosis.analyses.decomposition.memory_view import (
-    view_memory,
-)
+from gpa_lsp.diagnosis.analyses.decomposition.memory_view import view_memory
 from gpa_lsp.diagnosis.analyses.limiter import find_limiter
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, join, number, say, size
@@ -108,8 +106,7 @@ def _weigh(subject: Subject, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.flo
         shared_cycles = architecture.hierarchy.shared_cycles.value or 0.0
         left = max(0.0, shared_cycles - memory.uses.mean_passed_cycles)
         faster = max(0.0, 1 - left / memory.uses.mean_wait_cycles)
-    waits = subject.rows.reason_index(WAITING)
-    return np.where(subject.edges.reason[edges] == (-1 if waits is None else waits), faster, 0.0)
+    return np.where(mark_reasons(subject, (WAITING,))[edges], faster, 0.0)
 
 
 def _count_work_left(

@@ -11,18 +11,13 @@ from gpa_lsp.diagnosis.advice.loop_work import count_results
 from gpa_lsp.diagnosis.advice.matches import IdleMatch
 from gpa_lsp.diagnosis.advice.model import Category, SilenceStage
 from gpa_lsp.diagnosis.advice.optimizers import NO_ARCHITECTURE, NO_GRID, NO_STATES, Found, NotApplicable, Optimizer
-from gpa_lsp.diagnosis.advice.residency import (
-    describe_block,
-    measure_issue_ratio,
-    name_whole,
-)
+from gpa_lsp.diagnosis.advice.residency import describe_block, measure_issue_ratio, name_whole
 from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import Sentence, count, number, percent, say
 from gpa_lsp.gpu.arch.occupancy import find_occupancy
+from gpa_lsp.kernel.dataflow.accesses import WARP_THREADS
 from gpa_lsp.profile.launch_configuration import LaunchConfiguration
-
-_LANES = 32
 
 _Turns = npt.NDArray[np.float64]  # float64[n], executions of a warp, at least 1
 
@@ -55,7 +50,7 @@ def match(subject: Subject) -> Found:
         return fitting
     there, sms = launch.blocks * launch.warps_per_block, count(sm_count, "SM")
     part = there / (fitting * sm_count) if fitting else 1.0
-    is_alone = describe_block(subject) is None or lanes < _LANES
+    is_alone = describe_block(subject) is None or lanes < WARP_THREADS
     if part >= (1.0 if is_alone else SMALL_WAVE):
         fills = say("the grid fills {sms}", sms=sms)
         return fills if part >= 1 else say("the grid is {part} of what fits on {sms}", part=percent(part), sms=sms)
@@ -82,12 +77,12 @@ def match(subject: Subject) -> Found:
         "Let {times} times as many threads do as much less each, or split the problem along another dimension",
         times=number(times),
     )
-    if lanes < _LANES:
+    if lanes < WARP_THREADS:
         bound_reason = say("{bound}; whole warps would gain more", bound=bound_reason)
         suggestion = say(
             "Divide the work among the threads of whole warps ({used} of {lanes} lanes in use), and those among blocks",
             used=count(lanes),
-            lanes=count(_LANES),
+            lanes=count(WARP_THREADS),
         )
     blocks, threads = count(launch.blocks, "block"), count(lanes, "thread")
     present = say(
@@ -129,7 +124,7 @@ def _count_fitting(subject: Subject, launch: LaunchConfiguration, sm_count: int)
     block, architecture = describe_block(subject), subject.kernel.architecture
     assert architecture is not None
     if block is not None:
-        is_part = launch.threads_per_block < _LANES and launch.blocks < sm_count
+        is_part = launch.threads_per_block < WARP_THREADS and launch.blocks < sm_count
         return launch.warps_per_block if is_part else find_occupancy(architecture, block).warps_per_sm
     if launch.blocks >= sm_count:
         return NotApplicable(SilenceStage.NO_METRICS, say("the profile lacks the launch's registers or shared memory"))

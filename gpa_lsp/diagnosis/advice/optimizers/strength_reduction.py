@@ -30,11 +30,7 @@ from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.foundation.prose import Sentence, count, join, say
-from gpa_lsp.kernel.dataflow.arithmetic import (
-    ArithmeticSequence,
-    ArithmeticSequences,
-    find_arithmetic_sequences,
-)
+from gpa_lsp.kernel.dataflow.arithmetic import ArithmeticSequence, ArithmeticSequences, find_arithmetic_sequences
 from gpa_lsp.kernel.dataflow.expansions import Family
 from gpa_lsp.kernel.scopes import Scope, ScopeKind
 

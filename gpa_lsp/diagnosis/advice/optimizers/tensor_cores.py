@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace
-from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
+from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_regions, mark_reasons
 from gpa_lsp.diagnosis.advice.loop_work import LoopWork, count_results, list_loop_work, mark_multiply_adds
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.model import SilenceStage
@@ -72,10 +72,8 @@ def match(subject: Subject) -> Found:
         )
     inside = subject.rows.mark(work.rows)
     gone = _weigh_rows(subject, inside, is_half=half is not None)
-    edges = find_edges(subject, gone > 0)
-    edges = edges[
-        subject.edges.reason[edges] != subject.rows.reason_index(WAITING)
-    ]  # a warp waits for each tile as before
+    # A warp waits for each tile as before.
+    edges = np.flatnonzero((gone > 0)[subject.edges.def_row] & ~mark_reasons(subject, (WAITING,)))
     return EliminationMatch(
         work=count_work_left(subject, executions=remove_feeders(subject, gone)),
         regions=build_regions(subject, edges, gone[subject.edges.def_row[edges]])

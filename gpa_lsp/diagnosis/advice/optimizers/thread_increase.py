@@ -20,12 +20,7 @@ from gpa_lsp.diagnosis.analyses.occupancy import measure_resident_warps
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, list_of, number, percent, say
 from gpa_lsp.gpu.arch.model import Architecture
-from gpa_lsp.gpu.arch.occupancy import (
-    BlockShape,
-    Occupancy,
-    OccupancyLimit,
-    find_occupancy,
-)
+from gpa_lsp.gpu.arch.occupancy import BlockShape, Occupancy, OccupancyLimit, find_occupancy
 from gpa_lsp.gpu.arch.occupancy_steps import OccupancyStep, find_next_steps, list_register_steps
 
 # Below this share of the warps that fit, something else than their number is missing: work in the grid, or even blocks. Nsight Compute's rule for the

@@ -10,12 +10,12 @@ from gpa_lsp.diagnosis.advice.static_model import StaticFacts, StaticFinding
 from gpa_lsp.diagnosis.advice.warp_facts import WarpFacts, describe_access, describe_cost, describe_distance
 from gpa_lsp.diagnosis.analyses.access import REMEDIES, Pattern
 from gpa_lsp.foundation.prose import NOTHING, Sentence, count, number, say
+from gpa_lsp.kernel.dataflow.accesses import SECTOR_BYTES
 
 NAME = "uncoalesced-accesses"
 _LEAST_FACTOR = 2.0  # So many times the sectors needed, and more, are worth a word; pairs of numbers make twice as many
 _LEAST_EXCESS = 4.0
 _LEAST_MISALIGNED = 1.2
-_SECTOR_BYTES = 32
 
 
 def find_uncoalesced_accesses(facts: StaticFacts) -> Iterator[StaticFinding]:
@@ -124,7 +124,7 @@ def _choose_remedy(access: SymbolicAccess) -> Sentence:
         return NOTHING
     if access.pattern is WarpPattern.MISALIGNED:
         return REMEDIES[Pattern.MISALIGNED]
-    is_apart = any(term.factors or abs(term.bytes) >= _SECTOR_BYTES for term in access.stride) or not access.stride
+    is_apart = any(term.factors or abs(term.bytes) >= SECTOR_BYTES for term in access.stride) or not access.stride
     return REMEDIES[Pattern.APART if is_apart else Pattern.STRIDE]
 
 

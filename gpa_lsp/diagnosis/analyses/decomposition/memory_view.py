@@ -12,12 +12,7 @@ from gpa_lsp.diagnosis.analyses.decomposition.load_waits import (
     measure_sample_scale,
     read_mean_wait,
 )
-from gpa_lsp.diagnosis.analyses.decomposition.unit_use import (
-    MEMORY_UNITS,
-    UnitUse,
-    count_per_execution,
-    list_unit_use,
-)
+from gpa_lsp.diagnosis.analyses.decomposition.unit_use import MEMORY_UNITS, UnitUse, count_per_execution, list_unit_use
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import Sentence, capitalize, say
 from gpa_lsp.foundation.records import remembered

@@ -43,6 +43,7 @@ from gpa_lsp.diagnosis.analyses.starlight import (
 from gpa_lsp.diagnosis.analyses.subject import Subject, lack
 from gpa_lsp.foundation.numbers import Cell, Quantity
 from gpa_lsp.foundation.prose import NOTHING, Sentence, capitalize, count, factor, join, percent, say
+from gpa_lsp.kernel.dataflow.accesses import WARP_THREADS
 
 # Starlight's decision tree: what the roofline and a few ratios of the whole kernel say before any line is looked at.
 #
@@ -56,7 +57,6 @@ FAR_RATIO = 0.6
 
 OCCUPANCY = "occupancy"  # The check that more warps are the remedy of
 
-_WARP_THREADS = 32.0
 _PERCENT = 100.0
 
 
@@ -112,7 +112,7 @@ CHECKS = (
     Check(
         title="threads predicated on per instruction",
         metric="smsp__thread_inst_executed_pred_on_per_inst_executed.ratio",
-        scale=_WARP_THREADS,
+        scale=float(WARP_THREADS),
         least_ratio=0.75,  # 24 of 32 threads, as Nsight Compute's rule for divergence
         row=Bottleneck.SYNCHRONISATION,
         remedy=say("Fill whole warps: sort or compact the work, and branch per warp or per block."),

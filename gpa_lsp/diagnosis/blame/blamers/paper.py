@@ -27,14 +27,7 @@ from gpa_lsp.diagnosis.blame.edges import NO_RESOURCE, Connection, blame_themsel
 from gpa_lsp.diagnosis.blame.issue_counts import LEAST_ISSUES_SAMPLES, count_issued_samples
 from gpa_lsp.diagnosis.blame.model import BlameCategory, BlameEdges, Dependency, UnattributedCause
 from gpa_lsp.diagnosis.blame.paths import LongestPaths, ShortestPaths
-from gpa_lsp.diagnosis.blame.pruning import (
-    DependencyEdge,
-    Pruner,
-    StallClass,
-    build_edge,
-    can_cause,
-    classify_reason,
-)
+from gpa_lsp.diagnosis.blame.pruning import DependencyEdge, Pruner, StallClass, build_edge, can_cause, classify_reason
 from gpa_lsp.diagnosis.blame.slicing import Slicer
 from gpa_lsp.diagnosis.blame.view import NOWHERE, Distance, FunctionView
 from gpa_lsp.diagnosis.blame.work import OutOfWorkError, WorkBudget
