@@ -3,7 +3,7 @@
 Where nothing was sampled, regions come from what counters say of each instruction.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -94,6 +94,11 @@ def build_regions(
         place = subject.scopes.scopes[int(scopes[inside[0]])]
         region = build_region(subject, place, chosen, parts, write_note=write_note, most=MOST_HOTSPOTS)
         regions.append(region if write_hint is None else replace(region, hint=write_hint(place, region.hotspots)))
+    return rank_regions(regions)
+
+
+def rank_regions(regions: Iterable[EliminationRegion]) -> tuple[EliminationRegion, ...]:
+    """Sort regions, most samples first."""
     return tuple(sorted(regions, key=lambda region: (-region.samples, region.scope.row)))
 
 

@@ -4,12 +4,14 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.advice.blamed_stalls import (
     MOST_HOTSPOTS,
     NoteWriter,
     build_hotspots,
     build_region,
+    rank_regions,
     sum_by_reason,
 )
 from gpa_lsp.diagnosis.advice.matches import EliminationRegion
@@ -56,13 +58,11 @@ def share_called_samples(subject: Subject) -> CalledShares:
 
 def find_line_scope(subject: Subject, row: int) -> Scope:
     """The source line a row is on; without one, the innermost loop or function."""
-    frame = find_own_frame(subject, row)
+    around, frame = subject.scopes.scopes[int(subject.scopes.innermost[row])], find_own_frame(subject, row)
     if frame is None:
-        return subject.scopes.scopes[int(subject.scopes.innermost[row])]
-    routine = subject.scopes.scopes[subject.scopes.routine_of(row)]
-    return Scope(
-        kind=ScopeKind.LINE, function=routine.function, row=row, file=frame.file, line=frame.line, last_line=frame.line
-    )
+        return around
+    line = frame.line
+    return replace(around, kind=ScopeKind.LINE, row=row, file=frame.file, line=line, last_line=line)
 
 
 def build_sequence_regions(
@@ -99,7 +99,7 @@ def build_sequence_regions(
                     by_reason=sum_by_reason(subject, edges, weights),
                 )
             )
-    return tuple(sorted(regions, key=lambda region: (-region.samples, region.scope.row)))
+    return rank_regions(regions)
 
 
 def build_row_region(

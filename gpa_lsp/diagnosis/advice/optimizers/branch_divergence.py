@@ -6,11 +6,12 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.code.binary.opcodes import Access
-from gpa_lsp.diagnosis.advice.blamed_stalls import MOST_HOTSPOTS, find_edges
+from gpa_lsp.diagnosis.advice.blamed_stalls import MOST_HOTSPOTS, find_edges, rank_regions
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion
 from gpa_lsp.diagnosis.advice.model import Hotspot, SilenceStage
-from gpa_lsp.diagnosis.advice.naming import find_own_frame, locate
+from gpa_lsp.diagnosis.advice.naming import locate
 from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer
+from gpa_lsp.diagnosis.advice.sequence_regions import find_line_scope
 from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, list_of, number, say
@@ -18,7 +19,6 @@ from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, WARP_THREADS, count_per_request, mark_accesses
 from gpa_lsp.kernel.dataflow.divergent_branches import DivergentBranch, Parting, find_divergent_branches
 from gpa_lsp.kernel.dataflow.value_flow import is_decided_by_data
-from gpa_lsp.kernel.scopes import Scope, ScopeKind
 
 _NOT_LOST = "not_selected"  # A warp in this state was ready and lost no time
 
@@ -78,16 +78,16 @@ def match(subject: Subject) -> Found:
     if not regions:
         found = count(len(branches), "divergent branch")
         return say("no samples in the code of {branches}{average}", branches=found, average=average)
-    regions.sort(key=lambda region: (-region.samples, region.scope.row))
+    ranked = rank_regions(regions)
     kinds = {branch.row: branch.kind for branch in branches}
     gone = np.zeros(len(subject.rows))
     for branch in branches:
         gone[branch.rows] = np.maximum(gone[branch.rows], branch.loss)
     gone[_mark_per_thread(subject)] = 0.0
     return EliminationMatch(
-        regions=tuple(regions),
+        regions=ranked,
         work=count_work_left(subject, executions=gone),
-        hint=_REMEDIES[kinds[regions[0].hotspots[0].def_row]],
+        hint=_REMEDIES[kinds[ranked[0].hotspots[0].def_row]],
         caveats=(
             say("Regrouping threads costs work and can spread their memory accesses."),
             say("Thread counts are averages over all warps; work in called functions is not counted."),
@@ -161,7 +161,7 @@ def _build_region(subject: Subject, work: _Work, branch: DivergentBranch) -> Ite
         for index in largest
     )
     yield EliminationRegion(
-        scope=_find_scope(subject, branch.row),
+        scope=find_line_scope(subject, branch.row),
         samples=float(samples.sum()),
         latency_samples=None if latency is None else float(latency.sum()),
         hotspots=hotspots,
@@ -171,17 +171,6 @@ def _build_region(subject: Subject, work: _Work, branch: DivergentBranch) -> Ite
                 subject.kernel.reasons, (by_reason * np.asarray(branch.loss)[:, None]).sum(axis=0).tolist(), strict=True
             )
         ),
-    )
-
-
-def _find_scope(subject: Subject, row: int) -> Scope:
-    """The branch's line; the loop or function around it where it has none."""
-    around = subject.scopes.scopes[int(subject.scopes.innermost[row])]
-    frame = find_own_frame(subject, row)
-    if frame is None:
-        return around
-    return Scope(
-        kind=ScopeKind.LINE, function=around.function, row=row, file=frame.file, line=frame.line, last_line=frame.line
     )
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.code.sources.trees import find_language
-from gpa_lsp.diagnosis.advice.blamed_stalls import build_region
+from gpa_lsp.diagnosis.advice.blamed_stalls import build_region, rank_regions
 from gpa_lsp.diagnosis.advice.code_size import (
     InstructionCaches,
     count_called_bytes,
@@ -54,10 +54,10 @@ def match(subject: Subject) -> Found:
             regions.append(build_region(subject, scope, np.array(inside, dtype=np.int64), hint=hint))
     if not regions:
         return _explain(largest, caches)
-    regions.sort(key=lambda region: (-region.samples, region.scope.row))
+    ranked = rank_regions(regions)
     return EliminationMatch(
-        regions=tuple(regions),
-        hint=regions[0].hint,
+        regions=ranked,
+        hint=ranked[0].hint,
         caveats=(say("A smaller unroll factor means more branches and less overlap between iterations."),),
         reasons=(_describe_caches(caches),),
     )

@@ -1,13 +1,11 @@
 """Inlined functions whose rarely executed parts make the code too long to be fetched in time."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct, field
 
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES
-from gpa_lsp.diagnosis.advice.blamed_stalls import build_region
+from gpa_lsp.diagnosis.advice.blamed_stalls import build_region, rank_regions
 from gpa_lsp.diagnosis.advice.code_size import (
     InstructionCaches,
     count_executed_bytes,
@@ -67,10 +65,10 @@ def match(subject: Subject) -> Found:
     ]
     if not regions:
         return say("the inlined functions stalled on instruction fetch have no rarely executed code to move out")
-    regions.sort(key=lambda region: (-region.samples, region.scope.row))
+    ranked = rank_regions(regions)
     return EliminationMatch(
-        regions=tuple(regions),
-        hint=regions[0].hint,
+        regions=ranked,
+        hint=ranked[0].hint,
         caveats=(say("A function that is called instead of inlined costs a call and saved registers."),),
         reasons=(_describe_size(code_bytes, caches),),
     )
@@ -99,12 +97,8 @@ def _find_bodies(subject: Subject) -> dict[str, _Body]:
     return bodies
 
 
-def _is_counted(subject: Subject, rows: Sequence[int]) -> bool:
-    return bool((subject.rows.executions[list(rows)] > 0).any())
-
-
 def _is_worth_splitting(subject: Subject, body: _Body) -> bool:
-    return len(body.rare) * INSTRUCTION_BYTES >= LEAST_RARE_BYTES or not _is_counted(subject, body.rows)
+    return len(body.rare) * INSTRUCTION_BYTES >= LEAST_RARE_BYTES or not subject.executed[body.rows].any()
 
 
 def _build_region(subject: Subject, body: _Body, edges: npt.NDArray[np.int64]) -> EliminationRegion:

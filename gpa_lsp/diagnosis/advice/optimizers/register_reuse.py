@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace
-from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
+from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_regions, find_edges, rank_regions
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion
 from gpa_lsp.diagnosis.advice.model import Category, Hotspot
 from gpa_lsp.diagnosis.advice.naming import locate, name_code, quote, read_parts
@@ -252,11 +252,8 @@ def _build_regions(subject: Subject, accesses: Sequence[LocalAccess]) -> tuple[E
     def advise_arrays(_: Scope, hotspots: Sequence[Hotspot]) -> Sentence:
         return _advise_arrays(subject, [by_row[one.def_row] for one in hotspots], accesses)
 
-    regions = [
-        *build_regions(subject, spills, write_hint=advise_spills),
-        *build_regions(subject, arrays, write_hint=advise_arrays),
-    ]
-    return tuple(sorted(regions, key=lambda region: (-region.samples, region.scope.row)))
+    found = build_regions(subject, spills, write_hint=advise_spills)
+    return rank_regions((*found, *build_regions(subject, arrays, write_hint=advise_arrays)))
 
 
 def _choose_category(subject: Subject, accesses: Sequence[LocalAccess]) -> Category:

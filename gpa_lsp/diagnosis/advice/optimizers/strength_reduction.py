@@ -16,6 +16,7 @@ from gpa_lsp.diagnosis.advice.arithmetic_hints import (
     describe_widened,
     find_double_row,
 )
+from gpa_lsp.diagnosis.advice.blamed_stalls import rank_regions
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion
 from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.advice.sequence_regions import (
@@ -64,18 +65,18 @@ def match(subject: Subject) -> Found:
             "none of the {rows} is an integer division, a detour through FP64 or on a slow unit",
             rows=count(len(subject.rows), "instruction"),
         )
-    regions = [
+    parts = [
         *build_sequence_regions(subject, divisions, lambda members: _advise_division(subject, members)),
         *_build_widened_regions(subject, found.widened),
         *_build_slow_regions(subject, slow),
     ]
-    if not regions:
+    if not parts:
         return say(
             "{operations} caused none of the {samples}",
             operations=count(len(divisions) + len(found.widened) + len(slow), "slow operation"),
             samples=count(subject.total_samples, "sample"),
         )
-    regions.sort(key=lambda region: (-region.samples, region.scope.row))
+    regions = rank_regions(parts)
     gone = mark_sequences(subject, divisions)
     narrowed = [row for chain in found.widened for row in chain] + list(slow)
     gone[narrowed] = 1.0
@@ -85,7 +86,7 @@ def match(subject: Subject) -> Found:
     added = {"fma": float(executed[doubles].sum()) + float(executed[[one.anchor for one in divisions]].sum())}
     added["alu"] = 2.0 * float(executed[[one.anchor for one in divisions]].sum())
     return EliminationMatch(
-        regions=tuple(regions),
+        regions=regions,
         work=count_work_left(subject, executions=gone, added=added),
         hint=regions[0].hint,
         caveats=_list_caveats(bool(divisions), bool(found.widened), {slowness.kind for slowness in slow.values()}),
