@@ -66,7 +66,7 @@ def find_static_findings(
         ptx: that the kernel was made of; without it addresses are followed in its machine code, as far as they can be.
     """
     limits = limits or {}
-    subject = Subject(kernel, read_source=read_source or _read_nothing)
+    subject = Subject(kernel, read_source=read_source or (lambda _: None))
     statics = find_kernel_statics(
         kernel,
         limits=limits.get(kernel.mangled_name),
@@ -215,8 +215,3 @@ def _ask(check: StaticCheck, facts: StaticFacts, problems: list[Problem]) -> lis
             )
         )
         return []
-
-
-def _read_nothing(file: str) -> str | None:
-    del file
-    return None

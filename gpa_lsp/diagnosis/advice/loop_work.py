@@ -134,25 +134,25 @@ def _find_tile_latency(subject: Subject) -> float | None:
 
 def measure_reuse(subject: Subject) -> float | None:
     """Bytes from L1 to registers over bytes from L2 to L1; None where one is unknown."""
-    sectors = subject.rows.counter("global_sectors")
+    sectors = subject.read_counter("global_sectors")
     loads = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD,))
     launches = [launch for launch in subject.kernel.launches if launch.failure is None]
     filled = [launch.read_number("l1tex__m_xbar2l1tex_read_bytes.sum") for launch in launches]
     known = [one for one in filled if one] or _derive_fills(subject)
     if sectors is None or not known or len(known) < len(filled):
         return None
-    return float(np.maximum(sectors[loads], 0).sum()) * SECTOR_BYTES / sum(known)
+    return float(sectors[loads].sum()) * SECTOR_BYTES / sum(known)
 
 
 def _derive_fills(subject: Subject) -> list[float]:
     """The same where it was not counted: what L1 asked L2 for, without what stores write through; empty where that was not counted either."""
     launches = [launch for launch in subject.kernel.launches if launch.failure is None]
     asked = [launch.read_number("lts__t_sectors_srcunit_tex.sum") for launch in launches]
-    sectors = subject.rows.counter("global_sectors")
+    sectors = subject.read_counter("global_sectors")
     if sectors is None or None in asked:
         return []
     stores = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.STORE,))
-    stored = float(np.maximum(sectors[stores], 0).sum()) / max(1, len(launches))
+    stored = float(sectors[stores].sum()) / max(1, len(launches))
     return [max(1.0, one - stored) * SECTOR_BYTES for one in asked if one is not None]
 
 
@@ -166,14 +166,11 @@ class Tree(NamedTuple):
 @remembered
 def find_trees(subject: Subject) -> tuple[Tree, ...]:
     """The reductions and scans of a kernel: loops of few instructions, and unrolled steps, one by one."""
-    barriers = np.flatnonzero(
-        subject.rows.mark_by_opcode(lambda one: one.synchronises is Synchronisation.BLOCK)
-    ).tolist()
     rows = subject.rows
     loads, stores = (mark_accesses(rows, (MemorySpace.SHARED,), (kind,)) for kind in (Access.LOAD, Access.STORE))
     executed = subject.executed
     by_scope: dict[int, list[int]] = {}
-    for row in barriers:
+    for row in np.flatnonzero(mark_block_barriers(rows)).tolist():
         by_scope.setdefault(int(subject.scopes.innermost[row]), []).append(row)
     found = []
     for scope, ends in by_scope.items():
@@ -214,6 +211,11 @@ def _is_combined(subject: Subject, store: int, loads: npt.NDArray[np.bool_]) -> 
         and any(loads[flow.first_row + other] for other in flow.find_defs(one))
         for one in flow.find_defs(store - flow.first_row)
     )
+
+
+def mark_block_barriers(rows: KernelRows) -> npt.NDArray[np.bool_]:
+    """bool[n]: barriers of blocks or of parts of them."""
+    return rows.mark_by_opcode(lambda one: one.synchronises is Synchronisation.BLOCK)
 
 
 def mark_multiply_adds(rows: KernelRows) -> npt.NDArray[np.bool_]:

@@ -141,6 +141,16 @@ WIDE_TYPES = {
 }
 
 
+# Why something is in local memory, and what to do, by whether it is indexed
+LOCAL_CAUSES = {True: "its index is unknown at compile time", False: "its address is taken"}
+LOCAL_REMEDIES = {
+    True: say(
+        "Fully unroll the loops that index it to keep it in registers, or give each thread a column of shared memory."
+    ),
+    False: say("Pass it by value, or inline the function that takes its address."),
+}
+
+
 def _write_offset(subject: Subject, row: int) -> str:
     return f"{int(subject.rows.function_of(row).pc_offsets[subject.rows.index_of(row)]):#x}"
 

@@ -93,13 +93,13 @@ def find_narrower_data(subject: Subject, wanted: Collection[Value], least_bytes:
 def _count_sectors(subject: Subject, accesses: Marks, found: Marks) -> tuple[Parts, Parts]:
     """float64[n] sectors of the accesses (bytes over a sector's where they were not counted), and the part of each that goes."""
     rows = subject.rows
-    actual, ideal = rows.counter("global_sectors"), rows.counter("global_sectors_ideal")
+    actual, ideal = subject.read_counter("global_sectors"), subject.read_counter("global_sectors_ideal")
     if actual is None or ideal is None:
         widths = rows.spread_by_mnemonic(count_access_bytes, unknown=0)
         sectors = np.where(accesses, subject.executed * widths, 0).astype(np.float64)
         return sectors, np.where(found, HALF, 0.0)
-    sectors = np.where(accesses, np.maximum(actual, 0), 0).astype(np.float64)
-    used = np.minimum(np.maximum(ideal, 0), sectors) / np.maximum(sectors, 1)
+    sectors = np.where(accesses, actual, 0).astype(np.float64)
+    used = np.minimum(ideal, sectors) / np.maximum(sectors, 1)
     return sectors, np.where(found, HALF * used, 0.0)
 
 
@@ -127,7 +127,7 @@ def _find_reader(flow: FunctionFlow, load: int) -> Value:
         value = _classify(flow.mnemonic(row))
         if value is not Value.UNKNOWN:
             return value
-        if flow.mnemonic(row).split(".")[0] in _MOVING and moves < _MOST_COPIES:
+        if _is_move(flow.mnemonic(row)) and moves < _MOST_COPIES:
             live.update(flow.writes_of[row])
             moves += 1
     return Value.UNKNOWN

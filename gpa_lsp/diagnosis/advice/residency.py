@@ -36,7 +36,7 @@ def bound_issue_rate(subject: Subject) -> tuple[float, float]:
         return measured, measured
     total = subject.total_samples
     if total and subject.rows.latency_samples is not None:
-        sampled = (total - int(subject.rows.latency_samples.sum())) / total if total else 0.0
+        sampled = (total - int(subject.rows.latency_samples.sum())) / total
         return sampled, sampled
     return (total - count_stalled(subject)) / total if total else 0.0, 1.0
 

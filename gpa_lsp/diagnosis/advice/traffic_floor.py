@@ -45,7 +45,7 @@ def measure_floor(subject: Subject) -> TrafficFloor | None:
     bytes_each = least * SECTOR_BYTES / launches
     moved = {
         "dram": _count_dram_bytes(subject),
-        "l2": _scale(_add(subject, "lts__t_sectors_srcunit_tex.sum"), SECTOR_BYTES),
+        "l2": (_add(subject, "lts__t_sectors_srcunit_tex.sum") or 0.0) * SECTOR_BYTES,
     }
 
     def leave(parts: Parts, excess_bytes: float) -> Mapping[str, float]:
@@ -142,7 +142,3 @@ def _add(subject: Subject, *names: str) -> float | None:
     found = [subject.kernel.metric(name) for name in names]
     known = [value for value in found if value is not None]
     return sum(known) if len(known) == len(found) else None
-
-
-def _scale(value: float | None, by: float) -> float | None:
-    return None if value is None else value * by

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from gpa_lsp.code.binary.model import Flow
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Opcode, Synchronisation
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_regions, describe_causes, find_edges, mark_reasons
+from gpa_lsp.diagnosis.advice.loop_work import mark_block_barriers
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.model import Hotspot
 from gpa_lsp.diagnosis.advice.naming import locate
@@ -56,7 +57,7 @@ def match(subject: Subject) -> Found:
 
     Source: Starlight, Table 1 ("Remove Sync"), which gives no rule.
     """
-    every = np.flatnonzero(subject.rows.mark_by_opcode(lambda one: one.synchronises is Synchronisation.BLOCK))
+    every = np.flatnonzero(mark_block_barriers(subject.rows))
     barriers = [row for row in every.tolist() if _is_plain(subject.rows.mnemonic(row))]
     if len(barriers) < len(every):
         return say("some barriers are of parts of a block, of clusters, or pass values")

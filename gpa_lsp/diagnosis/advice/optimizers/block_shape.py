@@ -79,9 +79,9 @@ def match(subject: Subject) -> Found:
 
 def _count_lines(subject: Subject, accesses: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
     """int64[n]: lines that some accesses touch."""
-    tags = subject.rows.counter("global_tag_requests")
+    tags = subject.read_counter("global_tag_requests")
     assert tags is not None  # there is no floor of lines without
-    return np.where(accesses, np.maximum(tags, 0), 0)
+    return np.where(accesses, tags, 0)
 
 
 def _match_small(subject: Subject) -> ParallelMatch | None:

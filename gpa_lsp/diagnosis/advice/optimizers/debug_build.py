@@ -4,8 +4,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.code.binary.linkage_names import demangle
-from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Synchronisation
+from gpa_lsp.code.binary.opcodes import Access, MemorySpace
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_regions, find_edges, sum_by_reason
+from gpa_lsp.diagnosis.advice.loop_work import mark_block_barriers
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.model import DEBUG_BUILD, Category
 from gpa_lsp.diagnosis.advice.naming import name_code
@@ -101,7 +102,7 @@ def _count_overlapped(subject: Subject) -> npt.NDArray[np.float64]:
     rows, found = subject.rows, np.zeros(len(subject.rows))
     loads = mark_accesses(rows, (*GLOBAL_SPACES, MemorySpace.SHARED), (Access.LOAD,))
     parts = mark_accesses(rows, (*GLOBAL_SPACES, MemorySpace.SHARED), (Access.STORE, Access.ATOMIC, Access.REDUCTION))
-    parts |= rows.mark_by_opcode(lambda one: one.synchronises is Synchronisation.BLOCK)
+    parts |= mark_block_barriers(rows)
     for row in np.flatnonzero(loads).tolist():
         if (loop := subject.scopes.loop_of(row)) >= 0 and not parts[subject.scopes.rows_of(loop)].any():
             found[row] = 1 - 1 / min(_COPIES, count_innermost_turns(rows, row))

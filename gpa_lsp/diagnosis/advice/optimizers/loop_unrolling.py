@@ -169,8 +169,7 @@ def _find_obstacle(turn: TurnSlack | None, *, is_reuse: bool) -> Sentence | None
 
 _UNROLL_OFF = ("#pragma unroll 1", "#pragma nounroll", "#pragma unroll(1)")
 _LINES_ABOVE = 3
-_TELLING_RATIO = 0.01
-# Of all samples: from here on a chain from iteration to iteration is worth a word
+_TELLING_RATIO = 0.01  # Of all samples: from here on a chain from iteration to iteration is worth a word
 _LEAST_LOSS_RATIO = 0.01  # Of the samples: why a loop that loses less is not unrolled is not worth telling
 
 

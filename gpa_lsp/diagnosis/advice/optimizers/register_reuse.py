@@ -12,7 +12,7 @@ from gpa_lsp.code.binary.opcodes import Access, MemorySpace
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_regions, find_edges, rank_regions
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion
 from gpa_lsp.diagnosis.advice.model import Category, Hotspot
-from gpa_lsp.diagnosis.advice.naming import locate, name_code, quote, read_parts
+from gpa_lsp.diagnosis.advice.naming import LOCAL_CAUSES, LOCAL_REMEDIES, locate, name_code, quote, read_parts
 from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.advice.residency import describe_block
 from gpa_lsp.diagnosis.advice.traffic_floor import measure_local_traffic
@@ -223,7 +223,7 @@ def _count_regions(
     subject: Subject, accesses: Sequence[LocalAccess], wanted: npt.NDArray[np.bool_]
 ) -> tuple[EliminationRegion, ...]:
     """Build regions without samples: the scopes by the sectors that they move."""
-    sectors = subject.rows.counter("local_sectors")
+    sectors = subject.read_counter("local_sectors")
     if sectors is None:
         return ()
     by_row = {one.row: one for one in accesses}
@@ -236,7 +236,7 @@ def _count_regions(
             return _advise_spills(subject, scope, (), spills, limits)
         return _advise_arrays(subject, [by_row[row]], accesses)
 
-    return build_counted_regions(subject, np.where(wanted, np.maximum(sectors, 0), 0), describe)
+    return build_counted_regions(subject, np.where(wanted, sectors, 0), describe)
 
 
 def _build_regions(subject: Subject, accesses: Sequence[LocalAccess]) -> tuple[EliminationRegion, ...]:
@@ -327,19 +327,13 @@ def _advise_arrays(subject: Subject, waited: Sequence[LocalAccess], accesses: Se
     parts = read_parts(subject, shown.row)
     names = tuple(dict.fromkeys([*parts.loads, *parts.stores])) if parts is not None else ()
     what = say(" ({names})", names=quote(names)) if names else NOTHING
-    place = locate(subject, shown.row)
-    if indexed is None:
-        return say(
-            "The variable accessed {place}{what} is in local memory because its address is taken. "
-            "Pass it by value, or inline the function that takes its address.",
-            place=place,
-            what=what,
-        )
     return say(
-        "The array accessed {place}{what} is in local memory because its index is unknown at compile time. "
-        "Fully unroll the loops that index it to keep it in registers, or give each thread a column of shared memory.",
-        place=place,
+        "The {kind} accessed {place}{what} is in local memory because {cause}. {remedy}",
+        kind="variable" if indexed is None else "array",
+        place=locate(subject, shown.row),
         what=what,
+        cause=LOCAL_CAUSES[indexed is not None],
+        remedy=LOCAL_REMEDIES[indexed is not None],
     )
 
 

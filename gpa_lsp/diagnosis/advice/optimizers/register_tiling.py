@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Synchronisation
+from gpa_lsp.code.binary.opcodes import Access, MemorySpace
 from gpa_lsp.code.binary.uses import parse_operand
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_regions, find_edges, mark_reasons
 from gpa_lsp.diagnosis.advice.loop_work import (
@@ -14,6 +14,7 @@ from gpa_lsp.diagnosis.advice.loop_work import (
     LoopWork,
     count_results,
     list_loop_work,
+    mark_block_barriers,
     mark_multiply_adds,
     mark_products,
     measure_filling,
@@ -212,7 +213,7 @@ def _describe(subject: Subject, work: LoopWork, per_result: float, tile: _Tile) 
 
 def _count_waits_left(subject: Subject, work: LoopWork, tile: _Tile) -> float:
     """The part of the waits for global memory that stays: one for each tile that a block loads, spread over the warps that are resident then."""
-    barriers = subject.rows.mark_by_opcode(lambda one: one.synchronises is Synchronisation.BLOCK)
+    barriers = mark_block_barriers(subject.rows)
     tiles = int(subject.executed[barriers].sum()) / 2  # one before the tile is read, one before the next is loaded
     block, architecture = describe_block(subject), subject.kernel.architecture
     if not tiles or block is None or architecture is None or tile.warps_per_sm is None:

@@ -144,10 +144,10 @@ def _count_work_left(
 
 def _find_sliding(subject: Subject) -> npt.NDArray[np.bool_]:
     """bool[n]: loads whose lanes read neighbours that begin in the middle of a sector, for the most part: now one element on, now the next."""
-    sectors, ideal = subject.rows.counter("global_sectors"), subject.rows.counter("global_sectors_ideal")
+    sectors, ideal = subject.read_counter("global_sectors"), subject.read_counter("global_sectors_ideal")
     if sectors is None or ideal is None:
         return np.zeros(len(subject.rows), dtype=np.bool_)
-    ratio = np.maximum(sectors, 0) / np.maximum(ideal, 1)
+    ratio = sectors / np.maximum(ideal, 1)
     return np.asarray((ratio > _SLIDING[0]) & (ratio < _SLIDING[1]))
 
 
@@ -165,8 +165,7 @@ def _mark_loads(subject: Subject, work: LoopWork) -> npt.NDArray[np.bool_]:
 def _write_hint(subject: Subject, work: LoopWork, loads: npt.NDArray[np.bool_]) -> Sentence:
     """Say what to stage, why it pays, and how large a tile may be."""
     rows = np.flatnonzero(loads)
-    executed = np.maximum(subject.rows.executions[rows], 0)
-    hottest = subject.rows.find_heaviest(rows, executed)
+    hottest = subject.rows.find_heaviest(rows, subject.executed[rows])
     remedy = say(
         "Copy the data of {load} to shared memory tile by tile, each element once per block, before {where}, and read it from there.",
         load=describe_place(subject, hottest),

@@ -2,8 +2,8 @@
 
 from msgspec.structs import replace
 
-from gpa_lsp.code.binary.opcodes import Synchronisation
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_regions, find_edges
+from gpa_lsp.diagnosis.advice.loop_work import mark_block_barriers
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.model import Category, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import locate
@@ -35,7 +35,7 @@ def match(subject: Subject) -> Found:
     warps = launch.warps_per_block
     if warps <= _FEWEST_WARPS:
         return say("a block has no more than {warps}", warps=count(warps, "warp"))
-    barriers = subject.rows.mark_by_opcode(lambda one: one.synchronises is Synchronisation.BLOCK)
+    barriers = mark_block_barriers(subject.rows)
     edges = find_edges(subject, barriers, (WAITING,))
     if not len(edges):
         return say("no warp is stalled at a barrier")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from gpa_lsp.code.sources.cuda_declarations import list_line_arrays
-from gpa_lsp.diagnosis.advice.naming import name_code, quote
+from gpa_lsp.diagnosis.advice.naming import LOCAL_CAUSES, LOCAL_REMEDIES, name_code, quote
 from gpa_lsp.diagnosis.advice.static_checks import StaticCheck
 from gpa_lsp.diagnosis.advice.static_model import Certainty, StaticFacts, StaticFinding
 from gpa_lsp.foundation.locations import Frame
@@ -11,16 +11,6 @@ from gpa_lsp.foundation.prose import NOTHING, Sentence, count, join, say
 from gpa_lsp.kernel.dataflow.local_accesses import LocalAccess, LocalUse, find_marked_accesses
 
 NAME = "local-arrays"
-
-# By whether it is indexed
-_REMEDIES = {
-    True: say(
-        "Fully unroll the loops that index it to keep it in registers, or give each thread a column of shared memory."
-    ),
-    False: say("Pass it by value, or inline the function that takes its address."),
-}
-
-_CAUSES = {True: "its index is unknown at compile time", False: "its address is taken"}
 
 
 def find_local_arrays(facts: StaticFacts) -> Iterator[StaticFinding]:
@@ -85,9 +75,9 @@ def _report_declared(
             "{array} is in local memory ({accesses}) because {why}.",
             array=name_code(name),
             accesses=_count(facts, members),
-            why=_CAUSES[is_indexed],
+            why=LOCAL_CAUSES[is_indexed],
         ),
-        remedy=_REMEDIES[is_indexed],
+        remedy=LOCAL_REMEDIES[is_indexed],
         certainty=Certainty.CERTAIN if is_indexed else Certainty.LIKELY,
         place=place,
     )
@@ -103,9 +93,9 @@ def _report_unclear(facts: StaticFacts, names: Sequence[str], members: Sequence[
             "{what} is in local memory ({accesses}) because {why}.",
             what=join([what, say("({names})", names=quote(names)) if names else NOTHING]),
             accesses=_count(facts, members),
-            why=_CAUSES[is_indexed],
+            why=LOCAL_CAUSES[is_indexed],
         ),
-        remedy=_REMEDIES[is_indexed],
+        remedy=LOCAL_REMEDIES[is_indexed],
         certainty=Certainty.CERTAIN if is_indexed else Certainty.LIKELY,
     )
 
