@@ -43,15 +43,15 @@ def test_recorded_launches_are_what_an_editor_emulates(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "# mine\n"])
-def test_what_somebody_wrote_stays(text: str, tmp_path: Path) -> None:
+def test_a_handwritten_description_stays(text: str, tmp_path: Path) -> None:
     description = tmp_path / "symbols.launch.toml"
     description.write_text(text)
     _, described = record(tmp_path)
     assert described.left_alone == (description,) and not described.written and description.read_text() == text
-    assert described.left_out and all("was written by somebody" in one.reason for one in described.left_out)
+    assert described.left_out and all("was not written by a recording" in one.reason for one in described.left_out)
 
 
-def test_data_that_somebody_put_there_stays(tmp_path: Path) -> None:
+def test_data_of_other_origin_stays(tmp_path: Path) -> None:
     data = tmp_path / "symbols.launches"
     data.mkdir()
     (data / "mine.bin").write_bytes(b"1")

@@ -1,4 +1,4 @@
-"""What a program does with its allocations: who accesses them, what copies bring and take, and what of it was for nothing: :class:`AllocationLedger`.
+"""Allocations of a program: which kernels access them, what is copied, and what was unnecessary: :class:`AllocationLedger`.
 
 Source: CUDAAdvisor, Figure 9 (an access belongs to an allocation, and that to its call path, its copies and its counterpart on the host); DrGPUM,
 section 3 (unused, partly used, early and late allocations, leaks, dead copies), whose findings are told here only where nothing speaks against them.
@@ -23,7 +23,7 @@ from gpa_lsp.execution.programs.model import (
     MemoryUse,
 )
 
-# Bits above those of launches: what stands in a word since the host, or a copy, wrote it last
+# Bits above those of launches: state of a word since the host, or a copy, wrote it last
 _HOST = 4  # it came from the host
 _COPIED = 8  # and a copy read it
 _EVER_READ, _EVER_WRITTEN = 16, 32  # by launches, before
@@ -31,11 +31,11 @@ _EVER_SHIFT = 4  # from the bits of launches to those
 _IS_DEVICE = frozenset({AllocationKind.ON_DEVICE, AllocationKind.POOLED, AllocationKind.PITCHED})
 _LEAST_UNTOUCHED_BYTES = 4096
 _MOST_TOUCHED_RATIO = 0.8  # of an allocation that is called partly used; source: DrGPUM, section 5.3
-# Of the peak: what arrays that live shorter would save has to be worth a word
+# Early and late frees are reported only if shorter lifetimes would lower the peak this much
 _LEAN_RATIO = 0.9
 _LEAST_SAVED_BYTES = 1 << 20
-_MOST_PENDING = 4096  # copies to one allocation that nothing is known of yet
-_MOST_HELD = 1 << 16  # allocations at once; of programs with more nothing is told
+_MOST_PENDING = 4096  # copies to one allocation that are not judged yet
+_MOST_HELD = 1 << 16  # allocations at once; programs with more are not judged
 _MOST_LIVES = 1 << 18
 
 
@@ -55,7 +55,7 @@ class _Copies(Struct):
 
 
 class _Use(Struct):
-    """What launches of a kernel do to allocations of a place."""
+    """Accesses of one kernel to the allocations of one site."""
 
     name: str
     launches: int = 0
@@ -63,7 +63,7 @@ class _Use(Struct):
 
 
 class _Moment(Struct, frozen=True):
-    """When something happened to an allocation."""
+    """Time of an event of an allocation."""
 
     step: int = -1
     launches: int = 0  # before, or with it
@@ -72,7 +72,7 @@ class _Moment(Struct, frozen=True):
 
 
 class _Life(Struct, frozen=True):
-    """From when to when an allocation was there, and used."""
+    """Lifetime of an allocation, and the first and last use within it."""
 
     size_bytes: int
     site: int
@@ -95,11 +95,13 @@ class _Allocation(Struct):
     is_passed_on: bool = False  # copied from or to other device memory
     uses: dict[str, _Use] = field(default_factory=dict)  # by linkage name
     copies: dict[tuple[int, bool], _Copies] = field(default_factory=dict)  # by path, and whether to it
-    pending: list[tuple[int, int, int]] = field(default_factory=list)  # first byte, end and path of copies to it
+    pending: list[tuple[int, int, int]] = field(
+        default_factory=list
+    )  # first byte, end and path of unjudged copies to it
 
 
 class _Site(Struct):
-    """All allocations of one place."""
+    """Totals of all allocations made at one place of the host code."""
 
     allocations: int = 0
     size_bytes: int = 0
@@ -122,7 +124,7 @@ class AllocationLedger:
     Args:
         marks: of its device memory; the bits above those of launches, and the chunks, are the ledger's.
         host_base: address from which on the host has access.
-        is_followed: False where nobody asks; then it knows from where kernels were launched, and nothing else.
+        is_followed: False if allocations are not to be followed; then it knows launch paths only.
     """
 
     def __init__(self, marks: Marks, host_base: int, *, is_followed: bool = True) -> None:
@@ -139,39 +141,37 @@ class AllocationLedger:
         self._is_whole = is_followed  # False once there was more than is followed, or what the program said cannot be
 
     def take(self, events: Iterable[MemoryEvent]) -> None:
-        """Follow what happened since the last launch."""
+        """Apply the events since the last launch."""
         for event in events:
             if event.kind is EventKind.LAUNCH:
                 self._path = event.path
-            elif self._is_whole:
-                self._follow(event)
-
-    def _follow(self, event: MemoryEvent) -> None:
-        match event.kind:
-            case EventKind.ALLOCATE:
-                self._allocate(event)
-            case EventKind.RELEASE:
-                self._release(self._held.get(event.target), self._now(event.path))
-            case EventKind.COPY:
-                self._copy(event)
-            case EventKind.FILL:
-                self._fill(event)
-            case EventKind.LOCATE:
-                self._locate(event)
+            if not self._is_whole:
+                continue
+            match event.kind:
+                case EventKind.ALLOCATE:
+                    self._allocate(event)
+                case EventKind.RELEASE:
+                    self._release(self._held.get(event.target), self._now(event.path))
+                case EventKind.COPY:
+                    self._copy(event)
+                case EventKind.FILL:
+                    self._fill(event)
+                case EventKind.LOCATE:
+                    self._locate(event)
 
     @property
     def launch_path(self) -> int:
-        """Number of the host's path at the last launch; 0 where it is not known."""
+        """Number of the host's call path of the last launch; 0 if unknown."""
         return self._path
 
     def hide(self, address: int) -> None:
-        """Say nothing of an allocation: it is accessed in ways that leave no marks, as by textures."""
+        """Exempt an allocation from findings: textures and the like access it without leaving marks."""
         found = self._find(address)
         if found is not None:
             found.is_opaque = True
 
     def end_launch(self, kernel: str, name_arrays: Callable[[], Mapping[int, tuple[str, int]]]) -> None:
-        """Follow what a launch has touched.
+        """Attribute the marks that a launch left to its kernel.
 
         Args:
             kernel: its linkage name.
@@ -192,7 +192,7 @@ class AllocationLedger:
             use.marks |= marks
 
     def _list_touched(self) -> list[tuple[int, int]]:
-        """Bases of what the launch touched, with its marks; from then on it has touched nothing."""
+        """Bases of the allocations that the launch accessed, with its marks; clears the chunk marks."""
         bases, ends = self._index()
         split = int(np.searchsorted(bases, self._host_base))
         found: list[tuple[int, int]] = []
@@ -213,7 +213,7 @@ class AllocationLedger:
         return found
 
     def _index(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Bases and ends of what is allocated, by address."""
+        """Bases and ends of the allocations, by address."""
         if self._columns is None:
             bases = np.array(sorted(self._held), np.int64)
             sizes = [self._held[base].size_bytes for base in bases.tolist()]
@@ -228,7 +228,7 @@ class AllocationLedger:
         return self._now(path)
 
     def _find(self, address: int, size_bytes: int = 1) -> _Allocation | None:
-        """The allocation that some bytes lie in."""
+        """The allocation that contains all of some bytes."""
         found = self._held.get(address)
         if found is None and self._held and ARENA_BASE <= address < self._end:
             bases = self._index()[0]
@@ -237,7 +237,7 @@ class AllocationLedger:
         return found if found is not None and address + size_bytes <= found.base + found.size_bytes else None
 
     def _words(self, address: int, size_bytes: int, *, is_inner: bool = False) -> npt.NDArray[np.uint8]:
-        """The marks of some bytes: of all words that hold one of them, or that hold nothing else."""
+        """Marks of the words that overlap some bytes or, if inner, that lie within them."""
         first, end = address - ARENA_BASE, address - ARENA_BASE + size_bytes
         if is_inner:
             return self._marks.words[-(-first // WORD_BYTES) : max(end // WORD_BYTES, -(-first // WORD_BYTES))]
@@ -281,11 +281,11 @@ class AllocationLedger:
             self._overwrite(target, event, is_from_host=is_from_host)
 
     def _is_host(self, address: int) -> bool:
-        """Whether it is memory that the host sees, and not an allocation or variable of the device's own."""
+        """Whether an address is visible to the host, rather than device memory."""
         return not ARENA_BASE <= address < self._host_base
 
     def _find_host(self, event: MemoryEvent, address: int) -> set[int]:
-        """The path that allocated the host's side of a copy, pinned memory or the program's own; none where it is not known."""
+        """The call path that allocated the host's side of a copy, pinned or ordinary memory; empty if unknown."""
         pinned = self._find(address)
         return {event.host_path if pinned is None else pinned.born.path} - {0}
 
@@ -318,7 +318,7 @@ class AllocationLedger:
             target.pending.append((first, end, event.path))
 
     def _settle(self, target: _Allocation, copy: tuple[int, int, int]) -> None:
-        """Judge a copy whose data are gone."""
+        """Judge a copy whose data are overwritten or freed."""
         first, end, path = copy
         words = self._words(first, end - first, is_inner=True)
         is_read = bool((words & (Mark.READ | _COPIED)).any())
@@ -354,13 +354,8 @@ class AllocationLedger:
             site.judged += 1
             accessed = min(WORD_BYTES * int(np.count_nonzero(ever)), one.size_bytes)
             site.untouched += not one.uses and not one.is_passed_on
-            is_part = accessed <= _MOST_TOUCHED_RATIO * one.size_bytes
-            if (
-                one.uses
-                and is_part
-                and one.size_bytes - accessed >= _LEAST_UNTOUCHED_BYTES
-                and one.kind != AllocationKind.PITCHED
-            ):
+            is_part = accessed <= min(_MOST_TOUCHED_RATIO * one.size_bytes, one.size_bytes - _LEAST_UNTOUCHED_BYTES)
+            if one.uses and is_part and one.kind != AllocationKind.PITCHED:
                 site.part += 1
                 site.part_bytes += one.size_bytes
                 site.accessed_bytes += accessed
@@ -378,7 +373,7 @@ class AllocationLedger:
         self._columns = None
 
     def list_paths(self) -> set[int]:
-        """Numbers of the host's paths that :meth:`tell` speaks of, once the process has ended."""
+        """Numbers of the call paths that :meth:`tell` needs, once the process has ended."""
         found = set(self._sites)
         copies = [pair for site in self._sites.values() for pair in site.copies.items()]
         found.update(path for (path, _), _ in copies)
@@ -386,13 +381,13 @@ class AllocationLedger:
         return found.union(*({life.first.path, life.last.path} for life in self._lives))
 
     def finish(self) -> None:
-        """The process has ended: what it still held is freed."""
+        """Release at the end of the process what is still allocated."""
         self._step += 1
         for one in list(self._held.values()):
             self._release(one, self._now(0), is_freed=False)
 
     def tell(self, paths: Mapping[int, HostPath], *, is_judged: bool) -> MemoryUse:
-        """What was done with allocations, once the process has ended.
+        """Memory use of the process, once it has ended.
 
         Args:
             paths: frames by the numbers of :meth:`list_paths`.
@@ -439,7 +434,7 @@ class AllocationLedger:
 
 
 def _remember(words: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """What launches have ever done to words, and nothing of what stands in them."""
+    """Marks of all earlier launches, without the bits that describe the current content."""
     done = words & np.uint8(Mark.READ | Mark.WRITTEN)
     return ((done << np.uint8(_EVER_SHIFT)) | (words & np.uint8(_EVER_READ | _EVER_WRITTEN))).astype(np.uint8)
 
@@ -447,7 +442,7 @@ def _remember(words: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
 def _judge_all(
     site: _Site, lives: Iterable[tuple[_Life, bool, bool]], paths: Mapping[int, HostPath], *, frees: bool
 ) -> Iterable[AllocationFinding]:
-    """Everything about a place. What is unused is to go, whenever it is freed; what grows from run to run is not freed late, but never."""
+    """All findings about a site. UNUSED excludes EARLY and LATE; a site that leaks repeatedly is NEVER_FREED, not LATE."""
     found = [*_judge_site(site, paths)]
     if all(one.kind is not FindingKind.UNUSED for one in found):
         found += [one for one in _judge_lives(lives, paths) if site.left <= 1 or not _lasts(one)]
@@ -457,7 +452,7 @@ def _judge_all(
 
 
 def _lasts(finding: AllocationFinding) -> bool:
-    """Whether it says how long memory lies there that is never freed."""
+    """Whether a finding is about idle time before the end of the program."""
     return finding.kind is FindingKind.LATE and not finding.is_freed
 
 
@@ -485,7 +480,7 @@ def _judge_site(site: _Site, paths: Mapping[int, HostPath]) -> Iterable[Allocati
 
 
 def _measure_lives(lives: list[_Life]) -> tuple[int, int, dict[int, list[tuple[_Life, bool, bool]]]]:
-    """Peaks, and what adds to the first of them though it is not in use then.
+    """Peaks, and the allocations that add to the first although idle.
 
     Returns:
         Most bytes that were allocated while something was used; the same if each allocation were there only from its first use to its last; and

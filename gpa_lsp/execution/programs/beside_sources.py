@@ -1,4 +1,4 @@
-"""Recorded launches as descriptions beside the sources of their kernels, which editors and commands emulate: :func:`describe_beside`."""
+"""Recorded launches written as descriptions beside the sources of their kernels: :func:`describe_beside`."""
 
 import hashlib
 import json
@@ -21,23 +21,23 @@ _FILE = re.compile(r"\bfile = (\"[^\"]*\")")
 
 
 class LeftOut(Struct, frozen=True, kw_only=True):
-    """A kernel of which nothing was written."""
+    """A kernel for which nothing was written."""
 
     name: str  # for people
     reason: str  # why, a clause
 
 
 class Described(Struct, frozen=True, kw_only=True):
-    """What was written."""
+    """Result of writing descriptions beside sources."""
 
     written: tuple[Path, ...]  # descriptions
-    left_alone: tuple[Path, ...]  # descriptions that somebody wrote, which stay as they are
+    left_alone: tuple[Path, ...]  # handwritten descriptions, which stay
     kernels: tuple[str, ...]  # names, for people, of those that have a description now
     left_out: tuple[LeftOut, ...]  # the others
 
 
 def describe_beside(run: ProgramRun, folder: Path) -> Described:
-    """Write the recorded launches of a run beside the sources they are of, their data into a folder there.
+    """Write the recorded launches of a run beside their sources, with their data in a folder there.
 
     Args:
         run: with recorded launches that are still there.
@@ -58,9 +58,9 @@ def describe_beside(run: ProgramRun, folder: Path) -> Described:
     written, left_alone, kernels = [], [], []
     for description, named in launches.items():
         names = [name for name, _ in named]
-        if _is_somebodys(description):
+        if _is_handwritten(description):
             left_alone.append(description)
-            reason = f"{description.name} or its data was written by somebody; rename it to record"
+            reason = f"{description.name} or its data was not written by a recording; rename it to record"
             left_out += [LeftOut(name=name, reason=reason) for name in names]
             continue
         _write(description, [one for _, one in named])
@@ -72,7 +72,7 @@ def describe_beside(run: ProgramRun, folder: Path) -> Described:
 
 
 def _find_source(one: RecordedLaunch, folder: Path) -> Path | None:
-    """The source of a launch, where it lies below a folder."""
+    """Source of a launch, if it lies below a folder."""
     source = None if one.source is None else (folder / one.source).resolve()
     return source if source is not None and source.is_file() and source.is_relative_to(folder.resolve()) else None
 
@@ -86,7 +86,7 @@ def _explain(kernel: KernelRuns) -> str:
     return f"its source is elsewhere: {one.source}"
 
 
-def _is_somebodys(description: Path) -> bool:
+def _is_handwritten(description: Path) -> bool:
     """Whether there is a description, or data of one, that was not recorded."""
     if not description.exists():
         return _find_data(description).exists()
@@ -98,7 +98,7 @@ def _find_data(description: Path) -> Path:
 
 
 def _write(description: Path, launches: list[RecordedLaunch]) -> None:
-    """Write one description; where it cannot be written, what an earlier recording left stays."""
+    """Write one description and its data; if that fails, those of an earlier recording stay."""
     data = _find_data(description)
     digest = hashlib.sha256()
     parts = []
@@ -112,7 +112,7 @@ def _write(description: Path, launches: list[RecordedLaunch]) -> None:
                 shutil.copyfile(one.description.with_name(file), written / file)
                 digest.update((written / file).read_bytes())
             parts.append(_FILE.sub(lambda match: f"file = {json.dumps(f'{data.name}/{json.loads(match[1])}')}", text))
-        # The data is named, so that other data makes another description: whoever looks at the text alone emulates it again.
+        # A digest of the data, so that new data changes the description too, and editors that compare texts emulate it again
         heading = f"{_HEADING}# Data: {digest.hexdigest()[:_DIGEST_LETTERS]}\n"
         with atomic_write(description) as stream:
             stream.write("\n".join([heading, *parts]))

@@ -1,4 +1,4 @@
-"""The functions of cuBLAS: what their parameters are, their declarations, and the C that a program calls and that asks us."""
+"""Signatures of cuBLAS's functions: their C declarations, and the C stubs that send calls to the emulator."""
 
 import inspect
 import re
@@ -18,7 +18,7 @@ _WITH_HANDLE = "_v2"  # ends the names of functions that the legacy interface ha
 
 
 class Kind(Struct, frozen=True, kw_only=True):
-    """What a parameter is in C."""
+    """C type of a parameter, and how it is sent."""
 
     c_type: str  # T and R stand for the type of elements, and its real one
     letter: str  # see ``compute`` in ``runtime/runtime.h``
@@ -46,7 +46,7 @@ IndexResult = Annotated[Argument, Kind(c_type="int *", letter="r")]
 
 
 class Element(Struct, frozen=True, kw_only=True):
-    """What a letter in a function's name means."""
+    """Element type that a letter in a function's name stands for."""
 
     c_type: str
     c_real: str
@@ -77,7 +77,7 @@ class Routine(Struct, frozen=True, kw_only=True):
     scalar_bytes: str  # of its scalars, in C
 
     def run(self, call: LibraryCall, arguments: tuple[Argument, ...]) -> None:
-        """Compute it; the arguments are as many as the parameters."""
+        """Compute the routine; there are as many arguments as parameters."""
         given: list[Argument | int] = []
         for kind, one in zip(self.parameters.values(), arguments, strict=True):
             number = call.take_number(one) if kind.letter == "i" else one.word
@@ -108,20 +108,20 @@ class BlasCall:
         return self.base.scalar(one, self.dtype)
 
     def pairs(self, x: Values, y: Values) -> Iterator[tuple[Values, Values]]:
-        """Parts of two vectors; single elements where one of them has all its elements in one place, which change one by one."""
+        """Matching parts of two vectors; single elements if one vector has step 0, so that elements change one by one."""
         for part in self.split(len(x), *((1,) if 0 in x.strides + y.strides else ())):
             yield x[part], y[part]
 
 
 def read_values(values: Values, dtype: str | None) -> Values:
-    """Elements as those that are computed with; ``uint16`` stands for ``bfloat16``."""
+    """Elements converted for computing; ``uint16`` stands for ``bfloat16``."""
     if values.dtype == np.uint16:
         values = (values.astype(np.uint32) << 16).view(np.float32)
     return values if dtype is None else values.astype(dtype)
 
 
 def write_values(into: Values, values: Values, where: Values | bool) -> None:
-    """The other way round, rounded; *where* says which."""
+    """Round and store results; *where* selects elements."""
     if into.dtype == np.uint16:  # rounded to the nearest, halfway cases to the even one
         bits = values.astype(np.float32).view(np.uint32)
         rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
@@ -162,7 +162,7 @@ def enter_routine(
 
 
 def write_declarations(routines: Iterable[Routine]) -> str:
-    """What headers declare: the functions with a handle, the names that sources have for these, and the functions without."""
+    """C declarations for the headers: functions with a handle, macros for their unversioned names, and the legacy interface."""
     listed = list(routines)
     versions = [one.name.removesuffix(_WITH_HANDLE) for one in listed if one.name.endswith(_WITH_HANDLE)]
     return "\n".join(
@@ -178,7 +178,7 @@ def write_declarations(routines: Iterable[Routine]) -> str:
 
 
 def write_functions(routines: Iterable[Routine]) -> str:
-    """C of the functions with a handle."""
+    """C definitions of the functions with a handle."""
     return "\n".join(
         f"PUBLIC cublasStatus_t {one.name}(cublasHandle_t handle, {_declare(one)}) {{\n"
         f'    return ask_for(handle, __func__, {one.scalar_bytes}, "{"".join(kind.letter for kind in one.parameters.values())}", '
@@ -188,7 +188,7 @@ def write_functions(routines: Iterable[Routine]) -> str:
 
 
 def write_legacy_functions(routines: Iterable[Routine]) -> str:
-    """C of those without: scalars and results by value, forms as letters."""
+    """C definitions of the legacy functions: scalars and results by value, operations as letters."""
     return "\n".join(_write_legacy(one) for one in routines if one.name.endswith(_WITH_HANDLE))
 
 
@@ -201,7 +201,7 @@ def _write_legacy(one: Routine) -> str:
 
 
 def _read_legacy(one: Routine) -> tuple[str, list[str], str]:
-    """The head of a function without a handle, what it passes to the one that has one, and the type of its result."""
+    """Head of a legacy function, the arguments it passes on to the one with a handle, and its result type."""
     shown, passed, result = [], [], "void"
     is_in_place = one.compute.__name__ == "trmm"  # where BLAS has one matrix, cuBLAS has two
     for name, kind in one.parameters.items():
@@ -227,5 +227,5 @@ def _declare(one: Routine) -> str:
 
 
 def _spell(kind: Kind, one: Routine) -> str:
-    """Its type in C, for the elements of a routine."""
+    """C type of a parameter, for the elements of a routine."""
     return re.sub(r"\b[TR]\b", lambda found: one.element.c_type if found[0] == "T" else one.element.c_real, kind.c_type)

@@ -1,5 +1,5 @@
-"""A program built so that it can run here, with the shared runtime library, PTX and line tables: again, by a command of the user's
-(:func:`build_program`), or from one source (:func:`build_source`).
+"""Builds programs that can be emulated, with the shared runtime library, PTX and line tables:
+:func:`build_program` by the user's own build command, :func:`build_source` from one source.
 """
 
 import os
@@ -48,15 +48,14 @@ _WRAPPER = "GPA_LSP_NVCC_WRAPPER"
 _SCRIPT = "GPA_LSP_RUNTIME_SCRIPT"
 _FLAGS = "NVCC_APPEND_FLAGS"
 _ARCHITECTURE_VARIABLE = "CUDAARCHS"  # CMake's
-# What old programs link with, and need nothing of: our headers stand for it. Where linkers find another one they take that.
+# Libraries that old programs link with although our headers replace them; empty, and found after installed ones
 _EMPTY_LIBRARIES = ("cutil", "cutil_x86_64", "cutil_i386", "shrutil", "shrutil_x86_64", "nvToolsExt")
 _WANTED = 80  # code for compute capability 8.0 runs on everything newer
-_PLAIN = re.compile(
-    r"[\w./+=:@~,-]+"
-)  # words that are safe with nvcc, which hands command lines to a shell without quoting them
+# Words that are safe with nvcc, which hands command lines to a shell without quoting them
+_PLAIN = re.compile(r"[\w./+=:@~,-]+")
 _INCLUDED = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([\w./]{1,200})[>"]', re.MULTILINE)
 _OPEN_MP = "omp.h"
-# What the compiler asks for in its messages, and the option that it is given then
+# Messages that ask for an option, and that option
 _ASKED_FOR = (
     (re.compile(rb"requires separate compilation mode"), "-rdc=true"),
     (re.compile(rb"--extended-lambda nvcc flag"), "--extended-lambda"),
@@ -64,7 +63,7 @@ _ASKED_FOR = (
 )
 _DRIVER = ("cuda.h", "cuda")  # header and library of CUDA's driver
 _NVRTC = ("nvrtc.h", "nvrtc")
-# Headers of libraries that consist of machine code alone, and what these are called
+# Headers of libraries that consist of machine code alone, and their names
 _NOT_EMULATED = re.compile(rb"(cusparse|cusolver|cudnn|nccl|cutensor|nvjpeg|npp|nvml)[\w.]*: No such file")
 _CLUSTERS = re.compile(rb"__cluster_dims__ is not supported|has no member \"this_cluster\"")
 _NAMES = {"cusparse": "cuSPARSE", "cusolver": "cuSOLVER", "cutensor": "cuTENSOR", "cudnn": "cuDNN", "nvjpeg": "nvJPEG"}
@@ -81,16 +80,16 @@ def build_program(
     tell: Tell | None = None,
     is_cancelled: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Run a build command of the user's, with nvcc asked for what is needed here.
+    """Run the user's build command, with nvcc's options changed so that the result can be emulated.
 
     Args:
         command: program and arguments as a shell would split them; no shell runs them.
         machine: name of the GPU that the program will see.
         folder: it runs in.
         limit_s: seconds of processor time it may take.
-        take: gets what it prints.
-        tell: told what is waited for, a sentence each: libraries that programs are linked with, then the command.
-        is_cancelled: asked again and again; True ends it.
+        take: gets its output.
+        tell: gets a sentence per step: compiling libraries, then the command.
+        is_cancelled: polled; True ends the build.
 
     Raises:
         InputError: the command cannot be split or started, or nvcc compiles nothing that the GPU runs; there is no such GPU.
@@ -118,15 +117,15 @@ def build_source(
     take: Callable[[bytes], object],
     tell: Tell | None = None,
 ) -> Path:
-    """Compile and link one source that is a whole program, with the folders and macros of its compile command, where a record of a build has one.
+    """Compile and link one source that is a whole program, with the folders and macros of its compile command if a record has one.
 
     Args:
         source: CUDA C++ with a ``main``.
         into: folder for the program.
         machine: name of the GPU that the program will see.
         limit_s: seconds of processor time the compiler may take.
-        take: gets what the compiler prints.
-        tell: told what is waited for, a sentence each.
+        take: gets the compiler's output.
+        tell: gets a sentence per step.
 
     Raises:
         InputError: its name, or that of its folder, is none that nvcc can be given.
@@ -166,7 +165,7 @@ def build_source(
 
 
 def _find_remedy(printed: bytes | bytearray) -> str:
-    """What to do about messages of a compiler."""
+    """Advice for a failed build, from the compiler's messages."""
     library = _NOT_EMULATED.search(printed)
     if library is not None:
         name = library[1].decode()
@@ -180,7 +179,7 @@ def _find_remedy(printed: bytes | bytearray) -> str:
 
 
 def _list_options(source: Path) -> list[str]:
-    """Folders, macros and language of the compile command, and the libraries that the source includes headers of."""
+    """Folders, macros and language of the compile command, and libraries for the headers the source includes."""
     flags = find_flags(source)
     options: list[str] = []
     if flags is not None:
@@ -250,7 +249,7 @@ def _wait(running: WatchedCommand, is_cancelled: Callable[[], bool]) -> None:
 def _place_libraries(
     nvcc: Path, headers: CudaHeaders | None, folder: Path, computed: Sequence[HostLibrary], tell: Tell | None
 ) -> Path | None:
-    """A folder where linkers find the libraries, for an nvcc that brings none and for paths of other machines; None where there are no headers."""
+    """Folder in which linkers find the libraries; None if there are no CUDA headers to build them with."""
     if headers is None:
         return None
     runtime = _find_device_runtime(nvcc.parent.parent, headers.folder.parent)
@@ -274,12 +273,12 @@ def _place_libraries(
 
 
 def _list_absent(headers: CudaHeaders) -> list[HostLibrary]:
-    """Libraries whose own headers are not there; ours would be found before them."""
+    """Libraries whose own headers are not installed; ours would be found before NVIDIA's."""
     return [one for one in HOST_LIBRARIES if not (headers.folder / one.header).exists()]
 
 
 def _find_device_runtime(*toolkits: Path) -> Path | None:
-    """The archive that device code which launches kernels is linked with, and with it what nvcc linked of any relocatable device code.
+    """Archive for linking relocatable device code and kernels that launch kernels.
 
     The first of the toolkits that has it gives it: an nvcc may be a script that stands elsewhere.
     """
@@ -289,7 +288,7 @@ def _find_device_runtime(*toolkits: Path) -> Path | None:
 
 
 def _find_runtime_compiler() -> Path | None:
-    """NVRTC beside headers that were installed without a toolkit, which has no name there that linkers look for."""
+    """NVRTC of a pip package, which has no file name that linkers look for."""
     found = (one for folder in find_cuda_headers() for one in sorted((folder.parent / "lib").glob("libnvrtc.so.*")))
     return next(found, None)
 
@@ -300,7 +299,7 @@ def _find_headers(nvcc: Path) -> CudaHeaders | None:
 
 
 def _choose_architecture(architectures: Sequence[int], product: Product) -> int:
-    """What is compiled for: the number of a compute capability that the GPU has or is newer than.
+    """Compute capability to compile for, as a number: at most that of the GPU.
 
     Raises:
         InputError: nvcc knows newer ones only.
@@ -350,9 +349,7 @@ def _make_environment(
         **({} if library is None else {_SCRIPT: str(_write_script(library))}),
         "PATH": _join(wrapper, os.environ.get("PATH", os.defpath)),
         "LIBRARY_PATH": _join(os.environ.get("LIBRARY_PATH"), library),  # of host compilers; behind what the build says
-        "LD_LIBRARY_PATH": _join(
-            os.environ.get("LD_LIBRARY_PATH"), library
-        ),  # where they look for what a library needs
+        "LD_LIBRARY_PATH": _join(os.environ.get("LD_LIBRARY_PATH"), library),  # for what a library needs
         "CPATH": _join(_SOURCES / "headers", os.environ.get("CPATH")),
         **{  # behind what the build names, as -isystem, too: that may be another release
             name: _join(os.environ.get(name), None if headers is None else headers.folder, *absent)
@@ -363,9 +360,7 @@ def _make_environment(
 
 
 def _write_script(library: Path) -> Path:
-    """What linkers read in place of the runtime library: it names the shared one, and what host compilers leave out: the library of C++, for C, and
-    the archive that relocatable device code was linked with.
-    """
+    """Linker script in place of the runtime library: the shared one, the C++ library, and the archive for device code."""
     script = library / "runtime.ld"
     target = (library / "libcudart.so").resolve()  # not by the name that leads to this script
     devices = library / "libcudadevrt.a"
@@ -379,14 +374,14 @@ def _join(*folders: str | Path | None) -> str:
 
 
 def _keep_for_cmake(library: Path, name: str) -> None:
-    """Where CMake looks for libraries last: in ``lib`` below folders of programs. It writes down where it found them, so they stay."""
+    """Copy a library to where CMake looks last: ``lib`` beside the program's folder; it stays, as CMake caches its path."""
     target = _place_wrapper() / "lib" / name
     target.parent.mkdir(exist_ok=True, mode=0o700)
     _place(library, target)
 
 
 def _place_wrapper() -> Path:
-    """The folder with what stands before nvcc: one that stays, because CMake writes down where it found its compiler."""
+    """Persistent folder with the wrapper of nvcc, as CMake caches the path of its compiler."""
     folder = find_cache_folder() / "nvcc"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     source, target = _SOURCES / TOOL, folder / TOOL
@@ -396,13 +391,13 @@ def _place_wrapper() -> Path:
 
 
 def _place(file: Path, target: Path) -> None:
-    """Copy a file to where programs are started from."""
+    """Copy a file, as an executable."""
     with atomic_write(target, encoding=None, mode=0o700) as stream:
         stream.write(file.read_bytes())
 
 
 def _list_architectures(nvcc: Path) -> list[int]:
-    """The numbers nvcc knows, ascending; none where it does not say."""
+    """Compute capabilities that nvcc lists, as ascending numbers; empty if it lists none."""
     limits = RunLimits(time=TimeLimits.for_work(_LIST_LIMIT_S), memory_limit_bytes=_MEMORY_BYTES)
     try:
         is_well, listed = run_command(

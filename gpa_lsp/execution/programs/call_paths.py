@@ -1,4 +1,4 @@
-"""Where addresses of a running process lie in the files it is made of: :func:`place_addresses`."""
+"""Code addresses of a running process → files and the addresses in them: :func:`place_addresses`."""
 
 import re
 from bisect import bisect_right
@@ -14,7 +14,7 @@ _MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) r.x. ([0-9a-f]+) \S+ +\d+ +(/.*)
 
 
 def place_addresses(process: int, addresses: Iterable[int]) -> tuple[tuple[str, int], ...]:
-    """The file of each address, and the address that its debugging information has for it; an empty name and the address where there is none.
+    """File of each address and the address in its debugging information; an empty name and the address if there is none.
 
     Args:
         process: its number; it has to be there still.
@@ -43,7 +43,7 @@ def _place(rows: list[tuple[int, int, int, str]], address: int) -> tuple[str, in
 
 @lru_cache(maxsize=256)
 def _list_moves(path: str) -> tuple[tuple[int, int, int], ...]:
-    """Sections with bytes: where they begin and end in the file, and how far behind that they are loaded."""
+    """Sections with content: their begin and end in the file, and load address minus file offset."""
     try:
         with FileBytes(Path(path)) as data:
             sections = read_elf(data, path=Path(path)).sections

@@ -1,4 +1,4 @@
-"""What a function of cuBLAS, cuFFT or cuRAND gives, computed by numpy in the process that emulates kernels: :func:`compute`."""
+"""Calls of cuBLAS, cuFFT and cuRAND, computed by numpy in the emulator's process: :func:`compute`."""
 
 from collections.abc import Callable
 from math import prod
@@ -39,7 +39,7 @@ _INTS, _WORDS = 1 << 31, 1 << 64
 
 
 class _Side(Struct, frozen=True, kw_only=True):
-    """Where the elements of one side are."""
+    """Layout of the input or output of a batch of transforms."""
 
     n: tuple[int, ...]  # elements that are there
     size: tuple[int, ...]  # of the array they stand in; the first does not matter
@@ -65,7 +65,7 @@ class _Side(Struct, frozen=True, kw_only=True):
 
 
 def transform(call: LibraryCall, arguments: tuple[Argument, ...]) -> None:
-    """Do the transforms of a plan.
+    """Execute a plan of cuFFT.
 
     Args:
         arguments: rank, three n, batch; of each side three sizes, step and distance, 0 where elements lie one behind the other; two addresses and the
@@ -112,7 +112,7 @@ def _lay_out(words: list[int], n: tuple[int, ...], dtypes: tuple[str, str], whic
 
 
 def _compute(some: npt.NDArray[Any], into: npt.NDArray[Any], n: tuple[int, ...], direction: int) -> npt.NDArray[Any]:
-    """Transforms of all dimensions but the first."""
+    """Transform all dimensions but the first."""
     axes = tuple(range(1, some.ndim))
     if some.dtype.kind == "f":
         return np.fft.rfftn(some.astype("f8"), axes=axes)
@@ -159,7 +159,7 @@ def draw(call: LibraryCall, arguments: tuple[Argument, ...]) -> None:
 
 
 def _draw(function: str, seed: int, place: int, count: int, *, mean: float, deviation: float) -> npt.NDArray[Any]:
-    """Numbers of two words each, of a generator that is counted on by four words."""
+    """Draw numbers from two 64-bit words each, of Philox's blocks of four."""
     if function.endswith("Poisson"):
         if not 0 < mean < _INTS:
             raise MalformedMessage("a draw of random numbers that no library asks for")
@@ -192,7 +192,7 @@ _STATUSES = {
 def compute(
     request: ComputeRequest, memory: ResidentMemory, ledger: AllocationLedger, is_over: Callable[[], bool]
 ) -> tuple[CudaError, bytes, Refusal | None]:
-    """Compute it.
+    """Answer a call of a library's function.
 
     Returns:
         The error, the status of the library with the result behind it, and why it was refused.

@@ -15,7 +15,7 @@ from gpa_lsp.foundation.work_time import work_time
 
 
 class ExaminedKernel(Struct, frozen=True, kw_only=True):
-    """A kernel of a program that ran."""
+    """A kernel of a program run, with the prediction of its heaviest launch."""
 
     runs: KernelRuns  # its launches
     # of its heaviest launch; None where none was kept, or it could not be predicted
@@ -28,7 +28,7 @@ class ExaminedKernel(Struct, frozen=True, kw_only=True):
 def examine_recorded(
     run: ProgramRun, settings: PredictionSettings, *, tell: Callable[[str], object] | None = None
 ) -> tuple[ExaminedKernel, ...]:
-    """What each kernel's heaviest launch does to memory, where its warps diverge, and what limits it; and how much its launches differ.
+    """Predict each kernel's heaviest launch: memory accesses, divergence, limiter; and compare its launches.
 
     Args:
         run: with recorded launches that are still there.

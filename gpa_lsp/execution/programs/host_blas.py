@@ -60,7 +60,7 @@ def _is_form(*forms: int) -> bool:
 
 
 def _is_flag(*flags: int) -> bool:
-    """Whether they are sides, or triangles."""
+    """Whether the values are sides, or triangles."""
     return all(one in (0, 1) for one in flags)
 
 
@@ -69,7 +69,7 @@ def _apply(form: int, a: Values) -> Values:
 
 
 def _turn(form: int, rows: int, columns: int) -> tuple[int, int]:
-    """Rows and columns of a matrix which the operation makes one of so many."""
+    """Shape of a stored matrix whose op() has the given rows and columns."""
     return (rows, columns) if form == _N else (columns, rows)
 
 
@@ -79,7 +79,7 @@ def _mask(fill: int, n: int) -> npt.NDArray[np.bool_]:
 
 
 def _triangle(a: Values, fill: int, form: int, diagonal: int) -> Values:
-    """A triangle with zeros in place of the other one, with the operation done."""
+    """op() of a triangular matrix, with zeros in the other triangle."""
     whole = np.where(_mask(fill, len(a)), a, a.dtype.type(0))
     if diagonal == _UNIT:
         np.fill_diagonal(whole, 1)
@@ -87,7 +87,7 @@ def _triangle(a: Values, fill: int, form: int, diagonal: int) -> Values:
 
 
 def _mirror(a: Values, fill: int) -> Values:
-    """A symmetric matrix one triangle of which counts."""
+    """A symmetric matrix, from one of its triangles."""
     return np.where(_mask(fill, len(a)), a, a.T)
 
 
@@ -120,7 +120,7 @@ def amin(call: BlasCall, n: Int, x: In, incx: Int, result: IndexResult) -> None:
 
 @_routine("{N}nrm2_v2")
 def nrm2(call: BlasCall, n: Int, x: In, incx: Int, result: RealResult) -> None:
-    """In extended precision, where no square of a double overflows."""
+    """Sums squares in extended precision, in which no double overflows."""
     values = call.vector(x, n if incx > 0 else 0, incx)
     put = call.base.place_result(result, call.real)
     total = np.longdouble(0)
@@ -230,18 +230,8 @@ def gemv(
 
 @_routine("{P}symv_v2")
 def symv(
-    call: BlasCall,
-    fill: Fill,
-    n: Int,
-    alpha: Scalar,
-    a: In,
-    lda: Int,
-    x: In,
-    incx: Int,
-    beta: Scalar,
-    y: Out,
-    incy: Int,
-) -> None:
+    call: BlasCall, fill: Fill, n: Int, alpha: Scalar, a: In, lda: Int, x: In, incx: Int, beta: Scalar, y: Out, incy: Int
+) -> None:  # fmt: skip
     call.need(_is_flag(fill) and n >= 0 and incx != 0 and incy != 0 and lda >= max(n, 1))
     left, right, into = call.matrix(a, n, n, lda), call.vector(x, n, incx), call.vector(y, n, incy)
     factor, kept = call.scalar(alpha), call.scalar(beta)
@@ -366,7 +356,7 @@ def gemm_batched(
 def _compute_strided(
     call: BlasCall, product: _Product, places: tuple[int, int, int], steps: tuple[int, int, int], count: int
 ) -> None:
-    """A product for each of some matrices, so many elements apart."""
+    """Compute a product for each of *count* matrices, *steps* elements apart."""
     a, b, c = (np.dtype(product.dtypes[which]).itemsize * step for which, step in zip((0, 0, 1), steps, strict=True))
     for one in range(count):
         call.check_time()
@@ -413,7 +403,7 @@ def gemm_strided_batched_mixed(
     a_step: Long, b: In, b_type: DataType, ldb: Int, b_step: Long, beta: Scalar, c: Out, c_type: DataType, ldc: Int,
     c_step: Long, count: Int, computing: ComputeType, algorithm: Algorithm,
 ) -> None:  # fmt: skip
-    """Of mixed types: all but floats are multiplied as doubles, and turned back."""
+    """Multiplies all types but float in double precision, and rounds the result."""
     del algorithm
     call.need(count >= 0)
     scale = _find_scale(computing, c_type)
@@ -474,18 +464,8 @@ def symm(
 
 @_routine("{P}syrk_v2")
 def syrk(
-    call: BlasCall,
-    fill: Fill,
-    form: Form,
-    n: Int,
-    k: Int,
-    alpha: Scalar,
-    a: In,
-    lda: Int,
-    beta: Scalar,
-    c: Out,
-    ldc: Int,
-) -> None:
+    call: BlasCall, fill: Fill, form: Form, n: Int, k: Int, alpha: Scalar, a: In, lda: Int, beta: Scalar, c: Out, ldc: Int
+) -> None:  # fmt: skip
     rows, columns = _turn(form, n, k)
     call.need(_is_flag(fill) and _is_form(form) and n >= 0 and k >= 0 and lda >= max(rows, 1) and ldc >= max(n, 1))
     call.need(call.dtype not in ("c8", "c16") or form != _C)  # what is conjugated is herk's
@@ -501,7 +481,7 @@ def trmm(
     call: BlasCall, side: Side, fill: Fill, form: Form, diagonal: Diagonal, m: Int, n: Int, alpha: Scalar, a: In,
     lda: Int, b: In, ldb: Int, c: Out, ldc: Int,
 ) -> None:  # fmt: skip
-    """Beside BLAS, which has b in place of c; both may be the same."""
+    """Computes out of place, unlike BLAS; c may be b."""
     order = m if side == _LEFT else n
     call.need(_is_flag(side, fill) and _is_form(form) and m >= 0 and n >= 0)
     call.need(lda >= max(order, 1) and min(ldb, ldc) >= max(m, 1))
@@ -518,7 +498,7 @@ def trmm(
 
 
 def _divide(x: Values, by: Any) -> Any:
-    """Quotients; complex ones as on a GPU, where those by infinity and by 0 are NaN. Source: ``cuCdiv`` of ``cuComplex.h``."""
+    """Quotients; complex ones by infinity or 0 are NaN, as on a GPU. Source: ``cuCdiv`` of ``cuComplex.h``."""
     if x.dtype.kind != "c":
         return x / by
     scale = by.real.dtype.type(1) / _sizes(by)
@@ -527,7 +507,7 @@ def _divide(x: Values, by: Any) -> Any:
 
 
 def _solve(call: BlasCall, a: Values, is_upper: bool, diagonal: int, x: Values) -> None:
-    """Solve a y = x for the columns of x, in place; a is a triangle, and its other one is not read.
+    """Solve a y = x for the columns of x, in place; the other triangle of a is not read.
 
     Rows of a block are done one by one, and what they leave to the others by a product.
     """

@@ -1,4 +1,4 @@
-"""The libraries a program gets in place of NVIDIA's: compiled once per release of CUDA and cached; cuBLAS and others computed on the CPU."""
+"""The shared libraries a program gets in place of NVIDIA's, compiled once per release of CUDA and cached."""
 
 import os
 import re
@@ -77,7 +77,7 @@ def read_headers(folder: Path) -> CudaHeaders | None:
 
 
 def find_headers(program: Path, soname: str | None) -> CudaHeaders:
-    """The headers that go with a program.
+    """Headers of the release that a program was built for.
 
     Args:
         soname: the runtime library it asks for; None where any will do.
@@ -104,7 +104,7 @@ def find_headers(program: Path, soname: str | None) -> CudaHeaders:
 
 
 def list_headers() -> list[CudaHeaders]:
-    """Those of all releases that are installed, in the order they are looked for."""
+    """Headers of all installed releases of CUDA, in search order."""
     return [headers for folder in _list_header_folders() if (headers := read_headers(folder)) is not None]
 
 
@@ -129,7 +129,7 @@ def build_libraries(headers: CudaHeaders, into: Path, *, tell: Tell | None = Non
 
 
 def _place(headers: CudaHeaders, path: Path, sources: Path, tell: Tell | None) -> Path:
-    """One of the two, compiled where it was not before."""
+    """Compile the runtime library or, over it, the driver's."""
     arguments = [*FLAGS, f"-I{headers.folder}", *(str(one) for one in sorted(sources.glob("*.c"))), "refusals.c"]
     if sources == SOURCES:
         refused = {*_list_declared(headers.folder, _RUNTIME_HEADER, _INTEROP_HEADER), *_REGISTERED}
@@ -183,7 +183,7 @@ def place_compiled(
 
 
 def compile_redirection(folder: Path) -> Path:
-    """The library that is preloaded into a build, so that nvcc is found whatever path the build names; put into a folder.
+    """Put the library that is preloaded into builds into a folder; it finds nvcc whatever path the build names.
 
     Raises:
         MissingToolError: there is no C compiler.
@@ -193,7 +193,7 @@ def compile_redirection(folder: Path) -> Path:
 
 
 def compile_host_blocks(folder: Path) -> Path:
-    """The library that is preloaded into a program, so that its own allocations are known; put into a folder. See :func:`compile_redirection`."""
+    """Put the library that is preloaded into programs, to follow ``malloc``, into a folder; see :func:`compile_redirection`."""
     return _place_preloaded(folder, _HOST_BLOCKS, "the library that follows malloc", "running programs without a GPU")
 
 
@@ -224,7 +224,7 @@ def _find_declared(header: str) -> set[str]:
 
 
 def write_refusals(names: Iterable[str]) -> str:
-    """C functions of some names, weaker than those that are there; each says its name, and that it is not.
+    """C functions, weaker than real ones, that report their name as not supported.
 
     >>> write_refusals(["cuMap_v2"]).splitlines()[-1]
     'REFUSE(cuMap_v2)'
@@ -233,13 +233,13 @@ def write_refusals(names: Iterable[str]) -> str:
 
 
 def _alias_functions(sources: Path, version: int) -> list[str]:
-    """Names that programs ask for whose default stream is one per thread: everything is done at once and in order whatever its stream."""
+    """Linker options for the names with per-thread default streams: all work is done at once and in order, whatever its stream."""
     names = {name for source in sources.glob("*.c") for name in _find_functions(source.read_text(), version)}
     return [f"-Wl,--defsym={name}_{kind}={name}" for name in sorted(names) for kind in ("ptds", "ptsz")]
 
 
 def _find_functions(source: str, version: int) -> list[str]:
-    """The functions that a source defines with headers of a release.
+    """Functions that a source defines, given a release's headers.
 
     >>> text = "#if CUDART_VERSION >= 12000\\nPUBLIC cudaError_t cudaNew(int x)\\n#else\\nPUBLIC cudaError_t cudaOld(int x)\\n#endif"
     >>> _find_functions(text, 13000), _find_functions(text, 11000)
@@ -264,7 +264,7 @@ _BLAS_DECLARATIONS = "cublas_declarations.h"
 
 
 class HostLibrary(Struct, frozen=True, kw_only=True):
-    """One library."""
+    """A library of NVIDIA's that is computed on the CPU."""
 
     name: str  # that people know it by
     stem: str  # of its file, ``cublas`` of ``libcublas.so.13``, with which its functions' names begin
@@ -299,7 +299,7 @@ def find_host_library(soname: str) -> HostLibrary | None:
 
 
 def place_host_headers(library: HostLibrary, into: Path) -> tuple[Path, ...]:
-    """The folders with what stands in place of a library's headers; *into* gets what is written of them.
+    """Folders with the headers that stand in for a library's own; generated ones are written to *into*.
 
     Raises:
         GpaError: they cannot be written.
@@ -328,7 +328,7 @@ def build_host_library(
     wanted: Sequence[str] = (),
     tell: Tell | None = None,
 ) -> Path:
-    """Put a library into a folder where the runtime library is already.
+    """Build a library that is computed on the CPU into a folder that already holds the runtime library.
 
     Raises:
         MissingToolError: there is no C compiler.

@@ -1,4 +1,4 @@
-"""Calls of cuBLAS and cuFFT that numpy computes: what they are given, as views of device memory: :class:`LibraryCall`."""
+"""Operands of library calls that numpy computes, as checked views of device memory: :class:`LibraryCall`."""
 
 from collections.abc import Callable, Iterator
 from enum import Enum, auto
@@ -16,7 +16,7 @@ _INTS, _WORDS = 1 << 31, 1 << 64
 
 
 class Refusal(Enum):
-    """Why a function was not computed."""
+    """Reason why a function was not computed."""
 
     INVALID_VALUE = auto()
     UNREACHABLE = auto()  # an operand is not memory of the device, or too little of it
@@ -75,17 +75,17 @@ class LibraryCall:
         return one.word
 
     def need(self, condition: bool) -> None:
-        """Refuse arguments that the documentation calls invalid."""
+        """Refuse the call unless a condition of the documentation holds."""
         if not condition:
             raise RefusedCall(Refusal.INVALID_VALUE)
 
     def check_time(self) -> None:
-        """Give up where time is over."""
+        """Raise :class:`TimeIsOver` once the run's time is over."""
         if self._is_over():
             raise TimeIsOver
 
     def split(self, count: int, piece: int = PIECE) -> Iterator[slice]:
-        """Ranges of at most *piece* that make up a count, as long as there is time."""
+        """Slices of at most *piece* that make up a count; checks the time before each."""
         for first in range(0, count, max(piece, 1)):
             self.check_time()
             yield slice(first, min(first + piece, count))
@@ -131,7 +131,7 @@ class LibraryCall:
         return found
 
     def place_result(self, one: Argument, dtype: npt.DTypeLike) -> Callable[[Any], None]:
-        """Where a result goes, which is checked before it is computed."""
+        """Check the place of a result, and give a function that stores it."""
         self.need(one.word != 0)
         place = self.vector(one.word, 1, 1, dtype) if one.value is None else np.zeros(1, dtype)
 

@@ -1,4 +1,4 @@
-"""PTX of several units put together as a linker does it (``-rdc=true``): :func:`link_parts`."""
+"""Links the PTX of several units into one module (``-rdc=true``): :func:`link_parts`."""
 
 import re
 import tempfile
@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from gpa_lsp.code.binary.containers import read_built_ptx
+from gpa_lsp.code.binary.containers import FATBIN_MAGIC, read_built_ptx
 from gpa_lsp.code.ptx.parse import blank_comments
 from gpa_lsp.foundation.errors import GpaError, InputError
 from gpa_lsp.foundation.processes.watched_command import TEMPORARY
 
-_MAGIC = (0xBA55ED50).to_bytes(4, "little")
 _HEAD_BYTES = 16  # Of a fat binary: its last 8 are the size of what follows. Source: cuda-binary-utilities.
 _MOST_PARTS = 4096
 _VERSION = re.compile(r"^\s*\.version\s+(\d+)\.(\d+)", re.MULTILINE)
@@ -32,7 +32,7 @@ _NOT_LINKED = ("version", "target", "address_size")
 
 
 class _Piece(Struct, frozen=True, kw_only=True):
-    """What stands at the outermost level of a module."""
+    """A declaration, definition or directive at the outermost level of a module."""
 
     kind: str  # ``func``, ``entry``, ``section``, ``file``, ``global`` and so on
     linkage: str  # ``extern``, ``visible``, ``weak`` or ``common``; empty where only its own unit knows it
@@ -42,37 +42,31 @@ class _Piece(Struct, frozen=True, kw_only=True):
 
     @property
     def is_definition(self) -> bool:
-        """Whether it is a function with its body, or a variable that lies here."""
+        """Whether it is a function with its body, or a variable's definition."""
         return bool(self.name) and self.linkage != "extern" and (self.has_body or self.kind not in {"func", "entry"})
 
 
 def link_parts(content: bytes, capability: tuple[int, int]) -> str:
-    """The device code of a program that was linked from several units.
+    """Device code of a program that was linked from several units, as one PTX text.
 
     Raises:
         GpaError: no unit has PTX for it.
     """
-    texts = []
-    for part in _split_parts(content):
-        text = _choose(part, capability)
-        if text is not None:
-            texts.append(text)
+    texts = [text for part in _split_parts(content) if (text := _choose(part, capability)) is not None]
     if not any(".entry" in text for text in texts):
         raise GpaError("no unit that it was linked from has PTX for this GPU")
     return link_texts(texts)
 
 
 def link_texts(texts: Sequence[str]) -> str:
-    """One module of several, which know each other's functions and variables from then on.
+    """Link PTX texts into one module; units see each other's functions and variables.
 
     What only one unit knows gets a name of its own where another has the same; of weak definitions the first stays.
 
     Raises:
         InputError: a unit is no PTX.
     """
-    units = [_split_pieces(blank_comments(text.rstrip("\0"))) for text in texts]
-    units = _number_apart(units)
-    units = _name_apart(units)
+    units = _name_apart(_number_apart([_split_pieces(blank_comments(text.rstrip("\0"))) for text in texts]))
     defined: dict[str, _Piece] = {}
     for piece in (piece for unit in units for piece in unit):
         before = defined.get(piece.name)
@@ -87,7 +81,7 @@ def _split_parts(content: bytes) -> list[bytes]:
     while place + _HEAD_BYTES <= len(content) and len(parts) < _MOST_PARTS:
         size = int.from_bytes(content[place + 8 : place + _HEAD_BYTES], "little")
         end = place + int.from_bytes(content[place + 6 : place + 8], "little") + size
-        if content[place : place + 4] != _MAGIC or end > len(content):
+        if content[place : place + 4] != FATBIN_MAGIC or end > len(content):
             raise InputError("a part of the program's device code is damaged")
         parts.append(content[place:end])
         place = end
@@ -95,7 +89,7 @@ def _split_parts(content: bytes) -> list[bytes]:
 
 
 def _choose(part: bytes, capability: tuple[int, int]) -> str | None:
-    """The newest PTX of a unit that runs on a GPU; None where it has none."""
+    """Newest PTX of a unit that runs on a GPU; None if it has none."""
     with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
         path = Path(name) / "part.fatbin"
         path.write_bytes(part)
@@ -109,7 +103,7 @@ def _find_target(text: str) -> int:
 
 
 def _rank(text: str) -> tuple[int, int, int]:
-    """By language version, then target."""
+    """Language version, then target."""
     found = _VERSION.search(text)
     return (int(found[1]), int(found[2]), _find_target(text)) if found else (0, 0, 0)
 
@@ -159,7 +153,7 @@ def _close(text: str, place: int) -> int:
 
 
 def _number_apart(units: Sequence[Sequence[_Piece]]) -> list[list[_Piece]]:
-    """Files of lines get numbers, and strings of lines labels, that no other unit has."""
+    """Renumber files and string labels of line tables so that no two units share one."""
     found = []
     first = 0
     for number, unit in enumerate(units):
@@ -171,7 +165,7 @@ def _number_apart(units: Sequence[Sequence[_Piece]]) -> list[list[_Piece]]:
             if piece.kind == "file":
                 text = _FILE.sub(lambda match: f".file {int(match[1]) + first}", text, count=1)
             text = _LOC.sub(lambda match: f"{match[1]}{int(match[2]) + first}", text)
-            return _replace(piece, text=text)
+            return replace(piece, text=text)
 
         found.append([change(piece) for piece in unit])
         first += max(numbers, default=0)
@@ -179,7 +173,7 @@ def _number_apart(units: Sequence[Sequence[_Piece]]) -> list[list[_Piece]]:
 
 
 def _name_apart(units: Sequence[Sequence[_Piece]]) -> list[list[_Piece]]:
-    """What only its unit knows gets another name where a second unit has one of the same name."""
+    """Rename private names of a unit that another unit has as well."""
     owners: dict[str, int] = {}
     found = []
     for number, unit in enumerate(units):
@@ -195,21 +189,10 @@ def _name_apart(units: Sequence[Sequence[_Piece]]) -> list[list[_Piece]]:
 def _rename(piece: _Piece, names: dict[str, str]) -> _Piece:
     listed = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
     text = re.sub(rf"(?<![\w$%.])(?:{listed})(?![\w$])", lambda match: names[match[0]], piece.text)
-    return _replace(piece, text=text, name=names.get(piece.name, piece.name))
-
-
-def _replace(piece: _Piece, *, text: str, name: str | None = None) -> _Piece:
-    return _Piece(
-        kind=piece.kind,
-        linkage=piece.linkage,
-        name=piece.name if name is None else name,
-        text=text,
-        has_body=piece.has_body,
-    )
+    return replace(piece, text=text, name=names.get(piece.name, piece.name))
 
 
 def _write(units: Iterable[Sequence[_Piece]], defined: dict[str, _Piece], newest: str) -> str:
-    head: list[str] = []
     declared: dict[str, str] = {}
     variables: list[str] = []
     functions: list[str] = []

@@ -2,11 +2,11 @@
 
 import hashlib
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec import Struct
 
+from gpa_lsp.code.binary.containers import FATBIN_MAGIC
 from gpa_lsp.code.binary.cubin import read_cubin
 from gpa_lsp.code.binary.elf import ELF_MAGIC
 from gpa_lsp.code.ptx.model import PtxFunction
@@ -22,7 +22,7 @@ from gpa_lsp.foundation.errors import GpaError
 from gpa_lsp.foundation.files import atomic_write
 
 _POINTER_BYTES = 8
-# Told to a program that asks, where its code was never assembled; occupancy and attributes are all it decides
+# Reported if the code was never assembled; only occupancy and attributes depend on it
 _UNKNOWN_REGISTERS = 32
 
 REBUILD = (
@@ -31,14 +31,12 @@ REBUILD = (
 
 
 class FunctionFacts(Struct, frozen=True, kw_only=True):
-    """What a program is told of a kernel."""
+    """Properties of a kernel that its program can ask for."""
 
     kernel: PtxFunction  # as parsed
-    parameters: tuple[tuple[int, int], ...]  # offset and size of each, in bytes
     registers: int  # of a thread
     static_shared_bytes: int  # of a block
     most_threads: int  # of a block
-    capability: tuple[int, int]  # it was compiled for
     sources: tuple[SourceParameter, ...]  # names and types of the parameters, where the source is at hand; else empty
 
     def name_arrays(self, parameters: bytes, memory: ResidentMemory) -> dict[int, tuple[str, int]]:
@@ -83,7 +81,7 @@ class LoadedModule:
         self.content = path.read_bytes()  # the file is gone once the program was ended
         units = [unit for unit in read_build(path, assembles=False) if unit.ptx is not None]
         fitting = [unit for unit in units if unit.compute_capability <= capability]
-        if units and not fitting and not is_ptx_file(path):  # beside newer code that for older GPUs may stand
+        if units and not fitting and not is_ptx_file(path):  # there may also be code for older GPUs
             fitting = [unit for unit in list_built_ptx(path) if unit.compute_capability <= capability]
         if not units:
             raise GpaError(f"its kernels come as machine code only, without PTX; {REBUILD}")
@@ -103,17 +101,15 @@ class LoadedModule:
         compiled = self._functions.get(name)
         return FunctionFacts(
             kernel=kernel,
-            parameters=tuple((one.offset_bytes, one.size_bytes) for one in kernel.parameters),
             registers=(compiled.registers if compiled is not None else None) or _UNKNOWN_REGISTERS,
             static_shared_bytes=find_static_shared_bytes(self.resident.module, kernel),
             most_threads=kernel.max_threads or 1024,
-            capability=self.unit.compute_capability,
             sources=read_sources(kernel),
         )
 
 
 def find_source(kernel: PtxFunction) -> Path | None:
-    """The file a kernel is written in; None where no lines are known."""
+    """The file a kernel is written in; None if it has no line table."""
     chain = next((one.chain for one in kernel.instructions if one.chain), None)
     return None if chain is None else Path(chain[-1].file)
 
@@ -130,7 +126,6 @@ def read_sources(kernel: PtxFunction) -> tuple[SourceParameter, ...]:
     return found if len(found) == len(kernel.parameters) else ()
 
 
-_FAT_BINARY = (0xBA55ED50).to_bytes(4, "little")
 _NAME_DIGITS = 12
 _TRITON_CACHE_VARIABLE = "TRITON_CACHE_DIR"
 _TRITON_HOME_VARIABLE = "TRITON_HOME"
@@ -145,9 +140,9 @@ def place_image(content: bytes, folder: Path) -> Path:
     Raises:
         GpaError: it cannot be written.
     """
-    suffix = ".fatbin" if content.startswith(_FAT_BINARY) else ".cubin" if content.startswith(ELF_MAGIC) else ".ptx"
+    suffix = ".fatbin" if content.startswith(FATBIN_MAGIC) else ".cubin" if content.startswith(ELF_MAGIC) else ".ptx"
     if suffix == ".cubin":
-        ptx = find_triton_ptx(content)
+        ptx = _find_triton_ptx(content)
         content, suffix = (content, suffix) if ptx is None else (ptx, ".ptx")
     path = folder / f"{hashlib.sha256(content).hexdigest()[:_NAME_DIGITS]}{suffix}"
     try:
@@ -158,26 +153,21 @@ def place_image(content: bytes, folder: Path) -> Path:
     return path
 
 
-def find_triton_ptx(cubin: bytes) -> bytes | None:
-    """The PTX of a device image that Triton made; None where its cache does not have it."""
+def _find_triton_ptx(cubin: bytes) -> bytes | None:
+    """PTX that Triton cached beside a cubin; None if its cache does not have it.
+
+    The end of a loaded image is only estimated, so the cached one may be slightly longer. Newest folders are searched first.
+    """
+    named = os.environ.get(_TRITON_CACHE_VARIABLE)
+    home = Path(os.environ.get(_TRITON_HOME_VARIABLE, "~")).expanduser()
     try:
-        for path in _list_triton_images(len(cubin)):
-            if path.read_bytes()[: len(cubin)] == cubin:
-                return path.with_suffix(".ptx").read_bytes()
+        folders = sorted(
+            os.scandir(named or home / ".triton" / "cache"), key=lambda one: one.stat().st_mtime, reverse=True
+        )
+        for folder in folders[:_MOST_SEARCHED]:
+            for path in Path(folder.path).glob("*.cubin"):
+                if 0 <= path.stat().st_size - len(cubin) < 4096 and path.read_bytes()[: len(cubin)] == cubin:
+                    return path.with_suffix(".ptx").read_bytes()
     except OSError:
         return None
     return None
-
-
-def _list_triton_images(size_bytes: int) -> Iterator[Path]:
-    """Images of a size or a little more, for the end of an image that was loaded is a guess; newest folders first."""
-    named = os.environ.get(_TRITON_CACHE_VARIABLE)
-    home = Path(os.environ.get(_TRITON_HOME_VARIABLE, "~")).expanduser()
-    cache = Path(named) if named else home / ".triton" / "cache"
-    if not cache.is_dir():
-        return
-    folders = sorted(os.scandir(cache), key=lambda one: one.stat().st_mtime, reverse=True)
-    for folder in folders[:_MOST_SEARCHED]:
-        for path in Path(folder.path).glob("*.cubin"):
-            if 0 <= path.stat().st_size - size_bytes < 4096:
-                yield path

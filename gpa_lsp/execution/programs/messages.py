@@ -1,4 +1,4 @@
-"""What the runtime library and the emulator say to each other; ``runtime/runtime.h`` has the same numbers and layouts.
+"""Protocol between the runtime library and the emulator; ``runtime/runtime.h`` has the same numbers and layouts.
 
 A request is its number, its size and that many bytes; an answer is a ``cudaError_t``, its size and that many bytes. All of it is little-endian, as
 every machine is that CUDA runs on.
@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.execution.launches.model import TextureInput
 from gpa_lsp.foundation.errors import GpaError
 
 REQUEST_HEAD = struct.Struct("<II")
@@ -39,6 +41,12 @@ _EVENT = np.dtype(
 _EVENTS = np.dtype([("count", "<u4"), ("", "<u4"), ("listed", _EVENT, (1600,))])
 EVENTS_BYTES = -(-_EVENTS.itemsize // mmap.PAGESIZE) * mmap.PAGESIZE  # Behind the last words
 _TEXTURE = struct.Struct("<4Q12I")
+_ADDRESS_MODES = ("wrap", "clamp", "mirror", "border")  # by ``cudaTextureAddressMode``
+_TEXEL_ELEMENTS = {  # by ``cudaChannelFormatKind`` and bytes of a channel
+    (0, 1): ScalarType.S8, (0, 2): ScalarType.S16, (0, 4): ScalarType.S32,
+    (1, 1): ScalarType.U8, (1, 2): ScalarType.U16, (1, 4): ScalarType.U32,
+    (2, 2): ScalarType.F16, (2, 4): ScalarType.F32,
+}  # fmt: skip
 _OCCUPANCY = struct.Struct("<III")
 _MOST_ALLOCATIONS = 1 << 22
 _LARGEST_PARAMETERS = 32764
@@ -46,7 +54,7 @@ _LONGEST_FUNCTION = 64
 
 
 class Request(IntEnum):
-    """The requests."""
+    """Kinds of request."""
 
     HELLO = 1
     MODULE = 2
@@ -63,7 +71,7 @@ class Request(IntEnum):
 
 
 class EventKind(IntEnum):
-    """What happened to memory."""
+    """Kinds of memory event."""
 
     ALLOCATE = 1
     RELEASE = 2
@@ -75,7 +83,7 @@ class EventKind(IntEnum):
 
 
 class AllocationKind(IntEnum):
-    """How memory was allocated."""
+    """Ways to allocate memory."""
 
     ON_DEVICE = 0
     ON_HOST = 1
@@ -89,7 +97,7 @@ class AllocationKind(IntEnum):
 
 
 class NoteKind(IntEnum):
-    """What a note is about."""
+    """Subjects of notes."""
 
     UNSUPPORTED = 1
     EVENT_TIME = 2
@@ -150,7 +158,7 @@ class DeviceFacts(Struct, frozen=True, kw_only=True):
     name: str
 
     def pack(self) -> bytes:
-        """As ``struct device``."""
+        """Encode as ``struct device``."""
         return _DEVICE.pack(
             self.arena_base, self.arena_bytes, self.client_base, self.host_base, self.memory_bytes, self.major, self.minor,
             self.sm_count, self.clock_khz, self.memory_clock_khz, self.bus_bits, self.l2_bytes, self.shared_per_block,
@@ -197,23 +205,14 @@ class ComputeRequest(Struct, frozen=True, kw_only=True):
 class TextureRequest(Struct, frozen=True, kw_only=True):
     """A texture or surface object."""
 
+    texture: TextureInput | None  # with zeros for texels; None if its format is not emulated
     base: int  # address of its first texel
     row_bytes: int  # from row to row
-    # texels in x, y, z; 0 for axes it does not have. The last counts layers where it is layered.
-    size: tuple[int, int, int]
-    channels: int  # of a texel
-    channel_bytes: int  # of one
-    channel_kind: int  # 0 signed, 1 unsigned, 2 floating point, as ``cudaChannelFormatKind``
-    is_linear_filter: bool  # between texels
-    address_mode: int  # 0 wrap, 1 clamp, 2 mirror, 3 border, as ``cudaTextureAddressMode``
-    is_normalized: bool  # coordinates run from 0 to 1
-    reads_normalized: bool  # integers are read as fractions
-    is_layered: bool  # it has layers; a cubemap six for each cube
     held: tuple[int, int]  # address and size of the allocation it lies in
 
 
 class MemoryEvent(Struct, frozen=True, kw_only=True):
-    """What happened to memory."""
+    """An allocation, release, copy, fill or access of memory, or a launch."""
 
     kind: EventKind
     path: int  # number of the host's call path; 0 where it is not known
@@ -225,7 +224,7 @@ class MemoryEvent(Struct, frozen=True, kw_only=True):
 
 
 class LastWords(Struct, frozen=True, kw_only=True):
-    """What a process left behind."""
+    """Last state of a process, which its fault handler wrote."""
 
     address: int  # that its host code could not access
     signal: int  # that this raised; 0 where nothing did
@@ -233,13 +232,13 @@ class LastWords(Struct, frozen=True, kw_only=True):
 
 
 def parse_last_words(content: bytes) -> LastWords:
-    """The page behind the arena."""
+    """Decode the page behind the arena."""
     address, number, call = _LAST_WORDS.unpack_from(content)
     return LastWords(address=address, signal=number, call=call.partition(b"\0")[0].decode("ascii", "replace"))
 
 
 def take_events(place: npt.NDArray[np.uint8]) -> list[MemoryEvent]:
-    """Empty what stands behind the last words.
+    """Remove and decode the queued events behind the last words.
 
     Raises:
         MalformedMessage: it says something else than events.
@@ -266,19 +265,19 @@ def take_events(place: npt.NDArray[np.uint8]) -> list[MemoryEvent]:
 
 
 def parse_path(payload: bytes) -> tuple[int, tuple[int, ...]]:
-    """A call path of the host: its number and its return addresses, innermost first."""
+    """Decode a call path of the host: its number and its return addresses, innermost first."""
     number, content = parse_number(payload)
     return number, tuple(np.frombuffer(content, "<u8", len(content) // 8).tolist())
 
 
 def parse_hello(payload: bytes) -> tuple[int, int]:
-    """Process number and ``CUDART_VERSION``."""
+    """Decode process number and ``CUDART_VERSION``."""
     process, version = _unpack(_HELLO, payload)
     return process, version
 
 
 def parse_launch(payload: bytes) -> LaunchRequest:
-    """A launch.
+    """Decode a launch.
 
     Raises:
         MalformedMessage: sizes do not agree.
@@ -302,7 +301,7 @@ def parse_launch(payload: bytes) -> LaunchRequest:
 
 
 def parse_compute(payload: bytes) -> ComputeRequest:
-    """A call of a library's function.
+    """Decode a call of a library's function.
 
     Raises:
         MalformedMessage: sizes do not agree.
@@ -329,27 +328,27 @@ def _parse_allocations(content: bytes) -> tuple[tuple[int, int], ...]:
     return tuple((base, size) for base, size, _ in _ALLOCATION.iter_unpack(content))
 
 
-def parse_texture(payload: bytes) -> TextureRequest:
-    """A texture or surface object."""
-    found = _unpack(_TEXTURE, payload)
-    base, row_bytes, held_base, held_bytes, width, height, depth, channels, channel_bytes, kind, linear, mode = found[
-        :12
-    ]
-    normalized, reads, _, layered = found[12:]
-    return TextureRequest(
-        base=base,
-        row_bytes=row_bytes,
-        size=(width, height, depth),
-        channels=channels,
-        channel_bytes=channel_bytes,
-        channel_kind=kind,
-        is_linear_filter=bool(linear),
-        address_mode=mode,
-        is_normalized=bool(normalized),
-        reads_normalized=bool(reads),
-        is_layered=bool(layered),
-        held=(held_base, held_bytes),
-    )
+def parse_texture(payload: bytes, name: str) -> TextureRequest:
+    """Decode a texture or surface object, to be named *name*."""
+    base, row_bytes, held_base, held_bytes, width, height, depth, *rest = _unpack(_TEXTURE, payload)
+    channels, channel_bytes, channel_kind, is_linear, mode, is_normalized, reads_normalized, _, is_layered = rest
+    element = _TEXEL_ELEMENTS.get((channel_kind, channel_bytes))
+    texture = None
+    if element is not None and 1 <= channels <= 4 and width >= 1 and mode < len(_ADDRESS_MODES):
+        shape = max(depth, 1), max(height, 1), width, channels
+        texture = TextureInput(
+            name=name,
+            buffer=0,
+            texels=np.broadcast_to(np.zeros(1, element.natural_dtype), shape),
+            element=element,
+            dimensions=3 if depth and not is_layered else 2 if height else 1,
+            is_linear_filter=bool(is_linear),
+            address_mode=_ADDRESS_MODES[mode],
+            is_normalized=bool(is_normalized),
+            reads_normalized=bool(reads_normalized),
+            parameter_offset_bytes=None,
+        )
+    return TextureRequest(texture=texture, base=base, row_bytes=row_bytes, held=(held_base, held_bytes))
 
 
 def parse_occupancy(payload: bytes) -> tuple[int, int, int]:
@@ -359,7 +358,7 @@ def parse_occupancy(payload: bytes) -> tuple[int, int, int]:
 
 
 def parse_number(payload: bytes) -> tuple[int, bytes]:
-    """A number of four bytes, and what follows it."""
+    """Split off a leading number of four bytes."""
     if len(payload) < 4:
         raise MalformedMessage("a message without its number")
     return int.from_bytes(payload[:4], "little"), payload[4:]

@@ -1,4 +1,4 @@
-"""What running a program gives: :class:`ProgramRun` of :class:`KernelRuns`; and how it is run: :class:`RunSettings`."""
+"""Settings and results of program runs: :class:`RunSettings`, :class:`ProgramRun` of :class:`KernelRuns`."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -11,7 +11,7 @@ from gpa_lsp.profile.model import HostFrame
 
 
 class RunSettings(Struct, frozen=True, kw_only=True):
-    """How a program is run."""
+    """Options of a run."""
 
     machine: str  # the GPU it sees
     limit_s: float = 600.0  # seconds of processor time that it and the emulation of its launches may take, each
@@ -73,7 +73,7 @@ class KernelRuns(Struct, frozen=True, kw_only=True):
 
 
 class FindingKind(StrEnum):
-    """What is done for nothing with an allocation."""
+    """Unnecessary memory use of an allocation or copy."""
 
     UNUSED = "unused"
     PARTLY_USED = "partly used"
@@ -85,7 +85,7 @@ class FindingKind(StrEnum):
 
 
 class AllocationFinding(Struct, frozen=True, kw_only=True):
-    """One of these, of all allocations of a place, or of some copies to or from them."""
+    """A finding about all allocations of one site, or some copies to or from them."""
 
     kind: FindingKind
     count: int  # allocations, or copies
@@ -99,7 +99,7 @@ class AllocationFinding(Struct, frozen=True, kw_only=True):
 
 
 class ArrayUse(Struct, frozen=True, kw_only=True):
-    """What a kernel does to the allocations of a place."""
+    """Accesses of a kernel to the allocations of a site."""
 
     kernel: str  # linkage name
     name: str  # of the parameter; empty where its address came by another way
@@ -132,7 +132,7 @@ class AllocationSite(Struct, frozen=True, kw_only=True):
 
 
 class MemoryUse(Struct, frozen=True, kw_only=True):
-    """What was done with allocations."""
+    """Allocations of a program, and their use."""
 
     sites: tuple[AllocationSite, ...] = ()
     peak_bytes: int = 0  # most that was allocated while something was used; 0 where it is not known
@@ -141,7 +141,7 @@ class MemoryUse(Struct, frozen=True, kw_only=True):
 
 
 class ProgramRun(Struct, frozen=True, kw_only=True):
-    """A program that ran."""
+    """Result of a program run."""
 
     end: CommandEnd  # how it ended
     machine: str  # the GPU it saw

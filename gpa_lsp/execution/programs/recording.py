@@ -1,4 +1,4 @@
-"""Launches of each kernel kept with their data as descriptions that the emulator reads: :class:`Recorder`.
+"""Launches kept with their data as descriptions that the emulator reads: :class:`Recorder`.
 
 The heaviest one, or a chosen one, and some at even distances over all of them.
 """
@@ -35,7 +35,7 @@ Words = npt.NDArray[np.uint64]
 
 
 class ReachedMemory(Struct, kw_only=True):
-    """Arrays, variables and textures."""
+    """Arrays, variables and textures that a launch can reach."""
 
     arrays: dict[int, int] = field(default_factory=dict)  # base of an allocation or variable → its bytes
     names: dict[int, str] = field(default_factory=dict)  # base → name, of variables
@@ -44,7 +44,7 @@ class ReachedMemory(Struct, kw_only=True):
 
     @property
     def size_bytes(self) -> int:
-        """Of allocations and texels; variables are small."""
+        """Bytes of allocations and texels; variables are small."""
         arrays = sum(size for base, size in self.arrays.items() if base not in self.names)
         return arrays + sum(one.texels.nbytes for one in self.textures.values())
 
@@ -86,7 +86,7 @@ def is_kept(name: str, region: Region) -> bool:
 
 
 class _Regions:
-    """Everything an address can be of: allocations, variables, and what device code allocated.
+    """All memory that an address can point into: allocations, variables, and device code's heap.
 
     Attributes:
         names: base → name, of variables.
@@ -130,7 +130,7 @@ class _Regions:
 
 
 def _find_between(words: Words, wanted: Words) -> Words:
-    """The words from the least to the greatest of those that are looked for: of most arrays none, and to search all would take long."""
+    """Words between the least and greatest wanted value; cheap, and empty for most arrays."""
     if not len(wanted):
         return words[:0]
     least, greatest = wanted.min(), wanted.max()
@@ -140,16 +140,9 @@ def _find_between(words: Words, wanted: Words) -> Words:
 
 def _list_parameters(tally: KernelTally, request: LaunchRequest) -> Words:
     """The words of the parameters, and of their members."""
-    words: list[int] = []
-    for parameter in tally.facts.kernel.parameters:
-        content = request.parameters[parameter.offset_bytes : parameter.offset_bytes + parameter.size_bytes]
-        words += _split(content)
-    return np.array(words, np.uint64)
-
-
-def _split(content: bytes) -> Iterable[int]:
-    for place in range(0, len(content) - _POINTER_BYTES + 1, _POINTER_BYTES):
-        yield int.from_bytes(content[place : place + _POINTER_BYTES], "little")
+    contents = (request.parameters[one.offset_bytes :][: one.size_bytes] for one in tally.facts.kernel.parameters)
+    words = (one[: len(one) // _POINTER_BYTES * _POINTER_BYTES] for one in contents)
+    return np.frombuffer(b"".join(words), np.uint64)
 
 
 def _read_words(memory: ResidentMemory, base: int, size: int) -> Words:
@@ -162,41 +155,32 @@ _MOST_SAMPLES = 8  # Launches of one kernel that are kept to compare them
 
 
 class _Snapshot(ColumnRecord, frozen=True, kw_only=True):
-    """The launch and what its memory held before it."""
+    """A launch, and the memory it can reach as it was before."""
 
     request: LaunchRequest
-    number: int
+    number: int  # among the launches of its kernel, from 1
     arrays: dict[int, npt.NDArray[np.uint8]]  # Base of the allocation or variable → its bytes
     names: dict[int, str]  # Of variables
     textures: dict[int, TextureInput]  # Handle → the texture, with texels of its own
-    has_addresses: bool  # Arrays hold addresses or handles: everything has to lie where it lay
+    has_addresses: bool  # Arrays hold addresses or handles, so that replays keep all addresses
+    warp_instructions: int = 0  # executed; known once it has ended
 
     @property
     def size_bytes(self) -> int:
-        """Of all arrays and texels."""
+        """Bytes of all arrays and texels."""
         return sum(data.nbytes for data in self.arrays.values()) + sum(
             one.texels.nbytes for one in self.textures.values()
         )
 
 
-class _Kept(Struct, kw_only=True):
-    snapshot: _Snapshot
-    warp_instructions: int
-
-    @property
-    def number(self) -> int:
-        """Of the launch among those of its kernel, from 1."""
-        return self.snapshot.number
-
-
 class _Samples(Struct, kw_only=True):
-    """Launches of one kernel, so far from each other that they are few over all that there were."""
+    """Some launches of one kernel, at a stride that doubles as their number grows."""
 
     stride: int = 1
-    kept: list[_Kept] = field(default_factory=list)
+    kept: list[_Snapshot] = field(default_factory=list)
 
-    def add(self, one: _Kept) -> None:
-        """Keep a launch if it is its turn; where they are too many, every other one goes."""
+    def add(self, one: _Snapshot) -> None:
+        """Keep a launch if the stride hits it."""
         if (one.number - 1) % self.stride == 0:
             self.kept.append(one)
         while len(self.kept) > _MOST_SAMPLES:
@@ -217,13 +201,13 @@ class Recorder:
         self._chosen = chosen
         self._started = time.process_time()
         self._spent_s = 0.0
-        self._kept: dict[int, _Kept] = {}
+        self._kept: dict[int, _Snapshot] = {}
         self._samples: dict[int, _Samples] = {}
         self._refused: dict[int, str] = {}
         self._stems: set[str] = set()
 
     def watch(self, tally: KernelTally, request: LaunchRequest, memory: ResidentMemory) -> Callable[[int], None] | None:
-        """Copy what a launch reads, where there is time for it; gives what is to be told of its cost."""
+        """Copy what a launch reads, if time allows; gives a function to call with the launch's warp instructions."""
         key = id(tally)
         if self._chosen not in (None, tally.launches):
             return None
@@ -237,7 +221,7 @@ class Recorder:
 
         def judge(warp_instructions: int) -> None:
             before = self._kept.get(key)
-            kept = _Kept(snapshot=snapshot, warp_instructions=warp_instructions)
+            kept = replace(snapshot, warp_instructions=warp_instructions)
             if before is None and _count_bytes(self._kept.values()) + snapshot.size_bytes > room:
                 self._refused.setdefault(key, "too much is kept of other kernels")
             elif before is None or warp_instructions > before.warp_instructions:
@@ -269,7 +253,7 @@ class Recorder:
         )
 
     def explain(self, tally: KernelTally) -> str:
-        """Why no launch of a kernel was kept; empty where one was."""
+        """Reason why no launch of a kernel was kept; empty if one was."""
         if id(tally) in self._kept:
             return ""
         is_short = self._chosen is not None and tally.launches < self._chosen
@@ -277,7 +261,7 @@ class Recorder:
         return self._refused.get(id(tally), otherwise)
 
     def write(self, tally: KernelTally, folder: Path) -> RecordedLaunch | None:
-        """Write the description of a kernel's heaviest launch and its data into a folder; None where none was kept.
+        """Write a kernel's chosen or heaviest launch and its data into a folder; None if none was kept.
 
         Raises:
             OSError: it cannot be written.
@@ -286,7 +270,7 @@ class Recorder:
         return None if kept is None else self._write(tally, kept, folder)
 
     def write_others(self, tally: KernelTally, folder: Path) -> tuple[RecordedLaunch, ...]:
-        """The same of launches at even distances over all of the kernel, less the heaviest.
+        """Write the launches kept for comparison.
 
         Raises:
             OSError: they cannot be written.
@@ -295,14 +279,14 @@ class Recorder:
         others = (one for one in samples.kept if kept is None or one.number != kept.number)
         return tuple(self._write(tally, one, folder) for one in others)
 
-    def _write(self, tally: KernelTally, kept: _Kept, folder: Path) -> RecordedLaunch:
+    def _write(self, tally: KernelTally, kept: _Snapshot, folder: Path) -> RecordedLaunch:
         folder.mkdir(parents=True, exist_ok=True)
         module = folder / tally.module.path.name
         with atomic_write(module, encoding=None) as stream:
             stream.write(tally.module.content)
         stem = self._choose_stem(find_bare_name(tally.facts.kernel.name))
         return RecordedLaunch(
-            description=write_recording(_make_recording(tally, kept.snapshot), folder, stem),
+            description=write_recording(_make_recording(tally, kept), folder, stem),
             module=module,
             warp_instructions=kept.warp_instructions,
             number=kept.number,
@@ -321,8 +305,8 @@ class Recorder:
         return stem
 
 
-def _count_bytes(kept: Iterable[_Kept]) -> int:
-    return sum(one.snapshot.size_bytes for one in kept)
+def _count_bytes(kept: Iterable[_Snapshot]) -> int:
+    return sum(one.size_bytes for one in kept)
 
 
 def _make_recording(tally: KernelTally, snapshot: _Snapshot) -> Recording:

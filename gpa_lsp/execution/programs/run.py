@@ -1,4 +1,4 @@
-"""A program, from start to end, on a runtime of ours: :func:`run_program`."""
+"""Runs a program on our CUDA runtime, from start to end: :func:`run_program`."""
 
 import array
 import logging
@@ -21,8 +21,6 @@ from gpa_lsp.code.binary.byte_reader import FileBytes
 from gpa_lsp.code.binary.elf import ELF_MAGIC, SYMBOL_DTYPE, ElfImage, read_elf
 from gpa_lsp.code.binary.linkage_names import demangle
 from gpa_lsp.execution.programs.library import (
-    CudaHeaders,
-    HostLibrary,
     build_host_library,
     build_libraries,
     compile_host_blocks,
@@ -62,7 +60,7 @@ from gpa_lsp.foundation.processes.watched_command import (
     WatchedCommand,
     describe_signal,
 )
-from gpa_lsp.gpu.device.products import Product, find_product, note_choice
+from gpa_lsp.gpu.device.products import find_product, note_choice
 
 SOCKET_VARIABLE = "GPA_LSP_RUNTIME_SOCKET"
 _PRELOAD = "LD_PRELOAD"
@@ -74,7 +72,7 @@ _TEMPORARY_FOLDERS = ("/tmp", "/dev/shm")  # Where that of the environment has t
 
 
 class Surroundings(Struct, frozen=True, kw_only=True):
-    """What a program runs in."""
+    """Folder, streams and callbacks of a program run."""
 
     folder: Path  # it runs in
     # descriptors that become its standard input, output and error; None for no input, and ``take`` for the others
@@ -93,14 +91,12 @@ def run_program(
     records: Callable[[], Path] | None = None,
     others: Callable[[], Path] | None = None,
 ) -> ProgramRun:
-    """Run a command; what it launches is emulated. Ctrl-C ends it, and what was seen until then is told.
+    """Run a command and emulate its launches. Ctrl-C ends it and keeps what was found until then.
 
     Args:
-        command: program and arguments; no shell looks at them.
-        settings: how.
-        surroundings: where.
-        records: gives, once the program has ended, the folder for the heaviest launch of each kernel with its data; None to keep none.
-        others: gives, then, the folder for some more launches of each kernel, to compare them; None to keep none.
+        command: program and arguments; no shell parses them.
+        records: called once the program has ended, gives the folder for the heaviest launch of each kernel; None to keep none.
+        others: likewise the folder for some more launches of each kernel, to compare them; None to keep none.
 
     Raises:
         InputError: there is no such program or GPU; or the program cannot run on our runtime, and how to rebuild it.
@@ -114,20 +110,29 @@ def run_program(
     program = examine_program(_find(command[0], surroundings.folder))
     built_ns = time.time_ns() if program.runtime is None else program.path.stat().st_mtime_ns
     headers = find_headers(program.path, program.runtime)
-    computed = _list_computed(program)
-    early = _list_early_notes(program, computed, settings.machine)
+    computed = {name: library for name in program.needed if (library := find_host_library(name))}
+    early = [f"kernels of {name} come as machine code, and are not emulated" for name in program.libraries]
+    early += [library.describe() for library in computed.values()]
+    early += note_choice(settings.machine)
     for sentence in early:
         surroundings.tell(sentence)
     recorder = None if records is None else Recorder(settings.record_bytes, settings.recorded_launch)
     with _make_private_folder() as private:
         libraries = [*build_libraries(headers, private, tell=surroundings.tell)]
-        libraries += _build_host_libraries(program, computed, headers, private, surroundings.tell)
+        libraries += [
+            build_host_library(library, headers, private / name, wanted=program.undefined, tell=surroundings.tell)
+            for name, library in computed.items()
+        ]
         libraries += [compile_host_blocks(private)] if settings.follows_memory else []
         started = time.monotonic()
-        server = RuntimeServer(private, _make_opener(settings, product, private, recorder))
+        deadline = time.process_time() + settings.limit_s
+        watch = None if recorder is None else recorder.watch
+        server = RuntimeServer(
+            private, lambda: Session(settings, product, folder=private, deadline=deadline, watch=watch)
+        )
         server.start()
         try:
-            progress = _Progress(server, settings, surroundings.tell, started)
+            progress = _Progress(server, deadline, settings.limit_s, surroundings.tell)
             environment = _make_environment(libraries, server.path)
             end = _run([str(program.path), *command[1:]], environment, surroundings, private, progress)
         finally:
@@ -163,16 +168,52 @@ def _sum_kernels(
         if tally.launches
     ]
     folder, more = (None if made is None or not launched else made() for made in (records, others))
-    return tuple(
-        replace(
-            _sum(tally, *_write_record(tally, recorder, folder), paths), others=_write_others(tally, recorder, more)
-        )
-        for tally, paths in launched
+    return tuple(_sum(tally, paths, recorder, folder, more) for tally, paths in launched)
+
+
+def _sum(
+    tally: KernelTally,
+    paths: Mapping[int, HostPath],
+    recorder: Recorder | None,
+    folder: Path | None,
+    more: Path | None,
+) -> KernelRuns:
+    recorded, unrecorded = None, ""
+    others: tuple[RecordedLaunch, ...] = ()
+    if recorder is not None and folder is not None:
+        try:
+            recorded, unrecorded = recorder.write(tally, folder), recorder.explain(tally)
+        except OSError as error:
+            unrecorded = f"it cannot be written: {error.strerror or error}"
+    if recorder is not None and more is not None:
+        with suppress(OSError):  # already reported for the heaviest launch
+            others = recorder.write_others(tally, more)
+    name = tally.facts.kernel.name
+    return KernelRuns(
+        mangled_name=name,
+        name=demangle(name),
+        launches=tally.launches,
+        emulated=tally.emulated,
+        skipped=tally.skipped,
+        warp_instructions=tally.warp_instructions,
+        seconds=tally.seconds,
+        shapes=tuple(
+            LaunchShape(grid=grid, block=block, shared_bytes=shared, launches=count)
+            for (grid, block, shared), count in tally.shapes.most_common()
+        ),
+        faults=tuple(tally.faults.values()),
+        unfinished=tuple(tally.unfinished),
+        recorded=recorded,
+        unrecorded=unrecorded,
+        others=others,
+        paths=tuple(
+            LaunchPath(path=paths.get(number, ()), launches=count) for number, count in tally.paths.most_common()
+        ),
     )
 
 
 def describe_paths(session: Session) -> dict[int, HostPath]:
-    """Frames of the host's paths that the launches and allocations of a process tell of, by number."""
+    """Frames of the host's call paths of launches and allocations, by number."""
     # imported here: what reads profiles is not needed before a program has ended
     from gpa_lsp.profile.collector.document import build_call_stacks
 
@@ -181,7 +222,7 @@ def describe_paths(session: Session) -> dict[int, HostPath]:
 
 
 def _find_doubt(end: CommandEnd, kernels: Sequence[KernelRuns]) -> str:
-    """Why the program may have used its memory otherwise on a GPU, a clause; empty where it has not."""
+    """Reason why memory use may differ from that on a GPU, a clause; empty if there is none."""
     if any(kernel.emulated < kernel.launches for kernel in kernels):
         return "not all launches ran to their end"
     if any(kernel.faults for kernel in kernels):
@@ -190,14 +231,14 @@ def _find_doubt(end: CommandEnd, kernels: Sequence[KernelRuns]) -> str:
 
 
 def _tell_memory(sessions: Sequence[Session], stacks: Sequence[Mapping[int, HostPath]], doubt: str) -> MemoryUse:
-    """What all processes did with their allocations; peaks are those of the process that held most."""
+    """Memory use of all processes; peaks are those of the process with the largest."""
     parts = [session.ledger.tell(paths, is_judged=not doubt) for session, paths in zip(sessions, stacks, strict=True)]
     most = max(parts, key=lambda one: one.peak_bytes, default=MemoryUse())
     return replace(most, sites=tuple(site for one in parts for site in one.sites), unjudged=doubt)
 
 
 def _describe_crash(end: CommandEnd, sessions: Sequence[Session]) -> str:
-    """How a signal ended the program, and what is known of its reason; empty where none did."""
+    """Sentence about the signal that ended the program and its cause; empty if none did."""
     left = [(session, session.last_words) for session in sessions if session.last_words is not None]
     session, words = next(((one, words) for one, words in left if words.signal), left[-1] if left else (None, None))
     number = -end.status if end.status is not None and end.status < 0 else words.signal if words is not None else 0
@@ -207,47 +248,6 @@ def _describe_crash(end: CommandEnd, sessions: Sequence[Session]) -> str:
     if session is not None and words is not None and words.signal == number:
         said += f": its host code accessed {session.describe_place(words.address)}"
     return said + (f"; the last function of CUDA that it called was {words.call}" if words and words.call else "")
-
-
-class ProgramFile(Struct, frozen=True, kw_only=True):
-    """A program."""
-
-    path: Path  # of it
-    runtime: str | None  # the runtime library it asks for, such as ``libcudart.so.13``; None where it asks for none
-    libraries: tuple[str, ...] = ()  # NVIDIA's libraries of machine code it uses, whose kernels cannot run here
-    needed: tuple[str, ...] = ()  # names of all libraries it asks for
-    undefined: tuple[str, ...] = ()  # names it expects of them
-
-
-def _list_computed(program: ProgramFile) -> dict[str, HostLibrary]:
-    """The libraries that are computed on the CPU, by the names that the program asks for."""
-    return {name: library for name in program.needed if (library := find_host_library(name))}
-
-
-def _build_host_libraries(
-    program: ProgramFile,
-    computed: Mapping[str, HostLibrary],
-    headers: CudaHeaders,
-    folder: Path,
-    tell: Callable[[str], object],
-) -> Iterator[Path]:
-    for name, library in computed.items():
-        yield build_host_library(library, headers, folder / name, wanted=program.undefined, tell=tell)
-
-
-def _list_early_notes(program: ProgramFile, computed: Mapping[str, HostLibrary], machine: str) -> list[str]:
-    """What is to be known before the program starts, a sentence each."""
-    notes = [f"kernels of {name} come as machine code, and are not emulated" for name in program.libraries]
-    notes += [library.describe() for library in computed.values()]
-    return [*notes, *note_choice(machine)]
-
-
-def _make_opener(
-    settings: RunSettings, product: Product, folder: Path, recorder: Recorder | None
-) -> Callable[[], Session]:
-    deadline = time.process_time() + settings.limit_s
-    watch = None if recorder is None else recorder.watch
-    return lambda: Session(settings, product, folder=folder, deadline=deadline, watch=watch)
 
 
 class RuntimeServer:
@@ -324,7 +324,7 @@ class RuntimeServer:
         connection.close()
 
     def _answer(self, session: Session, connection: socket.socket) -> bool:
-        """One request; False when the process is gone, or speaks another language."""
+        """Answer one request; False if the process is gone, or violates the protocol."""
         try:
             head = _receive(connection, REQUEST_HEAD.size)
             if head is None:
@@ -357,20 +357,19 @@ class RuntimeServer:
 
 
 class _Progress:
-    """Says now and then how far a launch is that takes long, and when the program will be ended before it is done.
+    """Reports the progress of long launches, and when the time limit will end the program first.
 
-    Attributes:
+    Args:
+        end: of the run, by this process' processor time.
         limit_s: seconds of processor time that the program may take.
     """
 
-    def __init__(
-        self, server: RuntimeServer, settings: RunSettings, tell: Callable[[str], object], started: float
-    ) -> None:
+    def __init__(self, server: RuntimeServer, end: float, limit_s: float, tell: Callable[[str], object]) -> None:
         self._server = server
         self._tell = tell
-        self._end = time.process_time() + settings.limit_s
-        self.limit_s = settings.limit_s
-        self._told = started
+        self._end = end
+        self.limit_s = limit_s
+        self._told = time.monotonic()
 
     @property
     def is_over(self) -> bool:
@@ -378,7 +377,7 @@ class _Progress:
         return time.process_time() >= self._end
 
     def look(self) -> None:
-        """Say it, where it is time to."""
+        """Report, if it is time to."""
         now = time.monotonic()
         if now - self._told < _TOLD_EVERY_S:
             return
@@ -448,53 +447,6 @@ def _make_private_folder() -> Iterator[Path]:
     raise GpaError(f"no folder for temporary files can be written to: {', '.join(filter(None, wanted))}")
 
 
-def _write_record(
-    tally: KernelTally, recorder: Recorder | None, folder: Path | None
-) -> tuple[RecordedLaunch | None, str]:
-    """What was kept of a kernel, and why nothing was."""
-    if recorder is None or folder is None:
-        return None, ""
-    try:
-        return recorder.write(tally, folder), recorder.explain(tally)
-    except OSError as error:
-        return None, f"it cannot be written: {error.strerror or error}"
-
-
-def _write_others(tally: KernelTally, recorder: Recorder | None, folder: Path | None) -> tuple[RecordedLaunch, ...]:
-    if recorder is None or folder is None:
-        return ()
-    try:
-        return recorder.write_others(tally, folder)
-    except OSError:
-        return ()  # the heaviest one is told, and what hinders the others hinders it
-
-
-def _sum(
-    tally: KernelTally, recorded: RecordedLaunch | None, unrecorded: str, paths: Mapping[int, HostPath]
-) -> KernelRuns:
-    name = tally.facts.kernel.name
-    return KernelRuns(
-        mangled_name=name,
-        name=demangle(name),
-        launches=tally.launches,
-        emulated=tally.emulated,
-        skipped=tally.skipped,
-        warp_instructions=tally.warp_instructions,
-        seconds=tally.seconds,
-        shapes=tuple(
-            LaunchShape(grid=grid, block=block, shared_bytes=shared, launches=count)
-            for (grid, block, shared), count in tally.shapes.most_common()
-        ),
-        faults=tuple(tally.faults.values()),
-        unfinished=tuple(tally.unfinished),
-        recorded=recorded,
-        unrecorded=unrecorded,
-        paths=tuple(
-            LaunchPath(path=paths.get(number, ()), launches=count) for number, count in tally.paths.most_common()
-        ),
-    )
-
-
 def _find(word: str, folder: Path) -> Path:
     path = folder / word if os.sep in word else find_program(word)
     if path is None or not path.is_file():
@@ -525,7 +477,7 @@ _PIECE_BYTES = 1 << 20
 
 
 def _receive(connection: socket.socket, size: int) -> bytes | None:
-    """So many bytes; None when the process is gone before."""
+    """Read exactly *size* bytes; None if the process is gone before."""
     pieces = []
     while size > 0:
         piece = connection.recv(min(size, _PIECE_BYTES))
@@ -542,13 +494,23 @@ _DYNAMIC = 6  # ``sh_type`` of ``.dynamic``
 _NEEDED = 1  # ``d_tag`` of a library that is asked for
 _DYNAMIC_DTYPE = np.dtype([("tag", "<i8"), ("value", "<u8")])
 _LIBRARIES_OF_CUDA = {
-    "libcublasLt.so": "cuBLAS",
-    "libcudnn.so": "cuDNN",
-    "libcusparse.so": "cuSPARSE",
-    "libcusolver.so": "cuSOLVER",
-    "libnccl.so": "NCCL",
-    "libtorch_cuda.so": "PyTorch",
+    "libcublasLt": "cuBLAS",
+    "libcudnn": "cuDNN",
+    "libcusparse": "cuSPARSE",
+    "libcusolver": "cuSOLVER",
+    "libnccl": "NCCL",
+    "libtorch_cuda": "PyTorch",
 }
+
+
+class ProgramFile(Struct, frozen=True, kw_only=True):
+    """Libraries and symbols that a program needs."""
+
+    path: Path
+    runtime: str | None  # the runtime library it is linked with, such as ``libcudart.so.13``; None if with none
+    libraries: tuple[str, ...] = ()  # NVIDIA's libraries of machine code it uses, whose kernels cannot run here
+    needed: tuple[str, ...] = ()  # file names of all libraries it is linked with
+    undefined: tuple[str, ...] = ()  # symbols it expects of them
 
 
 def examine_program(path: Path) -> ProgramFile:
@@ -570,16 +532,15 @@ def examine_program(path: Path) -> ProgramFile:
             path=path,
             remedy=REBUILD,
         )
-    libraries = dict.fromkeys(
-        _LIBRARIES_OF_CUDA[stem] for name in needed if (stem := name.partition(".so")[0] + ".so") in _LIBRARIES_OF_CUDA
-    )
+    stems = (name.partition(".so")[0] for name in needed)
+    libraries = dict.fromkeys(_LIBRARIES_OF_CUDA[stem] for stem in stems if stem in _LIBRARIES_OF_CUDA)
     return ProgramFile(
         path=path, runtime=runtime, libraries=tuple(libraries), needed=tuple(needed), undefined=undefined
     )
 
 
 def _list_undefined(elf: ElfImage) -> tuple[str, ...]:
-    """What it expects of libraries."""
+    """Undefined dynamic symbols."""
     index = elf.find_section(".dynsym")
     if index is None:
         return ()
@@ -590,7 +551,7 @@ def _list_undefined(elf: ElfImage) -> tuple[str, ...]:
 
 
 def _list_needed(elf: ElfImage) -> list[str]:
-    """The libraries it asks for."""
+    """Names of the shared libraries that a program is linked with."""
     found = []
     for index in np.flatnonzero(elf.sections["type"] == _DYNAMIC):
         content = elf.section_bytes(int(index))

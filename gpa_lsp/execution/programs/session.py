@@ -1,4 +1,4 @@
-"""One process of the program: its code, its memory and its launches, as the requests of its runtime library tell them: :class:`Session`."""
+"""One process of a program: its code, memory and launches, and the answers to its requests: :class:`Session`."""
 
 import fcntl
 import mmap
@@ -48,7 +48,6 @@ from gpa_lsp.execution.programs.messages import (
     take_events,
 )
 from gpa_lsp.execution.programs.model import RunSettings
-from gpa_lsp.execution.programs.textures import describe_texture
 from gpa_lsp.foundation.errors import GpaError
 from gpa_lsp.foundation.numbers import format_count, format_count_of
 from gpa_lsp.gpu.arch.lookup import find_architecture
@@ -93,7 +92,7 @@ Answer = tuple[CudaError, bytes]
 
 
 class KernelTally(Struct, kw_only=True):
-    """What is known of the launches of one kernel so far; see :class:`~gpa_lsp.execution.programs.model.KernelRuns`."""
+    """Running totals of one kernel's launches; see :class:`~gpa_lsp.execution.programs.model.KernelRuns`."""
 
     module: LoadedModule
     facts: FunctionFacts
@@ -109,7 +108,7 @@ class KernelTally(Struct, kw_only=True):
 
 
 class LaunchAtWork(Struct, frozen=True, kw_only=True):
-    """How far a launch is."""
+    """Progress of a launch."""
 
     kernel: str  # its linkage name
     number: int  # of the launch among those of its kernel, from 1
@@ -161,11 +160,7 @@ class Session:
         file_bytes = self._arena_bytes + LAST_WORDS_BYTES + EVENTS_BYTES
         os.ftruncate(self.file, file_bytes)
         fcntl.fcntl(self.file, fcntl.F_ADD_SEALS, sum(getattr(fcntl, seal) for seal in _SEALS))
-        self._mapping = mmap.mmap(
-            self.file,
-            file_bytes,
-            flags=mmap.MAP_SHARED | getattr(mmap, "MAP_NORESERVE", 0),
-        )
+        self._mapping = mmap.mmap(self.file, file_bytes, flags=mmap.MAP_SHARED | getattr(mmap, "MAP_NORESERVE", 0))
         content = np.frombuffer(self._mapping, np.uint8)
         self.memory = ResidentMemory(content[: self._arena_bytes], _OWN_BYTES)
         marks = Marks(make_zeros(self._arena_bytes // WORD_BYTES), make_zeros(self._arena_bytes // CHUNK_BYTES))
@@ -196,11 +191,11 @@ class Session:
             kernel.end()
 
     def describe_work(self) -> LaunchAtWork | None:
-        """The launch at work, of those that wait for each other the first; from any thread."""
+        """Progress of the running launch, the outermost of nested ones; from any thread."""
         return next((replace(one, finished=kernel.finished_blocks) for kernel, one in tuple(self._at_work)), None)
 
     def close(self) -> None:
-        """Give its memory back; what is known of its launches stays."""
+        """Release its memory; what is known of its launches stays."""
         if self.is_closed:
             return
         self.is_closed = True
@@ -214,7 +209,7 @@ class Session:
         os.close(self.file)
 
     def describe_device(self) -> DeviceFacts:
-        """The GPU, for the program."""
+        """Device properties, as the program sees them."""
         product = self._product
         rules = find_architecture(product.compute_capability).occupancy
         return DeviceFacts(
@@ -240,7 +235,7 @@ class Session:
         )
 
     def describe_place(self, address: int) -> str:
-        """What the host had no access to, a clause without its verb."""
+        """Clause about an address that host code could not access."""
         if not ARENA_BASE <= address < ARENA_BASE + self._arena_bytes:
             return f"0x{address:x}, where it has no memory"
         region = self.memory.find(address)
@@ -250,7 +245,7 @@ class Session:
         return f"device memory (0x{address:x}{where}), which only kernels and copies such as cudaMemcpy can"
 
     def answer(self, request: int, payload: bytes) -> Answer:
-        """Do what the runtime library asks for.
+        """Answer a request of the runtime library.
 
         Raises:
             MalformedMessage: it is nothing that the library asks for.
@@ -297,14 +292,15 @@ class Session:
         function = self._number_function(self._module(number), _decode(name))
         if function is None:
             return CudaError.INVALID_DEVICE_FUNCTION, b""
-        facts = self._function(function).facts
-        local = facts.kernel.local_bytes
-        version = facts.capability[0] * 10 + facts.capability[1]
+        tally = self._function(function)
+        facts, parameters = tally.facts, tally.facts.kernel.parameters
+        major, minor = tally.module.unit.compute_capability
         head = _FUNCTION.pack(
-            function, len(facts.parameters), facts.registers, facts.static_shared_bytes, local, 0,
-            facts.most_threads, version,
+            function, len(parameters), facts.registers, facts.static_shared_bytes, facts.kernel.local_bytes, 0,
+            facts.most_threads, major * 10 + minor,
         )  # fmt: skip
-        return CudaError.SUCCESS, head + b"".join(struct.pack("<II", *one) for one in facts.parameters)
+        places = (struct.pack("<II", one.offset_bytes, one.size_bytes) for one in parameters)
+        return CudaError.SUCCESS, head + b"".join(places)
 
     def _number_function(self, module: LoadedModule, name: str) -> int | None:
         """The number of a kernel, from 1; None where the module has none of this name."""
@@ -343,7 +339,7 @@ class Session:
         return error, printed.encode()
 
     def _take_allocations(self, request: LaunchRequest | ComputeRequest) -> None:
-        """Take over what was allocated and released since the last one."""
+        """Apply allocations and releases since the last request."""
         if request.generation != self._generation:
             self._generation = request.generation
             self.memory.allocate(request.allocations, is_whole=request.is_whole)
@@ -362,7 +358,7 @@ class Session:
         return error, answer
 
     def _finish_queued(self, module: LoadedModule, works: list[Work], error: CudaError) -> tuple[CudaError, str]:
-        """Run what kernels have launched, in order, each with what it launches itself before the next; nothing behind an error."""
+        """Run what kernels have launched, depth first and in order; stop at an error."""
         runtime, printed = module.resident.device_runtime, ""
         assert runtime is not None
         waiting = deque(works)
@@ -394,7 +390,7 @@ class Session:
         return error, printed
 
     def _finish_awaited(self, module: LoadedModule) -> str:
-        """Run what a kernel that is at work waits for; gives what that printed."""
+        """Run launches that a running kernel waits for; gives what they printed."""
         runtime, parameters = module.resident.device_runtime, self.memory.parameters
         assert runtime is not None and parameters is not None
         works, tails = runtime.take_queued()
@@ -410,7 +406,7 @@ class Session:
         return printed
 
     def _launch_one(self, tally: KernelTally, request: LaunchRequest) -> tuple[CudaError, str]:
-        """Run one launch, without what it has launched when it ends; gives what it printed."""
+        """Run one launch, without its own nested launches; gives what it printed."""
         tally.launches += 1
         tally.paths[self.ledger.launch_path] += 1
         tally.shapes[(request.grid, request.block, request.shared_bytes)] += 1
@@ -454,7 +450,7 @@ class Session:
     def _judge(
         self, tally: KernelTally, kernel: ResidentKernel, cost: LaunchCost, done: Callable[[int], None] | None
     ) -> tuple[CudaError, str]:
-        """Take over what a launch did; gives what the program is told of it."""
+        """Record the outcome of a launch; gives the program's error code and what was printed."""
         tally.warp_instructions += cost.warp_instructions
         tally.seconds += cost.seconds
         if cost.is_printing_cut:
@@ -531,19 +527,17 @@ class Session:
         facts = self._function(function).facts
         if threads < 1:
             return CudaError.INVALID_VALUE, b""
-        found = self._find_blocks_per_sm(facts, threads, shared)
-        return CudaError.SUCCESS, found.to_bytes(4, "little")
+        return CudaError.SUCCESS, self._find_blocks_per_sm(facts, threads, shared).to_bytes(4, "little")
 
     def _add_texture(self, payload: bytes) -> Answer:
-        wanted = parse_texture(payload)
-        source = describe_texture(wanted, f"texture {len(self.memory.textures) + 1}")
-        if source is None:
+        wanted = parse_texture(payload, f"texture {len(self.memory.textures) + 1}")
+        if wanted.texture is None:
             self.notes["a texture of a format that is not emulated"] = None
             return CudaError.NOT_SUPPORTED, b""
         self.ledger.take(take_events(self._events))
         self.ledger.hide(wanted.base)
         self.memory.allocate_one(*wanted.held)
-        handle = self.memory.add_texture(source, wanted.base, wanted.row_bytes)
+        handle = self.memory.add_texture(wanted.texture, wanted.base, wanted.row_bytes)
         if handle is None:
             return CudaError.INVALID_VALUE, b""
         return CudaError.SUCCESS, handle.to_bytes(8, "little")
@@ -583,7 +577,7 @@ def _round_up(size_bytes: int) -> int:
 
 
 def _name_function(name: bytes) -> str:
-    """As sources call it: cuBLAS's header renames what it declares."""
+    """Name as in sources: cuBLAS's header renames what it declares."""
     return _decode(name).removesuffix("_v2")
 
 
