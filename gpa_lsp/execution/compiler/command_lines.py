@@ -1,4 +1,4 @@
-"""A line that a shell would run → its words, and the compile commands in it: quoting, nvcc's lists behind commas, response files."""
+"""Shell command lines → words, and the compile commands in them: quoting, nvcc's comma-separated lists, response files."""
 
 import itertools
 import re
@@ -23,7 +23,7 @@ _MOST_SEGMENTS = 200
 
 
 class FoundCommand(Struct, frozen=True, kw_only=True):
-    """A compiler with its words."""
+    """A compiler invocation."""
 
     directory: Path  # it runs in
     words: tuple[str, ...]  # without the compiler and what stands in front of it
@@ -31,7 +31,7 @@ class FoundCommand(Struct, frozen=True, kw_only=True):
 
 
 def find_compile_commands(words: Sequence[str], directory: Path, *, takes_any: bool = False) -> Iterator[FoundCommand]:
-    """The compile commands in a line.
+    """Compile commands in a line.
 
     Args:
         words: of the line, with operators such as ``&&`` as words of their own.
@@ -95,7 +95,7 @@ _ESCAPED = re.compile(r'\\(["\\$`\n])')
 
 
 def split_words(command: str) -> tuple[str, ...]:
-    r"""The words of a command, as a shell would split them; nothing is expanded or run.
+    r"""Words of a command, split as by a shell; nothing is expanded or run.
 
     An operator of the shell (``;``, ``&&``, ``|``, ``>``) that stands alone is a word of its own like any other. A backslash in front of a letter
     of a Windows path stays.
@@ -131,7 +131,7 @@ def split_words(command: str) -> tuple[str, ...]:
 
 
 def expand_response_files(words: Sequence[str], directory: Path) -> Iterator[str]:
-    """The words with those of response files (``--options-file``, ``@file``) in their places.
+    """Words, with response files (``--options-file``, ``@file``) replaced by their words.
 
     Raises:
         InputError: a response file cannot be read, is too large, or reads itself; or there are too many.
@@ -145,7 +145,7 @@ def expand_response_files(words: Sequence[str], directory: Path) -> Iterator[str
 def _expand(
     words: Sequence[str], directory: Path, open_files: tuple[Path, ...], numbers: Iterator[int]
 ) -> Iterator[str]:
-    """The words, where each file that is read takes one of the numbers: files may name others many times, and hold no words themselves."""
+    """Expand words recursively; each file read takes one of the numbers, as files may include others without holding words."""
     is_name = False
     for word in words:
         option, has_value, value = word.partition("=")

@@ -1,4 +1,4 @@
-"""A source → PTX, cubin and messages: which flags, which compiler, what is left out."""
+"""A source → PTX, cubin and messages: chooses flags and compiler, and retries without host code."""
 
 import os
 import re
@@ -30,7 +30,7 @@ from gpa_lsp.execution.compiler.model import (
 from gpa_lsp.execution.compiler.nvcc_location import INSTALL, TOOL, NvccInstallation, build_environment, find_nvcc
 from gpa_lsp.execution.compiler.nvrtc_processes import identify_nvrtc, list_nvrtc_architectures
 from gpa_lsp.execution.compiler.project import find_project_folder, search_flags
-from gpa_lsp.execution.compiler.source_text import find_text_line, name_in_include, read_source, write_shadow
+from gpa_lsp.execution.compiler.source_text import name_in_include, read_source, write_shadow
 from gpa_lsp.foundation.errors import InputError, MissingToolError, ProblemSeverity, ToolError, UnsupportedInputError
 from gpa_lsp.foundation.files import read_bounded
 from gpa_lsp.foundation.locations import read_escapes
@@ -45,7 +45,7 @@ _KEPT = "kept"
 
 
 class NvccCommand(Struct, frozen=True, kw_only=True):
-    """A command and its files, all in one temporary folder."""
+    """An nvcc command and its files, all in one temporary folder."""
 
     words: tuple[str, ...]  # the command
     image: Path  # where the cubin will be
@@ -70,14 +70,7 @@ def prepare_command(job: CompileJob, program: Path, folder: Path) -> NvccCommand
     )
     (folder / _KEPT).mkdir()
     image = folder / _IMAGE
-    words = [
-        str(program),
-        "-cubin",
-        f"-arch={job.target}",
-        "-lineinfo",
-        "--keep",
-        f"--keep-dir={folder / _KEPT}",
-    ]
+    words = [str(program), "-cubin", f"-arch={job.target}", "-lineinfo", "--keep", f"--keep-dir={folder / _KEPT}"]
     words += [f"-std={flags.standard}"] if flags.standard is not None else []
     words += [*flags.optimisation, *flags.language]
     words += [f"-U{macro[1:]}" if macro.startswith("-") else f"-D{macro}" for macro in flags.macros if has_plain_macros]
@@ -88,7 +81,7 @@ def prepare_command(job: CompileJob, program: Path, folder: Path) -> NvccCommand
 
 
 def _include_first(header: Path, temporary: Path, links: dict[Path, Path]) -> bytes:
-    """The line that includes a header, through a link where its folder cannot be named there; nothing where it cannot be named at all."""
+    """``#include`` line of a header, through a link if its folder's name needs one; empty if it cannot be written."""
     name = name_in_include(header)
     if name is None:
         folder = next(_name_plainly((header.parent,), temporary, links), None)
@@ -97,7 +90,7 @@ def _include_first(header: Path, temporary: Path, links: dict[Path, Path]) -> by
 
 
 def _name_plainly(folders: tuple[Path, ...], temporary: Path, links: dict[Path, Path]) -> Iterator[str]:
-    """The folders' names, or those of links to them; folders that are not there and cannot be linked are left out."""
+    """Folder names that nvcc accepts, or links to the folders; folders that cannot be linked are left out."""
     for folder in folders:
         if _PLAIN_PATH.fullmatch(str(folder)):
             yield str(folder)
@@ -124,8 +117,8 @@ _SKIPPED = frozenset({"build", "node_modules", ".git", ".venv", "__pycache__"})
 def find_including(path: Path) -> Path | None:
     """A source that includes a file, directly or through headers; None where none is found near it.
 
-    Names in ``#include`` lines only propose sources: one is taken where its includes, followed as a compiler does, lead to this very file.
-    Looked for in the file's own folder first, then in its project, in at most 500 files. CUDA sources come before others, near ones before far ones.
+    Names in ``#include`` lines propose sources; one is taken if its includes, followed as by a compiler, lead to this very file.
+    The file's own folder is searched first, then its project, in at most 500 files; CUDA sources come before others.
     """
     includes = dict(_list_includes(path))
     wanted, asked = {path}, 0
@@ -173,7 +166,7 @@ def _list_includes(path: Path) -> Iterator[tuple[Path, frozenset[str]]]:
 
 @lru_cache(maxsize=2 * _MOST_FILES)
 def _read_includes(file: Path, size_bytes: int, changed_ns: int) -> frozenset[str]:
-    """Of a file as it is: another size or time is another file."""
+    """File names in ``#include`` lines; size and time of change are part of the cache's key."""
     return frozenset(os.fsdecode(found[1]) for found in _INCLUDE.finditer(read_bounded(file, _MOST_BYTES)))
 
 
@@ -221,9 +214,9 @@ _REMEDY = "no line is named: compile the source by itself to see more"
 
 
 def explain_placeless(unit: CompiledUnit) -> CompiledUnit:
-    """The unit with its source as the place of each message that has none, and a remedy behind each error among them.
+    """Unit whose messages without a place name the source, errors among them with a remedy.
 
-    That assembling was given up is left out where something says why.
+    "Ptx assembly aborted" is dropped if another error gives the reason.
     """
     if all(one.path is not None for one in unit.messages):
         return unit
@@ -280,7 +273,7 @@ def compile_source(
         if ".entry" in (whole.ptx or "") and _has_lines_of(whole, path):
             return whole
     unit = compile_text(path, content, flags=flags)
-    if including is not None or not unit.has_failed or not _is_fragment(path, unit):
+    if including is not None or not unit.has_failed or not _is_fragment(unit):
         return unit
     including = find_including(path)
     doubt = "" if _is_saved(path, content, text) else "; what is not saved of it was not compiled"
@@ -289,7 +282,7 @@ def compile_source(
 
 
 def _has_lines_of(unit: CompiledUnit, path: Path) -> bool:
-    """Whether code of a unit stands in a file: a source may include it under a condition that does not hold."""
+    """Whether code of a unit comes from a file: a source may include it under a condition that does not hold."""
     if unit.source is None:
         return False
     folder, real = unit.source.parent, os.path.realpath(path)
@@ -302,13 +295,13 @@ def _is_saved(path: Path, content: bytes, text: str | None) -> bool:
 
 
 def _compile_including(including: Path, compile_text: "partial[CompiledUnit]", doubt: str = "") -> CompiledUnit:
-    """The source that includes a fragment."""
+    """Compile the source that includes a fragment."""
     unit = compile_text(including, read_source(including, None), flags=None)
     return replace(unit, notes=(f"compiled through {including.name}, which includes it{doubt}", *unit.notes))
 
 
 def _is_launched_elsewhere(content: bytes) -> bool:
-    """Kernels without a launch and a program: what includes them may define what they are compiled with, and chooses instances of templates."""
+    """Whether there are kernels but no launch or main: the including file then chooses macros and template instances."""
     return b"__global__" in content and not _LAUNCHING.search(content)
 
 
@@ -321,7 +314,7 @@ def _compile_text(
     settings: CompileSettings,
     is_cancelled: Callable[[], bool] | None,
 ) -> CompiledUnit:
-    """One source, as it is."""
+    """Compile one source as it is."""
     if flags is None:
         found, doubts = search_flags(path)
         flags = found or CompilerFlags(directory=path.parent, doubts=doubts)
@@ -349,7 +342,7 @@ def _compile_text(
 
 
 def _compile_conditional(job: CompileJob, nvcc: NvccInstallation | None, unit: CompiledUnit) -> CompiledUnit:
-    """The unit; where its kernels stand under conditions that do not hold, and it has no other, one in which they do."""
+    """The unit or, if all its kernels are excluded by conditions, one with the macros defined that enable them."""
     has_code = ".entry" in (unit.ptx or "") or b"__global__" not in job.content
     if unit.has_failed or has_code:
         return unit
@@ -364,17 +357,19 @@ def _compile_conditional(job: CompileJob, nvcc: NvccInstallation | None, unit: C
     return replace(other, notes=(note, *other.notes))
 
 
-def _is_fragment(path: Path, unit: CompiledUnit) -> bool:
-    """The errors are about names that nobody declared: another file may."""
+def _is_fragment(unit: CompiledUnit) -> bool:
+    """Whether errors are about undeclared names, which another file may declare."""
     errors = [one for one in unit.messages if one.severity is ProblemSeverity.ERROR]
     return any(_UNDECLARED.search(one.text) and find_remedy(one.text) is None for one in errors)
 
 
 def _compile(job: CompileJob, nvcc: NvccInstallation | None) -> CompiledUnit:
-    """Choose the compiler."""
+    """Choose the compiler and run it."""
     choice = job.settings.choice
     if choice is CompilerChoice.NVCC:
-        return compile_with_nvcc(job, nvcc) if nvcc is not None else _miss_nvcc()
+        if nvcc is None:
+            raise MissingToolError(TOOL, needed_for="compiling sources with host code", install=INSTALL)
+        return compile_with_nvcc(job, nvcc)
     host = find_host_code(job.content, job.included.headers.values())
     if nvcc is not None and (host is None or host.has_host or identify_nvrtc() is None):
         return _spare_host(job, compile_with_nvcc(job, nvcc), host)
@@ -393,7 +388,7 @@ def _compile(job: CompileJob, nvcc: NvccInstallation | None) -> CompiledUnit:
 
 
 def _spare_host(job: CompileJob, unit: CompiledUnit, host: HostCode | None) -> CompiledUnit:
-    """The unit of the whole source; where it has no kernel, or only host code has errors, that of the device code, with the errors as warnings."""
+    """The whole source's unit; if only host code has errors, or there is no kernel, the device code's, with those errors as warnings."""
     if host is None or identify_nvrtc() is None:
         return unit
     if not unit.has_failed:
@@ -422,7 +417,7 @@ def _spare_host(job: CompileJob, unit: CompiledUnit, host: HostCode | None) -> C
 
 
 def _guess_instances(job: CompileJob, unit: CompiledUnit, host: HostCode) -> CompiledUnit:
-    """The unit; where it has no kernel, since all are templates that nothing instantiates, one with instances of them that are guessed."""
+    """The unit or, if it has no kernel because no template is instantiated, one with guessed instances."""
     if ".entry" in (unit.ptx or "") or not guess_instantiations(host.tree):
         return unit
     try:
@@ -433,7 +428,7 @@ def _guess_instances(job: CompileJob, unit: CompiledUnit, host: HostCode) -> Com
 
 
 def _choose_capability(flags: CompilerFlags) -> tuple[int, int]:
-    """The newest that a command asks for, of those that NVRTC knows where it knows any of them."""
+    """The newest capability that the command asks for and NVRTC knows, else the newest it asks for."""
     asked = flags.compute_capabilities
     known = list_nvrtc_architectures()
     return max(
@@ -442,13 +437,9 @@ def _choose_capability(flags: CompilerFlags) -> tuple[int, int]:
 
 
 def _is_about_headers(job: CompileJob, unit: CompiledUnit) -> bool:
-    """What failed is not in the source itself: headers that are not there for NVRTC, or that it cannot read."""
+    """Whether errors lie outside the source itself: missing headers, or headers that NVRTC cannot read."""
     errors = [one for one in unit.messages if one.severity is ProblemSeverity.ERROR]
     return any(find_missing_header(one.text) is not None or one.path not in (None, job.path) for one in errors)
-
-
-def _miss_nvcc() -> CompiledUnit:
-    raise MissingToolError(TOOL, needed_for="compiling sources with host code", install=INSTALL)
 
 
 _LARGEST_RESULT_BYTES = 512 << 20
@@ -504,10 +495,7 @@ def compile_with_nvcc(job: CompileJob, installation: NvccInstallation) -> Compil
 def _read_messages(
     job: CompileJob, command: NvccCommand, output: str, folder: Path, is_well: bool
 ) -> tuple[CompilerMessage, ...]:
-    def find_line(path: Path, line: int) -> str | None:
-        return find_text_line(job.content, line) if path == job.path else None
-
-    messages = tuple(_place(one, command, folder) for one in parse_messages(output, find_line=find_line))
+    messages = tuple(_place(one, command, folder) for one in parse_messages(output, find_line=job.find_line))
     if is_well or any(one.severity is ProblemSeverity.ERROR for one in messages):
         return messages
     words = " ".join(output.split())[-500:]
@@ -516,7 +504,7 @@ def _read_messages(
 
 
 def _place(message: CompilerMessage, command: NvccCommand, folder: Path) -> CompilerMessage:
-    """A message about a file behind one of our links is about the file itself; one about our own files has no place."""
+    """Map a message from a linked folder to the real one; drop the place of messages about our own files."""
     if message.path is None:
         return message
     path = Path(folder, message.path)

@@ -1,10 +1,8 @@
-"""The device code of a source that has host code too, by NVRTC: for machines without nvcc or a host compiler.
+"""Device code of a source with host code, compiled by NVRTC: for machines without nvcc or a host compiler.
 
-Host functions are overwritten with blanks (:mod:`gpa_lsp.execution.compiler.host_code`), kernel templates are instantiated as the host code
-launches them
-(:mod:`gpa_lsp.execution.compiler.launches`). What the compiler then still complains of and is not marked as device code — member functions for the
-host,
-types with members of the C++ library, host code in the project's headers, headers that are not there — is left out as well, a few times over.
+Host functions are overwritten with blanks (:mod:`gpa_lsp.execution.compiler.host_code`), and kernel templates are instantiated as the host code
+launches them (:mod:`gpa_lsp.execution.compiler.launches`). Rounds of compilation then leave out further code that causes errors and is not marked
+as device code: host member functions, types with members of the C++ library, host code in the project's headers, missing headers.
 """
 
 import os
@@ -35,7 +33,6 @@ from gpa_lsp.execution.compiler.missing_headers import find_missing_header
 from gpa_lsp.execution.compiler.model import CompiledUnit, CompilerKind, CompilerMessage
 from gpa_lsp.execution.compiler.nvrtc_processes import PROCESSES
 from gpa_lsp.execution.compiler.nvrtc_worker import NvrtcAnswer, NvrtcJob
-from gpa_lsp.execution.compiler.source_text import find_text_line
 from gpa_lsp.foundation.errors import ProblemSeverity, UnsupportedInputError
 
 HOST_LEFT_OUT = "host code was left out"
@@ -45,7 +42,7 @@ _NESTED = re.compile(
 )
 _DEVICE_RUNTIME = "cuda_device_runtime_api.h"  # nvcc reads it before every source
 _RELOCATABLE = "-rdc=true"
-_NVCC = b"__NVCC__"  # What nvcc defines and NVRTC does not: sources ask it whether they may have device code
+_NVCC = b"__NVCC__"  # defined by nvcc alone; sources test it before they declare device code
 _UNKNOWN_NAME = re.compile(r'identifier "(\w+)" is undefined|namespace "std" has no member "(\w+)"')
 _UNKNOWN_CONSTANT = re.compile(r'identifier "([A-Z][A-Z0-9_]*)" is undefined')
 _COMMENT = re.compile(r"//|/\*")
@@ -64,13 +61,13 @@ _WORD = re.compile(r"(?<!^)(?=[A-Z])")
 
 
 class _Text(Struct):
-    """The source or one of its headers, and what is left out of it."""
+    """A source or header, and the spans to leave out of it."""
 
     host: HostCode
     spans: list[tuple[int, int]]
 
     def leave_out(self, line: int, column: int | None) -> bool:
-        """Leave out what stands at a place; False when nothing of it can be, or it is already."""
+        """Leave out the code at a place; False if nothing there can be, or it is already."""
         added = [
             span
             for span in find_removable(self.host, line, column)
@@ -80,11 +77,11 @@ class _Text(Struct):
         return bool(added)
 
     def write(self) -> bytes:
-        return blank_out(self.host.content, _merge(self.spans))
+        return blank_out(self.host.content, sorted(self.spans))
 
 
 class _Language(Enum):
-    """What compilers do not take without being asked, or not any more; the value is the note about it."""
+    """Removed or optional language features; the value is the note about one."""
 
     WARPS = "functions of warps that CUDA 9 removed, such as __shfl, were compiled with a mask of all lanes"
     REFERENCES = "texture references, which CUDA 12 removed, were compiled as texture objects"
@@ -96,7 +93,7 @@ class _Language(Enum):
 
 
 class _Attempt(Struct):
-    """What is compiled, what has been left out of it so far, and what of the language it needs, with the macros for that."""
+    """State of the compilation between rounds: what is left out, and the features and constants that are needed."""
 
     source: _Text
     expressions: list[str]
@@ -135,8 +132,13 @@ def compile_device_part(job: CompileJob, host: HostCode | None = None) -> Compil
     if unit.has_failed:
         removed = tuple(one for one in unit.messages if find_remedy(one.text) and one not in first.messages)
         messages = (*removed, *first.messages)
-        return replace(first, messages=messages, seconds=seconds, notes=tuple(_write_notes(host, asked, None)))
-    # Of what was taken out of functions compilers complain that it is missing.
+        return replace(
+            first,
+            messages=messages,
+            seconds=seconds,
+            notes=tuple(_write_notes(host, asked, _Attempt(source=attempt.source, expressions=[]))),
+        )
+    # Messages about code that was left out are consequences of that
     said = tuple(one for one in unit.messages if one.path != job.path or one.line not in attempt.removed_lines)
     is_left_out = unit.is_host_left_out or bool(attempt.removed_lines or attempt.headers or attempt.absent_headers)
     notes = tuple(_write_notes(host, asked, attempt))
@@ -145,7 +147,7 @@ def compile_device_part(job: CompileJob, host: HostCode | None = None) -> Compil
 
 
 def _compile_in_rounds(job: CompileJob, attempt: _Attempt) -> tuple[CompiledUnit, CompiledUnit, float]:
-    """The first unit and the last, in which more and more was left out; and the seconds that took."""
+    """First and last unit of rounds that leave out more and more, and the seconds of all."""
     first = unit = _compile(job, attempt)
     seconds = unit.seconds
     for _ in range(_MOST_ROUNDS):
@@ -193,32 +195,22 @@ def _compile(job: CompileJob, attempt: _Attempt) -> CompiledUnit:
 
 @cache
 def _read_absent(name: str) -> str:
-    """The device's part of what stands in place of a header; empty where nothing does."""
+    """Device code of a missing header's stand-in; empty if there is none."""
     text = (read_absent_header(name) or "").encode()
     host = None if b"__device__" in text else find_host_code(text)
     return (text if host is None else blank_out(text, host.spans)).decode()
 
 
 def _wrap_header(path: Path, content: bytes) -> str:
-    """A header's text under its own name, and read once only, by whatever name it is included."""
+    """Text of a header with its own path, read once only if it says so, whatever name it is included by."""
     guard = f"GPA_LSP_HEADER_{zlib.crc32(str(path).encode('utf-8', 'surrogateescape')):x}"
     begin = f"#ifndef {guard}\n#define {guard}\n" if b"#pragma once" in content else "#if 1\n"
     name = str(path).replace("\\", "\\\\").replace('"', "?")
     return f'{begin}#line 1 "{name}"\n{content.decode("utf-8", "replace")}\n#endif\n'
 
 
-def _merge(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    merged: list[tuple[int, int]] = []
-    for start, end in sorted(spans):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        else:
-            merged.append((start, end))
-    return merged
-
-
 def _leave_out_more(job: CompileJob, attempt: _Attempt, unit: CompiledUnit) -> bool:
-    """Leave out what the errors of an attempt are about, where it is no device code; False when there is nothing of that kind."""
+    """React to the errors of an attempt; False if nothing more can be done."""
     has_changed = False
     for message in unit.messages:
         if message.severity is not ProblemSeverity.ERROR:
@@ -235,7 +227,7 @@ def _leave_out_more(job: CompileJob, attempt: _Attempt, unit: CompiledUnit) -> b
 
 
 def _answer_message(job: CompileJob, attempt: _Attempt, message: CompilerMessage, path: Path) -> bool:
-    """What one error is about is left out, or defined; False where it can be neither."""
+    """Leave out or define what an error is about; False if neither is possible."""
     missing = find_missing_header(message.text)
     if _take_for_constant(job, attempt, message.text):
         return True
@@ -254,7 +246,7 @@ def _answer_message(job: CompileJob, attempt: _Attempt, message: CompilerMessage
 
 
 def _find_language(text: str) -> _Language | None:
-    """What of the language a message misses; None for messages about anything else."""
+    """Language feature whose absence a message reports; None for other messages."""
     if list_replacements(text):
         return _Language.WARPS
     if list_spellings(text):
@@ -269,7 +261,7 @@ def _find_language(text: str) -> _Language | None:
 
 
 def _take_for_constant(job: CompileJob, attempt: _Attempt, text: str) -> bool:
-    """Define a name in capitals that is missing: as the project does under a condition, or, where a header of it is missing, as a usual number."""
+    """Define a missing name in capitals: as the project does under a condition or, if its header is missing, as a usual number."""
     found = _UNKNOWN_CONSTANT.search(text)
     if found is None or found[1] in attempt.constants or re.search(rb"\b" + found[1].encode() + rb"\s*\(", job.content):
         return False  # a call needs more than a number
@@ -291,7 +283,7 @@ def _take_for_constant(job: CompileJob, attempt: _Attempt, text: str) -> bool:
 
 
 def _do_without(job: CompileJob, attempt: _Attempt, missing: str, message: CompilerMessage) -> bool:
-    """Take what stands in place of a header that is not there, or an empty one; those in quotes are the project's, and missed aloud."""
+    """Replace a missing header by its stand-in or an empty one; warn about the project's own (in quotes)."""
     if missing in attempt.absent_headers:
         return False
     attempt.absent_headers.append(missing)
@@ -312,7 +304,7 @@ def _leave_out_of_header(job: CompileJob, attempt: _Attempt, path: Path, line: i
 
 
 def _drop_expression(attempt: _Attempt, text: str) -> bool:
-    """An instantiation the compiler refuses; where it does not say which, all of them."""
+    """Drop the instantiation that the compiler refuses; all of them if it does not say which."""
     squeezed = text.replace(" ", "")
     refused = [one for one in attempt.expressions if f'"{one.replace(" ", "")}"' in squeezed]
     if not refused and "Error in parsing name expression" not in text:
@@ -323,43 +315,42 @@ def _drop_expression(attempt: _Attempt, text: str) -> bool:
     return True
 
 
-def _write_notes(host: HostCode, asked: Instantiations, attempt: _Attempt | None) -> list[str]:
+def _write_notes(host: HostCode, asked: Instantiations, attempt: _Attempt) -> list[str]:
     notes = []
     if host.has_host:
         notes.append(f"{HOST_LEFT_OUT}: NVRTC compiles device code only")
-    absent = () if attempt is None else attempt.absent_headers
-    replaced = [name for name in absent if read_absent_header(name) is not None]
-    empty = [name for name in absent if name not in replaced]
+    replaced = [name for name in attempt.absent_headers if read_absent_header(name) is not None]
+    empty = [name for name in attempt.absent_headers if name not in replaced]
     if empty:
         notes.append(f"missing headers were treated as empty: {', '.join(empty[:5])}")
     if replaced:
         notes.append(f"{', '.join(replaced[:5])} could not be found: headers of gpa_lsp were read instead")
     if RANDOM in replaced and (found := _OTHER_NUMBERS.search(host.content)) is not None:
         notes.append(f"random numbers of {found[0].decode()} are not those of cuRAND: {RANDOM} is not installed")
-    if attempt is not None and attempt.removed_lines:
+    if attempt.removed_lines:
         lines = ", ".join(map(str, sorted(attempt.removed_lines)[:8]))
         notes.append(f"host-only code was left out on lines {lines}")
-    notes += () if attempt is None else [one.value for one in attempt.language]
-    if attempt is not None and attempt.headers:
+    notes += [one.value for one in attempt.language]
+    if attempt.headers:
         names = ", ".join(path.name for path in list(attempt.headers)[:5])
         notes.append(f"host-only code was left out of {names}")
-    if attempt is not None and attempt.constants:
+    if attempt.constants:
         shown = ", ".join(f"{name} = {value}" for name, value in list(attempt.constants.items())[:8])
         notes.append(f"constants that are missing, or defined under a condition only, were taken for {shown}")
-    guessed = () if attempt is None else attempt.guessed
-    if guessed:
-        notes.append(f"no launch in this file gives the arguments of its templates; guessed: {', '.join(guessed[:5])}")
-    known = {one.partition("<")[0].rpartition("::")[2] for one in guessed}
+    if attempt.guessed:
+        shown = ", ".join(attempt.guessed[:5])
+        notes.append(f"no launch in this file gives the arguments of its templates; guessed: {shown}")
+    known = {one.partition("<")[0].rpartition("::")[2] for one in attempt.guessed}
     notes += [
         f"{name} is a template, and no launch in this file gives its arguments; it was not compiled"
         for name in [one for one in asked.untold if one not in known][:5]
     ]
-    refused = () if attempt is None else [one for one in attempt.refused if one.partition("<")[0] not in known][:5]
+    refused = [one for one in attempt.refused if one.partition("<")[0] not in known][:5]
     return [*notes, *(f"{one} could not be compiled from this file alone" for one in refused)]
 
 
 def replace_host_libraries(texts: Iterable[bytes]) -> Iterator[tuple[str, str]]:
-    """(name in the ``#include``, what is read instead) of the headers of libraries that launch kernels themselves.
+    """(name in the ``#include``, replacement) of headers of libraries that launch kernels themselves.
 
     The parts of CUB that run in a block or a warp are kept: ``cub/cub.cuh`` becomes the headers of those that the texts name.
 
@@ -404,7 +395,7 @@ NAME_MAP = "__nv_name_map"  # The file NVRTC names in errors about instantiation
 
 
 class DeviceText(Struct, frozen=True, kw_only=True):
-    """What of a source is compiled."""
+    """Text and headers to compile."""
 
     content: bytes  # stands in place of the source's text, with the same lines and columns
     expressions: tuple[str, ...] = ()  # kernel templates to instantiate
@@ -486,10 +477,7 @@ def _list_options(job: CompileJob, folders: tuple[Path, ...]) -> Iterator[str]:
 
 
 def _build_unit(job: CompileJob, answer: NvrtcAnswer, compiler: str, is_host_left_out: bool) -> CompiledUnit:
-    def find_line(path: Path, line: int) -> str | None:
-        return find_text_line(job.content, line) if path == job.path else None
-
-    messages = parse_messages(answer.log, find_line=find_line)
+    messages = parse_messages(answer.log, find_line=job.find_line)
     if answer.error is not None and not any(one.severity is ProblemSeverity.ERROR for one in messages):
         words = " ".join(answer.log.split())[:500]
         text = f"{compiler} failed ({answer.error})" + (f": {words}" if words else "")

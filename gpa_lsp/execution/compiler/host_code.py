@@ -1,4 +1,4 @@
-"""Which parts of a CUDA C++ text are host code: so that a compiler of device code can read the rest.
+"""Finds the host code in a CUDA C++ text, so that a device compiler can read the rest.
 
 What is left out is overwritten with blanks, so every line and column stays where it was. Functions count as the host's that no mark says
 otherwise of; members of classes and ``constexpr`` functions are left in place, because device code may use them, and are compiled as device code.
@@ -43,14 +43,18 @@ _CLASSES = frozenset({"class_specifier", "struct_specifier", "union_specifier"})
 
 
 class HostCode(Struct, frozen=True, kw_only=True):
-    """The host's part of a text."""
+    """Host code of a text."""
 
     content: bytes  # the text
     # its syntax tree, in which letters beyond ASCII are underscores; its bytes are those of ``content``
     tree: SourceTree
-    spans: tuple[tuple[int, int], ...]  # (first byte, byte behind) of what is left out, ascending
-    has_host: bool  # there is something of the host's: functions, their declarations, or variables
+    spans: tuple[tuple[int, int], ...]  # (first byte, byte behind) of host code, ascending by start
     mark_names: frozenset[bytes]  # macros that stand for marks
+
+    @property
+    def has_host(self) -> bool:
+        """Whether there are host functions, declarations or variables."""
+        return bool(self.spans)
 
 
 def find_host_code(content: bytes, headers: Iterable[bytes] = ()) -> HostCode | None:
@@ -67,21 +71,20 @@ def find_host_code(content: bytes, headers: Iterable[bytes] = ()) -> HostCode | 
     if tree is None:
         return None
     names = frozenset(found[1] for text in (content, *headers) for found in _MARK_MACRO.finditer(text))
-    spans = sorted(_find_spans(tree, names))
-    return HostCode(content=content, tree=tree, spans=_merge(spans), has_host=bool(spans), mark_names=names)
+    return HostCode(content=content, tree=tree, spans=tuple(sorted(_find_spans(tree, names))), mark_names=names)
 
 
 def blank_out(content: bytes, spans: Iterable[tuple[int, int]]) -> bytes:
-    """A text with blanks in place of some of its bytes; line ends stay."""
+    """Text with spans, ascending by start, overwritten with blanks; line ends stay."""
     parts, position = [], 0
     for start, end in spans:
-        parts += [content[position:start], _OTHER.sub(b" ", content[start:end])]
-        position = end
+        parts += [content[position:start], _OTHER.sub(b" ", content[max(start, position) : end])]
+        position = max(position, end)
     return b"".join([*parts, content[position:]])
 
 
 def is_marked(text: bytes, mark_names: frozenset[bytes]) -> bool:
-    """The head of a definition or declaration says that it is the device's.
+    """Whether the head of a definition or declaration marks it as device code.
 
     >>> is_marked(b"__device__ float", frozenset()), is_marked(b"HD float", frozenset({b"HD"})), is_marked(b"static float", frozenset())
     (True, True, False)
@@ -94,7 +97,7 @@ def is_marked(text: bytes, mark_names: frozenset[bytes]) -> bool:
 
 
 def find_conditions(content: bytes) -> tuple[str, ...]:
-    r"""The macros that have to be defined for the first kernel of a text that stands under conditions to be compiled at all; empty for none.
+    r"""Macros to define so that the first conditional kernel is compiled; empty for none.
 
     >>> find_conditions(b"#if defined(A) && B\n#ifndef C\n__global__ void k() {}\n#endif\n#endif\n")
     ('A', 'B')
@@ -124,7 +127,7 @@ def find_conditions(content: bytes) -> tuple[str, ...]:
 
 
 def find_removable(host: HostCode, line: int, column: int | None) -> tuple[tuple[int, int], ...]:
-    """What can be left out, besides, when a compiler of device code complains of a place.
+    """Further code that can be left out after a device compiler's error.
 
     Args:
         line: 1-based.
@@ -158,7 +161,7 @@ def _find_removable_declaration(host: HostCode, node: "Node", outer: "tuple[Node
 
 
 def _find_removable_body(host: HostCode, function: "Node") -> tuple[tuple[int, int], ...]:
-    """The statements of a function, and what a constructor does before them."""
+    """Statements of a function, and a constructor's initializers."""
     body = function.child_by_field_name("body")
     if body is None or is_marked(host.content[function.start_byte : body.start_byte], host.mark_names):
         return ()
@@ -168,7 +171,7 @@ def _find_removable_body(host: HostCode, function: "Node") -> tuple[tuple[int, i
 
 
 def _find_node_at(tree: SourceTree, line: int, column: int | None) -> "Node | None":
-    """The smallest node at a place; without a column, the smallest that holds all that is written on the line."""
+    """Smallest node at a place; without a column, the smallest that holds the whole line."""
     lines = tree.content.split(b"\n", line)
     if line < 1 or line > len(lines):
         return None
@@ -208,7 +211,7 @@ def _is_host_function(tree: SourceTree, node: "Node", names: frozenset[bytes]) -
         return False
     declarator = find_function_declarator(node)
     # A macro that is not known may stand for a mark, when what follows it does not parse with it.
-    is_doubtful = any(child.type == "ERROR" for child in node.children) and (_starts_with_capitals(head))
+    is_doubtful = any(child.type == "ERROR" for child in node.children) and _starts_with_capitals(head)
     return declarator is not None and not is_doubtful
 
 
@@ -230,7 +233,7 @@ def _is_host_declaration(tree: SourceTree, node: "Node", names: frozenset[bytes]
 
 
 def _widen(node: "Node") -> tuple[int, int]:
-    """A definition with the ``template <…>`` and ``extern "C"`` in front of it."""
+    """Span of a definition including ``template <…>`` and ``extern "C"`` in front of it."""
     whole = node
     parent = node.parent
     while parent is not None and parent.type in ("template_declaration", "linkage_specification"):
@@ -240,13 +243,3 @@ def _widen(node: "Node") -> tuple[int, int]:
             break
         whole, parent = parent, parent.parent
     return whole.start_byte, whole.end_byte
-
-
-def _merge(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    merged: list[tuple[int, int]] = []
-    for start, end in spans:
-        if merged and start < merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        else:
-            merged.append((start, end))
-    return tuple(merged)

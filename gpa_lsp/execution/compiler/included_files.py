@@ -1,4 +1,4 @@
-"""Which files a source includes, as far as can be told without a preprocessor: more rather than fewer.
+"""Files that a source includes, found without a preprocessor: rather too many than too few.
 
 Conditions are not evaluated, so a header counts although it may be skipped; what is named through a macro cannot be followed.
 """
@@ -26,7 +26,7 @@ _MOST_BYTES = 64 << 20
 
 
 class IncludedFiles(Struct, frozen=True, kw_only=True):
-    """What a source includes."""
+    """Headers that a source includes."""
 
     headers: dict[Path, bytes]  # path → text of each header of the project's that was found
     spellings: dict[Path, tuple[str, ...]]  # path → the names that ``#include`` lines give it
@@ -92,7 +92,7 @@ class _Walk:
                 self.unfound[name] = None
 
     def enter(self, path: Path) -> bool:
-        """Take a header up; False when it is not there."""
+        """Add a header; False if it does not exist."""
         if path in self._known or path == self._own_source:
             return self._known.get(path, True)
         if len(self._known) >= _MOST_FILES or self._bytes > _MOST_BYTES:
@@ -112,7 +112,8 @@ class _Walk:
     def _read(self, path: Path) -> bytes | None:
         try:
             if not path.is_file():
-                self._refuse_pipe(path)
+                if path.is_fifo() or path.is_socket():  # a compiler would block on it
+                    raise InputError("a header is not a regular file", path=path, remedy="replace it by a file")
                 return None
             with path.open("rb") as stream:
                 text = stream.read(_LARGEST_HEADER_BYTES + 1)
@@ -121,11 +122,6 @@ class _Walk:
         if len(text) > _LARGEST_HEADER_BYTES:
             self.is_whole = False
         return text
-
-    def _refuse_pipe(self, path: Path) -> None:
-        """A compiler that opens a pipe waits for somebody to write to it."""
-        if path.is_fifo() or path.is_socket():
-            raise InputError("a header is not a regular file", path=path, remedy="replace it by a file")
 
 
 _MARK = "cuda_fp16.h"
@@ -136,7 +132,7 @@ _TOOLKIT_FOLDER = Path("/usr/local/cuda")
 
 @cache
 def find_cuda_headers() -> tuple[Path, ...]:
-    """The folders a compiler needs for CUDA's headers, in order; empty when none are installed. Looked for once.
+    """Include folders of CUDA's headers, in order; empty if none are installed. Cached.
 
     Source: the layout of NVIDIA's wheels of CUDA 12 (``nvidia/cuda_runtime/include``) and 13 (``nvidia/cu13/include``), and of the toolkit.
     """

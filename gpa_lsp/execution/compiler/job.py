@@ -12,10 +12,11 @@ from msgspec import Struct
 
 from gpa_lsp.execution.compiler.included_files import IncludedFiles
 from gpa_lsp.execution.compiler.model import CompiledUnit, CompilerFlags, CompileSettings, name_target
+from gpa_lsp.execution.compiler.source_text import find_text_line
 
 
 class CompileJob(Struct, frozen=True, kw_only=True):
-    """What is to be compiled, and how."""
+    """Source, target, flags and limits of one compilation."""
 
     path: Path  # of the source, absolute
     content: bytes  # its text
@@ -29,6 +30,10 @@ class CompileJob(Struct, frozen=True, kw_only=True):
     def target(self) -> str:
         """The architecture's name, e.g. ``sm_90a``."""
         return name_target(self.compute_capability, self.flags.architectures)
+
+    def find_line(self, path: Path, line: int) -> str | None:
+        """A line (1-based) of the source; None for other files, and if there is no such line."""
+        return find_text_line(self.content, line) if path == self.path else None
 
 
 # Compiled units, kept in memory while nothing that they depend on has changed.
@@ -53,7 +58,7 @@ class _Kept(Struct, frozen=True, kw_only=True):
 
 
 class UnitCache:
-    """The units compiled last.
+    """Units compiled last.
 
     Args:
         limit_bytes: of PTX and images together.
@@ -109,7 +114,7 @@ class UnitCache:
 
 
 def make_key(job: CompileJob, compilers: Iterable[object]) -> str:
-    """What a unit depends on, apart from the headers' texts."""
+    """Digest of all that a unit depends on, apart from the headers' texts."""
     flags = job.flags
     facts = (
         str(job.path), job.target, flags.includes, flags.system_includes, flags.forced_includes, flags.macros, flags.standard, flags.optimisation,

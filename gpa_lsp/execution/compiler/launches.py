@@ -1,4 +1,4 @@
-"""Kernel templates that a text launches, and with which arguments: found in its host code before that is left out.
+"""Instances of kernel templates that host code launches, found before the host code is left out.
 
 A launch names its template arguments, or they follow from what is passed. Both are read from the text: names of constants and of the template
 parameters of the function around are replaced by what they stand for; types of variables are those of their declarations. What cannot be told so is
@@ -38,7 +38,7 @@ _DEVICE_VECTORS = re.compile(
 
 
 def find_argument_type(tree: SourceTree, argument: "Node") -> str | None:
-    """The type of an expression; None where it is not plain to see.
+    """Type of an expression; None if it is not obvious.
 
     >>> from gpa_lsp.code.sources.trees import read_tree
     >>> tree = read_tree("k.cu", "void f(const float* p) { int n = 3; g(p, n, 2.0f, (double*)q, &n, p + 4); }")
@@ -48,6 +48,11 @@ def find_argument_type(tree: SourceTree, argument: "Node") -> str | None:
     """
     read = _READERS.get(argument.type)
     return read(tree, argument) if read is not None else None
+
+
+def _find_around(node: "Node | None", kind: str) -> "Node | None":
+    """The innermost node of a kind that encloses a node, or is it; None if there is none."""
+    return next((one for one in (node, *list_ancestors(node)) if one.type == kind), None) if node is not None else None
 
 
 def _find_inner_type(tree: SourceTree, node: "Node") -> str | None:
@@ -60,11 +65,11 @@ def _find_parenthesized_type(tree: SourceTree, node: "Node") -> str | None:
 
 
 def _find_pointer_type(tree: SourceTree, node: "Node") -> str | None:
-    """Of ``&x`` and ``*x``."""
+    """Type of ``&x`` or ``*x``."""
+    if not read_text(node).startswith("&"):
+        return _find_element_type(tree, node)
     found = _find_inner_type(tree, node)
-    if found is None or read_text(node).startswith("&"):
-        return None if found is None else f"{found}*"
-    return found.removesuffix("*") if found.endswith("*") else None
+    return None if found is None else f"{found}*"
 
 
 def _find_element_type(tree: SourceTree, node: "Node") -> str | None:
@@ -88,7 +93,7 @@ def _read_cast(tree: SourceTree, node: "Node") -> str:
 
 
 def _find_call_type(tree: SourceTree, call: "Node") -> str | None:
-    """``static_cast<T>(…)``, ``thrust::raw_pointer_cast(v.data())``, ``v.data()``."""
+    """Type of ``static_cast<T>(…)``, ``thrust::raw_pointer_cast(v.data())``, ``v.data()``."""
     text = read_text(call)
     cast = re.match(r"(?:static|reinterpret|const)_cast\s*<(.*?)>\s*\(", text)
     if cast is not None:
@@ -110,8 +115,8 @@ def _read_number(text: str) -> str | None:
 
 
 def _find_variable_type(tree: SourceTree, place: "Node", name: str) -> str | None:
-    """The declared type of the variable that a name stands for; the nearest declaration in front of it counts."""
-    function = next((one for one in list_ancestors(place) if one.type == "function_definition"), None)
+    """Declared type of a variable, by the nearest declaration in front of it."""
+    function = _find_around(place, "function_definition")
     scopes = [function] if function is not None else []
     scopes += [one for one in list_ancestors(place) if one.type in ("translation_unit", "declaration_list")]
     for scope in scopes:
@@ -128,13 +133,8 @@ def _find_variable_type(tree: SourceTree, place: "Node", name: str) -> str | Non
 
 @lru_cache(maxsize=16)
 def _list_declarators(tree: SourceTree, start: int, end: int, kind: str) -> "tuple[tuple[str, Node], ...]":
-    """(type, declarator) of all variables declared in a function, or beside the functions of a file or namespace."""
-    around = tree.root.descendant_for_byte_range(start, max(start, end - 1))
-    scope = (
-        next((one for one in (around, *list_ancestors(around)) if one.type == kind), None)
-        if around is not None
-        else None
-    )
+    """(type, declarator) of all variables declared in a function, or directly in a file or namespace."""
+    scope = _find_around(tree.root.descendant_for_byte_range(start, max(start, end - 1)), kind)
     if scope is None:
         return ()
     found = []
@@ -148,7 +148,7 @@ def _list_declarators(tree: SourceTree, start: int, end: int, kind: str) -> "tup
 
 
 def _read_declarator(declarator: "Node", name: str) -> str | None:
-    """The stars and brackets that a declarator puts around a name, as stars; None where it declares another name or something that is no variable."""
+    """Pointer and array levels that a declarator gives a name, as stars; None if it declares another name or no variable."""
     stars, node = "", declarator
     while node.type != "identifier":
         if node.type in ("pointer_declarator", "array_declarator"):
@@ -186,11 +186,11 @@ _DEEPEST = 3
 _NAME = re.compile(r"(?<![\w.:])[A-Za-z_]\w*")
 _MARK = "__global__"
 _BOOLEAN = re.compile(r"\bbool\s+(\w+)")
-_OF_THREADS = re.compile(r"block|thread")
+_THREAD_COUNT = re.compile(r"block|thread")
 
 
 class Instantiations(Struct, frozen=True, kw_only=True):
-    """What of a text's kernel templates to compile."""
+    """Instances of a text's kernel templates to compile."""
 
     expressions: tuple[str, ...]  # e.g. ``scale<float, 4>``.
     # names of kernel templates of the text that are neither launched in a way that can be told nor instantiated by the text itself
@@ -198,7 +198,7 @@ class Instantiations(Struct, frozen=True, kw_only=True):
 
 
 def find_instantiations(tree: SourceTree) -> Instantiations:
-    """The instantiations that a text's launches ask for.
+    """Instances that a text's launches ask for.
 
     >>> from gpa_lsp.code.sources.trees import read_tree
     >>> text = "template <class T> __global__ void k(T* x) {} void f(float* p) { k<<<1, 2>>>(p); k<int><<<1, 2>>>(q); }"
@@ -248,11 +248,11 @@ def _guess_argument(name: str, *, is_type: bool, is_boolean: bool) -> str:
         return "float"
     if is_boolean:
         return "false"
-    return "256" if _OF_THREADS.search(name.lower()) else "16"
+    return "256" if _THREAD_COUNT.search(name.lower()) else "16"
 
 
 def _write_scope(node: "Node") -> str:
-    """The namespaces around a node, with ``::`` behind each."""
+    """Enclosing namespaces of a node, each followed by ``::``."""
     names = [
         read_text(one.child_by_field_name("name")) for one in list_ancestors(node) if one.type == "namespace_definition"
     ]
@@ -278,16 +278,14 @@ def _own_name(node: "Node") -> str:
 def _find_launches(tree: SourceTree) -> "Iterator[Node]":
     position = tree.content.find(b"<<<")
     while position >= 0:
-        node = tree.root.descendant_for_byte_range(position, position + 3)
-        around = () if node is None else (node, *list_ancestors(node))
-        call = next((one for one in around if one.type == "call_expression"), None)
+        call = _find_around(tree.root.descendant_for_byte_range(position, position + 3), "call_expression")
         if call is not None:
             yield call
         position = tree.content.find(b"<<<", position + 3)
 
 
 def _write_expressions(tree: SourceTree, call: "Node", callee: "Node", template: "Node | None") -> Iterator[str]:
-    """The instantiations one launch asks for; several where it stands in a template that is used several times."""
+    """Instances one launch asks for; several if it stands in a template that is used several times."""
     text = " ".join(read_text(callee).split())
     if "<" in text:
         texts: Sequence[str] = [text]
@@ -296,13 +294,13 @@ def _write_expressions(tree: SourceTree, call: "Node", callee: "Node", template:
         texts = [] if matched is None else [f"{text}<{', '.join(matched)}>"]
     else:
         return
-    around = next((one for one in list_ancestors(call) if one.type == "function_definition"), None)
+    around = _find_around(call, "function_definition")
     for one in texts:
         yield from _resolve(tree, one, around, 0)
 
 
 def _deduce(tree: SourceTree, call: "Node", template: "Node") -> tuple[str, ...] | None:
-    """The template arguments that follow from what is passed; None where they do not."""
+    """Template arguments deduced from the launch's arguments; None if they cannot be."""
     arguments = call.child_by_field_name("arguments")
     function = next((child for child in template.named_children if child.type == "function_definition"), None)
     declarator = find_function_declarator(function) if function is not None else None
@@ -315,7 +313,7 @@ def _deduce(tree: SourceTree, call: "Node", template: "Node") -> tuple[str, ...]
 
 
 def _resolve(tree: SourceTree, text: str, function: "Node | None", depth: int) -> Iterator[str]:
-    """An expression with the names that only the function around it knows replaced by what they stand for."""
+    """Expression with names local to the enclosing function replaced by their values."""
     if function is None or depth > _DEEPEST:
         yield text
         return
@@ -323,7 +321,7 @@ def _resolve(tree: SourceTree, text: str, function: "Node | None", depth: int) -
     head, bracket, rest = text.partition("<")
     for _ in range(_DEEPEST):
         rest = _NAME.sub(lambda found: constants.get(found.group(), found.group()), rest)
-    own = _read_parameter_names(function)
+    own = [one.name for one in list_template_parameters(function)]
     used = [name for name in own if re.search(rf"\b{re.escape(name)}\b", rest)]
     if not used:
         yield head + bracket + rest
@@ -334,7 +332,7 @@ def _resolve(tree: SourceTree, text: str, function: "Node | None", depth: int) -
 
 
 def _read_constants(function: "Node") -> dict[str, str]:
-    """Constants with a plain value that a function declares, the value in parentheses; types that it renames, too."""
+    """Constants with a plain value that a function declares, parenthesized, and its type aliases."""
     found: dict[str, str] = {}
     body = function.child_by_field_name("body")
     for node in walk(body) if body is not None else ():
@@ -342,12 +340,8 @@ def _read_constants(function: "Node") -> dict[str, str]:
             for one in node.children_by_field_name("declarator"):
                 value = one.child_by_field_name("value")
                 name = one.child_by_field_name("declarator")
-                if (
-                    value is not None
-                    and name is not None
-                    and name.type == "identifier"
-                    and value.type != "initializer_list"
-                ):
+                is_plain = value is not None and value.type != "initializer_list"
+                if is_plain and name is not None and name.type == "identifier":
                     found[read_text(name)] = f"({read_text(value)})"
         elif node.type in ("alias_declaration", "type_definition"):
             name = node.child_by_field_name("name") or node.child_by_field_name("declarator")
@@ -355,26 +349,18 @@ def _read_constants(function: "Node") -> dict[str, str]:
     return found
 
 
-def _read_parameter_names(function: "Node") -> tuple[str, ...]:
-    return tuple(one.name for one in list_template_parameters(function))
-
-
 def _find_bindings(tree: SourceTree, function: "Node", names: Sequence[str], depth: int) -> Iterator[Mapping[str, str]]:
-    """What the template parameters of a function stand for, at each place that calls it with arguments in angle brackets."""
+    """Values of a function's template parameters at each call with explicit template arguments."""
     name = _own_name(function)
     wanted = f"{name}<".encode()
     seen: set[str] = set()
     position = tree.content.find(wanted)
     while name and position >= 0:
         node = tree.root.descendant_for_byte_range(position, position + len(name))
-        call = (
-            None
-            if node is None
-            else next((one for one in (node, *list_ancestors(node)) if one.type == "template_function"), None)
-        )
+        call = _find_around(node, "template_function")
         if call is not None and read_text(call) not in seen:
             seen.add(read_text(call))
-            around = next((one for one in list_ancestors(call) if one.type == "function_definition"), None)
+            around = _find_around(call, "function_definition")
             for text in _resolve(tree, " ".join(read_text(call).split()), around, depth + 1):
                 values = split_arguments(text.partition("<")[2].rpartition(">")[0])
                 yield dict(zip(names, values, strict=False))

@@ -1,5 +1,4 @@
-"""What compilers print → :class:`~gpa_lsp.execution.compiler.model.CompilerMessage`: NVRTC, nvcc's front end, g++, cl, ptxas, nvcc and nvlink
-themselves.
+"""Compiler output → :class:`~gpa_lsp.execution.compiler.model.CompilerMessage`: NVRTC, nvcc, its front end, g++, cl, ptxas, nvlink.
 
 Everything is read from text in one pass, line by line; what no pattern knows belongs to the message before it (a line of source, a mark under it,
 the rest of a long sentence) or is left out.
@@ -23,13 +22,8 @@ _MOST_LINES = 100_000
 
 FindLine = Callable[[Path, int], str | None]  # The text of a line (1-based) of a file; None when it is not known
 
+# all other kinds are errors
 _SEVERITIES = {
-    "error": ProblemSeverity.ERROR,
-    "catastrophic error": ProblemSeverity.ERROR,
-    "fatal error": ProblemSeverity.ERROR,
-    "internal error": ProblemSeverity.ERROR,
-    "command-line error": ProblemSeverity.ERROR,
-    "fatal": ProblemSeverity.ERROR,
     "warning": ProblemSeverity.WARNING,
     "remark": ProblemSeverity.NOTE,
     "note": ProblemSeverity.NOTE,
@@ -65,7 +59,7 @@ _MOST_CONTEXTS = 20
 
 
 def parse_messages(output: str, *, find_line: FindLine | None = None) -> tuple[CompilerMessage, ...]:
-    """The messages in a compiler's output, in its order; at most :data:`MOST_MESSAGES`, errors never pushed out by what is less.
+    """Messages in a compiler's output, in its order; at most :data:`MOST_MESSAGES`, errors kept first.
 
     >>> [found] = parse_messages('/src/k.cu(3): error: identifier "y" is undefined')
     >>> str(found.path), found.line, found.text
@@ -143,7 +137,7 @@ def _build(head: re.Match[str], behind: list[str], find_line: FindLine | None) -
 
 
 def _split(text: str, behind: list[str]) -> tuple[str, tuple[str, str] | None, list[str]]:
-    """The whole sentence, the line of source with the mark under it, and the lines that say how it came there."""
+    """Whole sentence, the source line with its mark, and the lines of context."""
     mark = next((index for index, line in enumerate(behind) if _MARK.match(line)), None)
     echo = (behind[mark - 1], behind[mark]) if mark else None
     before = behind[: mark - 1] if mark else behind
@@ -155,7 +149,7 @@ def _split(text: str, behind: list[str]) -> tuple[str, tuple[str, str] | None, l
 
 
 def find_column(shown: str, mark: str, line: str | None) -> int | None:
-    """The column (1-based, in characters) that a mark under a line of source points at.
+    """Column (1-based, in characters) that a mark under a source line points at.
 
     Args:
         mark: the line with ``^``.
@@ -186,7 +180,7 @@ def find_column(shown: str, mark: str, line: str | None) -> int | None:
 
 
 def read_contexts(lines: Sequence[str]) -> Iterator[tuple[str, str | None, int]]:
-    """What was being instantiated, the file (None for that of the message) and the line it was asked for, innermost first.
+    """Instantiation contexts, innermost first: description, file (None for that of the message) and line.
 
     >>> list(read_contexts(['          detected during instantiation of "void f(T) [with T=int]" at line 2']))
     [('during instantiation of "void f(T) [with T=int]"', None, 2)]
@@ -239,7 +233,7 @@ _REMEDIES = {
 
 
 def find_remedy(text: str) -> str | None:
-    """What to write in place of the removed name that a message is about; None for any other message.
+    """Replacement for a removed name that a message is about; None for other messages.
 
     >>> find_remedy('identifier "cudaThreadSynchronize" is undefined')
     'it was removed in CUDA 13; use cudaDeviceSynchronize'
@@ -263,7 +257,7 @@ def is_about_references(text: str) -> bool:
 
 
 def list_replacements(text: str) -> tuple[str, ...]:
-    """Macros, as after ``-D``, by which the removed functions of warps are compiled as those in their place, where a message is about one.
+    """Macros, as after ``-D``, that map removed warp functions to their successors, if a message is about one.
 
     >>> list_replacements('identifier "__any" is undefined')[-2:], list_replacements('identifier "x" is undefined')
     (('__all(...)=__all_sync(0xffffffffu, __VA_ARGS__)', '__ballot(...)=__ballot_sync(0xffffffffu, __VA_ARGS__)'), ())
@@ -276,7 +270,7 @@ def list_replacements(text: str) -> tuple[str, ...]:
 
 
 def list_spellings(text: str) -> tuple[str, ...]:
-    """Macros, as after ``-D``, by which old functions of the device are compiled as those that are left, where a message is about one.
+    """Macros, as after ``-D``, that map old device functions to their current names, if a message is about one.
 
     >>> list_spellings('identifier "mul24" is undefined')[:2], list_spellings('identifier "x" is undefined')
     (('mul24=__mul24', 'umul24=__umul24'), ())
@@ -288,7 +282,7 @@ def list_spellings(text: str) -> tuple[str, ...]:
 
 
 def explain_removed_names(unit: CompiledUnit) -> CompiledUnit:
-    """The unit with a remedy behind each message about a name that is gone."""
+    """Unit with a remedy appended to each message about a removed name."""
     return replace(unit, messages=tuple(_explain(one) for one in unit.messages))
 
 

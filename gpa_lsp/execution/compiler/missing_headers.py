@@ -1,4 +1,4 @@
-"""Headers that a compiler did not find: which flags were used, where those come from, and what to do."""
+"""Headers that a compiler did not find: searched for in the project, and explained in messages."""
 
 import itertools
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from gpa_lsp.execution.compiler.included_files import IncludedFiles, find_cuda_headers, find_included_files
-from gpa_lsp.execution.compiler.model import CompiledUnit, CompilerFlags, CompilerMessage
+from gpa_lsp.execution.compiler.model import CompiledUnit, CompilerFlags
 from gpa_lsp.execution.compiler.project import find_project_folder, list_folders_around
 
 _MISSING = re.compile(
@@ -19,18 +19,8 @@ _MOST_FOLDERS = 6
 _SYSTEM_FOLDERS = (Path("/usr/include"), Path("/usr/local/include"))
 # Where projects keep headers, below the folders around a source
 _USUAL_FOLDERS = (
-    "include",
-    "inc",
-    "Include",
-    "common",
-    "Common",
-    "common/inc",
-    "src",
-    "utils",
-    "util",
-    "utilities",
-    "lib",
-)
+    "include", "inc", "Include", "common", "Common", "common/inc", "src", "utils", "util", "utilities", "lib",
+)  # fmt: skip
 _OF_SYSTEMS = re.compile(
     r"(?:assert|complex|ctype|errno|fenv|float|inttypes|limits|locale|malloc|math|memory|pthread|setjmp|signal|std\w+|strings?|time|unistd|wchar"
     r"|windows|sys/\w+)\.h"
@@ -51,7 +41,7 @@ _NO_CUDA_HEADERS = (
 
 
 def find_missing_header(text: str) -> str | None:
-    """The header that a message says is not there; None for any other message.
+    """Header that a message reports missing; None for other messages.
 
     >>> find_missing_header('cannot open source file "a/b.h"'), find_missing_header("b.h: No such file or directory"), find_missing_header("x")
     ('a/b.h', 'b.h', None)
@@ -61,7 +51,7 @@ def find_missing_header(text: str) -> str | None:
 
 
 def is_surely_missing(header: str, include_line: str, *, has_flags: bool) -> bool:
-    """Whether a header that was not found is missing for the user, too: one of the project, looked for with the project's own flags.
+    """Whether the user's own build would miss the header, too: one of the project, with the project's own flags known.
 
     >>> is_surely_missing("a/b.h", '#include "a/b.h"', has_flags=True), is_surely_missing("a/b.h", '#include "a/b.h"', has_flags=False)
     (True, False)
@@ -73,17 +63,23 @@ def is_surely_missing(header: str, include_line: str, *, has_flags: bool) -> boo
 
 
 def explain_missing_headers(unit: CompiledUnit, flags: CompilerFlags) -> CompiledUnit:
-    """The unit with a remedy behind each message about a header that was not found."""
+    """Unit with a remedy appended to each message about a missing header."""
     if not any(find_missing_header(one.text) for one in unit.messages):
         return unit
     remedy = describe_search(flags)
     if not find_cuda_headers():
         remedy = f"{_NO_CUDA_HEADERS}; {remedy}"
-    return replace(unit, messages=tuple(_explain(one, remedy) for one in unit.messages))
+    return replace(
+        unit,
+        messages=tuple(
+            replace(one, text=f"{one.text}; {remedy}") if find_missing_header(one.text) else one
+            for one in unit.messages
+        ),
+    )
 
 
 def include_with_search(path: Path, content: bytes, flags: CompilerFlags) -> tuple[CompilerFlags, IncludedFiles]:
-    """What a source includes; headers that its flags do not lead to are looked for in the project around it.
+    """Flags and headers of a source; headers that the flags do not lead to are searched for in the project.
 
     Raises:
         InputError: a header is a pipe.
@@ -104,7 +100,7 @@ def include_with_search(path: Path, content: bytes, flags: CompilerFlags) -> tup
 
 
 def _find_folder(source: Path, name: str) -> Path | None:
-    """The folder from which a header of the project is found by its name; None for those of systems, and where there is none or several."""
+    """Folder below which a project header is found by its name; None for system headers, and if there is none or several."""
     plain = Path(name)
     if "." not in plain.name or plain.is_absolute() or ".." in plain.parts or _OF_SYSTEMS.fullmatch(name):
         return None
@@ -134,7 +130,7 @@ def _search(project: Path, name: Path) -> Iterator[Path]:
 
 
 def describe_search(flags: CompilerFlags) -> str:
-    """Where headers were looked for, and what to do to have them found elsewhere.
+    """Folders that were searched for headers, and how to correct them.
 
     >>> from pathlib import Path
     >>> describe_search(CompilerFlags(directory=Path("/p"), includes=(Path("/p/inc"),), origin="build/compile_commands.json"))[:105]
@@ -150,7 +146,3 @@ def describe_search(flags: CompilerFlags) -> str:
     more = f" and {len(folders) - _MOST_FOLDERS} more" if len(folders) > _MOST_FOLDERS else ""
     source = f" of {flags.origin}" if flags.origin else ""
     return f"besides the source's own folder, {shown}{more} were searched, the include folders{source}; build the project once, or correct them"
-
-
-def _explain(message: CompilerMessage, remedy: str) -> CompilerMessage:
-    return replace(message, text=f"{message.text}; {remedy}") if find_missing_header(message.text) else message

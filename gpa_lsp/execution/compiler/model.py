@@ -1,4 +1,4 @@
-"""What compiling gives: :class:`CompiledUnit`; and how a source is compiled, apart from its own flags: :class:`CompileSettings`."""
+"""Results and settings of compilations: :class:`CompiledUnit`, :class:`CompilerFlags`, :class:`CompileSettings`."""
 
 import re
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from gpa_lsp.foundation.errors import ProblemSeverity
 
 
 class CompilerKind(StrEnum):
-    """What made the code; the values are words for people."""
+    """Origin of the code; the values are words for people."""
 
     NVRTC = "NVRTC"
     NVCC = "nvcc"
@@ -20,7 +20,7 @@ class CompilerKind(StrEnum):
 
 
 class CompilerMessage(Struct, frozen=True, kw_only=True):
-    """One thing a compiler says of a source."""
+    """A compiler's message about a source."""
 
     severity: ProblemSeverity  # error, warning or note (remark)
     text: str  # what it says, without place and severity
@@ -31,7 +31,7 @@ class CompilerMessage(Struct, frozen=True, kw_only=True):
 
 
 class CompilerFlags(Struct, frozen=True, kw_only=True):
-    """The part of a compile command that decides what device code says. Nothing here can run a program or write a file."""
+    """Flags of a compile command that affect device code. None can run a program or write a file."""
 
     directory: Path  # relative paths in the flags are relative to it
     includes: tuple[Path, ...] = ()  # folders searched for headers, in order
@@ -79,7 +79,7 @@ class CompiledUnit(Struct, frozen=True, kw_only=True):
 
 
 class CompilerChoice(StrEnum):
-    """Which compiler is taken; the values are those of the setting."""
+    """Compiler to use; the values are those of the setting."""
 
     # NVRTC for sources of device code alone; nvcc for those with host code, where it and a host compiler are installed
     AUTOMATIC = "automatic"
@@ -102,7 +102,7 @@ DEFAULT_SETTINGS = CompileSettings()
 
 
 def choose_compile_settings(source: Path, roots: Iterable[Path], limit_s: float) -> CompileSettings:
-    """Settings for a file of some workspace folders: the innermost one that holds it is its workspace."""
+    """Settings for a file; its workspace is the innermost of some folders that holds it."""
     around = [root for root in roots if source.is_relative_to(root)]
     return CompileSettings(limit_s=limit_s, workspace=max(around, key=lambda root: len(root.parts), default=None))
 
@@ -115,7 +115,7 @@ _OLDEST, _NEWEST = 30, 299
 
 
 def read_architectures(values: Iterable[str]) -> tuple[tuple[tuple[int, int], ...], tuple[str, ...]]:
-    """What the values of ``-arch``, ``-code`` and ``-gencode`` ask for.
+    """Architectures that ``-arch``, ``-code`` and ``-gencode`` values ask for.
 
     Returns:
         The compute capabilities, ascending, and the names that say more than a number (``sm_90a``: instructions of that one architecture).
@@ -140,7 +140,7 @@ def read_architectures(values: Iterable[str]) -> tuple[tuple[tuple[int, int], ..
 
 
 def name_target(capability: tuple[int, int], architectures: tuple[str, ...] = ()) -> str:
-    """The name a compiler knows an architecture by.
+    """Compiler's name of an architecture.
 
     >>> name_target((8, 6)), name_target((9, 0), ("sm_90a",))
     ('sm_86', 'sm_90a')

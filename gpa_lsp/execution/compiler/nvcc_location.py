@@ -1,4 +1,4 @@
-"""nvcc and the host compiler that it needs: those of the machine, never those of the workspace."""
+"""nvcc and its host compiler: those of the machine, never those of the workspace."""
 
 import os
 import sys
@@ -22,13 +22,13 @@ _KEPT_VARIABLES = (
 
 
 class NvccInstallation(Struct, frozen=True, kw_only=True):
-    """An nvcc that can work."""
+    """A usable nvcc."""
 
     program: Path  # nvcc
     search_path: str  # what its processes get as ``PATH``
 
     def identify(self) -> tuple[str, int, int]:
-        """What tells this nvcc from another, or from another release in its place."""
+        """Path, size and time of change, which differ for another nvcc or release."""
         try:
             facts = self.program.stat()
         except OSError:
@@ -37,7 +37,7 @@ class NvccInstallation(Struct, frozen=True, kw_only=True):
 
 
 def find_nvcc(source: Path, workspace: Path | None = None) -> NvccInstallation | None:
-    """Find nvcc and see that there is a host compiler for it.
+    """Find nvcc, with a host compiler for it.
 
     Args:
         workspace: folder whose programs are not run; None for the source's project. What is installed in the running interpreter's own environment
@@ -59,7 +59,7 @@ def find_nvcc(source: Path, workspace: Path | None = None) -> NvccInstallation |
 
 
 def build_environment(installation: NvccInstallation, folder: Path) -> dict[str, str]:
-    """The environment of nvcc: where programs are, a temporary folder of its own, words in English."""
+    """Environment of nvcc: search path, a temporary folder of its own, messages in English."""
     kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
     temporary = {name: str(folder) for name in ("TMPDIR", "TMP", "TEMP")}
     return {**kept, **temporary, "PATH": installation.search_path, "LC_ALL": "C"}

@@ -44,7 +44,7 @@ class NvrtcProcesses:
         self._asked_s = 0.0
 
     def greet(self) -> NvrtcGreeting:
-        """What NVRTC there is; starts a process the first time, which is then warm.
+        """Version and architectures of NVRTC; the first call starts a process, which stays warm.
 
         Raises:
             MissingToolError: there is none.
@@ -61,7 +61,7 @@ class NvrtcProcesses:
         return self._greeting
 
     def compile(self, job: NvrtcJob, *, is_cancelled: Callable[[], bool] | None = None) -> NvrtcAnswer:
-        """Have something compiled.
+        """Compile in a process.
 
         Raises:
             MissingToolError: there is no NVRTC.
@@ -86,7 +86,7 @@ def identify_nvrtc() -> tuple[int, int] | None:
 
 
 def list_nvrtc_architectures() -> tuple[int, ...]:
-    """The numbers of the architectures NVRTC compiles for, ascending; none where it is not installed."""
+    """Numbers of the architectures NVRTC compiles for, ascending; empty if it is not installed."""
     return PROCESSES.greet().architectures if identify_nvrtc() is not None else ()
 
 

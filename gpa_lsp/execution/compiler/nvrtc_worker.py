@@ -1,4 +1,4 @@
-"""What a worker that holds NVRTC does: :class:`NvrtcJob` in, :class:`NvrtcAnswer` out.
+"""Worker process that runs NVRTC: :class:`NvrtcJob` in, :class:`NvrtcAnswer` out.
 
 NVRTC runs in a process of its own because what it compiles is whatever stands in an editor: templates without end fill the memory or never
 come back, and a compiler that crashes takes its process along. The process stays between compilations, since loading the library takes ten
@@ -29,7 +29,7 @@ class NvrtcJob(Struct, frozen=True, kw_only=True):
 
 
 class NvrtcAnswer(Struct, frozen=True, kw_only=True):
-    """What NVRTC made of it."""
+    """Result of a compilation."""
 
     error: str | None  # name of its error, e.g. ``NVRTC_ERROR_COMPILATION``; None when all went well.
     log: str  # its own words and the assembler's
@@ -39,7 +39,7 @@ class NvrtcAnswer(Struct, frozen=True, kw_only=True):
 
 
 class NvrtcGreeting(Struct, frozen=True, kw_only=True):
-    """What NVRTC there is: the answer to :data:`GREET`."""
+    """Installed NVRTC: the answer to :data:`GREET`."""
 
     version: tuple[int, int] | None  # of NVRTC; None when it cannot be loaded
     architectures: tuple[int, ...] = ()  # numbers it compiles for, ascending, e.g. 75, 80.

@@ -1,4 +1,4 @@
-"""The project of a source: its folder, and the flags it is built with, out of what builds leave behind: :func:`find_flags`."""
+"""Project folder of a source, and the flags it is built with, from the records of builds: :func:`find_flags`."""
 
 import logging
 import os
@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
-from itertools import chain
+from itertools import chain, takewhile
 from pathlib import Path
 from threading import Lock
 
@@ -32,22 +32,14 @@ from gpa_lsp.foundation.locations import is_path_end
 logger = logging.getLogger(__name__)
 
 _MARKS = (
-    ".git",
-    ".hg",
-    ".svn",
-    ".jj",
-    "compile_commands.json",
-    "build.ninja",
-    "pyproject.toml",
-    "CMakePresets.json",
-    "WORKSPACE",
-    "meson.build",
-)
+    ".git", ".hg", ".svn", ".jj", "compile_commands.json", "build.ninja", "pyproject.toml", "CMakePresets.json",
+    "WORKSPACE", "meson.build",
+)  # fmt: skip
 _MOST_FOLDERS = 40
 
 
 def list_folders_around(source: Path) -> Iterator[Path]:
-    """The folder of a source and those around it, innermost first; the root of the file system and the user's own folder are not among them."""
+    """Folders around a source, innermost first, without the file system's root and the user's home."""
     try:
         home: Path | None = Path.home()
     except RuntimeError:
@@ -67,41 +59,31 @@ _STANDARD = ("-std", "--std")
 _ARCHITECTURES = (
     "-arch", "--gpu-architecture", "-code", "--gpu-code", "-gencode", "--generate-code", "--cuda-gpu-arch", "--offload-arch",
 )  # fmt: skip
+# Spellings of options → the kept one
 _OPTIMISATION = {
-    "-use_fast_math": "--use_fast_math",
-    "--use_fast_math": "--use_fast_math",
-    "-maxrregcount": "-maxrregcount",
-    "--maxrregcount": "-maxrregcount",
-    "-fmad": "--fmad",
-    "--fmad": "--fmad",
-    "-ftz": "--ftz",
-    "--ftz": "--ftz",
-    "-prec-div": "--prec-div",
-    "--prec-div": "--prec-div",
-    "-prec-sqrt": "--prec-sqrt",
-    "--prec-sqrt": "--prec-sqrt",
-    "-extra-device-vectorization": "--extra-device-vectorization",
-    "--extra-device-vectorization": "--extra-device-vectorization",
-    "-restrict": "--restrict",
-    "--restrict": "--restrict",
-}
+    f"{dashes}{name}": "-maxrregcount" if name == "maxrregcount" else f"--{name}"
+    for name in (
+        "use_fast_math", "maxrregcount", "fmad", "ftz", "prec-div", "prec-sqrt", "extra-device-vectorization", "restrict",
+    )
+    for dashes in ("-", "--")
+}  # fmt: skip
 _LANGUAGE = {
-    "-extended-lambda": "--extended-lambda",
-    "--extended-lambda": "--extended-lambda",
-    "--expt-extended-lambda": "--extended-lambda",
-    "-expt-extended-lambda": "--extended-lambda",
-    "--expt-relaxed-constexpr": "--expt-relaxed-constexpr",
-    "-expt-relaxed-constexpr": "--expt-relaxed-constexpr",
+    f"{dashes}{name}": kept
+    for name, kept in (
+        ("extended-lambda", "--extended-lambda"),
+        ("expt-extended-lambda", "--extended-lambda"),
+        ("expt-relaxed-constexpr", "--expt-relaxed-constexpr"),
+        ("default-stream", "--default-stream"),
+        ("allow-unsupported-compiler", "-allow-unsupported-compiler"),
+    )
+    for dashes in ("-", "--")
+} | {
     "-rdc": "-rdc",
     "--relocatable-device-code": "-rdc",
     "-dc": "-rdc=true",
     "--device-c": "-rdc=true",
     "-fgpu-rdc": "-rdc=true",
     "-ewp": "--extensible-whole-program",
-    "--default-stream": "--default-stream",
-    "-default-stream": "--default-stream",
-    "-allow-unsupported-compiler": "-allow-unsupported-compiler",
-    "--allow-unsupported-compiler": "-allow-unsupported-compiler",
 }
 _ASSEMBLER = ("-Xptxas", "--ptxas-options")
 _WITH_VALUE = frozenset({"-maxrregcount", "--fmad", "--ftz", "--prec-div", "--prec-sqrt", "-rdc", "--default-stream"})
@@ -126,11 +108,15 @@ _DROPPED_WITH_VALUE = frozenset(
         "--dependency-target-name", "-split-compile", "--split-compile", "-tmp", "-Xfatbin", "--fatbin-options", "-time", "--time", "-MG",
     }
 )  # fmt: skip
+_VALUED = _DROPPED_WITH_VALUE.union(
+    _INCLUDES, _SYSTEM_INCLUDES, _FORCED_INCLUDES, _DEFINE, _UNDEFINE, _STANDARD, _ARCHITECTURES, _ASSEMBLER,
+    (option for option, kept in (_OPTIMISATION | _LANGUAGE).items() if kept in _WITH_VALUE),
+)  # fmt: skip
 _MOST_DROPPED = 200
 
 
 class _Gathered(Struct):
-    """What the words have said so far."""
+    """Flags gathered from words so far."""
 
     directory: Path
     includes: list[Path] = field(default_factory=list)
@@ -145,7 +131,7 @@ class _Gathered(Struct):
 
 
 def build_flags(words: Sequence[str], directory: Path, *, sources: Iterable[Path] = ()) -> CompilerFlags:
-    """The flags in a compile command.
+    """Flags of a compile command.
 
     Raises:
         InputError: a response file cannot be read.
@@ -178,7 +164,7 @@ def build_flags(words: Sequence[str], directory: Path, *, sources: Iterable[Path
 
 
 def _pair(words: Iterable[str]) -> Iterator[tuple[str, str | None]]:
-    """Options with their values, however the two are put together."""
+    """Options with their values, joined or separate."""
     waiting: str | None = None
     for word in words:
         if waiting is not None:
@@ -187,9 +173,9 @@ def _pair(words: Iterable[str]) -> Iterator[tuple[str, str | None]]:
             continue
         option, has_value, value = word.partition("=")
         joined = next((one for one in _JOINED if word.startswith(one) and len(word) > len(one)), None)
-        if has_value and word.startswith("-") and _takes_value(option):
+        if has_value and word.startswith("-") and option in _VALUED:
             yield option, value
-        elif _takes_value(word):
+        elif word in _VALUED:
             waiting = word
         elif joined is not None:
             yield joined, word[len(joined) :].removeprefix("=")
@@ -199,27 +185,8 @@ def _pair(words: Iterable[str]) -> Iterator[tuple[str, str | None]]:
         yield waiting, None
 
 
-def _takes_value(option: str) -> bool:
-    return (
-        option in _DROPPED_WITH_VALUE
-        or option
-        in (
-            *_INCLUDES,
-            *_SYSTEM_INCLUDES,
-            *_FORCED_INCLUDES,
-            *_DEFINE,
-            *_UNDEFINE,
-            *_STANDARD,
-            *_ARCHITECTURES,
-            *_ASSEMBLER,
-        )
-        or _OPTIMISATION.get(option) in _WITH_VALUE
-        or _LANGUAGE.get(option) in _WITH_VALUE
-    )
-
-
 def _take(gathered: _Gathered, option: str, value: str | None) -> bool:
-    """Keep an option; False when it is not one that is kept."""
+    """Keep an option; False if it is to be dropped."""
     if value is None:
         return _take_switch(gathered, option)
     for options, paths in (
@@ -299,7 +266,7 @@ _LARGEST_READ_BYTES = 1 << 20
 
 
 class _Record(Struct, frozen=True, kw_only=True):
-    """What a record holds, by the files that it names."""
+    """Commands of a record, indexed by file."""
 
     commands: tuple[CompileCommand, ...]  # all of them
     by_path: Mapping[str, Sequence[CompileCommand]]  # normalised path → commands for it
@@ -309,7 +276,7 @@ class _Record(Struct, frozen=True, kw_only=True):
 
 
 def find_flags(path: Path) -> CompilerFlags | None:
-    """The flags a source is compiled with; None when no record of a build says anything of it.
+    """Flags a source is compiled with; None if no record of a build tells.
 
     Records (``compile_commands.json``, ``build.ninja``, recorded lines, ``compile_flags.txt``) are looked for in the folders around the source
     and in their build folders, the nearest first. A header, and a source that no command names, get the flags of a source that
@@ -322,7 +289,7 @@ def find_flags(path: Path) -> CompilerFlags | None:
 
 
 def search_flags(path: Path) -> tuple[CompilerFlags | None, tuple[str, ...]]:
-    """As :func:`find_flags`, and the doubts on the way also where there are no flags to carry them."""
+    """Flags as of :func:`find_flags`, and doubts even if there are no flags."""
     path = Path(os.path.abspath(path))  # noqa: PTH100 - links stay, as builds name them
     doubts: list[str] = []
     records: list[tuple[Path, _Record]] = []
@@ -344,7 +311,7 @@ def search_flags(path: Path) -> tuple[CompilerFlags | None, tuple[str, ...]]:
 
 
 def _build(command: CompileCommand, record: Path, path: Path, doubts: list[str]) -> CompilerFlags | None:
-    """The flags of a command; None, and a doubt more, where it cannot be used."""
+    """Flags of a command; None, with a doubt added, if it cannot be used."""
     origin = _name_record(record, path)
     sources = [one for one in (command.file, path) if one is not None]
     words, directory = command.words, command.directory
@@ -367,7 +334,7 @@ def _is_same(file: Path, path: Path) -> bool:
 
 
 def _choose(record: _Record, path: Path) -> CompileCommand | None:
-    """The command for a file; of several, one by a compiler of CUDA."""
+    """Command for a file, preferably a CUDA compiler's."""
     named = record.by_path.get(_normalise(path), ())
     if not named:
         real = os.path.realpath(path)
@@ -382,7 +349,7 @@ def _normalise(path: Path) -> str:
 
 
 def _name_record(record: Path, path: Path) -> str:
-    """The name of a record as a person near the source would say it."""
+    """Path of a record relative to the innermost common folder."""
     for folder in list_folders_around(path):
         if record.is_relative_to(folder):
             return record.relative_to(folder).as_posix()
@@ -412,7 +379,7 @@ def _find_in(place: Path, source: CommandSource) -> Path | None:
 
 
 def _list_places(folder: Path) -> Iterator[Path]:
-    """A folder and the build folders in it."""
+    """A folder and its build folders."""
     yield folder
     found: list[str] = []
     try:
@@ -434,7 +401,7 @@ def _load_sources() -> tuple[CommandSource, ...]:
 
 
 def _read_kept(path: Path, source: CommandSource) -> _Record:
-    """A record, kept while it does not change."""
+    """Read a record, cached until it changes."""
     try:
         facts = path.stat()
     except OSError as error:
@@ -470,7 +437,7 @@ def _index(commands: tuple[CompileCommand, ...], doubt: str | None) -> _Record:
 
 
 def choose_related(path: Path, commands: Sequence[CompileCommand]) -> CompileCommand | None:
-    """The command whose source includes a header; else that of the nearest source, CUDA's before others."""
+    """Command whose source includes a header, else that of the nearest CUDA source."""
     by_nearness = sorted(
         commands, key=lambda one: (not one.is_cuda, -_measure_nearness(path, one.file or one.directory))
     )
@@ -485,20 +452,16 @@ def choose_related(path: Path, commands: Sequence[CompileCommand]) -> CompileCom
 
 
 def _may_mean(beside: Path, name: str, path: Path) -> bool:
-    """Whether an include line may lead to a file: to the one beside the source where that is there, else to one that ends as the line says."""
+    """Whether an include line may lead to a file: the one beside the source if it exists, else one whose path ends like it."""
     if beside.exists():
         return os.path.realpath(beside) == os.path.realpath(path)
     return is_path_end(str(path), os.path.normpath(name).lstrip("./"))
 
 
 def _measure_nearness(path: Path, other: Path) -> int:
-    """How many folders two paths share."""
-    shared = 0
-    for mine, theirs in zip(path.parent.parts, other.parent.parts, strict=False):
-        if mine != theirs:
-            break
-        shared += 1
-    return shared
+    """Number of folders that two paths share."""
+    pairs = zip(path.parent.parts, other.parent.parts, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _read(path: Path) -> bytes:
@@ -516,7 +479,7 @@ _LOCK = Lock()
 
 
 def find_project_folder(source: Path) -> Path:
-    """The outermost folder around a source that is marked as a project's, below the one it would share with everything; else its own folder."""
+    """Outermost marked project folder around a source; its own folder if none is marked."""
     found = source.parent
     for folder in list_folders_around(source):
         if any((folder / mark).exists() for mark in _MARKS):

@@ -1,4 +1,4 @@
-"""A file of PTX, as Triton, Numba and NVIDIA's compilers write it → :class:`~gpa_lsp.execution.compiler.model.CompiledUnit`.
+"""PTX files and built binaries → :class:`~gpa_lsp.execution.compiler.model.CompiledUnit`.
 
 Where ptxas is at hand it makes the device image of it, so that registers, spills and static findings are known as well; nothing needs it.
 """
@@ -37,7 +37,7 @@ ChooseEntries = Callable[[Sequence[str]], Collection[str]]
 
 
 def is_ptx_file(path: Path) -> bool:
-    """Whether a file begins as PTX does: with ``.version``, behind comments.
+    """Whether a file begins with ``.version``, after comments.
 
     Raises:
         InputError: it cannot be read.
@@ -47,7 +47,7 @@ def is_ptx_file(path: Path) -> bool:
 
 
 def list_entries(text: str) -> tuple[str, ...]:
-    """Mangled names of the kernels in a text of PTX, found without parsing it."""
+    """Mangled names of the kernels in a PTX text, found without parsing it."""
     return tuple(_ENTRY.findall(text))
 
 
@@ -58,7 +58,7 @@ def read_ptx_file(
     assembles: bool = True,
     choose_entries: ChooseEntries | None = None,
 ) -> CompiledUnit:
-    """The code of a file of PTX.
+    """Code of a PTX file.
 
     Args:
         path: for which :func:`is_ptx_file`.
@@ -85,9 +85,8 @@ def read_ptx_file(
         message = f"is PTX for {target[1]}{also}, not for sm_{sm}"
         raise UnsupportedInputError(message, path=path, remedy=f"choose --arch sm_{own}, or compile for sm_{sm}")
     entries = () if choose_entries is None else tuple(choose_entries(list_entries(text)))
-    nothing: _Assembled = (None, ())
     named = target[1] if sm == own else f"sm_{sm}{target[3]}"
-    image, notes = _assemble(path, named, entries) if assembles else nothing
+    image, notes = _assemble(path, named, entries) if assembles else (None, ())
     maker = _MAKER.search(text[:_HEAD_BYTES])
     return CompiledUnit(
         source=None,
@@ -101,7 +100,7 @@ def read_ptx_file(
 
 
 def _runs_on(own: int, suffix: str, sm: int) -> bool:
-    """PTX for one architecture's own features (``a``) runs on no other, that of a family (``f``) on the newer ones of its generation.
+    """Whether PTX runs on an architecture: ``a`` on its own only, ``f`` on its family's newer ones, others on all newer.
 
     Source: PTX ISA, directive ``.target``.
     """
@@ -111,7 +110,7 @@ def _runs_on(own: int, suffix: str, sm: int) -> bool:
 
 
 def assemble_ptx(text: str, architecture: str, choose_entries: ChooseEntries | None = None) -> _Assembled:
-    """The device image of PTX and nothing, or None and why there is none.
+    """Cubin of a PTX text, and no notes; or None and the reason.
 
     Args:
         architecture: as ptxas names it: ``sm_90``.
@@ -125,7 +124,7 @@ def assemble_ptx(text: str, architecture: str, choose_entries: ChooseEntries | N
 
 
 def _assemble(path: Path, architecture: str, entries: Sequence[str] = ()) -> _Assembled:
-    """The image of a file, with these kernels and what they call where some are named."""
+    """Cubin of a file, with all kernels or the given ones and their callees."""
     tool = find_tool(_TOOL)
     if tool is None:
         return None, (f"there is no ptxas to assemble it (pip install nvidia-cuda-nvcc): {_NO_IMAGE}",)
@@ -150,7 +149,6 @@ def _assemble(path: Path, architecture: str, entries: Sequence[str] = ()) -> _As
         return image.read_bytes(), ()
 
 
-_TARGET_CAPABILITY = re.compile(r"^[ \t]*+\.target\s+sm_(\d{2,3})", re.MULTILINE)
 _PRODUCER = re.compile(r"Cuda compilation tools, release (\d+\.\d+)")
 _HEAD_CHARACTERS = 2000
 _NO_PTX = "there is no PTX in it, so it cannot be emulated; build with -lineinfo, or with code=compute_XX as well"
@@ -170,7 +168,7 @@ def read_build(
     assembles: bool = True,
     choose_entries: ChooseEntries | None = None,
 ) -> tuple[CompiledUnit, ...]:
-    """The device code in a file that was built.
+    """Device code in a built file.
 
     Args:
         compute_capability: only code for this one; None for all.
@@ -216,7 +214,7 @@ def read_build(
 
 
 def list_built_ptx(path: Path) -> tuple[CompiledUnit, ...]:
-    """All PTX that was built into a file, for every architecture and without images.
+    """All PTX in a built file, for every architecture and without images.
 
     Raises:
         InputError: the file cannot be read, or is damaged.
@@ -225,12 +223,12 @@ def list_built_ptx(path: Path) -> tuple[CompiledUnit, ...]:
 
 
 def _describe(text: str) -> _BuiltPtx:
-    target = _TARGET_CAPABILITY.search(text)
-    return _BuiltPtx(text=text, sm=int(target[1]) if target else 0, entries=frozenset(list_entries(text)))
+    target = _TARGET.search(text)
+    return _BuiltPtx(text=text, sm=int(target[2]) if target else 0, entries=frozenset(list_entries(text)))
 
 
 def _pair(cubin: Cubin, built: Sequence[_BuiltPtx], used: set[int]) -> list[CompiledUnit]:
-    """An image with the PTX of its kernels: the newest that it can have come from."""
+    """An image with the PTX of its kernels: the newest it can have come from."""
     kernels = {name.partition("@")[0] for name, function in cubin.functions.items() if function.is_entry}
     fitting = [index for index, one in enumerate(built) if one.sm <= cubin.sm and one.entries and one.entries & kernels]
     newest = max((built[index].sm for index in fitting), default=0)
@@ -244,7 +242,7 @@ def _pair(cubin: Cubin, built: Sequence[_BuiltPtx], used: set[int]) -> list[Comp
 
 
 def build_unit(cubin: Cubin | None, ptx: str | None, sm: int) -> CompiledUnit:
-    """An image and its PTX as what a compiler gives; without one of them it says so in its notes."""
+    """Unit of an image and its PTX; notes say what is missing."""
     notes = [_NO_PTX] if ptx is None else []
     if cubin is not None and not cubin.has_lines:
         notes.append(_NO_LINES)

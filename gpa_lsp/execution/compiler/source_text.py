@@ -1,4 +1,4 @@
-"""The text of a source: read within bounds, and made fit for being compiled from another place than its own."""
+"""Text of a source: read within bounds, and rewritten so that it compiles from another folder."""
 
 import os
 import re
@@ -12,7 +12,7 @@ _LOCAL_INCLUDE = re.compile(rb'^([ \t]*#[ \t]*include[ \t]*)"([^"\n]{1,1000})"',
 
 
 def read_source(path: Path, text: str | None) -> bytes:
-    """The bytes of a source.
+    """Bytes of a source.
 
     Args:
         text: what an editor holds of it; None to read the file. Files are taken as they are, whatever their encoding.
@@ -38,7 +38,7 @@ def read_source(path: Path, text: str | None) -> bytes:
 
 
 def _encode(text: str) -> bytes:
-    """The bytes of a text; what was no UTF-8 where it was read comes back as it was."""
+    """Bytes of a text; surrogate escapes become the original bytes."""
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -59,7 +59,7 @@ def _read_file(path: Path) -> bytes:
 
 
 def find_text_line(content: bytes, number: int) -> str | None:
-    """A line (1-based) of a text; None when there is no such line."""
+    """A line (1-based) of a text; None if there is no such line."""
     start = 0
     for _ in range(number - 1):
         end = content.find(b"\n", start)
@@ -71,7 +71,7 @@ def find_text_line(content: bytes, number: int) -> str | None:
 
 
 def write_shadow(content: bytes, path: Path, macros: tuple[str, ...] = (), *, first: bytes = b"") -> bytes:
-    r"""A text that means the same from any folder.
+    r"""Text that means the same from any folder.
 
     Headers that lie beside the source are named by their whole path, because a compiler looks for them beside the file that it is given. The
     first line says whose text this is, so that line tables, messages and ``__FILE__`` name the source.
@@ -94,7 +94,7 @@ def write_shadow(content: bytes, path: Path, macros: tuple[str, ...] = (), *, fi
 
 
 def write_definition(macro: str) -> str:
-    """The directive for one of the macros of the flags.
+    """Preprocessor directive for one macro of the flags.
 
     >>> write_definition("N"), write_definition("F(x)=x + 1"), write_definition("-N")
     ('#define N 1', '#define F(x) x + 1', '#undef N')
@@ -106,13 +106,13 @@ def write_definition(macro: str) -> str:
 
 
 def name_in_line(path: Path) -> bytes:
-    """A path as it stands between the quotes of ``#line``; with a question mark for a quote, which ptxas does not read back."""
+    """Path as written in ``#line``; quotes become question marks, as ptxas does not unescape them."""
     name = path.as_posix() if os.name == "nt" else str(path)
     escaped = name.encode("utf-8", "surrogateescape").replace(b"\\", b"\\\\")
     return escaped.replace(b'"', b"?").replace(b"\n", b"?").replace(b"\r", b"?")
 
 
 def name_in_include(path: Path) -> bytes | None:
-    """A path as it stands between the quotes of ``#include``, where nothing can be escaped; None for one that cannot stand there."""
+    """Path as written in ``#include``, where nothing can be escaped; None if it cannot be written."""
     name = (path.as_posix() if os.name == "nt" else str(path)).encode("utf-8", "surrogateescape")
     return None if any(letter in name for letter in b'"\n\r') else name

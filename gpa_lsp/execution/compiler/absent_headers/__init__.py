@@ -1,4 +1,4 @@
-"""Headers of NVIDIA's samples and libraries that sources include and nobody installed: what stands in their place.
+"""Stand-ins for headers of NVIDIA's samples and libraries that sources include and that are not installed.
 
 Those here are for building programs, too, and those in ``cublas``, ``cufft`` and ``random``, where the library is not installed. Those in ``device``
 have less than the real ones: kernels can be looked at with them, and nothing is built with them.
@@ -19,7 +19,7 @@ _ROWS = 64  # bits of a count
 
 @cache
 def read_absent_header(name: str) -> str | None:
-    """What stands in place of a header, by its name in the ``#include``, under its own path; None where nothing does."""
+    """Stand-in for a header, by its name in the ``#include``, with a ``#line`` of its own path; None if there is none."""
     if not name.replace(".", "_").isidentifier():
         return None
     paths = (FOLDER / name, FOLDER / ("random" if name == RANDOM else "device") / name)
@@ -31,7 +31,7 @@ def read_absent_header(name: str) -> str | None:
 
 
 def write_jumps() -> str:
-    """Rows of C of how XORWOW jumps: x to the number of steps, modulo the polynomial of one step, in words of 32 bits.
+    """C rows of XORWOW's jump polynomials: x to the number of steps, modulo the polynomial of one step, in 32-bit words.
 
     Row k jumps 2**k numbers, row 64 + k as many sequences.
     """

@@ -1,4 +1,4 @@
-"""Where compile commands are found: a catalogue of the kinds of records a build leaves behind.
+"""Catalogue of the records of compile commands that builds leave behind.
 
 Each member defines ``COMMAND_SOURCES``. Records are only read: no build tool, and no program that a record names, is ever run.
 """

@@ -32,7 +32,7 @@ _CUDA_SUFFIXES = (".cu", ".cuh")
 
 
 class _Scope(Struct):
-    """Variables and rules of a file; those of the file that reads it are seen, too."""
+    """Variables and rules of a file; lookups continue in the file that includes it."""
 
     variables: dict[str, str] = field(default_factory=dict)
     rules: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -138,7 +138,7 @@ class _Reader:
 
 
 def _list_statements(text: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """Each line that is not indented, with the bindings on the indented lines below it."""
+    """Unindented lines, each with the bindings on the indented lines below it."""
     head: str | None = None
     bindings: dict[str, str] = {}
     for line in _join_lines(text):
@@ -157,7 +157,7 @@ def _list_statements(text: str) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def _join_lines(text: str) -> Iterator[str]:
-    """Lines, those that end in ``$`` (and not in ``$$``) put together with the next."""
+    """Lines, with continuations (a single ``$`` at the end, not ``$$``) joined."""
     kept = ""
     for line in text.splitlines():
         whole = kept + (line.lstrip() if kept else line)
@@ -172,7 +172,7 @@ def _join_lines(text: str) -> Iterator[str]:
 
 
 def _expand(text: str, scope: _Scope) -> str:
-    """A value with its variables filled in; one that grows beyond any command (each of a few lines may double the one before) is cut."""
+    """Value with its variables substituted, cut at the longest command: each of a few lines may double the one before."""
     left = LONGEST_COMMAND
 
     def replace(found: re.Match[str]) -> str:
@@ -193,7 +193,7 @@ def _split_at_colon(text: str) -> tuple[str, bool, str]:
 
 
 def _split_paths(text: str) -> list[str]:
-    """Paths, split at blanks that have no ``$`` in front; what is escaped stays so."""
+    """Paths, split at blanks without a ``$`` in front; escapes stay."""
     return re.findall(r"(?:\$.|[^\s$])+", text)
 
 

@@ -53,7 +53,7 @@ def _read_entry(entry: dict[str, Any], folder: Path) -> CompileCommand | None:
 
 
 def read_compile_flags(path: Path) -> Iterator[CompileCommand]:
-    """The one command that ``compile_flags.txt`` stands for: one flag a line, for every source below its folder, as clangd reads it.
+    """The command that ``compile_flags.txt`` stands for: one flag a line, for all sources below its folder, as clangd reads it.
 
     Raises:
         InputError: it cannot be read.
@@ -71,7 +71,7 @@ _DEEPEST = 100
 
 
 def read_recorded_lines(path: Path) -> Iterator[CompileCommand]:
-    """The compile commands among the lines a build printed: ``make -n -B > compile.log``, or what a wrapper around nvcc wrote.
+    """Compile commands among lines that a build printed: ``make -n -B > compile.log``, or what a wrapper around nvcc wrote.
 
     Lines that end in a backslash go on in the next; ``make`` says which folder it enters and leaves. Only commands that name a source of CUDA's or
     are nvcc's count.
@@ -98,7 +98,7 @@ def read_recorded_lines(path: Path) -> Iterator[CompileCommand]:
 
 
 def _join_lines(text: str) -> Iterator[str]:
-    """Lines, those that are continued put together."""
+    """Lines, with continuations (a backslash at the end) joined."""
     kept: list[str] = []
     length = 0
     for line in text.splitlines():

@@ -1,4 +1,4 @@
-"""Headers of C and C++ for device code, where there is no C++ library: what kernels use of them, and nothing for those only host code needs.
+"""C and C++ library headers for device code: the parts that kernels use; headers for host code alone are empty.
 
 NVRTC knows ``printf``, ``assert``, ``memcpy``, the functions of ``math.h`` and ``std::move`` by itself; the integer types, limits, constants and
 the few templates that kernels take from the library are in the files here.
@@ -47,7 +47,7 @@ _CONSTANT = re.compile(r"^#define (\w+) .*[^\\\n]$", re.MULTILINE)
 
 @cache
 def list_library_names() -> frozenset[str]:
-    """What :data:`LIBRARY_HEADERS` define."""
+    """Names that :data:`LIBRARY_HEADERS` define."""
     texts = dict(read_device_headers())
     found = (match for name in LIBRARY_HEADERS for match in _DECLARED.finditer(texts[name]))
     return frozenset(name for match in found for name in match.groups() if name is not None)
@@ -55,7 +55,7 @@ def list_library_names() -> frozenset[str]:
 
 @cache
 def read_device_headers() -> tuple[tuple[str, str], ...]:
-    """(name in the ``#include``, text) of every header; constants are defined where they are not yet."""
+    """(name in the ``#include``, text) of every header; constants are guarded by ``#ifndef``."""
     found = [(name, "") for name in HOST_HEADERS]
     for file, names in _CONTENTS.items():
         path = Path(__file__).with_name(f"{file}.cuh")
