@@ -58,11 +58,6 @@ PLACES = ("ld.global.u32", "st.global.u32", "st.global.u16", "st.global.u8")
 """By what it is shifted by n, by what x holds, and whether it is executed at all by m."""
 
 
-def read_kernel() -> PtxFunction:
-    (function,) = parse_ptx(PTX, name="k.ptx").entries
-    return function
-
-
 def find_place(function: PtxFunction, name: str) -> int:
     opcode, *suffixes = name.split(".")
     (found,) = [
@@ -85,8 +80,17 @@ def find_place(function: PtxFunction, name: str) -> int:
     ],
 )
 def test_only_what_comes_from_a_guess_depends_on_it(guesses: str, depending: tuple[str, ...]) -> None:
-    function = read_kernel()
+    (function,) = parse_ptx(PTX, name="k.ptx").entries
     (launch,) = read_launches(Path("k.launch.toml"), text=LAUNCH.replace("GUESSES", guesses))
     dependence = GuessDependence(function, launch)
     assert [name for name in PLACES if dependence.depends(find_place(function, name))] == list(depending)
     assert dependence.depends(None) is bool(launch.guesses)
+
+
+def test_results_of_calls_depend_on_guesses() -> None:
+    text = PTX.replace(".visible", ".extern .func (.param .b32 r) f(.param .b32 a);\n.visible")
+    call = ".param .b32 a; .param .b32 b; st.param.b32 [a], %r1; call.uni (b), f, (a); ld.param.b32 %r5, [b];"
+    (function,) = parse_ptx(text.replace("add.s32 %r5, %r3, %r1;", call), name="k.ptx").entries
+    (launch,) = read_launches(Path("k.launch.toml"), text=LAUNCH.replace("GUESSES", '["n"]'))
+    dependence = GuessDependence(function, launch)
+    assert [name for name in PLACES if dependence.depends(find_place(function, name))] == ["st.global.u32"]

@@ -9,7 +9,7 @@ from gpa_lsp.code.binary.embedded_ptx import read_ptx_text
 from gpa_lsp.code.binary.linkage_names import find_bare_name
 from gpa_lsp.code.ptx.model import PtxModule
 from gpa_lsp.code.ptx.parse import parse_ptx
-from gpa_lsp.code.ptx.source_parameters import SourceParameter, read_source_parameters
+from gpa_lsp.code.ptx.source_parameters import read_source_parameters
 from gpa_lsp.execution.launches.build import build_inputs
 from gpa_lsp.execution.launches.launch import (
     ArrayArgument,
@@ -37,8 +37,9 @@ def test_a_template_can_be_used_as_it_stands(path: Path) -> None:
     folder, _, twin = path.stem.rpartition("_")
     source = ROOT / "fixtures" / "kernels" / folder / f"{twin}.cu"
     for kernel in module.entries:
-        for known in (read_source_parameters(source.name, source.read_text(), kernel.name), ()):
-            text = write_template(kernel, [one.name for one in module.entries], source_names=known)
+        for texts in ([(source.name, source.read_text())], []):
+            known = read_source_parameters(*texts[0], kernel.name) if texts else ()
+            text = write_template(kernel, [one.name for one in module.entries], texts=texts)
             (launch,) = read_launches(Path("t.launch.toml"), text=text)
             inputs = build_inputs(module, kernel, launch, memory_limit_bytes=1 << 28)
             assert len(launch.arguments) == len(kernel.parameters)
@@ -51,13 +52,9 @@ def test_a_template_can_be_used_as_it_stands(path: Path) -> None:
 def test_types_and_names_come_from_the_source_where_there_is_one() -> None:
     module = read_module(next(path for path in CUBINS if path.stem == "narrow_loads_original"))
     (kernel,) = module.entries
-    known = (
-        SourceParameter(name="in", type="Particle", is_pointer=True),
-        SourceParameter(name="out", type="float4", is_pointer=True),
-        SourceParameter(name="n", type="int", is_pointer=False),
-        SourceParameter(name="step", type="float", is_pointer=False),
-    )
-    launch = read_launches(Path("t.launch.toml"), text=write_template(kernel, [kernel.name], source_names=known))[0]
+    head = f"__global__ void {find_bare_name(kernel.name)}(Particle *in, float4 *out"
+    texts = [("k.cu", f"{head}, int n, float step) {{}}")]
+    launch = read_launches(Path("t.launch.toml"), text=write_template(kernel, [kernel.name], texts=texts))[0]
     source, out, n, step = launch.arguments
     assert isinstance(source, ArrayArgument)
     assert (source.name, source.count, source.generator) == ("in", 4 * 1048576, Generator.UNIFORM)
@@ -67,7 +64,8 @@ def test_types_and_names_come_from_the_source_where_there_is_one() -> None:
     assert (n.name, n.value) == ("n", 1048576)
     assert isinstance(step, ScalarArgument)
     assert step.value == 1.0
-    assert write_template(kernel, [kernel.name], source_names=known[:2]).count('name = "argument') == 4
+    others = [("k.cu", f"{head}) {{}}")]
+    assert write_template(kernel, [kernel.name], texts=others).count('name = "argument') == 4
 
 
 def test_textures_and_blocks_the_kernel_asks_for() -> None:
@@ -148,6 +146,14 @@ def test_parameters_of_any_kind_give_a_description_that_can_be_read(declared: st
     assert len(launch.arguments) == 1
     if module.functions["k"].parameters[0].size_bytes:  # nothing can be given for a parameter of no bytes
         build_inputs(module, module.functions["k"], launch, memory_limit_bytes=1 << 20)
+
+
+def test_a_member_of_sixteen_bytes_gives_a_description_that_can_be_read() -> None:
+    text = """.version 8.3 .target sm_80 .address_size 64
+    .entry k(.param .align 16 .b8 p[32]) { .reg .b128 %rq<2>; ld.param.b128 %rq1, [p]; ret; }"""
+    module = parse_ptx(text, name="k.ptx")
+    (launch,) = read_launches(Path("t.launch.toml"), text=write_template(module.functions["k"], ["k"]))
+    assert isinstance(launch.arguments[0], StructArgument) and launch.arguments[0].size_bytes == 32
 
 
 def test_block_and_grid_of_a_measured_launch() -> None:

@@ -1,8 +1,8 @@
-"""What blocks of a launch read in common, by some of them: :func:`count_readers`, :func:`count_distinct`.
+"""Sectors that blocks of a launch share, estimated from a few of them: :func:`count_readers`, :func:`count_distinct`.
 
-It is seen on *mates*: blocks that differ from the first in one coordinate, as far away as the grid allows. A sector that a block has in common with
-its mate along an axis is taken to be read by all blocks along it. What it has in common only with its *neighbour*, the next block along an axis, is
-the rim of each of them, as of stencils: it is taken to be read by two.
+A *mate* of a block differs from it in one coordinate, by as much as the grid allows. A sector that a block shares with its mate along an axis is
+taken to be read by all blocks along that axis. One that it shares only with its *neighbour*, the next block along an axis, belongs to their rim, as
+in stencils: it is taken to be read by two.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ def place_block(grid: BlockPlace, number: int) -> BlockPlace:
 
 
 def list_mates(grid: BlockPlace, block: BlockPlace) -> tuple[BlockPlace, ...]:
-    """The blocks that show what a block shares along each axis of the grid that has more than one.
+    """Blocks that show what a block shares along each axis of the grid with more than one block.
 
     >>> list_mates((8, 4, 1), (5, 1, 0))
     ((0, 1, 0), (5, 3, 0))
@@ -39,7 +39,7 @@ def list_mates(grid: BlockPlace, block: BlockPlace) -> tuple[BlockPlace, ...]:
 
 
 def list_neighbours(grid: BlockPlace, block: BlockPlace) -> tuple[BlockPlace | None, ...]:
-    """The next block along each axis of the grid that has more than one; None where the mate is no further away.
+    """Next block along each axis of the grid with more than one; None where it is the mate.
 
     >>> list_neighbours((8, 4, 2), (5, 3, 0))
     ((6, 3, 0), (5, 2, 0), None)
@@ -56,7 +56,7 @@ def list_neighbours(grid: BlockPlace, block: BlockPlace) -> tuple[BlockPlace | N
 def count_readers(
     own: Sectors, distinct: Mapping[BlockPlace, Sectors], grid: BlockPlace, block: BlockPlace, most: int | None = None
 ) -> npt.NDArray[np.float64]:
-    """Of each sector of a block, the blocks that touch it: of all, or of so many that follow each other."""
+    """Number of blocks that touch each sector of a block: among all, or among *most* consecutive ones."""
     readers = np.ones(len(own))
     for mate, size in zip(list_mates(grid, block), _list_extents(grid, most), strict=True):
         if mate in distinct:
@@ -67,7 +67,7 @@ def count_readers(
 def count_distinct(
     own: Sectors, distinct: Mapping[BlockPlace, Sectors], grid: BlockPlace, block: BlockPlace, most: int | None = None
 ) -> float:
-    """Distinct sectors that all blocks touch; or the sum of those that so many of them touch which follow each other."""
+    """Distinct sectors that all blocks touch; or the sum over groups of *most* consecutive blocks."""
     shares = 1 / count_readers(own, distinct, grid, block, most)
     axes = zip(list_mates(grid, block), list_neighbours(grid, block), _list_extents(grid, most), strict=True)
     for mate, neighbour, size in axes:
@@ -80,15 +80,12 @@ def count_distinct(
 
 
 def _list_extents(grid: BlockPlace, most: int | None) -> list[int]:
-    """How far so many blocks that follow each other reach along each axis of the grid that has more than one; all for None."""
-    return [least for size, least in zip(grid, _measure_extents(grid, most or prod(grid)), strict=True) if size > 1]
+    """Extent of *most* consecutive blocks, or of all, along each axis of the grid with more than one block.
 
-
-def _measure_extents(grid: BlockPlace, blocks: int) -> BlockPlace:
-    """How far blocks that follow each other reach along each axis.
-
-    >>> _measure_extents((8, 4, 2), 20)
-    (8, 3, 1)
+    >>> _list_extents((8, 4, 2), 20)
+    [8, 3, 1]
     """
     x, y, z = grid
-    return min(x, blocks), min(y, ceil(blocks / x)), min(z, ceil(blocks / (x * y)))
+    blocks = most or prod(grid)
+    extents = min(x, blocks), min(y, ceil(blocks / x)), min(z, ceil(blocks / (x * y)))
+    return [extent for size, extent in zip(grid, extents, strict=True) if size > 1]

@@ -18,6 +18,7 @@ from gpa_lsp.execution.launches.launch import (
     ScalarArgument,
     StructArgument,
     TextureArgument,
+    list_arrays,
 )
 from gpa_lsp.execution.launches.model import BufferInput, LaunchInputs, PointerSlot, TextureInput
 from gpa_lsp.execution.launches.type_names import pack_scalar, round_floats
@@ -35,18 +36,21 @@ _SUMMANDS = 12  # Uniform numbers whose sum is nearly normal, with deviation 1
 
 
 def generate_array(array: ArrayArgument) -> npt.NDArray[np.generic]:
-    """The elements of an array that is no alias: one dimension, natural dtype, writable.
+    """Elements of an array that is no alias: one dimension, natural dtype, writable.
 
     Floats that do not fit become infinite; integers are cut to the type's range, but those of a sequence wrap around.
 
     Raises:
-        InputError: its file cannot be used.
+        InputError: its file cannot be used, or there is not enough memory.
 
     >>> generate_array(ArrayArgument(name="x", type=ScalarType.S16, count=4, generator=Generator.SEQUENCE, low=5, step=-2)).tolist()
     [5, 3, 1, -1]
     """
-    with np.errstate(all="ignore"):
-        return _generate(array)
+    try:
+        with np.errstate(all="ignore"):
+            return _generate(array)
+    except MemoryError:
+        raise InputError(f"there is no memory for {array.name!r}", remedy="make the arrays smaller") from None
 
 
 def _generate(array: ArrayArgument) -> npt.NDArray[np.generic]:
@@ -128,13 +132,13 @@ def _make_sequence(array: ArrayArgument) -> Iterator[npt.NDArray[np.generic]]:
 
 
 def _make_uniform(array: ArrayArgument) -> Iterator[npt.NDArray[np.generic]]:
-    source = _start(array)
+    source = np.random.PCG64(array.seed)
     for _, length in _split(array.count):
         yield _convert(array.low + (array.high - array.low) * _draw(source, length), array)
 
 
 def _make_normal(array: ArrayArgument) -> Iterator[npt.NDArray[np.generic]]:
-    source = _start(array)
+    source = np.random.PCG64(array.seed)
     for _, length in _split(array.count):
         total = np.full(length, -_SUMMANDS / 2)
         for _ in range(_SUMMANDS):
@@ -144,16 +148,12 @@ def _make_normal(array: ArrayArgument) -> Iterator[npt.NDArray[np.generic]]:
 
 
 def _permute(array: ArrayArgument) -> npt.NDArray[np.int64]:
-    """Sorted by random keys; equal keys, which hardly ever come, keep their order."""
-    return np.argsort(_start(array).random_raw(array.count), kind="stable")
-
-
-def _start(array: ArrayArgument) -> np.random.PCG64:
-    return np.random.PCG64(array.seed)
+    """The numbers 0 … count-1, sorted by random keys; equal keys, which are very rare, keep their order."""
+    return np.argsort(np.random.PCG64(array.seed).random_raw(array.count), kind="stable")
 
 
 def _draw(source: np.random.PCG64, count: int) -> npt.NDArray[np.float64]:
-    """Numbers from 0, included, to 1, excluded: the upper 53 bits of each raw number."""
+    """Numbers in [0, 1): the upper 53 bits of each raw number."""
     raw: npt.NDArray[np.uint64] = source.random_raw(count)
     return (raw >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
@@ -202,10 +202,8 @@ class _Builder(Struct, kw_only=True):
     places: dict[str, int] = field(default_factory=dict)  # Array's name → its buffer
 
     def build(self, function: PtxFunction, memory_limit_bytes: int) -> LaunchInputs:
-        references, arguments = _split_references(self.module, self.launch)
-        _check_count(function, arguments)
-        for number, (parameter, argument) in enumerate(zip(function.parameters, arguments, strict=True)):
-            _check_argument(number, parameter, argument)
+        arguments = check_arguments(self.module, function, self.launch)
+        references, _ = _split_references(self.module, self.launch)
         for texture in (*references, *_list_textures(self.launch)):
             _check_texture(texture)
         variables = [(self._find_variable(array), array) for array in self.launch.variables]
@@ -245,27 +243,22 @@ class _Builder(Struct, kw_only=True):
                 self._place(member, offset + at, number)
 
     def _add_pointer(self, array: ArrayArgument, offset: int, number: int) -> None:
-        buffer = self.places.get(array.alias_of or "")
         if array.alias_of is None:
             buffer = self._add_buffer(array, Space.GLOBAL, number)
-        if buffer is None:
-            raise InputError(
-                f"{array.name!r} shares the memory of {array.alias_of!r}, which is not declared before it",
-                remedy="correct alias_of",
-            )
+        else:
+            buffer = self.places[array.alias_of]
         slot = PointerSlot(
             parameter_offset_bytes=offset, buffer=buffer, offset_bytes=array.offset_elements * array.type.bytes
         )
         self.pointers.append(slot)
 
     def _add_buffer(self, array: ArrayArgument, space: Space, number: int | None) -> int:
-        data = _make(array)
         self.buffers.append(
             BufferInput(
                 name=array.name,
                 space=space,
                 element=array.type,
-                data=data,
+                data=generate_array(array),
                 argument=number,
                 is_zero=array.generator == Generator.ZEROS,
                 base_address=array.base_address,
@@ -313,16 +306,9 @@ def _find_shape(texture: TextureArgument) -> tuple[int, int, int, int]:
 
 
 def _list_textures(launch: LaunchDescription) -> list[TextureArgument]:
-    """Those of arguments, of structures among them, and those that memory alone knows."""
+    """Textures of arguments, of structures among them, and of memory."""
     members = [member for one in launch.arguments if isinstance(one, StructArgument) for _, member in one.members]
     return [one for one in (*launch.arguments, *members, *launch.memory) if isinstance(one, TextureArgument)]
-
-
-def _make(array: ArrayArgument) -> npt.NDArray[np.generic]:
-    try:
-        return generate_array(array)
-    except MemoryError:
-        raise InputError(f"there is no memory for {array.name!r}", remedy="make the arrays smaller") from None
 
 
 def _is_fillable(variable: PtxVariable) -> bool:
@@ -330,7 +316,7 @@ def _is_fillable(variable: PtxVariable) -> bool:
 
 
 def check_arguments(module: PtxModule, function: PtxFunction, launch: LaunchDescription) -> list[Argument]:
-    """What goes to the parameters, in their order, checked against them.
+    """Arguments of the parameters, in order, checked against them.
 
     Raises:
         InputError: an argument is missing, too many or of another size than its parameter, or shares memory that is not declared before it.
@@ -342,15 +328,17 @@ def check_arguments(module: PtxModule, function: PtxFunction, launch: LaunchDesc
         _check_argument(number, parameter, argument)
         own = [member for _, member in argument.members] if isinstance(argument, StructArgument) else [argument]
         for one in own:
-            if isinstance(one, ArrayArgument) and one.alias_of is not None and one.alias_of not in known:
-                message = f"{one.name!r} shares the memory of {one.alias_of!r}, which is not declared before it"
+            alias_of = one.alias_of if isinstance(one, ArrayArgument) else None
+            if alias_of is not None and alias_of not in known:
+                message = f"{one.name!r} shares the memory of {alias_of!r}, which is not declared before it"
                 raise InputError(message, remedy="correct alias_of")
-            known.add(one.name)
+            if isinstance(one, ArrayArgument | TextureArgument) and alias_of is None:
+                known.add(one.array.name if isinstance(one, TextureArgument) else one.name)
     return arguments
 
 
 def _split_references(module: PtxModule, launch: LaunchDescription) -> tuple[list[TextureArgument], list[Argument]]:
-    """Textures that are variables of the module, and what goes to the parameters."""
+    """Textures that are variables of the module, and arguments of the parameters."""
     references: list[TextureArgument] = []
     arguments: list[Argument] = []
     for argument in launch.arguments:
@@ -363,7 +351,7 @@ def _split_references(module: PtxModule, launch: LaunchDescription) -> tuple[lis
 
 
 def _is_reference(variable: PtxVariable) -> bool:
-    """A texture reference, or a variable that holds the handle of one."""
+    """Whether a variable is a texture reference, or holds a texture's handle."""
     return variable.is_texture or (_is_fillable(variable) and variable.size_bytes == _ADDRESS_BYTES)
 
 
@@ -390,7 +378,7 @@ def _name(function: PtxFunction) -> str:
 
 
 def describe_parameter(parameter: PtxVariable) -> str:
-    """Its size and type, in words."""
+    """Size and type of a parameter, in words."""
     if parameter.is_pointer:
         return "8 bytes, a pointer"
     if parameter.count > 1:
@@ -399,7 +387,7 @@ def describe_parameter(parameter: PtxVariable) -> str:
 
 
 def suggest_argument(parameter: PtxVariable, number: int) -> str:
-    """What can be written for a parameter."""
+    """TOML that describes an argument of a parameter."""
     name = f'name = "argument{number}"'
     if parameter.count > 1:
         return f"{{ {name}, size = {parameter.size_bytes}, members = [ … ] }}"
@@ -409,8 +397,7 @@ def suggest_argument(parameter: PtxVariable, number: int) -> str:
 
 
 def _check_argument(number: int, parameter: PtxVariable, argument: Argument) -> None:
-    size = _ADDRESS_BYTES
-    what = "is an address"
+    size, what = _ADDRESS_BYTES, "is an address"
     if isinstance(argument, ScalarArgument):
         size, what = argument.type.bytes, f"is {argument.type.value}"
     elif isinstance(argument, StructArgument):
@@ -446,17 +433,12 @@ def _check_members(struct: StructArgument) -> None:
 
 def _list_arrays(launch: LaunchDescription) -> list[ArrayArgument]:
     """All arrays that need memory."""
-    found: list[ArrayArgument] = [*launch.variables, *(one.array for one in _list_textures(launch))]
-    for argument in (*launch.arguments, *launch.memory):
-        if isinstance(argument, ArrayArgument):
-            found.append(argument)
-        elif isinstance(argument, StructArgument):
-            found.extend(member for _, member in argument.members if isinstance(member, ArrayArgument))
+    found = [*list_arrays(launch), *(one.array for one in _list_textures(launch))]
     return [array for array in found if array.alias_of is None]
 
 
 def _count_bytes(array: ArrayArgument) -> int:
-    """What an array needs: itself in the emulated memory, what it is filled from unless it is zeros, and the keys a permutation is sorted by."""
+    """Bytes an array needs: emulated memory, a copy of its content unless it is zeros, and a permutation's sort keys."""
     copies = 1 if array.generator == Generator.ZEROS else 2
     return array.count * (array.type.bytes * copies + (_KEY_BYTES if array.generator == Generator.PERMUTATION else 0))
 

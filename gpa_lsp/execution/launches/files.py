@@ -1,5 +1,6 @@
 """Files that fill arrays: ``.npy`` or raw bytes, below the description's folder and nowhere else."""
 
+import math
 import os
 import re
 import stat
@@ -22,7 +23,7 @@ _MOST_ELEMENTS = 1 << 40
 
 
 class ArrayFile(ColumnRecord, frozen=True, kw_only=True):
-    """Where the elements are in a file."""
+    """Layout of a file's elements."""
 
     count: int  # elements
     offset_bytes: int  # of the first one
@@ -30,7 +31,7 @@ class ArrayFile(ColumnRecord, frozen=True, kw_only=True):
 
 
 def resolve_file(folder: Path, name: str) -> Path:
-    """The file a description names.
+    """File that a description names.
 
     Raises:
         InputError: it is not below the folder, links followed, or is not there.
@@ -55,18 +56,17 @@ def resolve_file(folder: Path, name: str) -> Path:
 
 
 def read_array_file(path: Path, kind: ScalarType) -> ArrayFile:
-    """Look at a file's head.
+    """Read a file's head.
 
     Raises:
         InputError: it cannot be read, or its elements are of another type.
     """
     with _open(path) as stream:
-        size_bytes = os.fstat(stream.fileno()).st_size
-        return _read_head(stream, path, kind, size_bytes)
+        return _read_head(stream, path, kind)
 
 
 def load_array_file(path: Path, kind: ScalarType, count: int) -> npt.NDArray[np.generic]:
-    """The elements of a file, in one dimension, of the type's natural dtype.
+    """Elements of a file, in one dimension, of the type's natural dtype.
 
     Args:
         path: as :func:`resolve_file` gave it.
@@ -76,7 +76,7 @@ def load_array_file(path: Path, kind: ScalarType, count: int) -> npt.NDArray[np.
         InputError: it cannot be read, is of another type, or has changed since its elements were counted.
     """
     with _open(path) as stream:
-        found = _read_head(stream, path, kind, os.fstat(stream.fileno()).st_size)
+        found = _read_head(stream, path, kind)
         if found.count != count:
             raise InputError(
                 f"the file holds {found.count} elements, but {count} are requested",
@@ -91,7 +91,7 @@ def load_array_file(path: Path, kind: ScalarType, count: int) -> npt.NDArray[np.
 
 
 def _open(path: Path) -> BinaryIO:
-    """Opens regular files only: a pipe would never end."""
+    """Open a regular file; others could block."""
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except OSError as error:
@@ -103,7 +103,8 @@ def _open(path: Path) -> BinaryIO:
     return stream
 
 
-def _read_head(stream: BinaryIO, path: Path, kind: ScalarType, size_bytes: int) -> ArrayFile:
+def _read_head(stream: BinaryIO, path: Path, kind: ScalarType) -> ArrayFile:
+    size_bytes = os.fstat(stream.fileno()).st_size
     try:
         start = stream.read(_LONGEST_HEADER)
     except OSError as error:
@@ -129,7 +130,7 @@ def _read_raw(path: Path, kind: ScalarType, size_bytes: int) -> ArrayFile:
 
 
 def _read_numpy(start: bytes, path: Path, kind: ScalarType) -> ArrayFile:
-    """The head of a file of ``numpy.save``; looked through with expressions of our own, so that nothing in it is ever evaluated."""
+    """Head of a file of ``numpy.save``, matched by regular expressions so that nothing in it is evaluated."""
     wide = start[6:7] in (b"\2", b"\3")
     length = int.from_bytes(start[8:12] if wide else start[8:10], "little")
     begin = 12 if wide else 10
@@ -140,11 +141,9 @@ def _read_numpy(start: bytes, path: Path, kind: ScalarType) -> ArrayFile:
             "is not a plain array of numpy.save", path=path, remedy="save an array of one type of numbers"
         )
     sizes = [int(size) for size in re.findall(rb"\d+", shape[1])]
-    count = 1
-    for size in sizes:
-        count *= size
-        if count > _MOST_ELEMENTS:
-            raise InputError(f"{count} elements or more", path=path, remedy="save a smaller array")
+    count = math.prod(sizes)
+    if count > _MOST_ELEMENTS:
+        raise InputError(f"{count} elements", path=path, remedy="save a smaller array")
     if order[1] == b"True" and len(sizes) > 1:
         raise UnsupportedInputError("its columns come first", path=path, remedy="save numpy.ascontiguousarray(array)")
     code = description[1].decode()
@@ -158,9 +157,10 @@ def _read_numpy(start: bytes, path: Path, kind: ScalarType) -> ArrayFile:
 
 
 def _is_same_type(code: str, kind: ScalarType) -> bool:
-    """Little-endian, of the same width; signs of integers do not matter, and bits may hold anything."""
-    order, letter, width = code[0], code[-len(code.lstrip("<>|=")) :][0], int(code.lstrip("<>|=")[1:])
-    if order == ">" or width != kind.bytes:
+    """Whether elements are little-endian and of the type's width; signedness is ignored, and bits may hold anything."""
+    plain = code.lstrip("<>|=")
+    letter, width = plain[0], int(plain[1:])
+    if code[0] == ">" or width != kind.bytes:
         return False
     if kind in (ScalarType.F32, ScalarType.F64):
         return letter == "f"

@@ -1,4 +1,4 @@
-"""A launch as somebody describes it: :class:`LaunchDescription`, from a TOML beside the source, a profile, or an editor."""
+"""Launch descriptions: :class:`LaunchDescription`, from a TOML beside the source, a profile, or an editor."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -11,7 +11,7 @@ from gpa_lsp.code.ptx.scalar_types import ScalarType
 
 
 class Generator(StrEnum):
-    """What fills an array; the values are those of the TOML. All are deterministic: the same description gives the same bytes."""
+    """Generator of an array's content; the values are those of the TOML. All are deterministic."""
 
     ZEROS = "zeros"
     CONSTANT = "constant"  # ``value`` everywhere
@@ -106,7 +106,7 @@ class LaunchDescription(Struct, frozen=True, kw_only=True):
 
     @property
     def place(self) -> str | None:
-        """Where it stands in its file, for people."""
+        """Line of the file, for people."""
         return None if self.line is None else f"line {self.line}"
 
     @property
@@ -119,7 +119,7 @@ class LaunchDescription(Struct, frozen=True, kw_only=True):
 
 
 def list_arrays(launch: LaunchDescription) -> list[ArrayArgument]:
-    """Arrays that arguments or their members point to, that fill variables, and that memory alone names."""
+    """Arrays of arguments and their members, of variables, and of memory."""
     members = (
         member
         for one in launch.arguments

@@ -1,4 +1,4 @@
-"""What an emulation starts from: :class:`LaunchInputs`, parameter bytes, buffers, and where their addresses go."""
+"""Inputs of an emulation: :class:`LaunchInputs`, parameter bytes, buffers, and the places of their addresses."""
 
 from collections.abc import Mapping
 
@@ -55,7 +55,7 @@ class TextureInput(ColumnRecord, frozen=True, kw_only=True):
 
 
 class LaunchInputs(ColumnRecord, frozen=True, kw_only=True):
-    """All of it."""
+    """Parameters, buffers and textures of a launch."""
 
     parameters: bytes  # of the kernel, zero where addresses and handles go
     buffers: tuple[BufferInput, ...]  # in the order of the arguments
@@ -72,7 +72,7 @@ Bytes = npt.NDArray[np.uint8]
 
 
 class MovedMemory:
-    """Where arrays lay, and where they lie now.
+    """Translation of addresses in recorded memory to those of a replay.
 
     Memory holds addresses where one of its words, aligned, is that of the first byte of an array: addresses inside one are too easily numbers. In
     memory that holds addresses, those inside count, too.
@@ -88,12 +88,12 @@ class MovedMemory:
         self._added = np.array([moves[base][1] for base in bases], np.uint64) - self._bases
 
     def move_content(self, data: Bytes) -> Bytes:
-        """An array with its addresses moved; itself where it holds none."""
+        """An array with its addresses translated; itself if it holds none."""
         words = data[: data.nbytes // _POINTER_BYTES * _POINTER_BYTES].view(np.uint64)
         return self.move_parameters(data) if bool(np.isin(words, self._bases).any()) else data
 
     def move_parameters(self, data: Bytes) -> Bytes:
-        """The same where addresses inside arrays are expected."""
+        """The same for data in which addresses inside arrays are expected, too."""
         whole = data.nbytes // _POINTER_BYTES * _POINTER_BYTES
         if not len(self._bases) or not whole:
             return data

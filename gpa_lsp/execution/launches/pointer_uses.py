@@ -1,4 +1,4 @@
-"""What a kernel does through each pointer it is given, and what of it depends on unknown arguments, as far as its own instructions show it."""
+"""Uses of a kernel's pointers, and dependence on unknown arguments, as far as its own instructions show them."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -9,7 +9,6 @@ from gpa_lsp.code.ptx.model import (
     Address,
     Immediate,
     Operand,
-    Pair,
     PtxFunction,
     PtxInstruction,
     Register,
@@ -17,6 +16,7 @@ from gpa_lsp.code.ptx.model import (
     TextureAddress,
     Vector,
     list_reads,
+    list_writes,
 )
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.launches.launch import LaunchDescription, ScalarArgument, StructArgument, TextureArgument
@@ -36,7 +36,7 @@ _LARGEST_SHIFT = 8  # Of a stride: beyond 256 bytes it is hardly one of elements
 
 
 class PointerUse(Struct, frozen=True, kw_only=True):
-    """What is done through one pointer."""
+    """Accesses through one pointer."""
 
     type: ScalarType | None  # most common type of the accesses; None where there are none that can be told
     is_read: bool  # it is loaded from
@@ -54,7 +54,7 @@ class _Found(Struct):
 
 
 def find_pointer_uses(function: PtxFunction) -> dict[str, PointerUse]:
-    """Parameters of eight bytes that are used as addresses, by name.
+    """Uses of parameters of eight bytes that are addresses, by name.
 
     An estimate: registers are followed through copies and additions without regard to the order of control flow, and not into calls. An
     address that may come from several parameters tells of none.
@@ -64,7 +64,7 @@ def find_pointer_uses(function: PtxFunction) -> dict[str, PointerUse]:
 
 
 def find_held_uses(function: PtxFunction) -> dict[str, PointerUse]:
-    """What is done through the pointers that the arrays of parameters hold, by the parameter's name: of ``float** rows``, the use of each row."""
+    """Uses of pointers in the arrays of parameters, by the parameter's name: of ``float** rows``, the use of each row."""
     pointers = (one.name for one in function.parameters if one.size_bytes == _POINTER_BYTES)
     bits = {(name, 0): 1 << number for number, name in enumerate(pointers)}
     origins = _follow_origins(function, _find_starts(function, bits, _find_bases(function)))
@@ -78,14 +78,14 @@ def find_held_uses(function: PtxFunction) -> dict[str, PointerUse]:
 
 
 def find_texture_variables(function: PtxFunction) -> dict[str, PointerUse]:
-    """Variables of the module that hold the handles of textures and surfaces, by name, and how they are read."""
+    """Uses of module variables that hold the handles of textures and surfaces, by name."""
     places = {place: None for one in function.instructions if (place := _find_held(one)) is not None}
     uses = _find_uses(function, list(places))
     return {name: use for (name, _), use in uses.items() if use.texture_dimensions}
 
 
 class MemberUse(Struct, frozen=True, kw_only=True):
-    """A part of a structure that a kernel loads from its parameters."""
+    """Part of a structure that a kernel loads from its parameters."""
 
     offset_bytes: int  # in the structure
     type: ScalarType  # it is loaded as
@@ -93,7 +93,7 @@ class MemberUse(Struct, frozen=True, kw_only=True):
 
 
 def find_member_uses(function: PtxFunction) -> dict[str, tuple[MemberUse, ...]]:
-    """Of each structure among the parameters the parts that are loaded, by offset; parts that are loaded in several ways as the widest."""
+    """Parts of each structure among the parameters that are loaded, by offset; of overlapping ones the widest."""
     structures = {one.name for one in function.parameters if one.count != 1}
     loaded: dict[tuple[str, int], ScalarType] = {}
     bases = _find_bases(function)
@@ -102,9 +102,8 @@ def find_member_uses(function: PtxFunction) -> dict[str, tuple[MemberUse, ...]]:
         if place is None or place[0] not in structures or not instruction.types:
             continue
         kind = instruction.types[-1]
-        for lane in range(
-            max(1, *(len(one.elements) for one in instruction.destinations if isinstance(one, Vector)), 1)
-        ):
+        lanes = max((len(one.elements) for one in instruction.destinations if isinstance(one, Vector)), default=1)
+        for lane in range(lanes):
             key = (place[0], place[1] + lane * kind.bytes)
             if key not in loaded or loaded[key].bytes < kind.bytes:
                 loaded[key] = kind
@@ -148,7 +147,7 @@ def _judge_uses(
 
 
 def find_read_parameters(function: PtxFunction) -> frozenset[str]:
-    """Parameters that an instruction of the kernel names, be it for their address."""
+    """Parameters that an instruction of the kernel names."""
     symbols = (
         operand.base if isinstance(operand, Address) else operand
         for instruction in function.instructions
@@ -158,14 +157,14 @@ def find_read_parameters(function: PtxFunction) -> frozenset[str]:
 
 
 def find_loaded_parameters(function: PtxFunction) -> dict[int, _Place]:
-    """Number of each instruction that loads from the parameters → the parameter's name and how far in it."""
+    """Index of each instruction that loads from the parameters → the parameter's name and the offset in it."""
     bases = _find_bases(function)
     places = ((one.index, _find_parameter(one, bases)) for one in function.instructions)
     return {index: place for index, place in places if place is not None}
 
 
 def _follow_origins(function: PtxFunction, starts: Mapping[int, int]) -> dict[int, int]:
-    """Slot → bits of what its value may come from."""
+    """Slot → bits of the pointers that its value may come from."""
     origins: dict[int, int] = {}
     for _ in range(_MOST_ROUNDS):
         has_changed = False
@@ -192,7 +191,7 @@ def _find_bases(function: PtxFunction) -> dict[int, _Place]:
 
 
 def _find_base(instruction: PtxInstruction, names: Collection[str], known: Mapping[int, _Place]) -> _Place | None:
-    """The place in a parameter whose address an instruction gives: of the parameter itself, or so far from another."""
+    """Place in a parameter whose address an instruction computes."""
     if instruction.opcode not in ("mov", "add") or not instruction.sources:
         return None
     source = instruction.sources[0]
@@ -206,7 +205,7 @@ def _find_base(instruction: PtxInstruction, names: Collection[str], known: Mappi
 
 
 def _find_parameter(instruction: PtxInstruction, bases: dict[int, _Place]) -> _Place | None:
-    """What a load reads of the parameters; None for all else."""
+    """Place in the parameters that a load reads; None for other instructions."""
     if instruction.opcode != "ld" or "param" not in instruction.suffixes:
         return None
     address = instruction.sources[0] if instruction.sources else None
@@ -221,7 +220,7 @@ def _find_parameter(instruction: PtxInstruction, bases: dict[int, _Place]) -> _P
 
 
 def _find_held(instruction: PtxInstruction) -> _Place | None:
-    """The variable of the module whose eight bytes an instruction loads; None for all else."""
+    """Module variable whose eight bytes an instruction loads; None for other instructions."""
     if instruction.opcode != "ld" or _HELD.isdisjoint(instruction.suffixes) or not instruction.sources:
         return None
     address = instruction.sources[0]
@@ -233,7 +232,7 @@ def _find_held(instruction: PtxInstruction) -> _Place | None:
 
 
 def _find_starts(function: PtxFunction, bits: Mapping[_Place, int], bases: dict[int, _Place]) -> dict[int, int]:
-    """Numbers of instructions that load a parameter, or a variable that holds a handle → its bit."""
+    """Indices of instructions that load a parameter, or a variable with a handle → its bit."""
     found = {}
     for one in function.instructions:
         if one.opcode == "ld":
@@ -280,9 +279,8 @@ def _add_use(use: _Found, instruction: PtxInstruction) -> None:
 
 
 def _judge(use: _Found) -> PointerUse:
-    kind = use.types.most_common(1)[0][0] if use.types else None
     return PointerUse(
-        type=kind,
+        type=use.types.most_common(1)[0][0] if use.types else None,
         is_read=use.is_read,
         is_written=use.is_written,
         stride_bytes=use.stride_bytes,
@@ -291,7 +289,7 @@ def _judge(use: _Found) -> PointerUse:
 
 
 def _follow_stride(instruction: PtxInstruction, strides: dict[int, int]) -> None:
-    """Remember what an index was multiplied by: ``mul.wide.s32 %rd1, %r1, 16`` or ``shl.b64 %rd1, %rd2, 4``."""
+    """Note the factor of an index: ``mul.wide.s32 %rd1, %r1, 16`` or ``shl.b64 %rd1, %rd2, 4``."""
     factor = _find_factor(instruction)
     if factor and instruction.opcode in ("mul", "shl"):
         for slot in _list_slots(instruction.destinations):
@@ -299,7 +297,7 @@ def _follow_stride(instruction: PtxInstruction, strides: dict[int, int]) -> None
 
 
 def _find_factor(instruction: PtxInstruction) -> int:
-    """The literal that a product has; 0 for none."""
+    """Literal factor of a product; 0 for none."""
     factors = [one.value for one in instruction.sources[1:2] if isinstance(one, Immediate)]
     if not factors or isinstance(factors[0], float) or instruction.opcode not in ("mul", "shl", "mad"):
         return 0
@@ -329,6 +327,7 @@ class GuessDependence:
 
     def __init__(self, function: PtxFunction, launch: LaunchDescription) -> None:
         self._instructions = function.instructions
+        self._parameters = {one.name for one in function.parameters}
         self._has_guesses = bool(launch.guesses)
         self._is_everything = not SHAPE.isdisjoint(launch.guesses)
         self._loaded = find_loaded_parameters(function)
@@ -339,7 +338,7 @@ class GuessDependence:
         self._regions = tuple(self._find_regions()) if self._slots else ()
 
     def depends(self, instruction: int | None) -> bool:
-        """Whether the instruction of a number does; what is in no instruction of the kernel itself does where anything is guessed."""
+        """Whether an instruction depends on a guess; None and unknown indices do if anything is guessed."""
         if self._is_everything or not self._has_guesses:
             return self._is_everything
         if instruction is None or instruction >= len(self._instructions):
@@ -355,19 +354,21 @@ class GuessDependence:
             before = len(slots)
             for one in self._instructions:
                 if self._is_guessed(one) or self._is_touched(one, slots):
-                    slots.update(_list_all_slots(one.destinations))
+                    slots.update(list_writes(one))
             if len(slots) == before:
                 break
         return slots
 
     def _is_guessed(self, one: PtxInstruction) -> bool:
-        """Whether it reads a guess itself."""
+        """Whether an instruction reads a guess itself."""
         if one.opcode not in _READING_DATA:
             return False
         if "param" not in one.suffixes:
             return not self._knows_data and one.opcode != "shfl"
         place = self._loaded.get(one.index)
-        return place is None or place in self._numbers
+        return (
+            place is None or place in self._numbers or place[0] not in self._parameters
+        )  # others are results of calls
 
     def _is_touched(self, one: PtxInstruction, slots: "set[int] | None" = None) -> bool:
         known = self._slots if slots is None else slots
@@ -388,32 +389,16 @@ class GuessDependence:
 
 
 def _list_names(launch: LaunchDescription, kind: type[ScalarArgument] | type[TextureArgument]) -> Iterator[str]:
-    """Names of the arguments of one kind, of those in structures, too."""
+    """Names of the arguments of one kind, those in structures included."""
     for one in launch.arguments:
         members = [inner for _, inner in one.members] if isinstance(one, StructArgument) else [one]
         yield from (member.name for member in members if isinstance(member, kind))
 
 
 def _list_guessed_numbers(function: PtxFunction, launch: LaunchDescription) -> "Iterable[tuple[str, int]]":
-    """Parameter and offset in it of each number that is a guess."""
+    """Parameter and offset in it of each guessed number."""
     for parameter, argument in zip(function.parameters, launch.arguments, strict=False):
         members = argument.members if isinstance(argument, StructArgument) else ((0, argument),)
         for at, one in members:
             if isinstance(one, ScalarArgument) and one.name in launch.guesses:
                 yield parameter.name, at
-
-
-def _list_all_slots(operands: Iterable[Operand | None]) -> list[int]:
-    found: list[int] = []
-    for operand in operands:
-        if isinstance(operand, Register):
-            found.append(operand.slot)
-        elif isinstance(operand, Vector):
-            found += _list_all_slots(operand.elements)
-        elif isinstance(operand, Pair):
-            found += _list_all_slots((operand.first, operand.second))
-        elif isinstance(operand, Address) and isinstance(operand.base, Register):
-            found.append(operand.base.slot)
-        elif isinstance(operand, TextureAddress):
-            found += _list_all_slots((operand.handle, *operand.coordinates))
-    return found

@@ -1,4 +1,4 @@
-"""Arguments of a launch, from their tables; members of structures passed by value are laid out as C++ does."""
+"""Arguments of a launch, from their TOML tables; members of structures are laid out as in C++."""
 
 import math
 from collections.abc import Sequence
@@ -28,40 +28,15 @@ SCALAR_KEYS = frozenset({"name", "type", "value"})  # Keys of a scalar's table
 STRUCT_KEYS = frozenset({"name", "members", "size"})
 
 # Keys of an array's table
-ARRAY_KEYS = frozenset(
-    {
-        "name",
-        "type",
-        "count",
-        "shape",
-        "fill",
-        "value",
-        "values",
-        "low",
-        "high",
-        "step",
-        "seed",
-        "file",
-        "offset",
-        "alias_of",
-        "base_address",
-        "guessed",
-    }
-)
+ARRAY_KEYS = frozenset({
+    "name", "type", "count", "shape", "fill", "value", "values", "low", "high", "step", "seed", "file", "offset",
+    "alias_of", "base_address", "guessed",
+})  # fmt: skip
 
 # Keys of a texture's table
 TEXTURE_KEYS = (ARRAY_KEYS - {"count", "shape", "offset", "alias_of", "base_address", "guessed"}) | {
-    "width",
-    "height",
-    "depth",
-    "layers",
-    "channels",
-    "filter",
-    "address",
-    "normalized",
-    "reads_normalized",
-    "handle",
-}
+    "width", "height", "depth", "layers", "channels", "filter", "address", "normalized", "reads_normalized", "handle",
+}  # fmt: skip
 
 ADDRESS_MODES = ("clamp", "border", "wrap", "mirror")
 FILTERS = ("nearest", "linear")
@@ -79,7 +54,7 @@ class ArrayReader(Struct, kw_only=True):
     arrays: dict[str, ArrayArgument] = field(default_factory=dict)  # those that were read, by name
 
     def read(self, table: Table, name: str, *, shape_of: Sequence[int] = ()) -> ArrayArgument:
-        """An array.
+        """Read an array.
 
         Args:
             shape_of: a texture's sizes, in place of ``count``.
@@ -93,7 +68,8 @@ class ArrayReader(Struct, kw_only=True):
         file = self._find_file(table) if fill == Generator.FILE else None
         count = self._read_count(table, kind, shape_of, file)
         values = self._read_values(table, kind) if fill == Generator.VALUES else ()
-        low, high = self._read_finite(table, "low", 0.0), self._read_finite(table, "high", _default_high(kind, fill))
+        usual_high = 100.0 if kind.scalar.is_integer and fill == Generator.UNIFORM else 1.0
+        low, high = self._read_finite(table, "low", 0.0), self._read_finite(table, "high", usual_high)
         if fill == Generator.UNIFORM and high < low:
             raise table.refuse(
                 f"high is {format_number(high)}, below low, {format_number(low)}", remedy="give low ≤ high", key="high"
@@ -114,7 +90,7 @@ class ArrayReader(Struct, kw_only=True):
             base_address=table.read_integer("base_address", self.names.find, least=1)
             if "base_address" in table.content
             else None,
-            is_guessed=self._read_guessed(table),
+            is_guessed=table.read_flag("guessed"),
         )
         self._keep(table, array)
         return array
@@ -124,12 +100,6 @@ class ArrayReader(Struct, kw_only=True):
         if not math.isfinite(found):
             raise table.refuse(f"{key} is {found}", remedy=f"give a finite {key}", key=key)
         return found
-
-    def _read_guessed(self, table: Table) -> bool:
-        guessed = table.content.get("guessed", False)
-        if not isinstance(guessed, bool):
-            raise table.refuse("guessed is neither true nor false", remedy="write guessed = true", key="guessed")
-        return guessed
 
     def _keep(self, table: Table, array: ArrayArgument) -> None:
         if array.name in self.arrays:
@@ -176,12 +146,7 @@ class ArrayReader(Struct, kw_only=True):
 
     def _read_count(self, table: Table, kind: ElementType, sizes: Sequence[int], file: Path | None) -> int:
         """Scalars in the array."""
-        if sizes:
-            elements = 1
-            for size in sizes:
-                elements *= size
-        else:
-            elements = self._count_elements(table)
+        elements = math.prod(sizes) if sizes else self._count_elements(table)
         if elements > _MOST_ELEMENTS:
             raise table.refuse(f"{elements} elements", remedy="give fewer; no GPU has that much memory")
         if file is not None:
@@ -200,7 +165,7 @@ class ArrayReader(Struct, kw_only=True):
         return elements * kind.lanes
 
     def _count_elements(self, table: Table) -> int:
-        """Elements that were asked for; -1 where nothing says."""
+        """Elements that are given; -1 if none are."""
         if "shape" not in table.content:
             return table.read_integer("count", self.names.find, most=_MOST_ELEMENTS) if "count" in table.content else -1
         shape = table.content["shape"]
@@ -208,12 +173,8 @@ class ArrayReader(Struct, kw_only=True):
             raise table.refuse(
                 "the shape is invalid", remedy="write shape = [HEIGHT, WIDTH], without count", key="shape"
             )
-        elements = 1
-        for size in shape:
-            elements *= table.check_integer(
-                table.evaluate(size, self.names.find, "shape"), "shape", least=0, most=_MOST_ELEMENTS
-            )
-        return elements
+        sizes = (table.evaluate(size, self.names.find, "shape") for size in shape)
+        return math.prod(table.check_integer(size, "shape", least=0, most=_MOST_ELEMENTS) for size in sizes)
 
     def _read_values(self, table: Table, kind: ElementType) -> tuple[int | float, ...]:
         values = table.content["values"]
@@ -229,7 +190,7 @@ class ArgumentReader(Struct, kw_only=True):
     arrays: ArrayReader  # reads those among them
 
     def read(self, table: Table, number: int) -> Argument:
-        """One argument.
+        """Read an argument.
 
         Raises:
             InputError: it is none.
@@ -258,7 +219,7 @@ class ArgumentReader(Struct, kw_only=True):
         return self._read_numbers(table, name)
 
     def read_memory(self, table: Table, number: int) -> ArrayArgument | TextureArgument:
-        """An array or texture that no parameter names.
+        """Read an array or texture that no parameter names.
 
         Raises:
             InputError: it is neither.
@@ -269,48 +230,8 @@ class ArgumentReader(Struct, kw_only=True):
         return found
 
     def read_texture(self, table: Table, name: str) -> TextureArgument:
-        """A texture or surface."""
+        """Read a texture or surface."""
         table.check_keys(TEXTURE_KEYS, "a texture")
-        return self._read_texture(table, name)
-
-    def read_number_member(self, table: Table, name: str) -> tuple[ScalarArgument, ...]:
-        """Numbers that lie in a structure one behind the other."""
-        table.check_keys(SCALAR_KEYS, "a number")
-        if "value" not in table.content:
-            raise table.refuse(
-                f"{name!r} has no value", remedy="give value = …, or count = … for a pointer to an array"
-            )
-        kind = read_type(table.read_text("type"))
-        scalars = self._read_scalars(table, name, kind)
-        if len(scalars) % kind.lanes:
-            raise table.refuse(
-                f"{len(scalars)} numbers for parts of {kind.lanes}", remedy="give all parts", key="value"
-            )
-        return scalars
-
-    def _read_numbers(self, table: Table, name: str) -> ScalarArgument | StructArgument:
-        """A number; a list of them for a vector such as ``float4``."""
-        kind = read_type(table.read_text("type"))
-        scalars = self._read_scalars(table, name, kind)
-        if kind.lanes == 1 and len(scalars) == 1:
-            return scalars[0]
-        if len(scalars) != kind.lanes:
-            raise table.refuse(f"{len(scalars)} numbers for {kind.lanes}", remedy="give one for each part", key="value")
-        members = tuple((number * kind.scalar.bytes, one) for number, one in enumerate(scalars))
-        return StructArgument(name=name, size_bytes=kind.bytes, members=members)
-
-    def _read_scalars(self, table: Table, name: str, kind: ElementType) -> tuple[ScalarArgument, ...]:
-        value = table.content["value"]
-        values = value if isinstance(value, list) else [value]
-        if not 1 <= len(values) <= _MOST_MEMBERS:
-            raise table.refuse(f"{len(values)} numbers", remedy=f"give 1 to {_MOST_MEMBERS}", key="value")
-        found = []
-        for one in values:
-            number = check_scalar(table.evaluate(one, self.names.find, "value"), kind.scalar)
-            found.append(ScalarArgument(name=name, type=kind.scalar, value=number))
-        return tuple(found)
-
-    def _read_texture(self, table: Table, name: str) -> TextureArgument:
         channels = table.read_integer("channels", self.names.find, 1)
         if channels not in (1, 2, 4):
             raise table.refuse(f"{channels} channels", remedy="textures have 1, 2 or 4", key="channels")
@@ -342,8 +263,41 @@ class ArgumentReader(Struct, kw_only=True):
             handle=table.read_integer("handle", self.names.find, least=1) if "handle" in table.content else None,
         )
 
-    def _read_struct(self, table: Table, name: str) -> StructArgument:
+    def read_number_member(self, table: Table, name: str) -> tuple[ScalarArgument, ...]:
+        """Read consecutive numbers in a structure."""
+        table.check_keys(SCALAR_KEYS, "a number")
+        if "value" not in table.content:
+            raise table.refuse(
+                f"{name!r} has no value", remedy="give value = …, or count = … for a pointer to an array"
+            )
+        kind = read_type(table.read_text("type"))
+        scalars = self._read_scalars(table, name, kind)
+        if len(scalars) % kind.lanes:
+            raise table.refuse(
+                f"{len(scalars)} numbers for parts of {kind.lanes}", remedy="give all parts", key="value"
+            )
+        return scalars
 
+    def _read_numbers(self, table: Table, name: str) -> ScalarArgument | StructArgument:
+        """Read a number, or a list of them for a vector such as ``float4``."""
+        kind = read_type(table.read_text("type"))
+        scalars = self._read_scalars(table, name, kind)
+        if kind.lanes == 1 and len(scalars) == 1:
+            return scalars[0]
+        if len(scalars) != kind.lanes:
+            raise table.refuse(f"{len(scalars)} numbers for {kind.lanes}", remedy="give one for each part", key="value")
+        members = tuple((number * kind.scalar.bytes, one) for number, one in enumerate(scalars))
+        return StructArgument(name=name, size_bytes=kind.bytes, members=members)
+
+    def _read_scalars(self, table: Table, name: str, kind: ElementType) -> tuple[ScalarArgument, ...]:
+        value = table.content["value"]
+        values = value if isinstance(value, list) else [value]
+        if not 1 <= len(values) <= _MOST_MEMBERS:
+            raise table.refuse(f"{len(values)} numbers", remedy=f"give 1 to {_MOST_MEMBERS}", key="value")
+        numbers = (check_scalar(table.evaluate(one, self.names.find, "value"), kind.scalar) for one in values)
+        return tuple(ScalarArgument(name=name, type=kind.scalar, value=number) for number in numbers)
+
+    def _read_struct(self, table: Table, name: str) -> StructArgument:
         layout = StructReader(arguments=self, owner=name)
         layout.read_members(table, 0, 0)
         size = table.read_integer("size", self.names.find, layout.size_bytes, least=1, most=_LARGEST_STRUCT)
@@ -366,7 +320,7 @@ class StructReader(Struct, kw_only=True):
 
     @property
     def size_bytes(self) -> int:
-        """Of the whole, padding at its end included."""
+        """Size of the structure, with padding at its end."""
         return align_up(self.end_bytes, self.alignment_bytes)
 
     def read_members(self, table: Table, start: int, depth: int) -> tuple[int, int]:
@@ -397,13 +351,11 @@ class StructReader(Struct, kw_only=True):
         if "members" in member.content:
             inner = member.read_tables("members", "members")
             return max((self._find_alignment(one, depth + 1) for one in inner), default=1)
-        return self._find_element(member).alignment_bytes
-
-    def _find_element(self, member: Table) -> ElementType:
-        return read_type(member.read_text("type")) if _is_number(member) else _POINTER
+        element = read_type(member.read_text("type")) if _is_number(member) else _POINTER
+        return element.alignment_bytes
 
     def _read_member(self, member: Table, at: int, number: int, depth: int) -> int:
-        """Read one; returns the byte behind it."""
+        """Read a member; returns the offset behind it."""
         content = {key: value for key, value in member.content.items() if key != "at"}
         inner = Table(content=content, place=member.place, lines=member.lines, path=member.path)
         if "members" in content:
@@ -423,7 +375,7 @@ class StructReader(Struct, kw_only=True):
 
 
 def _is_number(member: Table) -> bool:
-    """Plain numbers, as opposed to a pointer to an array."""
+    """Whether a member is a number, rather than a pointer or texture."""
     return not (OF_ARRAYS | {"width"}) & member.content.keys()
 
 
@@ -431,7 +383,3 @@ OF_ARRAYS = frozenset({"count", "shape", "fill", "values", "file", "alias_of"}) 
 
 _MOST_ELEMENTS = 1 << 40
 _MOST_VALUES = 1 << 20
-
-
-def _default_high(kind: ElementType, fill: Generator) -> float:
-    return 100.0 if kind.scalar.is_integer and fill == Generator.UNIFORM else 1.0

@@ -53,7 +53,7 @@ from functools import partial
 from pathlib import Path
 
 from gpa_lsp.execution.launches.launch import Argument, ArrayArgument, LaunchDescription
-from gpa_lsp.execution.launches.read_arguments import ArgumentReader, ArrayReader
+from gpa_lsp.execution.launches.read_arguments import OF_ARRAYS, ArgumentReader, ArrayReader
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.number_expressions import Names, Number
 from gpa_lsp.foundation.toml_tables import Table, read_toml
@@ -61,22 +61,10 @@ from gpa_lsp.foundation.toml_tables import Table, read_toml
 SUFFIX = ".launch.toml"  # What takes the place of a source's suffix
 
 # Keys of a launch's table
-LAUNCH_KEYS = frozenset(
-    {
-        "kernel",
-        "title",
-        "block",
-        "grid",
-        "threads",
-        "fold",
-        "shared_bytes",
-        "constants",
-        "arguments",
-        "variables",
-        "memory",
-        "guesses",
-    }
-)
+LAUNCH_KEYS = frozenset({
+    "kernel", "title", "block", "grid", "threads", "fold", "shared_bytes", "constants", "arguments", "variables",
+    "memory", "guesses",
+})  # fmt: skip
 
 _AXES = ("x", "y", "z")
 
@@ -84,13 +72,13 @@ Dim3 = tuple[int, int, int]
 
 
 def find_launch_file(source: Path) -> Path | None:
-    """The description beside a source: ``kernel.cu`` → ``kernel.launch.toml``; None where there is none."""
+    """Description beside a source: ``kernel.cu`` → ``kernel.launch.toml``; None if there is none."""
     path = source.with_name(source.stem + SUFFIX)
     return path if path.is_file() else None
 
 
 def word_undescribed(names: Collection[str] = (), remedy: str = "") -> str:
-    """The sentence for kernels whose launch is not described.
+    """Sentence about kernels whose launch is not described.
 
     >>> word_undescribed(["f", "g"], "gpa-lsp predict trace --template k.cu"), word_undescribed()
     ('No launch description of f, g. Create one: gpa-lsp predict trace --template k.cu', 'No launch description')
@@ -106,7 +94,7 @@ def word_undescribed(names: Collection[str] = (), remedy: str = "") -> str:
 def explain_undescribed(
     source: Path, names: Collection[str] = (), described: Path | None = None, *, folder: Path | None = None
 ) -> InputError:
-    """The error for kernels whose launch is not described, with the command that describes them.
+    """Error about kernels whose launch is not described, with the command that describes them.
 
     Args:
         source: or what was built; its kernels cannot be run.
@@ -118,7 +106,7 @@ def explain_undescribed(
 
 
 def write_command(source: Path, described: Path | None = None, *, folder: Path | None = None) -> str:
-    """The command that describes launches of a source or a build; arguments as for :func:`explain_undescribed`."""
+    """Command that describes launches of a source or a build; arguments as for :func:`explain_undescribed`."""
     target = described or source.with_name(source.stem + SUFFIX)
     command, written = (shlex.quote(_shorten_path(one, folder or Path.cwd())) for one in (source, target))
     return f"gpa-lsp predict trace --template {command} {'>>' if _exists(target) else '>'} {written}"
@@ -210,11 +198,9 @@ class _LaunchReader:
             self._names.add(name, partial(table.read_number, name, self._names.find))
 
     def _add_scalar(self, table: Table) -> None:
-        """A number among the arguments gets a name in expressions; a constant of the same name is what its own expression means."""
+        """Name a numeric argument for expressions; in its own expression, a constant of the same name is meant."""
         name, value = table.content.get("name"), table.content.get("value")
-        is_number = (
-            not {"count", "shape", "fill", "values", "file", "width", "alias_of", "members"} & table.content.keys()
-        )
+        is_number = not (OF_ARRAYS | {"width", "members"}) & table.content.keys()
         if not isinstance(name, str) or not is_number or isinstance(value, list) or value is None:
             return
         if isinstance(value, str) and name in self._names.sources:
@@ -264,7 +250,7 @@ class _LaunchReader:
         return "block_" in str(self._table.content["grid"])
 
     def _count_threads(self) -> Dim3:
-        """Threads of a grid of numbers, in blocks of the launch's own."""
+        """Threads of a grid of numbers with the launch's own block."""
         own = _LaunchReader(root=self._root, table=self._table, path=self._path, block=None, fold=None).read()
         x, y, z = (size * blocks for size, blocks in zip(own.block, own.grid, strict=True))
         return x, y, z

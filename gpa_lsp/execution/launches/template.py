@@ -1,11 +1,10 @@
-"""A launch description to begin with, for a kernel that has none."""
+"""Writes a first launch description for a kernel that has none."""
 
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import log2
 from pathlib import PurePath
-from types import MappingProxyType
 
 from msgspec import Struct
 
@@ -34,7 +33,7 @@ from gpa_lsp.foundation.prose import list_of
 _GUESSES = "correct them, and take out what is right"
 _NAMED = re.compile(r'\{ name = "(\w+)"')
 _AS_TOLD = "# as told"  # Comment behind what a person has said
-# Comments behind what somebody knows
+# Comments behind known values
 TOLD = ("# line ", "# never read", _AS_TOLD)
 _MOST_INPUTS = 6
 # Of what names a number that is read, what cannot stand in a comment
@@ -65,24 +64,23 @@ _TABLE_SPAN = (1 << 30) + (1 << 20)
 _MOST_TABLES = 6
 _TABLE_BYTES = 1 << 24  # Of what the pointers of one array lead to
 _LEAST_STEP, _MOST_STEP = 256, 1 << 16
-_POINTERS = 1024  # In an array of pointers whose size nobody knows
+_POINTERS = 1024  # In an array of pointers of unknown size
 
-GUESSED = ", guessed = true"  # Of an array whose size nobody knows
+GUESSED = ", guessed = true"  # Of an array of unknown size
 # Declaration of a texture reference
 _REFERENCE = re.compile(r"\btexture\s*<\s*([\w ]{1,40}?)\s*(?:,[^<>;]{0,80})?>\s*(\w{1,200})")
 _COUNT = re.compile(r" count = (\"[^\"]*\"|\d+)")
-# What is said of the contents of an array that nobody knows
+# Contents of an array that are unknown
 FILL = re.compile(r", fill = \"uniform\"(?:, high = \d+)?")
 _VALUE = re.compile(r" value = [^,}]*?(?=\s*[,}])")
 _KNOWN_BITS = {1: "u8", 2: "u16", 4: "int", 8: "int64"}
 
 
 class ToldSizes(Struct, frozen=True):
-    """What a person says of the sizes of a launch."""
+    """Sizes of a launch that a person gave."""
 
-    numbers: dict[
-        str, int
-    ] = {}  # by the name of a kernel's parameter, or by a variable that the host code reads a number into
+    # by the name of a kernel's parameter, or by a variable that the host code reads a number into
+    numbers: dict[str, int] = {}
     threads: tuple[int, ...] = ()  # in all by axis; empty where they are not told
 
 
@@ -93,24 +91,30 @@ def write_template(
     function: PtxFunction,
     names: Collection[str],
     *,
-    source_names: Sequence[SourceParameter] = (),
-    references: Mapping[str, str] = MappingProxyType({}),
+    texts: Sequence[tuple[str, str]] = (),
     filled: Collection[str] = (),
     measured: LaunchDescription | None = None,
     host: HostLaunch | None = None,
     threads: int = USUAL_THREADS,
     told: ToldSizes = NOTHING_TOLD,
 ) -> str:
-    """The text of a description that can be read as it stands, with sizes that are guessed and to be corrected.
+    """Text of a description that can be read as it stands; sizes are guesses to be corrected.
 
     Args:
-        measured: a launch of it that was measured, for block, grid and shared memory; None where there is none.
-        host: a launch of it as the host code says it, for arguments, and for what was not measured; None where there is none.
+        names: linkage names of all kernels of the module, to tell a bare name from others.
+        texts: name and text of each source that may define the kernel, for names and types of its parameters.
+        filled: variables that host code fills.
+        measured: a measured launch, for block, grid and shared memory; None if there is none.
+        host: a launch in the host code, for arguments, and for the shape if none was measured; None if there is none.
+        threads: of the launch, if neither is known.
         told: sizes that are no guesses.
 
     Every size is given by ``threads``, so that one number is to be changed first. Types of arrays are those of the source, else those that the
-    kernel's instructions access them with. Without a source, what the kernel never reads is a zero.
+    kernel's instructions access them with. Without a source, arguments that the kernel never reads are zero.
     """
+    parameters = (read_source_parameters(file, text, function.name) for file, text in texts)
+    source_names = next((one for one in parameters if one), ())
+    references = {found[2]: found[1].strip() for _, text in texts for found in _REFERENCE.finditer(text)}
     name = find_bare_name(function.name)
     if sum(find_bare_name(one) == name for one in names) != 1 or not _NAME.fullmatch(name):
         name = function.name
@@ -122,7 +126,7 @@ def write_template(
     if told.threads:
         covered = f"threads = {told.threads[0] if len(told.threads) == 1 else list(told.threads)}  {_AS_TOLD}"
         shape = [covered if line.startswith("threads = ") else line for line in shape]
-    shared_bytes = _find_shared_bytes(host, measured)
+    shared_bytes = measured.shared_bytes if measured is not None else (host and host.shared_bytes) or 0
     has_shared = shared_bytes > 0 or any(one.is_extern for one in function.shared)
     has_threads = any(one.startswith("threads = ") for one in shape)
     written = _write_arguments(function, known, host, told.numbers, has_threads=has_threads)
@@ -150,13 +154,13 @@ def write_template(
 
 
 def count_axes(function: PtxFunction) -> int:
-    """How many axes of its thread's place a kernel looks at; at least 1."""
+    """Number of axes of its thread's index that a kernel reads; at least 1."""
     text = "\n".join(one.text for one in function.instructions)
     return 3 if "%tid.z" in text else 2 if "%tid.y" in text else 1
 
 
 def find_side(threads: int, axes: int) -> int:
-    """Threads along each of some axes, a power of two, that are about so many in all.
+    """Threads along each of some axes, a power of two, so that all are about as many as given.
 
     >>> find_side(1 << 20, 2), find_side(1 << 20, 3), find_side(1, 2)
     (1024, 128, 1)
@@ -165,7 +169,7 @@ def find_side(threads: int, axes: int) -> int:
 
 
 def _find_bounds(function: PtxFunction) -> dict[str, str]:
-    """Values of numbers that are compared with the place of a thread, by parameter.
+    """Values of numbers that are compared with a thread's index, by parameter.
 
     What is compared with the place of a thread in the grid is the size along an axis; with its place in the block, the length of a row that a
     block works on. What is compared with neither bounds a loop, and what is taken off a size is no size.
@@ -211,7 +215,7 @@ def _find_bounds(function: PtxFunction) -> dict[str, str]:
 
 
 def _cover_told(function: PtxFunction, known: Sequence[SourceParameter], told: Mapping[str, int]) -> tuple[int, ...]:
-    """Threads by axis, for sizes that are told and that the places of threads are compared with; empty where none is."""
+    """Threads by axis, from given sizes that thread indices are compared with; empty if none is."""
     bounds = _find_bounds(function) if told else {}
     names = zip(function.parameters, _choose_names(function, known), strict=True)
     bounding = [(bounds.get(one.name, ""), told[name]) for one, name in names if name in told]
@@ -227,7 +231,7 @@ def _write_arguments(
     *,
     has_threads: bool,
 ) -> list[str]:
-    """One line for each, those of structures among them with several."""
+    """One line for each argument; several for structures."""
     lines: list[str] = []
     uses = find_pointer_uses(function)
     arguments = _choose_names(function, known)
@@ -262,7 +266,7 @@ def _write_arguments(
 
 
 def _write_tables(function: PtxFunction, known: Sequence[SourceParameter], written: list[str]) -> list[str]:
-    """Memory that the pointers in arrays of pointers lead to, one line for each such array; their own lines get how far apart that is."""
+    """Memory that the pointers in arrays of pointers lead to, one line for each array, whose own line gets their distance."""
     uses = find_held_uses(function)
     lines: list[str] = []
     for number, (parameter, source) in enumerate(zip(function.parameters, known, strict=True)):
@@ -282,7 +286,7 @@ def _write_tables(function: PtxFunction, known: Sequence[SourceParameter], writt
 
 
 def _write_pointers(line: str, base: int) -> tuple[str, int]:
-    """The line of an array of pointers that lead to places at equal distances, and the bytes of all these."""
+    """Line of an array of pointers to equally distant places, and the bytes of these places."""
     text, _, comment = line.partition("  # ")
     told = _COUNT.search(text)
     count = int(told[1]) if told is not None and told[1].isdecimal() else _POINTERS
@@ -305,7 +309,7 @@ def _write_references(function: PtxFunction, references: Mapping[str, str], *, h
 def _list_guessed_shape(
     shape: Sequence[str], function: PtxFunction, host: HostLaunch | None, measured: LaunchDescription | None
 ) -> list[str]:
-    """Which of block and threads nobody knows."""
+    """Names of the guessed ones among block, grid and threads."""
     if measured is not None:
         return []
     if host is not None:
@@ -315,7 +319,7 @@ def _list_guessed_shape(
 
 
 def _list_guessed_arguments(lines: Sequence[str]) -> Iterator[str]:
-    """Numbers that nobody knows, and arrays whose contents are made up."""
+    """Names of unknown numbers, and of arrays with made-up contents."""
     for line in "\n".join(lines).split("\n"):
         name = _NAMED.search(line)
         is_number = " value = " in line and not any(word in line for word in TOLD)
@@ -335,7 +339,7 @@ def _write_heading(host: HostLaunch | None, measured: LaunchDescription | None) 
 
 
 def _name_inputs(host: HostLaunch) -> str:
-    """What the host code is taken to read or to be given, where the launch follows from it."""
+    """Comment about values the host code is assumed to read, if the launch follows from them."""
     if not host.inputs:
         return ""
     named = list_of(f"{_UNTOLD.sub('', source)} = {value}" for source, value in host.inputs[:_MOST_INPUTS])
@@ -367,18 +371,12 @@ def _shorten(extent: tuple[int, int, int]) -> int | list[int]:
     return extent[0] if extent[1:] == (1, 1) else list(extent)
 
 
-def _find_shared_bytes(host: HostLaunch | None, measured: LaunchDescription | None) -> int:
-    if measured is not None:
-        return measured.shared_bytes
-    return 0 if host is None else host.shared_bytes or 0
-
-
 def _name_line(given: HostArgument | HostLaunch) -> str:
     return f"line {given.line}{f' of {PurePath(given.file).name}' if given.file else ''}"
 
 
 def _give(line: str, given: HostArgument | None, *, is_float: bool) -> str:
-    """The line of an argument with what the host code says of it, and where; marked as a guess where it says nothing."""
+    """Line of an argument with the host code's value and its place; marked as a guess if there is none."""
     text, _, comment = line.partition("  # ")
     is_number = " value = " in text and "[" not in text
     if given is not None and is_number and given.value is not None and not given.is_array:
@@ -393,7 +391,7 @@ def _give(line: str, given: HostArgument | None, *, is_float: bool) -> str:
 
 
 def _count_allocated(text: str, given: HostArgument) -> str | None:
-    """The line of an array with its size, and how far in it the pointer points; None where that is not known."""
+    """Line of an array with its size, and the pointer's offset in it; None if they are unknown."""
     kind = re.search(r'type = "([^"]*)"', text)
     element = None if kind is None else find_type(kind[1])
     if element is None or not given.size_bytes or given.size_bytes % element.bytes:
@@ -408,49 +406,12 @@ def _count_allocated(text: str, given: HostArgument) -> str | None:
 
 
 def _count_by_grid(line: str) -> str:
-    """Sizes of a launch whose grid is known, and not the threads that it is for."""
+    """Line with sizes in blocks of the known grid instead of threads."""
     return re.sub(r'"threads_([xyz])', r'"grid_\1 * block_\1', line)
 
 
-def write_source_template(
-    function: PtxFunction,
-    names: Collection[str],
-    *,
-    texts: Sequence[tuple[str, str]],
-    filled: Collection[str] = (),
-    measured: LaunchDescription | None = None,
-    host: HostLaunch | None = None,
-    threads: int = USUAL_THREADS,
-    told: ToldSizes = NOTHING_TOLD,
-) -> str:
-    """The same with the names and types that the source gives its parameters.
-
-    Args:
-        names: as for :func:`write_template`.
-        filled: as for :func:`write_template`.
-        measured: as for :func:`write_template`.
-        host: as for :func:`write_template`.
-        threads: as for :func:`write_template`.
-        told: as for :func:`write_template`.
-    """
-    found = (read_source_parameters(file, text, function.name) for file, text in texts)
-    known = next((one for one in found if one), ())
-    references = {found[2]: found[1].strip() for _, text in texts for found in _REFERENCE.finditer(text)}
-    return write_template(
-        function,
-        names,
-        source_names=known,
-        references=references,
-        filled=filled,
-        measured=measured,
-        host=host,
-        threads=threads,
-        told=told,
-    )
-
-
 def _choose_names(function: PtxFunction, known: Sequence[SourceParameter]) -> list[str]:
-    """Each one's own, or one by its number."""
+    """Name of each parameter in the source, or one by its number."""
     given = [one.name for one in known]
     found: list[str] = []
     for number in range(len(function.parameters)):
@@ -488,7 +449,7 @@ def _write_structure(
     source: SourceParameter | None,
     given: HostArgument | None,
 ) -> str:
-    """With the members that the kernel loads, each on its line; a byte that it never loads has no say."""
+    """Line of a structure, with a line for each member that the kernel loads."""
     lines = []
     told = {} if given is None else dict(given.members)
     has_size = False
@@ -518,9 +479,9 @@ def _write_unread(parameter: PtxVariable, name: str) -> str:
 
 
 def _name_number(kind: ScalarType) -> str:
-    """Of floating-point numbers their own, of all others the plainest of the size."""
+    """Type name of a number: its own for floats, else the plainest of the size."""
     is_known = kind.is_float and find_type(kind.value) is not None
-    return kind.value if is_known else _KNOWN_BITS[kind.bytes]
+    return kind.value if is_known else _KNOWN_BITS.get(kind.bytes, "int64")
 
 
 def _write_array(name: str, kind: ElementType | None, use: PointerUse | None, source: SourceParameter | None) -> str:
@@ -537,7 +498,7 @@ def _write_array(name: str, kind: ElementType | None, use: PointerUse | None, so
 
 
 def _write_texture(name: str, use: PointerUse, texel: ElementType | None) -> str:
-    """A texture or surface; without its type of texels, with that of what is read."""
+    """Line of a texture or surface; *texel* is None if the type of its texels is unknown."""
     read = ScalarType.F32 if use.type is None or use.type.bytes == 1 else use.type
     word = _name_type(read if texel is None else texel.scalar)
     sizes = ('width = "threads_x"', "width = 256, height = 256", "width = 64, height = 64, depth = 16")
@@ -547,7 +508,7 @@ def _write_texture(name: str, use: PointerUse, texel: ElementType | None) -> str
 
 
 def _name_type(kind: ScalarType) -> str:
-    """One that a description knows, of the same size."""
+    """Type name that a description knows, of the same size."""
     return kind.value if find_type(kind.value) is not None else _KNOWN_BITS.get(kind.bytes, "u8")
 
 
@@ -562,5 +523,5 @@ def _write_number(name: str, word: str, kind: ElementType) -> str:
 
 
 def _plain(text: str) -> str:
-    """Of a type's name what can stand in a string and a comment."""
+    """Type name without characters that cannot stand in a string or comment."""
     return re.sub(r"[^\w :<>,*&]", "", text, flags=re.ASCII)[:100]

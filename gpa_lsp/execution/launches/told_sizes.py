@@ -1,4 +1,4 @@
-"""Sizes of a launch that the user is asked for: the guesses of a description, as the default answer, and the answer read."""
+"""Dialog for the sizes of a launch: the guesses of a description as default answer, and the answer parsed."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator
@@ -21,7 +21,7 @@ _TIMES = re.compile(r"\s*[x×]\s*", re.IGNORECASE)
 
 
 def list_guessed_sizes(text: str) -> tuple[tuple[str, str], ...]:
-    r"""The numbers that a description guesses: what the host code reads, threads, and integers of the kernel, each with what it is taken to be.
+    r"""Numbers that a description guesses: host inputs, threads, and integers of the kernel, each with its value.
 
     >>> shape = 'block = 256\nthreads = [1024, 512]  # guess\n'
     >>> list_guessed_sizes(shape + '{ name = "n", type = "int", value = 16 },\n{ name = "k", type = "int", value = 3 },  # line 7')
@@ -45,7 +45,7 @@ def _find_guessed(text: str) -> Iterator[tuple[str, str]]:
 
 
 def describe_sizes(sizes: Collection[tuple[str, str]]) -> str:
-    """As :func:`read_told_sizes` reads them.
+    """Sizes as :func:`read_told_sizes` reads them.
 
     >>> describe_sizes([("n", "16"), ("threads", "1024x512")])
     'n = 16, threads = 1024x512'
@@ -54,7 +54,7 @@ def describe_sizes(sizes: Collection[tuple[str, str]]) -> str:
 
 
 def read_told_sizes(text: str) -> ToldSizes:
-    """What somebody says of the sizes of a launch: numbers by name.
+    """Parse an answer: numbers by name, and threads.
 
     Raises:
         InputError: it cannot be read.
@@ -79,7 +79,7 @@ def read_told_sizes(text: str) -> ToldSizes:
 
 
 def check_told_sizes(told: ToldSizes, text: str, launches: Iterable[HostLaunch]) -> None:
-    """What is told of what there is not is a mistake.
+    """Refuse sizes that the description does not have.
 
     Args:
         text: the description made with it.

@@ -1,4 +1,4 @@
-"""Names of element types as people write them: ``float``, ``int4``, ``unsigned long long``, ``f16`` → :class:`ElementType`."""
+"""Names of element types: ``float``, ``int4``, ``unsigned long long``, ``f16`` → :class:`ElementType`."""
 
 import difflib
 import re
@@ -12,7 +12,7 @@ from gpa_lsp.foundation.errors import InputError
 
 
 class ElementType(Struct, frozen=True, kw_only=True):
-    """A type of an argument's elements."""
+    """Type of an argument's elements."""
 
     scalar: ScalarType  # of one number
     lanes: int = 1  # numbers in one element: 4 for ``float4``
@@ -24,7 +24,7 @@ class ElementType(Struct, frozen=True, kw_only=True):
 
     @property
     def alignment_bytes(self) -> int:
-        """As CUDA aligns it: vectors of two and four to their size, but no more than 16; of three to one number."""
+        """Alignment in CUDA: vectors of two and four by their size, at most 16; vectors of three by one number."""
         return self.scalar.bytes if self.lanes == 3 else min(self.bytes, 16)
 
 
@@ -78,7 +78,7 @@ _WITHOUT_MEANING = re.compile(r"\b(?:const|volatile|std::)\b\s*|std::|\s+(?=\s)"
 
 
 def find_type(text: str) -> ElementType | None:
-    """The type a name stands for; None for a name that is not known.
+    """Type of a name; None for an unknown name.
 
     ``long`` has 64 bits, as on Linux.
 
@@ -96,7 +96,7 @@ def find_type(text: str) -> ElementType | None:
 
 
 def read_type(text: str) -> ElementType:
-    """As :func:`find_type`.
+    """Type of a name, which has to be known.
 
     Raises:
         InputError: the name is not known; names the nearest one.
@@ -112,7 +112,7 @@ def read_type(text: str) -> ElementType:
 
 
 def check_scalar(value: int | float, kind: ScalarType) -> int | float:
-    """The number as the type holds it: integers for integer types, floats for others.
+    """Number as the type holds it: integers for integer types, floats for others.
 
     Raises:
         InputError: it does not fit.
@@ -144,7 +144,7 @@ def _refuse(value: int | float, kind: ScalarType) -> InputError:
 
 
 def pack_scalar(value: int | float, kind: ScalarType) -> bytes:
-    """The number's bytes, little-endian, rounded to the nearest; too large ones become infinite.
+    """Bytes of a number, little-endian, rounded to nearest; too large ones become infinite.
 
     >>> pack_scalar(-1, ScalarType.S16), pack_scalar(1.0, ScalarType.BF16), pack_scalar(1.0, ScalarType.F16)
     (b'\\xff\\xff', b'\\x80?', b'\\x00<')
@@ -155,7 +155,7 @@ def pack_scalar(value: int | float, kind: ScalarType) -> bytes:
 
 
 def round_floats(values: npt.NDArray[np.float64], kind: ScalarType) -> npt.NDArray[np.generic]:
-    """Numbers in the natural dtype of a floating-point type: ``f16`` and ``bf16`` as the bits they have; rounded to the nearest, ties to even."""
+    """Numbers in a float type's natural dtype: ``f16`` and ``bf16`` as bits; rounded to nearest, ties to even."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         if kind == ScalarType.F16:
             return values.astype(np.float16).view(np.uint16)
@@ -165,7 +165,7 @@ def round_floats(values: npt.NDArray[np.float64], kind: ScalarType) -> npt.NDArr
 
 
 def _round_to_bfloat16(values: npt.NDArray[np.float64]) -> npt.NDArray[np.uint16]:
-    """Rounded once: the double's own bits decide, not those of a float between."""
+    """Rounds once: the double's own bits decide, not those of a float between."""
     bits = np.abs(values).astype(np.float32).view(np.uint32).astype(np.int64)
     # The float may have been rounded onto a tie; one unit is taken back or added so that the tie goes to the side the double is on.
     nearest = np.abs(values).astype(np.float32).astype(np.float64)

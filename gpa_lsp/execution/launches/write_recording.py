@@ -1,4 +1,4 @@
-"""A launch that was seen → a description of it with its data in files beside: :func:`write_recording`."""
+"""Observed launch → description with its data in files beside it: :func:`write_recording`."""
 
 import json
 import struct
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import field
 
+from gpa_lsp.code.binary.linkage_names import find_bare_name
 from gpa_lsp.code.ptx.model import PtxVariable
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.code.ptx.source_parameters import SourceParameter
@@ -21,6 +22,7 @@ from gpa_lsp.foundation.files import atomic_write
 from gpa_lsp.foundation.records import ColumnRecord
 
 POINTER_BYTES = 8
+_LONGEST_STEM = 80
 _WORD_BYTES = 4
 _FORMATS = {
     ScalarType.S8: "<b", ScalarType.U8: "<B", ScalarType.B8: "<B", ScalarType.S16: "<h", ScalarType.U16: "<H",
@@ -32,7 +34,7 @@ _NAMES = {ScalarType.B8: "u8", ScalarType.B16: "u16", ScalarType.B32: "u32", Sca
 
 
 class Recording(ColumnRecord, frozen=True, kw_only=True):
-    """A launch as it was seen."""
+    """An observed launch."""
 
     kernel: str  # mangled name
     heading: str  # a sentence that says where it comes from
@@ -52,7 +54,7 @@ class Recording(ColumnRecord, frozen=True, kw_only=True):
 
 
 def write_recording(recording: Recording, folder: Path, stem: str) -> Path:
-    """Write it.
+    """Write a description and its data; returns the description's path.
 
     Raises:
         OSError: it cannot be written.
@@ -64,17 +66,33 @@ def write_recording(recording: Recording, folder: Path, stem: str) -> Path:
     return path
 
 
+def choose_stem(kernel: str, taken: set[str]) -> str:
+    """File name for a kernel's description that no other of the run has, by its mangled name; it is added to *taken*."""
+    bare = find_bare_name(kernel)
+    wanted = (
+        "".join(letter if letter.isalnum() or letter in "_-" else "_" for letter in bare)[:_LONGEST_STEM] or "kernel"
+    )
+    stem, number = wanted, 1
+    while stem in taken:
+        number += 1
+        stem = f"{wanted}_{number}"
+    taken.add(stem)
+    return stem
+
+
+def is_program_variable(name: str) -> bool:
+    """Whether a variable is the program's own, rather than a compiler's string or table."""
+    return not name.startswith(("$", "__unnamed", ".L"))
+
+
 def hold_addresses(arrays: Mapping[int, npt.NDArray[np.uint8]], bases: npt.NDArray[np.uint64]) -> bool:
-    """Whether an array holds the address of an allocation: addresses inside one are too easily numbers."""
-    for data in arrays.values():
-        words = data[: len(data) // POINTER_BYTES * POINTER_BYTES].view(np.uint64)
-        if len(bases) and bool(np.isin(words, bases).any()):
-            return True
-    return False
+    """Whether an array holds the address of an allocation's first byte; others are too easily numbers."""
+    words = (data[: len(data) // POINTER_BYTES * POINTER_BYTES].view(np.uint64) for data in arrays.values())
+    return any(np.isin(some, bases).any() for some in words)
 
 
 class _Writer:
-    """The description of one launch."""
+    """Writes the description of one launch."""
 
     def __init__(self, recording: Recording, folder: Path, stem: str) -> None:
         self._recording = recording
@@ -109,7 +127,7 @@ class _Writer:
         return "\n".join(lines) + "\n"
 
     def _write_memory(self) -> list[str]:
-        """What no argument named."""
+        """Arrays and textures that no argument named."""
         arrays = [base for base in self._recording.arrays if base not in self._written]
         lines = [
             f"  {self._write_array(self._choose_name(f'memory_{number + 1}'), base, ScalarType.U8, 0)},"
@@ -145,7 +163,7 @@ class _Writer:
         return name
 
     def _choose_type(self, parameter: PtxVariable, source: SourceParameter | None, base: int) -> ScalarType:
-        """Of the source, else as the kernel accesses it; bytes where neither goes with the array."""
+        """Element type by the source, else by the kernel's accesses; bytes if neither fits the array."""
         size = len(self._recording.arrays[base])
         declared = None if source is None or not source.is_pointer else find_type(source.type)
         use = self._recording.uses.get(parameter.name)
@@ -155,7 +173,7 @@ class _Writer:
         return ScalarType.U8
 
     def _find(self, address: int) -> tuple[int, int] | None:
-        """The array an address lies in, and how far; None for a variable, whose address is written as the number it is."""
+        """Array that contains an address, and the offset; None for variables, whose addresses are written as numbers."""
         for base, data in self._recording.arrays.items():
             if base <= address < base + len(data) and base not in self._recording.variables:
                 return base, address - base
@@ -179,7 +197,7 @@ class _Writer:
         return _write_table(parts)
 
     def _write_data(self, data: npt.NDArray[Any]) -> dict[str, str]:
-        """What fills an array."""
+        """Keys that fill an array."""
         if not data.any():
             return {}
         self._files += 1
@@ -189,7 +207,7 @@ class _Writer:
         return {"fill": "file", "file": file}
 
     def _write_texture(self, name: str, handle: int, texture: TextureInput) -> str:
-        """A texture or surface with texels of its own; another argument of the same handle has a copy of them."""
+        """A texture or surface with its own texels; another argument with the same handle gets a copy."""
         depth, height, width, channels = texture.texels.shape
         parts: dict[str, Any] = {"name": name, "type": _name_type(texture.element), "width": width}
         if texture.dimensions > 1:
@@ -218,25 +236,23 @@ class _Writer:
             is_word = place % POINTER_BYTES == 0 and place + POINTER_BYTES <= len(content)
             found = self._find(value) if is_word else None
             member = self._choose_name(f"{name}_{place}")
+            width = POINTER_BYTES
             if is_word and value in self._recording.textures:
                 members.append((place, self._write_texture(member, value, self._recording.textures[value])))
-                place += POINTER_BYTES
-                continue
-            if found is not None:
+            elif found is not None:
                 members.append((place, self._write_array(member, found[0], ScalarType.U8, found[1])))
-                place += POINTER_BYTES
-                continue
-            width = _WORD_BYTES if place + _WORD_BYTES <= len(content) else 1
-            if any(content[place : place + width]):
+            else:
+                width = _WORD_BYTES if place + _WORD_BYTES <= len(content) else 1
                 kind = ScalarType.U32 if width == _WORD_BYTES else ScalarType.U8
-                members.append((place, _write_scalar(member, kind, content[place : place + width])))
+                if any(content[place : place + width]):
+                    members.append((place, _write_scalar(member, kind, content[place : place + width])))
             place += width
         listed = ", ".join(f"{{ at = {at}, {text[2:]}" for at, text in members)
         return f"{{ name = {json.dumps(name)}, size = {len(content)}, members = [{listed}] }}"
 
 
 def _choose_scalar(parameter: PtxVariable, source: SourceParameter | None) -> ScalarType:
-    """Of the source where it goes with the size: PTX and machine code know no signs."""
+    """Type by the source if it fits the size, as PTX knows no signs; else the parameter's."""
     declared = None if source is None or source.is_pointer else find_type(source.type)
     fits = declared is not None and declared.lanes == 1 and declared.bytes == parameter.size_bytes
     return declared.scalar if declared is not None and fits and declared.scalar in _FORMATS else parameter.type

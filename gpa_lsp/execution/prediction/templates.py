@@ -24,7 +24,7 @@ from gpa_lsp.execution.emulator.model import Fault
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.launches.pointer_uses import find_read_parameters
 from gpa_lsp.execution.launches.read_launches import find_launch_file, read_launches
-from gpa_lsp.execution.launches.template import ToldSizes, write_source_template, write_template
+from gpa_lsp.execution.launches.template import ToldSizes, write_template
 from gpa_lsp.execution.launches.told_sizes import check_told_sizes, describe_sizes, list_guessed_sizes, read_told_sizes
 from gpa_lsp.execution.prediction.fault_answer import believe
 from gpa_lsp.execution.prediction.fitting import (
@@ -148,7 +148,7 @@ def _write_from_source(
     def write(function: PtxFunction, names: Collection[str]) -> str:
         launch = measured.find(function)
         begin = partial(
-            write_source_template, function, names, texts=host_code.texts, filled=filled, measured=launch, told=sizes
+            write_template, function, names, texts=host_code.texts, filled=filled, measured=launch, told=sizes
         )
         said = _find_said(host_code.launches, function, names)
         if launch is not None:
