@@ -37,7 +37,7 @@ def test_a_launch_is_simulated_with_and_without_ptx(pattern: str) -> None:
 def test_a_build_without_ptx_is_launched_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     path = ROOT / "fixtures" / "cubins" / "sm_80" / "short_def_use_original.cubin"
     units = read_build(path, assembles=False)
-    gpu = launch_timing.FoundGpu(name="a GPU", compute_capability=(8, 6))
+    gpu = launch_timing.Greeting(name="a GPU", compute_capability=(8, 6))
     assert launch_timing._list_images_without_ptx(path, gpu) == []
     bare = tuple(replace(unit, ptx=None) for unit in units)
     monkeypatch.setattr(launch_timing, "read_build", lambda *_, **__: bare)

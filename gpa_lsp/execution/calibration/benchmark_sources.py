@@ -1,4 +1,4 @@
-"""CUDA C++ of the benchmarks of arithmetic and of memory. Arithmetic: loops of one instruction in chains that do not depend on each other.
+"""CUDA C++ of the benchmarks. Arithmetic: loops of one instruction in independent chains.
 
 Every loop is of inline PTX, so that the compiler can neither fold nor remove it, and ends in a store that never happens. Eight chains times
 eight warps per scheduler hide a latency of 32 cycles, more than any of these instructions has where it is not limited by its own rate.
@@ -44,7 +44,7 @@ extern "C" __global__ void __launch_bounds__(256) benchmark(unsigned long long *
 
 
 class _Loop(Struct, frozen=True, kw_only=True):
-    """A loop of one instruction of ordinary lanes; the result is every operand."""
+    """Loop of one scalar instruction; its result is every operand."""
 
     kind: OperationKind
     instruction: str
@@ -117,7 +117,7 @@ class _Shape(Struct, frozen=True, kw_only=True):
 
 
 def _shape(kind: OperationKind, since: tuple[int, int], types: str, registers: tuple[int, int, int]) -> _Shape:
-    """A shape from its PTX name; the rest follows from that."""
+    """Shape of an ``mma`` instruction, by its PTX name."""
     rows, columns, depth = (int(size) for size in re.findall(r"[0-9]+", types.partition(".")[0]))
     accumulator = types.rpartition(".")[2]
     instruction = {"f64": "DMMA", "s32": "IMMA"}.get(accumulator, "QMMA" if "e4m3" in types else "HMMA")
@@ -152,7 +152,7 @@ _WARP_GROUP_MAJORS = (9, 10)  # Compute capabilities whose tensor cores only war
 
 
 def list_arithmetic_benchmarks(compute_capability: tuple[int, int]) -> tuple[list[ArithmeticBenchmark], list[Skipped]]:
-    """Benchmarks of every type a GPU has an instruction of a single warp for, and the types that have none.
+    """Benchmarks of all types that a single warp's instruction computes, and the types without one.
 
     >>> found, skipped = list_arithmetic_benchmarks((8, 6))
     >>> [benchmark.instruction for benchmark in found][:5]
@@ -170,7 +170,7 @@ def list_arithmetic_benchmarks(compute_capability: tuple[int, int]) -> tuple[lis
 
 
 def find_obstacle(kind: OperationKind, compute_capability: tuple[int, int]) -> str:
-    """Why a tensor type has no benchmark on a GPU; empty where it has one."""
+    """Reason why a tensor type has no benchmark on a GPU; empty if it has one."""
     if kind is OperationKind.TENSOR_FP4:
         return "its instructions need a compiler target specific to this GPU"
     if _find_shape(kind, compute_capability) is None:
@@ -352,10 +352,10 @@ def make_l1_benchmark() -> MemoryBenchmark:
     )
 
 
-def make_common_benchmark(level: MemoryLevel) -> MemoryBenchmark:
+def make_common_benchmark() -> MemoryBenchmark:
     """All blocks together read one working set over and over, past L1, each block wandering through all of it."""
     return MemoryBenchmark(
-        level=level,
+        level=MemoryLevel.L2,
         instruction="LDG",
         source=_HEAD + _STRIDE + _COMMON_BODY + _TAIL,
         bytes_per_thread_and_read=READ_BYTES,

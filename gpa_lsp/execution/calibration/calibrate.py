@@ -1,4 +1,4 @@
-"""Measure all roofs of a GPU: :func:`calibrate_attached`; or say what would be measured: :func:`plan_calibration`."""
+"""Measures all roofs of a GPU (:func:`calibrate_attached`), or compiles what would be measured (:func:`plan_calibration`)."""
 
 import ctypes
 import datetime
@@ -47,11 +47,11 @@ _OUT_BYTES = (4 + 1024) * 8
 
 
 class Gpu(Protocol):
-    """What is needed of a GPU to measure it."""
+    """Operations on a GPU that measuring needs."""
 
     @property
     def facts(self) -> GpuFacts:
-        """What has to be known of it."""
+        """Properties of the GPU."""
         ...
 
     def load(self, image: bytes) -> int:
@@ -63,7 +63,7 @@ class Gpu(Protocol):
         ...
 
     def run(self, kernel: int, blocks: int, threads: int, arguments: tuple[int, ...], turns: int) -> Timing:
-        """Run once and wait. ``arguments`` are 64-bit ones between the output and the number of turns; for arithmetic one 32-bit seed."""
+        """Run once and wait; *arguments*: a 32-bit seed, or 64-bit words, between the output and the number of turns."""
         ...
 
     def allocate(self, size_bytes: int) -> int:
@@ -104,7 +104,7 @@ class CudaGpu:
 
     @property
     def facts(self) -> GpuFacts:
-        """What has to be known of it."""
+        """Properties of the GPU."""
         return self._facts
 
     def load(self, image: bytes) -> int:
@@ -143,7 +143,7 @@ class CudaGpu:
         return int(address)
 
     def close(self) -> None:
-        """Give everything back."""
+        """Release everything."""
         for event in self._events:
             self._driver.cuEventDestroy(event)
         for module in self._modules:
@@ -193,7 +193,7 @@ Compile = Callable[[str], bytes]
 
 
 class Patience(Struct, frozen=True, kw_only=True):
-    """How long to measure."""
+    """Duration of measurements."""
 
     # a run shorter than this is repeated with more turns: launching takes some microseconds
     least_seconds: float = 0.02
@@ -210,10 +210,7 @@ def measure_arithmetic(gpu: Gpu, benchmark: ArithmeticBenchmark, compile_source:
     blocks = gpu.facts.sm_count * max(1, gpu.count_resident_blocks(kernel, ARITHMETIC_THREADS))
     warps = blocks * ARITHMETIC_THREADS // WARP_THREADS
     per_turn = warps * benchmark.instructions_per_turn * benchmark.ops_per_instruction
-
-    def run(turns: int) -> Timing:
-        return gpu.run(kernel, blocks, ARITHMETIC_THREADS, (1,), turns)
-
+    run = partial(gpu.run, kernel, blocks, ARITHMETIC_THREADS, (1,))
     return _measure(run, per_turn, patience, benchmark.kind.value)
 
 
@@ -221,61 +218,39 @@ def measure_shared(gpu: Gpu, benchmark: MemoryBenchmark, compile_source: Compile
     """Bytes per second that all SMs read from their shared memory."""
     kernel = gpu.load(compile_source(benchmark.source))
     blocks = gpu.facts.sm_count * max(1, gpu.count_resident_blocks(kernel, BLOCK_THREADS))
-
-    def run(turns: int) -> Timing:
-        return gpu.run(kernel, blocks, BLOCK_THREADS, (0, 0), turns)
-
+    run = partial(gpu.run, kernel, blocks, BLOCK_THREADS, (0, 0))
     return _measure(run, blocks * _count_bytes(benchmark), patience, benchmark.level.value)
 
 
-def sweep_l1(
+def sweep(
     gpu: Gpu, benchmark: MemoryBenchmark, compile_source: Compile, sets: Sequence[int], patience: Patience
 ) -> tuple[SweepPoint, ...]:
-    """Bytes per second at each working set of one SM, with one block on each."""
+    """Bytes per second at each working set: of one SM for L1, with one block on each, else of the whole GPU."""
     kernel = gpu.load(compile_source(benchmark.source))
-    blocks = gpu.facts.sm_count
-    address = gpu.allocate(blocks * max(sets))
+    is_l1 = benchmark.level is MemoryLevel.L1
+    blocks = gpu.facts.sm_count * (1 if is_l1 else max(1, gpu.count_resident_blocks(kernel, BLOCK_THREADS)))
+    address = gpu.allocate(max(sets) * (blocks if is_l1 else 1))
     points = []
     for size in sets:
-        words = size // benchmark.bytes_per_thread_and_read
-
-        def run(turns: int, words: int = words) -> Timing:
-            return gpu.run(kernel, blocks, BLOCK_THREADS, (address, words), turns)
-
+        arguments = (address, size // benchmark.bytes_per_thread_and_read)
         rate = _measure(
-            run, blocks * _count_bytes(benchmark), patience, f"{benchmark.level.value}, {format_bytes(size)}"
+            partial(gpu.run, kernel, blocks, BLOCK_THREADS, arguments),
+            blocks * _count_bytes(benchmark),
+            patience,
+            f"{format_bytes(size)} of {'L1' if is_l1 else 'memory'}",
         )
         points.append(SweepPoint(working_set_bytes=size, rate=rate))
     return tuple(points)
 
 
-def sweep_common(
-    gpu: Gpu, benchmark: MemoryBenchmark, compile_source: Compile, sets: Sequence[int], patience: Patience
-) -> tuple[SweepPoint, ...]:
-    """Bytes per second at each working set of the whole GPU."""
-    kernel = gpu.load(compile_source(benchmark.source))
-    blocks = gpu.facts.sm_count * max(1, gpu.count_resident_blocks(kernel, BLOCK_THREADS))
-    address = gpu.allocate(max(sets))
-    points = []
-    for size in sets:
-        words = size // benchmark.bytes_per_thread_and_read
-
-        def run(turns: int, words: int = words) -> Timing:
-            return gpu.run(kernel, blocks, BLOCK_THREADS, (address, words), turns)
-
-        rate = _measure(run, blocks * _count_bytes(benchmark), patience, f"{format_bytes(size)} of memory")
-        points.append(SweepPoint(working_set_bytes=size, rate=rate))
-    return tuple(points)
-
-
 def choose_plateau(points: Sequence[SweepPoint], smallest_bytes: float, largest_bytes: float) -> SweepPoint | None:
-    """The fastest working set in a range: that of a level which is neither too small to be filled nor spills to the next. None without one."""
+    """Fastest working set in a range, in which a level is filled and does not spill; None if the range is empty."""
     inside = [point for point in points if smallest_bytes <= point.working_set_bytes <= largest_bytes]
     return max(inside, key=lambda point: point.rate.per_s, default=None)
 
 
 def _count_bytes(benchmark: MemoryBenchmark) -> int:
-    """Of one block in one turn."""
+    """Bytes that one block reads in one turn."""
     return BLOCK_THREADS * benchmark.reads_per_turn * benchmark.bytes_per_thread_and_read
 
 
@@ -301,7 +276,7 @@ def _measure(run: Callable[[int], Timing], work_per_turn: int, patience: Patienc
 
 
 def _find_turns(run: Callable[[int], Timing], patience: Patience, what: str) -> int:
-    """Turns that take long enough."""
+    """Number of turns that takes long enough."""
     turns = _FIRST_TURNS
     while turns <= _MOST_TURNS:
         seconds = run(turns).seconds
@@ -334,7 +309,7 @@ _LONGEST_LOG = 2000
 
 
 class Calibration(Struct, frozen=True, kw_only=True):
-    """All that was measured."""
+    """Result of a calibration."""
 
     roofs: EmpiricalRoofs  # for a file
     facts: GpuFacts  # of the GPU
@@ -344,7 +319,7 @@ class Calibration(Struct, frozen=True, kw_only=True):
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """What would be measured on a GPU of one compute capability."""
+    """Benchmarks for a compute capability."""
 
     arithmetic: tuple[ArithmeticBenchmark, ...]  # a benchmark per type of operation
     memory: tuple[MemoryBenchmark, ...]  # a benchmark for shared memory, one for L1, and one for L2 and DRAM
@@ -361,7 +336,7 @@ def plan_calibration(compute_capability: tuple[int, int]) -> Plan:
     """
     version = find_compiler_version()
     arithmetic, skipped = list_arithmetic_benchmarks(compute_capability)
-    memory = (make_shared_benchmark(), make_l1_benchmark(), make_common_benchmark(MemoryLevel.L2))
+    memory = (make_shared_benchmark(), make_l1_benchmark(), make_common_benchmark())
     for source in (*(one.source for one in arithmetic), *(one.source for one in memory)):
         compile_source(source, compute_capability)
     return Plan(arithmetic=tuple(arithmetic), memory=memory, skipped=tuple(skipped), compiler_version=version)
@@ -427,7 +402,7 @@ def calibrate(
 
 
 class _Work:
-    """One calibration under way."""
+    """State of one calibration."""
 
     def __init__(self, gpu: Gpu, compile_source: Compile, patience: Patience, tell: Tell) -> None:
         self._gpu = gpu
@@ -464,19 +439,20 @@ class _Work:
     def measure_bandwidths(self) -> tuple[list[EmpiricalBandwidth], tuple[SweepPoint, ...], tuple[SweepPoint, ...]]:
         """Every level, and the two sweeps."""
         facts = self._gpu.facts
-        found = [*self._measure_shared()]
+        found = self._measure_shared()
         l1_bytes = _find_l1_size(facts)
-        l1_sweep = self._sweep_l1(list_l1_sets(l1_bytes))
+        l1_sweep = self._sweep(make_l1_benchmark(), list_l1_sets(l1_bytes), MemoryLevel.L1)
         l1_range = (_L1_FILL_RATIO[0] * l1_bytes, _L1_FILL_RATIO[1] * l1_bytes)
         found += self._choose(MemoryLevel.L1, l1_sweep, l1_range)
-        common_sweep = self._sweep_common(list_common_sets(facts.l2_bytes, facts.free_bytes))
+        common_sets = list_common_sets(facts.l2_bytes, facts.free_bytes)
+        common_sweep = self._sweep(make_common_benchmark(), common_sets, MemoryLevel.L2, MemoryLevel.DRAM)
         l2_range = (_L2_FILL_RATIO[0] * facts.l2_bytes, _L2_FILL_RATIO[1] * facts.l2_bytes)
         found += self._choose(MemoryLevel.L2, common_sweep, l2_range)
         found += self._choose(MemoryLevel.DRAM, common_sweep, (_DRAM_FILL_RATIO * facts.l2_bytes, float("inf")))
         return found, l1_sweep, common_sweep
 
     def find_clock(self) -> float | None:
-        """The SMs' clock, the middle of those of all benchmarks; None when it was not measured."""
+        """The SMs' clock in Hz, the median over benchmarks; None if it was not measured."""
         return sorted(self._clocks)[len(self._clocks) // 2] if self._clocks else None
 
     def _measure_shared(self) -> list[EmpiricalBandwidth]:
@@ -489,20 +465,13 @@ class _Work:
         self._note_clock(rate)
         return [self._make_bandwidth(MemoryLevel.SHARED, rate, None)]
 
-    def _sweep_l1(self, sets: Sequence[int]) -> tuple[SweepPoint, ...]:
-        self._tell(f"L1: {len(sets)} working sets")
+    def _sweep(self, benchmark: MemoryBenchmark, sets: Sequence[int], *levels: MemoryLevel) -> tuple[SweepPoint, ...]:
+        names = [level.value for level in levels]
+        self._tell(f"{' and '.join(names)}: {len(sets)} working sets")
         try:
-            return sweep_l1(self._gpu, make_l1_benchmark(), self._compile, sets, self._patience)
+            return sweep(self._gpu, benchmark, self._compile, sets, self._patience)
         except ToolError as error:
-            self._fail(error, MemoryLevel.L1.value)
-            return ()
-
-    def _sweep_common(self, sets: Sequence[int]) -> tuple[SweepPoint, ...]:
-        self._tell(f"L2 and DRAM: {len(sets)} working sets")
-        try:
-            return sweep_common(self._gpu, make_common_benchmark(MemoryLevel.L2), self._compile, sets, self._patience)
-        except ToolError as error:
-            self._fail(error, MemoryLevel.L2.value, MemoryLevel.DRAM.value)
+            self._fail(error, *names)
             return ()
 
     def _choose(
@@ -537,7 +506,7 @@ class _Work:
 
 
 def _count_per_cycle(level: MemoryLevel, rate: Rate, facts: GpuFacts) -> tuple[float | None, ClockDomain | None]:
-    """Bytes per cycle of the clock the level runs on, and that clock; L2's own is told by no counter a program can read."""
+    """Bytes per cycle of the level's clock, and that clock; None for L2, whose clock cannot be read."""
     if level in (MemoryLevel.SHARED, MemoryLevel.L1) and rate.per_cycle is not None:
         return rate.per_cycle, ClockDomain.SM
     if level is MemoryLevel.DRAM and facts.memory_clock_hz is not None:

@@ -1,4 +1,4 @@
-"""What is measured, on what, and what came out: benchmarks, the GPU they ran on, and the rates they reached."""
+"""Benchmarks, the GPU they run on, and the rates they reach."""
 
 from msgspec import Struct
 
@@ -6,7 +6,7 @@ from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
 
 
 class GpuFacts(Struct, frozen=True, kw_only=True):
-    """What has to be known of a GPU to measure it."""
+    """Properties of a GPU to be measured."""
 
     name: str  # the device's
     compute_capability: tuple[int, int]  # (major, minor)
@@ -46,12 +46,12 @@ class Timing(Struct, frozen=True, kw_only=True):
 
     @property
     def sm_hz(self) -> float | None:
-        """The clock the SM ran at; None when the timer is too coarse to tell."""
+        """Clock of the SM; None if the timer is too coarse."""
         return self.sm_cycles / self.block_seconds if self.block_seconds > 0 and self.sm_cycles > 0 else None
 
 
 class Rate(Struct, frozen=True, kw_only=True):
-    """What a benchmark reached over its repetitions."""
+    """Rate of a benchmark over its repetitions."""
 
     per_s: float  # the best of them: a roof is what can be reached
     low_per_s: float  # the worst of them

@@ -23,11 +23,7 @@ _MOST_LINES = 100_000
 FindLine = Callable[[Path, int], str | None]  # The text of a line (1-based) of a file; None when it is not known
 
 # all other kinds are errors
-_SEVERITIES = {
-    "warning": ProblemSeverity.WARNING,
-    "remark": ProblemSeverity.NOTE,
-    "note": ProblemSeverity.NOTE,
-}
+_SEVERITIES = {"warning": ProblemSeverity.WARNING, "remark": ProblemSeverity.NOTE, "note": ProblemSeverity.NOTE}
 _KINDS = r"(?P<kind>(?:catastrophic |fatal |internal )?error|warning|remark|note)"
 # EDG's, which NVRTC and nvcc share, and cl's
 _FRONT_END = re.compile(
@@ -129,10 +125,7 @@ def _build(head: re.Match[str], behind: list[str], find_line: FindLine | None) -
     )
     for what, where, number in read_contexts(context):
         yield CompilerMessage(
-            severity=ProblemSeverity.NOTE,
-            text=what[:LONGEST_TEXT],
-            path=Path(where) if where else path,
-            line=number,
+            severity=ProblemSeverity.NOTE, text=what[:LONGEST_TEXT], path=Path(where) if where else path, line=number
         )
 
 

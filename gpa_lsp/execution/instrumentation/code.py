@@ -1,4 +1,4 @@
-"""PTX that records: what a function begins with (:func:`write_prologue`), and what stands before an instruction (:class:`RecordWriter`).
+"""PTX that records: the prologue of a function (:func:`write_prologue`), and code before an instruction (:class:`RecordWriter`).
 
 Nothing here jumps: a basic block stays one, and lanes that were together stay together. Source: PTX ISA 9.0; warp-aggregated atomics as in the
 CUDA C++ Programming Guide, ``__activemask``.
@@ -9,16 +9,7 @@ from enum import IntEnum
 
 from msgspec import Struct
 
-from gpa_lsp.code.ptx.model import (
-    Address,
-    Immediate,
-    Operand,
-    PtxFunction,
-    PtxInstruction,
-    Register,
-    Space,
-    Symbol,
-)
+from gpa_lsp.code.ptx.model import Address, Immediate, Operand, PtxFunction, PtxInstruction, Register, Space, Symbol
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.code.ptx.static_instructions import StaticInstruction
 from gpa_lsp.foundation.records import ColumnRecord
@@ -40,15 +31,8 @@ _NARROW_BYTES = 4
 
 # Variables of the module: words of :class:`StateWord`; the records; which blocks are traced; each thread's way of calls; where each call leads from
 # each way; addresses of variables
-STATE, ROWS, BLOCKS, PATHS, CALLS, PLACES = (
-    "gpa_lsp_state",
-    "gpa_lsp_rows",
-    "gpa_lsp_blocks",
-    "gpa_lsp_paths",
-    "gpa_lsp_calls",
-    "gpa_lsp_places",
-)
-VARIABLES = (STATE, ROWS, BLOCKS, PATHS, CALLS, PLACES)
+VARIABLES = tuple(f"gpa_lsp_{name}" for name in ("state", "rows", "blocks", "paths", "calls", "places"))
+STATE, ROWS, BLOCKS, PATHS, CALLS, PLACES = VARIABLES
 
 
 class StateWord(IntEnum):
@@ -68,7 +52,7 @@ def _state(word: StateWord) -> str:
 
 
 class Place(Struct, frozen=True, kw_only=True):
-    """A variable whose address in its own space the kernel tells."""
+    """Variable whose address in its own space the kernel reports."""
 
     name: str  # of the variable
     space: Space  # SHARED, LOCAL or CONST
@@ -77,7 +61,7 @@ class Place(Struct, frozen=True, kw_only=True):
 
 
 def write_prologue(*, has_calls: bool, places: Sequence[tuple[int, Place]], is_kernel: bool) -> list[str]:
-    """What a function begins with: its registers, who executes it, and whether that is traced."""
+    """Registers of a function, its block and warp, and whether they are traced."""
     a, b, c, threads = _SCRATCH[:4]
     lines = [
         f".reg .pred {_PREDICATE}<6>;",
@@ -126,13 +110,12 @@ def write_prologue(*, has_calls: bool, places: Sequence[tuple[int, Place]], is_k
     return lines
 
 
-def write_way_read() -> list[str]:
-    """What a called function begins with besides: the way it was called on."""
-    return [f"ld.global.u32 {WAY}, [{WAY_PLACE}];"]
+# Start of a called function: reads the way of calls that led to it
+READ_WAY = f"ld.global.u32 {WAY}, [{WAY_PLACE}];"
 
 
 def write_call(number: int, count: int, guard: str) -> list[str]:
-    """What stands before a call: the way it leads to."""
+    """Code before a call: stores the way it leads to."""
     a = _SCRATCH[0]
     return [
         f"mad.lo.u32 {a}, {WAY}, {count}, {number};",
@@ -144,7 +127,7 @@ def write_call(number: int, count: int, guard: str) -> list[str]:
 
 
 def _write_linear(into: str, a: str, b: str, place: str, extent: str) -> list[str]:
-    """A place of three axes as one number, x fastest."""
+    """Linear index of a place of three axes, x fastest."""
     return [
         f"mov.u32 {into}, {place}.z;",
         f"mov.u32 {a}, {extent}.y;",
@@ -157,7 +140,7 @@ def _write_linear(into: str, a: str, b: str, place: str, extent: str) -> list[st
 
 
 class SiteKind(IntEnum):
-    """What a record of a site tells."""
+    """Kind of a record."""
 
     ACCESS = 0  # A lane's address
     MATRIX = 1  # Address and stride that a lane of ``wmma.load`` or ``wmma.store`` gives
@@ -167,7 +150,7 @@ class SiteKind(IntEnum):
 
 
 class Site(Struct, frozen=True, kw_only=True):
-    """Where something is recorded."""
+    """A recorded instruction or block entry."""
 
     kind: SiteKind  # what
     static: int  # number of the static instruction; of an entry the number of the basic block
@@ -178,12 +161,12 @@ class Site(Struct, frozen=True, kw_only=True):
 
 
 class RecordWriter(Struct, frozen=True):
-    """Writes what records a site of a function."""
+    """Writes the code that records a site of a function."""
 
     function: PtxFunction  # it stands in
 
     def write(self, number: int, site: Site) -> list[str]:
-        """What stands before the instruction of a site."""
+        """Code before the instruction of a site."""
         kind = site.kind
         if kind is SiteKind.ENTRY:
             return _write_record(number, LANE_WORDS[kind])
@@ -208,7 +191,7 @@ class RecordWriter(Struct, frozen=True):
         return f"{'!' if guard.is_negated else ''}{self._name(guard.slot)}"
 
     def _write_condition(self, site: Site, guard: Register | None) -> list[str]:
-        """Which lanes access memory, where not all do that come there."""
+        """Restricts recording to the lanes that access memory, if not all active ones do."""
         lines = []
         if guard is not None:
             lines = [_and_traced(self._name(guard.slot), is_negated=guard.is_negated)]
@@ -224,7 +207,7 @@ class RecordWriter(Struct, frozen=True):
         return [*lines, f"setp.ne.and.u32 {_RECORDS}, {name}, 0, {so_far};"]
 
     def _find_limit(self, site: Site) -> Register | Immediate | None:
-        """Of a copy: the bytes that are copied of its source, or a predicate that says to copy none."""
+        """Bytes that an asynchronous copy reads, or a predicate to copy none; None for other instructions."""
         instruction = site.instruction
         if instruction is None or instruction.opcode != "cp" or "cache_hint" in instruction.suffixes:
             return None
@@ -232,7 +215,7 @@ class RecordWriter(Struct, frozen=True):
         return found if isinstance(found, Register | Immediate) else None
 
     def _write_address(self, operand: Operand, space: Space) -> list[str]:
-        """The address of each lane; a generic one with its space."""
+        """Address of each lane; a generic one with its space."""
         assert isinstance(operand, Address)
         word, base, offset = _LANE_WORDS[0], operand.base, operand.offset_bytes
         if base is None:
@@ -279,7 +262,7 @@ def _and_traced(predicate: str, *, is_negated: bool) -> str:
 
 
 def _write_spaces(word: str) -> list[str]:
-    """Put the space of a generic address into its highest bits, and make it one of that space."""
+    """Put the space of a generic address into its highest bits, and convert it to that space."""
     inner = _WORDS[0]
     lines = []
     for name, space in (("shared", Space.SHARED), ("local", Space.LOCAL)):
@@ -364,7 +347,7 @@ LANE_WORDS = {SiteKind.ACCESS: 1, SiteKind.MATRIX: 2, SiteKind.BRANCH: 0, SiteKi
 
 
 class InstrumentedKernel(ColumnRecord, frozen=True, kw_only=True):
-    """PTX that records itself."""
+    """PTX that records itself, and the tables to decode its records."""
 
     kernel: str  # mangled name
     text: str  # the whole module

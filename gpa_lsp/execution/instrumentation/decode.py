@@ -1,4 +1,4 @@
-"""What instrumented PTX wrote → a trace: :func:`decode_records`."""
+"""Records of instrumented PTX → a trace: :func:`decode_records`."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -33,7 +33,7 @@ _RESOLVED = (Space.SHARED, Space.LOCAL, Space.GLOBAL)
 
 
 class TracedLaunch(ColumnRecord, frozen=True, kw_only=True):
-    """What a trace says of a launch besides its rows."""
+    """Facts about a launch that its trace states."""
 
     grid: tuple[int, int, int]  # blocks in x, y, z
     block_threads: tuple[int, int, int]  # threads of a block in x, y, z
@@ -43,7 +43,7 @@ class TracedLaunch(ColumnRecord, frozen=True, kw_only=True):
 
 
 class Written(ColumnRecord, frozen=True, kw_only=True):
-    """What a launch left in its variables."""
+    """Content of the instrumentation's variables after a launch."""
 
     words: Words  # uint64[n], the records, as far as they were reserved and there was room
     reserved_words: int  # also those there was no room for
@@ -52,7 +52,7 @@ class Written(ColumnRecord, frozen=True, kw_only=True):
 
 
 class _Records(ColumnRecord, frozen=True, kw_only=True):
-    """r records: where their words begin, and what their heads say."""
+    """r records: the places of their words, and their decoded heads."""
 
     start: npt.NDArray[np.int64]
     site: npt.NDArray[np.int64]
@@ -69,7 +69,7 @@ class _Records(ColumnRecord, frozen=True, kw_only=True):
 def decode_records(
     kernel: InstrumentedKernel, written: Written, launch: TracedLaunch, *, words_at_once: int = _WORDS_AT_ONCE
 ) -> Iterator[Trace]:
-    """The trace of a launch, in pieces of whole blocks.
+    """Trace of a launch, in pieces of whole blocks.
 
     It is not complete where records were dropped, or words were reserved and never written.
     """
@@ -117,7 +117,7 @@ def _read_heads(words: Words, starts: npt.NDArray[np.int64]) -> _Records:
 def _part_blocks(
     traced: npt.NDArray[np.uint32], records: _Records, words_at_once: int, words: int
 ) -> Iterator[npt.NDArray[np.uint32]]:
-    """Runs of the traced blocks, ascending, whose records have about so many words."""
+    """Split the traced blocks, ascending, into runs whose records have about *words_at_once* words."""
     sizes = np.diff(np.append(records.start, words + HEAD_WORDS))
     rank = np.searchsorted(traced, records.block)
     by_block = np.bincount(np.minimum(rank, len(traced) - 1), weights=sizes, minlength=len(traced))
@@ -126,7 +126,7 @@ def _part_blocks(
 
 
 def _find_starts(kernel: InstrumentedKernel, words: Words) -> tuple[npt.NDArray[np.int64], bool]:
-    """Where records begin, and whether they are whole up to the last word."""
+    """Places of the records' first words, and whether the records are whole up to the last word."""
     lane_words = [LANE_WORDS[site.kind] for site in kernel.sites]
     starts: list[int] = []
     place, end, begun = 0, len(words), 0
@@ -147,7 +147,7 @@ def _find_starts(kernel: InstrumentedKernel, words: Words) -> tuple[npt.NDArray[
 
 
 class _PlaceMap:
-    """Addresses as the GPU has them → as a trace has them."""
+    """Translation of the GPU's addresses of variables to a trace's."""
 
     def __init__(self, kernel: InstrumentedKernel, addresses: Words, buffers: Sequence[Buffer]) -> None:
         bases = {one.name: one.base for one in buffers}
@@ -158,7 +158,7 @@ class _PlaceMap:
                 self._by_space.setdefault(int(place.space), []).append((address, place.size_bytes, target))
 
     def move(self, space: int, addresses: Words) -> Words:
-        """Addresses of one space; those in no known variable stay."""
+        """Translate addresses of one space; those in no known variable stay."""
         moved = addresses
         for start, size, target in self._by_space.get(space, ()):
             inside = (addresses >= np.uint64(start)) & (addresses < np.uint64(start + size))
@@ -167,8 +167,7 @@ class _PlaceMap:
 
 
 class _Numbering:
-    """Numbers of instructions by the way of calls that leads to them, as :class:`~gpa_lsp.execution.emulator.engine.tracing.CallPaths` gives
-    them."""
+    """Numbers of instructions by way of calls, as in :class:`~gpa_lsp.execution.emulator.engine.tracing.CallPaths`."""
 
     def __init__(self, kernel: InstrumentedKernel) -> None:
         self._kernel = kernel
@@ -176,7 +175,7 @@ class _Numbering:
         self._numbers: dict[tuple[int, int], int] = {}
 
     def number(self, static: int, way: int) -> int:
-        """The number of an instruction that was reached on a way."""
+        """Number of an instruction that was reached on a way."""
         path = self._kernel.paths[way] if way < len(self._kernel.paths) else None
         if not path:
             return static
@@ -188,12 +187,12 @@ class _Numbering:
         return found
 
     def list_instructions(self) -> tuple[StaticInstruction, ...]:
-        """All of them."""
+        """All instructions, by number."""
         return (*self._kernel.instructions, *self._further)
 
 
 class _Part(ColumnRecord, frozen=True):
-    """Rows of one site: their records, each lane's address where its bit is set, and space and size."""
+    """Rows of one site and space: their records, lanes and addresses."""
 
     record: npt.NDArray[np.int64]
     order: int
@@ -230,7 +229,7 @@ class _Rows:
             self._add_spaces(site, chosen, 0, mask=mask, addresses=lanes, size_bytes=site.size_bytes)
 
     def _spread(self, records: _Records, chosen: npt.NDArray[np.int64], word: int, words: int) -> Words:
-        """uint64[r, 32], a word of each lane; 0 where a lane was not recorded."""
+        """One word of each lane, uint64[r, 32]; 0 where a lane was not recorded."""
         present = _list_lanes(records.mask[chosen])
         rank = np.cumsum(present, axis=1) - 1
         place = records.start[chosen][:, None] + rank * words + word
@@ -247,7 +246,7 @@ class _Rows:
         addresses: Words,
         size_bytes: int,
     ) -> None:
-        """Rows of one access: one for each space its lanes went to."""
+        """Add rows of one access: one for each space its lanes accessed."""
         if site.space is not Space.GENERIC:
             parts = [(int(site.space), mask, addresses)]
         else:
@@ -267,7 +266,7 @@ class _Rows:
                 )
 
     def _add_matrix(self, site: Site, records: _Records, chosen: npt.NDArray[np.int64]) -> None:
-        """The requests that ``wmma`` makes with the addresses it is given."""
+        """Add the requests that ``wmma`` makes with the addresses it is given."""
         assert site.instruction is not None
         layout = matrix_addresses(site.instruction)
         if layout is None:
@@ -284,7 +283,7 @@ class _Rows:
             self._add_spaces(site, chosen, order, mask=lanes, addresses=addresses, size_bytes=request.size_bytes)
 
     def _add_table(self, records: _Records, chosen: npt.NDArray[np.int64]) -> None:
-        """Lanes that left the most common target of their warp."""
+        """Add branches of ``brx.idx``: lanes with another target than most of their warp count as taken."""
         index = self._spread(records, chosen, 0, 1)
         present = _list_lanes(records.mask[chosen]) & (index != _NO_INDEX)
         masks, taken = records.mask[chosen], np.zeros(len(chosen), np.uint32)
@@ -356,7 +355,7 @@ class _Rows:
         }
 
     def _number(self, records: _Records, rows: npt.NDArray[np.int64], numbering: _Numbering) -> npt.NDArray[np.uint32]:
-        """The instruction of each row, numbered in the order in which they were first met."""
+        """Instruction of each row, numbered by first occurrence."""
         keys = records.site[rows] * np.int64(len(self._kernel.paths) + 1) + np.minimum(
             records.way[rows], len(self._kernel.paths)
         )
@@ -372,7 +371,7 @@ class _Rows:
 def _count_executions(
     records: _Records, accessed: npt.NDArray[np.int64], branched: npt.NDArray[np.int64], numbers: npt.NDArray[np.uint32]
 ) -> npt.NDArray[np.uint32]:
-    """How often each row's warp had executed its instruction before."""
+    """Number of earlier executions of each row's instruction by its warp."""
     rows = np.concatenate([accessed, branched])
     if not len(rows):
         return np.zeros(0, np.uint32)

@@ -1,4 +1,4 @@
-"""A kernel's PTX → PTX that records what it accesses and how it branches: :func:`instrument`.
+"""A kernel's PTX → PTX that records its accesses and branches: :func:`instrument`.
 
 Source: CUDAAdvisor (CGO 2018), section 3.1, for what is recorded; it instruments LLVM's representation, and arithmetic operands as well.
 """
@@ -26,6 +26,7 @@ from gpa_lsp.execution.instrumentation.code import (
     NO_PLACE,
     PATHS,
     PLACES,
+    READ_WAY,
     ROWS,
     STATE,
     STATE_WORDS,
@@ -38,17 +39,16 @@ from gpa_lsp.execution.instrumentation.code import (
     StateWord,
     write_call,
     write_prologue,
-    write_way_read,
 )
 from gpa_lsp.foundation.errors import InputError
 
-UNKNOWN = 1  # The way of all that is reached in more ways than are told apart
+UNKNOWN = 1  # Way of all that is reached after too many others
 _MOST_WAYS = 1 << 12
 _MOST_STEPS = 1 << 20
 
 
 class CallWays(Struct, frozen=True, kw_only=True):
-    """Ways and what leads from one to another."""
+    """Ways of calls, and the steps between them."""
 
     # by number, calls from the innermost out, by their static number; None for :data:`UNKNOWN`
     paths: tuple[tuple[int, ...] | None, ...]
@@ -57,7 +57,7 @@ class CallWays(Struct, frozen=True, kw_only=True):
 
 
 def number_ways(functions: Sequence[PtxFunction], first_statics: Mapping[str, int]) -> CallWays:
-    """Number the ways from the first of the functions to all others; recursion is one loop of it."""
+    """Number the ways of calls from the first function to all others; recursion is cut to one loop."""
     bodies = {function.name: function for function in functions}
     calls = {
         first_statics[function.name] + instruction.index: (function, instruction)
@@ -110,7 +110,7 @@ _ORDINARY = frozenset({"ld", "ldu", "st", "atom", "red"})
 _ROWS = frozenset({"ldmatrix", "stmatrix"})
 _BARRIER_VERBS = frozenset({"init", "arrive", "arrive_drop"})
 _BARRIER_BYTES = 8
-# Instructions that access memory; those that no site is found for are told
+# Instructions that access memory, and are reported if they have no site
 _UNRECORDED = frozenset(
     {"tex", "tld4", "suld", "sust", "sured", "cp", "multimem", "wgmma", "tcgen05", "st", "red", "wmma"}
 )
@@ -118,7 +118,7 @@ _HARMLESS = frozenset({"commit_group", "wait_group", "wait_all", "fence", "commi
 
 
 def find_site(module: PtxModule, function: PtxFunction, instruction: PtxInstruction, static: int) -> Site | None:
-    """The site of an instruction; None where nothing of it is recorded."""
+    """Site of an instruction; None if nothing of it is recorded."""
     opcode, suffixes = instruction.opcode, instruction.suffixes
     if opcode == "bra":
         return Site(kind=SiteKind.BRANCH, static=static, instruction=instruction) if instruction.guard else None
@@ -129,7 +129,7 @@ def find_site(module: PtxModule, function: PtxFunction, instruction: PtxInstruct
         return _make(static, instruction, space, _BARRIER_BYTES)
     if opcode in ("cp", "wmma") or opcode in _ROWS:
         return _find_move(instruction, static)
-    if opcode not in _ORDINARY or "async" in suffixes or not isinstance(_find_address(instruction), Address):
+    if opcode not in _ORDINARY or "async" in suffixes or not isinstance(next(iter(instruction.sources), None), Address):
         return None
     known = describe_instruction(module, function, instruction, index=static)
     return None if known.kind is None else _make(static, instruction, known.space, known.bytes_per_lane)
@@ -152,24 +152,13 @@ def _find_move(instruction: PtxInstruction, static: int) -> Site | None:
 
 def _make(static: int, instruction: PtxInstruction, space: Space, size_bytes: int, *, lanes: int = 32) -> Site:
     return Site(
-        kind=SiteKind.ACCESS,
-        static=static,
-        instruction=instruction,
-        space=space,
-        size_bytes=size_bytes,
-        lanes=lanes,
+        kind=SiteKind.ACCESS, static=static, instruction=instruction, space=space, size_bytes=size_bytes, lanes=lanes
     )
 
 
-def _find_address(instruction: PtxInstruction) -> object:
-    return instruction.sources[0] if instruction.sources else None
-
-
-def is_unrecorded(instruction: PtxInstruction, site: Site | None) -> bool:
-    """Whether an instruction accesses memory, or may, and is not recorded."""
-    if site is not None or instruction.opcode not in _UNRECORDED:
-        return False
-    if _HARMLESS.intersection(instruction.suffixes):
+def _may_access(instruction: PtxInstruction) -> bool:
+    """Whether an instruction that has no site may access memory all the same."""
+    if instruction.opcode not in _UNRECORDED or _HARMLESS.intersection(instruction.suffixes):
         return False
     return instruction.opcode not in ("st", "red") or "async" in instruction.suffixes
 
@@ -177,10 +166,11 @@ def is_unrecorded(instruction: PtxInstruction, site: Site | None) -> bool:
 _VERSION = re.compile(r"\.version\s+(\d+)\.(\d+)")
 _LEAST_VERSION = (6, 2)  # The first with ``activemask``
 _DYNAMIC_BYTES = 1 << 20
+_DIRECTIVES = re.compile(r"(?:\s|\.(?:version|target|address_size)[^\n]*)*")
 
 
 class OwnBuffers(Struct, frozen=True, kw_only=True):
-    """Room for records in the module itself, where nobody gives it any."""
+    """Sizes of buffers in the module itself, if the launch does not provide any."""
 
     words: int  # of all records
     block_mask: int = 0  # see :class:`~gpa_lsp.execution.instrumentation.code.StateWord`
@@ -188,13 +178,13 @@ class OwnBuffers(Struct, frozen=True, kw_only=True):
     threads: int = 1  # of the launch
 
 
-NO_BUFFERS = OwnBuffers(words=0)  # Whoever launches it fills the words of the state
+NO_BUFFERS = OwnBuffers(words=0)  # The launch fills the words of the state
 
 
 def instrument(
     module: PtxModule, kernel: str, *, entries: bool = False, buffers: OwnBuffers = NO_BUFFERS
 ) -> InstrumentedKernel:
-    """Write between the instructions of a kernel, and of what it can call, what records them.
+    """Insert code that records into a kernel and all it can call.
 
     Lines, labels and basic blocks stay as they are; comments do not.
 
@@ -220,13 +210,13 @@ class _Instrumentation:
         self._firsts, self._first_blocks = _number(self._functions)
         self._ways = number_ways(self._functions, self._firsts)
         self._places = _list_places(module, self._kernel, self._functions)
+        # of shared variables that only one device function names
         self._owners = {
             one.name: function.name
             for function in self._functions[1:]
             for one in function.shared
             if one.name not in module.variables
         }
-        """Of shared variables that only one device function names."""
         self._sites: list[Site] = []
         self._unrecorded: dict[str, None] = {}
 
@@ -261,7 +251,7 @@ class _Instrumentation:
         ]
         prologue = write_prologue(has_calls=has_calls, places=seen, is_kernel=is_kernel)
         if has_calls and not is_kernel:
-            prologue += write_way_read()
+            prologue.append(READ_WAY)
         targets = {one.target for one in function.instructions} | {
             target for one in function.instructions for target in one.targets
         }
@@ -278,7 +268,7 @@ class _Instrumentation:
             site = find_site(self._module, function, instruction, static)
             if site is not None:
                 lines += self._add(writer, site)
-            elif is_unrecorded(instruction, site):
+            elif _may_access(instruction):
                 self._unrecorded[instruction.text.partition(" ")[0]] = None
             if static in self._ways.calls:
                 guard = instruction.guard
@@ -294,7 +284,7 @@ class _Instrumentation:
         return writer.write(len(self._sites) - 1, site)
 
     def _write_variables(self, buffers: OwnBuffers) -> str:
-        """What the module is to hold besides."""
+        """Declarations of the module's additional variables."""
         state = [0] * STATE_WORDS
         state[StateWord.CAPACITY], state[StateWord.BLOCK_MASK] = buffers.words, buffers.block_mask
         words: list[int | str] = list(state)
@@ -324,19 +314,11 @@ def _number(functions: Iterable[PtxFunction]) -> tuple[dict[str, int], dict[str,
 
 
 def _list_places(module: PtxModule, kernel: PtxFunction, functions: Iterable[PtxFunction]) -> tuple[Place, ...]:
-    """Variables whose addresses on a GPU nobody else knows: shared and local ones of the kernel, and constants it names."""
+    """Variables whose addresses only the GPU knows: the kernel's shared and local ones, and constants it names."""
+    own = [(Space.SHARED, one) for one in kernel.shared] + [(Space.LOCAL, one) for one in kernel.locals]
     found = [
-        Place(
-            name=one.name,
-            space=Space.SHARED,
-            offset_bytes=one.offset_bytes,
-            size_bytes=one.size_bytes or _DYNAMIC_BYTES,
-        )
-        for one in kernel.shared
-    ]
-    found += [
-        Place(name=one.name, space=Space.LOCAL, offset_bytes=one.offset_bytes, size_bytes=one.size_bytes)
-        for one in kernel.locals
+        Place(name=one.name, space=space, offset_bytes=one.offset_bytes, size_bytes=one.size_bytes or _DYNAMIC_BYTES)
+        for space, one in own
     ]
     texts = " ".join(one.text for function in functions for one in function.instructions)
     named = frozenset(re.findall(r"[\w$%]+", texts))
@@ -349,15 +331,10 @@ def _list_places(module: PtxModule, kernel: PtxFunction, functions: Iterable[Ptx
 
 
 def _find_head(text: str, body: int) -> int:
-    """Where the function with a body begins: behind what ends the statement before it."""
+    """Offset at which a function with a body begins: after the statement before it."""
     head = text.rindex("{", 0, body)
     place = max(text.rfind(mark, 0, head) for mark in ";}")
-    return place + 1 if place >= 0 else _end_of_directives(text)
-
-
-def _end_of_directives(text: str) -> int:
-    match = re.match(r"\s*(?:\.version[^\n]*\n?\s*|\.target[^\n]*\n?\s*|\.address_size[^\n]*\n?\s*)*", text)
-    return match.end() if match else 0
+    return place + 1 if place >= 0 else _DIRECTIVES.match(text).end()  # type: ignore[union-attr]  # it may be empty
 
 
 def _insert(text: str, insertions: list[tuple[int, str]]) -> str:

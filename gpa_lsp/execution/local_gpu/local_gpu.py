@@ -31,7 +31,7 @@ Dim3 = tuple[int, int, int]
 
 
 class GpuFacts(Struct, frozen=True, kw_only=True):
-    """What has to be known of a GPU to launch on it."""
+    """Properties of a GPU to launch on."""
 
     name: str  # of the product
     compute_capability: tuple[int, int]  # major and minor
@@ -102,7 +102,7 @@ class LocalGpu:
         return int(address)
 
     def read_free_bytes(self) -> int:
-        """Of its memory, now."""
+        """Free bytes of its memory, now."""
         return int(self._call("cuMemGetInfo")[0])
 
     def free(self, address: int) -> None:
@@ -125,7 +125,7 @@ class LocalGpu:
     def prepare(
         self, kernel: Any, grid: Dim3, block: Dim3, *, shared_bytes: int, parameters: Sequence[bytes]
     ) -> Callable[[], None]:
-        """What starts a kernel, as often as it is called.
+        """Function that launches a kernel, as often as it is called.
 
         Args:
             kernel: from :meth:`find_kernel`.
@@ -148,7 +148,7 @@ class LocalGpu:
         return start
 
     def wait(self, limit_s: float) -> float:
-        """Wait until all is done; the seconds that took.
+        """Wait until all work is done; returns the seconds that took.
 
         Raises:
             ToolError: it took too long, or the kernel did something that ended it. The GPU can be used no more by this process then.
@@ -172,7 +172,7 @@ class LocalGpu:
         self._call("cuMemsetD8", address, 0, size_bytes)
 
     def time_ns(self, start: Callable[[], object], limit_s: float) -> float:
-        """Nanoseconds that what is started takes on the GPU; errors as of :meth:`wait`."""
+        """Nanoseconds that started work takes on the GPU; errors as of :meth:`wait`."""
         if self._events is None:
             self._events = (self._call("cuEventCreate", 0), self._call("cuEventCreate", 0))
         begin, end = self._events
@@ -183,12 +183,12 @@ class LocalGpu:
         return float(self._call("cuEventElapsedTime", begin, end)) * 1e6
 
     def read_attribute(self, name: str) -> int | None:
-        """An attribute by its name in reports (``l2_cache_size``); None where this driver does not know it."""
+        """An attribute by its name in reports (``l2_cache_size``); None if the driver does not know it."""
         return read_attribute(self._driver, self._device, name)
 
     @contextmanager
     def borrowed(self) -> Iterator[None]:
-        """Modules and memory that are taken meanwhile are given back at the end, unless the GPU can be used no more."""
+        """Releases modules and memory that are taken meanwhile, unless the GPU has become unusable."""
         modules, held = list(self._modules), set(self._held)
         try:
             yield
@@ -200,7 +200,7 @@ class LocalGpu:
         self._give_back(modules, held)
 
     def _give_back(self, modules: list[Any], held: set[int]) -> None:
-        """All but these."""
+        """Release all but the given ones."""
         for module in self._modules[len(modules) :]:
             self._call("cuModuleUnload", module)
         self._modules = modules
@@ -208,7 +208,7 @@ class LocalGpu:
             self.free(address)
 
     def close(self) -> None:
-        """Give everything back; what the driver refuses by now is left to it."""
+        """Release everything; errors of the driver are ignored."""
         for event in self._events or ():
             self._driver.cuEventDestroy(event)
         self._events = None
@@ -249,6 +249,11 @@ class PlacedLaunch:
         launch: grid, block and shared memory.
         inputs: of the launch.
 
+    Attributes:
+        addresses: of the arrays, in the order of the inputs.
+        variables: address and bytes of each variable that is filled.
+        start: launches it.
+
     Raises:
         UnsupportedInputError: it has textures.
         InputError: the GPU has no room for its arrays.
@@ -266,22 +271,16 @@ class PlacedLaunch:
         self._inputs = inputs
         self._kernel = gpu.find_kernel(module, function.name)
         self.addresses = tuple(gpu.allocate(one.data.nbytes) for one in inputs.buffers)
-        """Address of each array, in the order of the inputs."""
         self.variables = {name: gpu.find_variable(module, name) for name in inputs.variables}
-        """Address and bytes of each variable that is filled."""
         self._moved = self._find_moves()
+        parameters = self._write_parameters()
         self.start = gpu.prepare(
-            self._kernel,
-            launch.grid,
-            launch.block,
-            shared_bytes=launch.shared_bytes,
-            parameters=self._write_parameters(),
+            self._kernel, launch.grid, launch.block, shared_bytes=launch.shared_bytes, parameters=parameters
         )
-        """Launches it."""
         self.fill()
 
     def fill(self) -> None:
-        """Give the arrays and variables what the launch begins with; other variables stay as they are."""
+        """Copy the initial contents to the arrays and variables that the launch fills."""
         for address, one in zip(self.addresses, self._inputs.buffers, strict=True):
             data = one.data if one.base_address is None else self._moved.move_content(one.data.view(np.uint8))
             self._gpu.write(address, data)
@@ -292,7 +291,7 @@ class PlacedLaunch:
             )
 
     def read_arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """What the arrays hold now, by name."""
+        """Contents of the arrays, by name."""
         return {
             one.name: self._gpu.read(address, one.data.nbytes).view(one.data.dtype)
             for address, one in zip(self.addresses, self._inputs.buffers, strict=True)

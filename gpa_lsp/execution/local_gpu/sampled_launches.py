@@ -1,5 +1,4 @@
-"""A process that launches what was timed before, for a collector that listens in it: ``python -P -m gpa_lsp.execution.local_gpu.sampled_launches
-JOBS``.
+"""Process that launches timed launches again, for a collector in it: ``python -P -m gpa_lsp.execution.local_gpu.sampled_launches JOBS``.
 
 Each launch is made :data:`LAUNCHES` times; the last one is what was asked for, and finds the GPU as a timed launch does.
 """

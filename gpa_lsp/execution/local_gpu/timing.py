@@ -1,4 +1,4 @@
-"""How long a described launch takes on a GPU: :func:`time_launch`. It needs no permission to read counters."""
+"""Times described launches on a GPU: :func:`time_launch`. Needs no permission to read counters."""
 
 import time
 from collections.abc import Callable
@@ -16,7 +16,7 @@ _FILLER_BYTES, _FILLERS = 1 << 20, 32
 
 
 class TimingSettings(Struct, frozen=True, kw_only=True):
-    """How a launch is timed."""
+    """Number and conditions of timed launches."""
 
     warm_ups: int = 5  # launches before those that count
     repetitions: int = 30  # launches that count, at most
@@ -40,12 +40,12 @@ class LaunchTiming(Struct, frozen=True, kw_only=True):
 
     @property
     def median_ns(self) -> float:
-        """The time that half of them do not reach."""
+        """Median of the times."""
         return float(median(self.times_ns))
 
     @property
     def error_ns(self) -> float | None:
-        """Half of the interval that holds the median of endlessly many with 95 % probability; None where there are too few to say.
+        """Half of the 95 % confidence interval of the median; None for too few times.
 
         Source: order statistics, by the normal approximation of the binomial distribution of how many lie below the median.
         """
@@ -59,7 +59,7 @@ class LaunchTiming(Struct, frozen=True, kw_only=True):
 
 
 def time_launch(gpu: LocalGpu, placed: PlacedLaunch, settings: TimingSettings, *, keeps_inputs: bool) -> LaunchTiming:
-    """Launch again and again, and take the time of each.
+    """Launch repeatedly and time each launch.
 
     Raises:
         ToolError: the kernel ended with an error, or did not end. The GPU can be used no more by this process then.
@@ -89,7 +89,7 @@ def time_launch(gpu: LocalGpu, placed: PlacedLaunch, settings: TimingSettings, *
 
 
 def find_flush(gpu: LocalGpu) -> Callable[[], None] | None:
-    """Writes more than L2 holds; None where its size is not known."""
+    """Function that overwrites L2; None if its size is unknown."""
     l2_bytes = gpu.read_attribute("l2_cache_size")
     if not l2_bytes:
         return None
@@ -99,7 +99,7 @@ def find_flush(gpu: LocalGpu) -> Callable[[], None] | None:
 
 
 def _find_filler(gpu: LocalGpu) -> Callable[[], None]:
-    """Keeps the GPU busy while the launch is queued behind it: what the host takes for that would else count as time of the kernel."""
+    """Function that keeps the GPU busy while the launch is queued, so that the host's time does not count."""
     address = gpu.allocate(_FILLER_BYTES)
 
     def fill() -> None:
@@ -110,7 +110,7 @@ def _find_filler(gpu: LocalGpu) -> Callable[[], None]:
 
 
 class GreetJob(Struct, frozen=True, kw_only=True):
-    """Which GPU there is."""
+    """Request for the GPU's name."""
 
 
 class TimingJob(Struct, frozen=True, kw_only=True):
@@ -128,7 +128,7 @@ Job = GreetJob | TimingJob
 
 
 class Greeting(Struct, frozen=True, kw_only=True):
-    """The GPU."""
+    """The GPU that launches are timed on, or why there is none."""
 
     name: str = ""  # of the product; empty where there is none
     compute_capability: tuple[int, int] = (0, 0)  # of it
@@ -138,7 +138,7 @@ class Greeting(Struct, frozen=True, kw_only=True):
 
 
 class TimingAnswer(Struct, frozen=True, kw_only=True):
-    """What became of a job."""
+    """Result of a job."""
 
     timing: LaunchTiming | None = None  # None where it failed
     failure: str = ""  # why; a sentence

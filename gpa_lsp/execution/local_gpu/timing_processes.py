@@ -1,12 +1,9 @@
-"""The process that times launches, from outside: :func:`time_on_gpu`. It stays between launches, and goes when it has had none for
-ten minutes."""
+"""Handle of the worker that times launches: :func:`time_on_gpu`. The worker ends when idle for ten minutes."""
 
 import atexit
 import os
 import tempfile
 from collections.abc import Callable
-
-from msgspec import Struct
 
 from gpa_lsp.execution.local_gpu.timing import Greeting, GreetJob, LaunchTiming, TimingAnswer, TimingJob
 from gpa_lsp.foundation.errors import MissingToolError, ToolError
@@ -28,15 +25,8 @@ _KIND = WorkerKind(
 _POOL = WorkerPool(_KIND, most_idle=1)
 
 
-class FoundGpu(Struct, frozen=True, kw_only=True):
-    """A GPU of this computer."""
-
-    name: str  # of the product
-    compute_capability: tuple[int, int]  # of it
-
-
-def find_gpu() -> FoundGpu:
-    """The GPU that launches are timed on.
+def find_gpu() -> Greeting:
+    """GPU that launches are timed on.
 
     Raises:
         MissingToolError: there is none, or no driver, or no bindings; says which.
@@ -50,7 +40,7 @@ def find_gpu() -> FoundGpu:
         raise MissingToolError(tool, needed_for=needed_for, install=install)
     if greeting.failure:
         raise ToolError(TITLE, greeting.failure)
-    return FoundGpu(name=greeting.name, compute_capability=greeting.compute_capability)
+    return greeting
 
 
 def time_on_gpu(job: TimingJob, *, is_cancelled: Callable[[], bool] | None = None) -> LaunchTiming:
@@ -69,7 +59,7 @@ def time_on_gpu(job: TimingJob, *, is_cancelled: Callable[[], bool] | None = Non
 
 
 def close_processes() -> None:
-    """End those that wait; what comes next starts new ones."""
+    """End idle workers; later jobs start new ones."""
     _POOL.close()
 
 

@@ -1,5 +1,4 @@
-"""The process that times launches: it holds a context, so that only the first launch waits for one. It is ended with its GPU's context when a kernel
-does not end."""
+"""Worker that times launches. Keeps a context between jobs, and is ended if a kernel does not end."""
 
 from typing import Any
 
@@ -19,7 +18,7 @@ _held: list[LocalGpu] = []
 
 
 def do_job(job: Job, _: Tell, driver: Any = None) -> object:
-    """The answer to a job. ``driver`` is for tests: a scripted one."""
+    """Answer a job. ``driver`` is for tests: a scripted one."""
     try:
         if not _held:
             _held.append(LocalGpu(needed_for=NEEDED_FOR, driver=driver))
@@ -40,7 +39,7 @@ def do_job(job: Job, _: Tell, driver: Any = None) -> object:
 
 
 def forget_gpu() -> None:
-    """Give the GPU back that is held."""
+    """Release the GPU."""
     while _held:
         _held.pop().close()
 
@@ -53,7 +52,7 @@ def _time(job: TimingJob, gpu: LocalGpu) -> TimingAnswer:
 
 
 def place_job(job: TimingJob, gpu: LocalGpu) -> tuple[PtxFunction, PlacedLaunch]:
-    """The kernel of a job, and its launch in the GPU's memory.
+    """Kernel of a job, and its launch in the GPU's memory.
 
     Raises:
         GpaError: it cannot be loaded, or its arguments cannot be made.

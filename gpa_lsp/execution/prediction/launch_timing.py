@@ -21,8 +21,8 @@ from gpa_lsp.execution.compiler.ptx_files import read_build
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.launches.read_launches import explain_undescribed
 from gpa_lsp.execution.local_gpu.sampled_launches import LAUNCHES
-from gpa_lsp.execution.local_gpu.timing import DEFAULT_TIMING, LaunchTiming, TimingJob, TimingSettings
-from gpa_lsp.execution.local_gpu.timing_processes import FoundGpu, find_gpu, time_on_gpu
+from gpa_lsp.execution.local_gpu.timing import DEFAULT_TIMING, Greeting, LaunchTiming, TimingJob, TimingSettings
+from gpa_lsp.execution.local_gpu.timing_processes import find_gpu, time_on_gpu
 from gpa_lsp.execution.prediction.built_modules import read_image_module
 from gpa_lsp.execution.prediction.input_kinds import InputKind, find_kind
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
@@ -74,7 +74,7 @@ class TimingWork(Struct, frozen=True, kw_only=True):
     """Settings and functions that launches are timed with."""
 
     settings: TimingSettings = DEFAULT_TIMING  # of each
-    find: Callable[[], FoundGpu] = find_gpu  # looks for the GPU
+    find: Callable[[], Greeting] = find_gpu  # looks for the GPU
     time: Callable[[TimingJob], LaunchTiming] = time_on_gpu  # times one launch
     memory_bytes: int = _MEMORY_BYTES  # of all arrays of a launch
 
@@ -147,7 +147,7 @@ def time_launches(
     return LaunchTimings(launches=tuple(done), problems=tuple(problems))
 
 
-def _list_images_without_ptx(path: Path, gpu: FoundGpu) -> list[CodeModule]:
+def _list_images_without_ptx(path: Path, gpu: Greeting) -> list[CodeModule]:
     """The images for a GPU of a build without any PTX, with their kernels' parameters; none where it has PTX."""
     if find_kind(path) is not InputKind.BUILD:
         return []
@@ -164,7 +164,7 @@ def _list_images_without_ptx(path: Path, gpu: FoundGpu) -> list[CodeModule]:
     return found
 
 
-def _choose_image(image: bytes | None, gpu: FoundGpu, path: Path) -> bytes | None:
+def _choose_image(image: bytes | None, gpu: Greeting, path: Path) -> bytes | None:
     """The image where the GPU runs it, that is, has its major and at least its minor number; else None."""
     if image is None:
         return None

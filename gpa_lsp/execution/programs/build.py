@@ -109,13 +109,7 @@ def build_program(
 
 
 def build_source(
-    source: Path,
-    into: Path,
-    *,
-    machine: str,
-    limit_s: float,
-    take: Callable[[bytes], object],
-    tell: Tell | None = None,
+    source: Path, into: Path, *, machine: str, limit_s: float, take: Callable[[bytes], object], tell: Tell | None = None
 ) -> Path:
     """Compile and link one source that is a whole program, with the folders and macros of its compile command if a record has one.
 

@@ -20,16 +20,7 @@ DRIVER_NAME = "libcuda.so.1"
 SOURCES = Path(__file__).parent / "runtime"
 _HOST_BLOCKS = SOURCES / "preloaded" / "host_blocks.c"
 _REDIRECTION = Path(__file__).parent / "building" / "redirect.c"
-FLAGS = (
-    "-std=gnu11",
-    "-O2",
-    "-fPIC",
-    "-fvisibility=hidden",
-    "-shared",
-    "-pthread",
-    "-Wl,-z,now",
-    SHARED_FLAG,
-)
+FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-shared", "-pthread", "-Wl,-z,now", SHARED_FLAG)
 _FUNCTION = re.compile(r"PUBLIC cudaError_t ((?:__)?cuda\w+)\(")
 _CONDITION = re.compile(r"#if CUDART_VERSION (<|>=) (\d+)$")
 _VERSION = re.compile(r"^#define\s+CUDART_VERSION\s+(\d+)", re.MULTILINE)
@@ -321,12 +312,7 @@ def place_host_headers(library: HostLibrary, into: Path) -> tuple[Path, ...]:
 
 
 def build_host_library(
-    library: HostLibrary,
-    headers: CudaHeaders,
-    path: Path,
-    *,
-    wanted: Sequence[str] = (),
-    tell: Tell | None = None,
+    library: HostLibrary, headers: CudaHeaders, path: Path, *, wanted: Sequence[str] = (), tell: Tell | None = None
 ) -> Path:
     """Build a library that is computed on the CPU into a folder that already holds the runtime library.
 

@@ -12,12 +12,10 @@ import numpy.typing as npt
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from gpa_lsp.code.binary.linkage_names import find_bare_name
-from gpa_lsp.execution.emulator.engine.arena import Region
 from gpa_lsp.execution.emulator.resident import ResidentMemory
 from gpa_lsp.execution.launches.model import TextureInput
 from gpa_lsp.execution.launches.pointer_uses import find_pointer_uses
-from gpa_lsp.execution.launches.write_recording import Recording, write_recording
+from gpa_lsp.execution.launches.write_recording import Recording, choose_stem, is_program_variable, write_recording
 from gpa_lsp.execution.programs.loaded_code import find_source
 from gpa_lsp.execution.programs.messages import LaunchRequest
 from gpa_lsp.execution.programs.model import RecordedLaunch
@@ -58,7 +56,7 @@ def find_reached_memory(tally: KernelTally, request: LaunchRequest, memory: Resi
     found = ReachedMemory()
     regions = _Regions(tally, memory)
     for name, region in tally.module.resident.variables.items():
-        if is_kept(name, region) and tally.module.resident.is_changed(name):
+        if region.is_array and is_program_variable(name) and tally.module.resident.is_changed(name):
             found.arrays[region.base], found.names[region.base] = region.size_bytes, name
     parameters = _list_parameters(tally, request)
     found.textures |= regions.list_textures(parameters)
@@ -78,11 +76,6 @@ def find_reached_memory(tally: KernelTally, request: LaunchRequest, memory: Resi
                 waiting.append((other, other_size))
     found.names |= {base: regions.names[base] for base in found.arrays if base in regions.names}
     return found
-
-
-def is_kept(name: str, region: Region) -> bool:
-    """Whether a variable is one of the program's, and no text or table of the compiler's."""
-    return region.is_array and not name.startswith(("$", "__unnamed"))
 
 
 class _Regions:
@@ -284,7 +277,7 @@ class Recorder:
         module = folder / tally.module.path.name
         with atomic_write(module, encoding=None) as stream:
             stream.write(tally.module.content)
-        stem = self._choose_stem(find_bare_name(tally.facts.kernel.name))
+        stem = choose_stem(tally.facts.kernel.name, self._stems)
         return RecordedLaunch(
             description=write_recording(_make_recording(tally, kept), folder, stem),
             module=module,
@@ -293,16 +286,6 @@ class Recorder:
             source=find_source(tally.facts.kernel),
             is_heaviest=self._chosen is None and self._kept.get(id(tally)) is kept,
         )
-
-    def _choose_stem(self, name: str) -> str:
-        """A name that no other kernel of this run has; files of earlier runs are replaced."""
-        wanted = "".join(letter if letter.isalnum() or letter in "_-" else "_" for letter in name)[:80] or "kernel"
-        stem, number = wanted, 1
-        while stem in self._stems:
-            number += 1
-            stem = f"{wanted}_{number}"
-        self._stems.add(stem)
-        return stem
 
 
 def _count_bytes(kept: Iterable[_Snapshot]) -> int:

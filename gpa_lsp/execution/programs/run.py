@@ -172,11 +172,7 @@ def _sum_kernels(
 
 
 def _sum(
-    tally: KernelTally,
-    paths: Mapping[int, HostPath],
-    recorder: Recorder | None,
-    folder: Path | None,
-    more: Path | None,
+    tally: KernelTally, paths: Mapping[int, HostPath], recorder: Recorder | None, folder: Path | None, more: Path | None
 ) -> KernelRuns:
     recorded, unrecorded = None, ""
     others: tuple[RecordedLaunch, ...] = ()
@@ -401,11 +397,7 @@ class _Progress:
 
 
 def _run(
-    words: Sequence[str],
-    environment: dict[str, str],
-    surroundings: Surroundings,
-    private: Path,
-    progress: _Progress,
+    words: Sequence[str], environment: dict[str, str], surroundings: Surroundings, private: Path, progress: _Progress
 ) -> CommandEnd:
     running = WatchedCommand(
         words,

@@ -489,9 +489,7 @@ class Session:
 
     def _find_blocks_per_sm(self, facts: FunctionFacts, threads: int, shared_bytes: int) -> int:
         shape = BlockShape(
-            threads=threads,
-            registers_per_thread=facts.registers,
-            shared_bytes=facts.static_shared_bytes + shared_bytes,
+            threads=threads, registers_per_thread=facts.registers, shared_bytes=facts.static_shared_bytes + shared_bytes
         )
         return find_occupancy(find_architecture(self._product.compute_capability), shape).blocks_per_sm
 

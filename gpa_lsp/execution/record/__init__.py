@@ -1,4 +1,4 @@
-"""For programs: launches on a GPU as they happen → descriptions with their code and data, which the emulator, the simulator and others read.
+"""Records launches on a GPU as they happen → descriptions with code and data, for the emulator, the simulator and others.
 
 What is named in ``__all__`` here stays as it is between minor versions. A program of Python records what it launches itself::
 

@@ -10,7 +10,6 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gpa_lsp.code.binary.linkage_names import find_bare_name
 from gpa_lsp.code.ptx.model import PtxFunction, PtxModule, PtxVariable, Space
 from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.code.ptx.scalar_types import ScalarType
@@ -18,7 +17,13 @@ from gpa_lsp.code.ptx.static_instructions import list_reachable
 from gpa_lsp.execution.compiler.ptx_files import read_build
 from gpa_lsp.execution.launches.model import FIRST_ADDRESS, MOST_SPAN_BYTES, MovedMemory, TextureInput
 from gpa_lsp.execution.launches.pointer_uses import PointerUse, find_pointer_uses
-from gpa_lsp.execution.launches.write_recording import Recording, hold_addresses, write_recording
+from gpa_lsp.execution.launches.write_recording import (
+    Recording,
+    choose_stem,
+    hold_addresses,
+    is_program_variable,
+    write_recording,
+)
 from gpa_lsp.execution.programs.loaded_code import place_image, read_sources
 from gpa_lsp.execution.record.python_programs import HeldKernel, choose_held, read_held_parameters
 from gpa_lsp.foundation.errors import GpaError, InputError
@@ -41,7 +46,7 @@ Dim3 = tuple[int, int, int]
 
 
 class RawLaunch(ColumnRecord, frozen=True, kw_only=True):
-    """One launch."""
+    """A raw record."""
 
     image: str  # number of what was loaded, in hexadecimal digits
     kernel: str  # mangled name
@@ -60,7 +65,7 @@ class RawLaunch(ColumnRecord, frozen=True, kw_only=True):
 
 
 def read_raw_launch(path: Path) -> RawLaunch:
-    """Read one.
+    """Read a raw record.
 
     Raises:
         InputError: it is none, or damaged.
@@ -162,7 +167,7 @@ _END = FIRST_ADDRESS + MOST_SPAN_BYTES
 
 
 def relocate(launch: RawLaunch) -> RawLaunch:
-    """Move what holds addresses to where emulator and simulator have memory; what needs no place of its own stays as it is."""
+    """Move arrays that hold addresses to where emulator and simulator have memory; other launches stay as they are."""
     arrays = launch.arrays
     bases = np.array(sorted(arrays), np.uint64)
     if all(FIRST_ADDRESS <= base <= base + data.nbytes <= _END for base, data in arrays.items()):
@@ -189,18 +194,17 @@ _NAME = re.compile(r"[A-Za-z_$%][\w$]*", re.ASCII)
 
 
 class _FoundKernel(Struct, frozen=True, kw_only=True):
-    """A kernel in PTX, and the variables of the module it uses."""
+    """A kernel in PTX, and the module's variables it uses."""
 
     function: PtxFunction
     variables: tuple[str, ...]
 
 
 _TYPES = {1: ScalarType.U8, 2: ScalarType.U16, 4: ScalarType.U32, 8: ScalarType.U64}
-_LONGEST_STEM = 80
 
 
 class Recorded(Struct, frozen=True, kw_only=True):
-    """One launch."""
+    """A recorded launch."""
 
     kernel: str  # mangled name
     number: int  # of the launch among those of its kernel, from 1
@@ -232,13 +236,7 @@ def describe_launches(raw: Path, images: Path, folder: Path, held: Sequence[Held
         folder.mkdir(parents=True, exist_ok=True)
         stems: set[str] = set()
         return tuple(
-            _describe(
-                launch,
-                images,
-                folder,
-                _choose_stem(launch.kernel, stems),
-                choose_held(launch.kernel, launch.image, held),
-            )
+            _describe(launch, images, folder, stems, choose_held(launch.kernel, launch.image, held))
             for launch in kept.values()
         )
     except OSError as error:
@@ -247,20 +245,8 @@ def describe_launches(raw: Path, images: Path, folder: Path, held: Sequence[Held
         ) from error
 
 
-def _choose_stem(kernel: str, taken: set[str]) -> str:
-    bare = find_bare_name(kernel)
-    wanted = (
-        "".join(letter if letter.isalnum() or letter in "_-" else "_" for letter in bare)[:_LONGEST_STEM] or "kernel"
-    )
-    stem, number = wanted, 1
-    while stem in taken:
-        number += 1
-        stem = f"{wanted}_{number}"
-    taken.add(stem)
-    return stem
-
-
-def _describe(launch: RawLaunch, images: Path, folder: Path, stem: str, held: HeldKernel | None) -> Recorded:
+def _describe(launch: RawLaunch, images: Path, folder: Path, stems: set[str], held: HeldKernel | None) -> Recorded:
+    stem = choose_stem(launch.kernel, stems)
     module, found = _place_module(launch, images, folder, held)
     kernel = None if found is None else found.function
     problem = _find_problem(launch)
@@ -320,7 +306,7 @@ def _make_recording(launch: RawLaunch, found: _FoundKernel | None, held: HeldKer
 
 
 def _find_textures(launch: RawLaunch, kernel: PtxFunction, uses: Mapping[str, PointerUse]) -> dict[int, TextureInput]:
-    """Those that the kernel reads or writes by a parameter: handles are small numbers, as others are."""
+    """Textures that the kernel accesses by a parameter: other parameters may equal a handle by chance."""
     read = [one for one in kernel.parameters if one.name in uses and uses[one.name].texture_dimensions]
     content = (launch.content[one.offset_bytes : one.offset_bytes + one.size_bytes] for one in read)
     handles = {int.from_bytes(word, "little") for word in content}
@@ -331,13 +317,8 @@ def _is_used(variable: str, found: _FoundKernel | None) -> bool:
     return is_program_variable(variable) if found is None else variable in found.variables
 
 
-def is_program_variable(name: str) -> bool:
-    """Whether a variable is the program's own: texts and tables of the compiler never change."""
-    return not name.startswith(("$", "__unnamed", ".L"))
-
-
 def _guess_parameters(launch: RawLaunch) -> tuple[PtxVariable, ...]:
-    """Parameters of machine code: their sizes are known, their types are not."""
+    """Parameters of machine code, of known size and unknown type."""
     return tuple(
         PtxVariable(
             name=f"parameter{number}",
@@ -354,7 +335,7 @@ def _guess_parameters(launch: RawLaunch) -> tuple[PtxVariable, ...]:
 def _place_module(
     launch: RawLaunch, images: Path, folder: Path, held: HeldKernel | None
 ) -> tuple[Path, _FoundKernel | None]:
-    """The file with the code, and the kernel where its PTX is known."""
+    """File with the code, and the kernel if its PTX is known."""
     image = images / f"image-{launch.image}.bin"
     path = place_image(image.read_bytes(), folder)
     found = _find_kernel(path, launch.kernel)
@@ -389,7 +370,7 @@ def _find_kernel(path: Path, name: str) -> _FoundKernel | None:
 
 
 def _list_variables(module: PtxModule, kernel: PtxFunction) -> tuple[str, ...]:
-    """Variables in global and constant memory that a kernel names, but for those that the compiler made."""
+    """Variables in global and constant memory that a kernel names, without the compiler's own."""
     functions = list_reachable(module, kernel.name)
     named = {name for one in functions for instruction in one.instructions for name in _NAME.findall(instruction.text)}
     return tuple(
@@ -400,7 +381,7 @@ def _list_variables(module: PtxModule, kernel: PtxFunction) -> tuple[str, ...]:
 
 
 class RecordSettings(Struct, frozen=True, kw_only=True):
-    """What is kept."""
+    """Selection and size limit of recorded launches."""
 
     limit_bytes: int = 256 << 20  # of the data of one launch; larger ones are not kept
     number: int = 0  # the launch of each kernel that is kept, from 1; 0 for the first with the most threads

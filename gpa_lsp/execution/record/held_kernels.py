@@ -1,4 +1,4 @@
-"""Kernels that libraries of Python hold in this process, for the launches that were recorded in it: :func:`list_held_kernels`.
+"""Kernels that Python libraries hold in this process, for recorded launches: :func:`list_held_kernels`.
 
 A recorded program of Python runs this file by itself at its end, in its own interpreter of whatever release: so it needs the standard library
 alone, and looks only at libraries that the program has imported. What they hold is their own business and may be otherwise in another release;
@@ -27,7 +27,7 @@ Row = dict[str, Any]
 
 
 def list_held_kernels(raw: Path, images: Path) -> list[Row]:
-    """What is held of the kernels that were recorded.
+    """Rows about the recorded kernels that libraries hold.
 
     Returns:
         A kernel each: ``framework``, ``kernel`` (empty where a source may have several), and as far as they are known ``image`` (number of the code),
@@ -53,7 +53,7 @@ def list_held_kernels(raw: Path, images: Path) -> list[Row]:
 
 
 def write_held_kernels(folder: Path) -> None:
-    """Write them beside the records of this process; a program is never disturbed."""
+    """Write the rows beside the records of this process; never raises."""
     try:
         rows = list_held_kernels(folder, folder)
         if rows:
@@ -65,7 +65,7 @@ def write_held_kernels(folder: Path) -> None:
 
 
 def _list_recorded(raw: Path) -> dict[str, set[str]]:
-    """Kernel → numbers of images."""
+    """Kernel → numbers of its images."""
     found: dict[str, set[str]] = {}
     for path in raw.glob("launch-*.raw"):
         with path.open("rb") as stream:
@@ -76,7 +76,7 @@ def _list_recorded(raw: Path) -> dict[str, set[str]]:
 
 
 def _find_image(code: bytes, numbers: set[str], images: Path) -> str:
-    """The number of the code that was loaded; its end there is a guess."""
+    """Number of the loaded code; a loaded image's end is only estimated."""
     for number in sorted(numbers):
         path = images / f"image-{number}.bin"
         if path.is_file() and code.startswith(path.read_bytes()):
@@ -113,7 +113,7 @@ def _read_triton(one: Any, wanted: dict[str, set[str]], images: Path) -> list[Ro
 
 
 def _read_signature(signature: dict[str, Any]) -> list[tuple[str, str, bool]]:
-    """Of numbers and pointers; empty where it has anything that becomes several parameters."""
+    """Name, type and whether it is a pointer of each parameter; empty if one becomes several parameters."""
     found = []
     for name, kind in signature.items():
         if kind == "constexpr":
@@ -141,7 +141,7 @@ def _read_numba(one: Any, wanted: dict[str, set[str]], images: Path) -> list[Row
 
 
 def _flatten(arguments: list[tuple[str, Any]]) -> list[tuple[str, str, bool]]:
-    """As Numba passes them: an array as who owns it, its sizes, the pointer, shape and strides. Empty where there is anything else."""
+    """Parameters as Numba passes them: an array as owner, sizes, pointer, shape and strides. Empty for unknown types."""
     found: list[tuple[str, str, bool]] = []
     for name, kind in arguments:
         dimensions = getattr(kind, "ndim", None)

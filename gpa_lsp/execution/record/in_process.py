@@ -1,4 +1,4 @@
-"""Recording in the process that launches: :func:`launches`."""
+"""Recording in the launching process: :func:`launches`."""
 
 import atexit
 import ctypes
@@ -30,7 +30,7 @@ _IMAGES: list[str] = []  # The folder that this process keeps loaded code in, on
 
 
 class RecordedLaunches:
-    """What a block of :func:`launches` recorded, once it has ended.
+    """Launches recorded by a block of :func:`launches`, once it has ended.
 
     Attributes:
         folder: with the descriptions.
@@ -45,7 +45,7 @@ class RecordedLaunches:
 
 
 def prepare() -> None:
-    """Stand before CUDA's driver library. Does nothing where that was done.
+    """Install the recorder before CUDA's driver library. Does nothing if it is installed.
 
     Raises:
         InputError: the driver's library is in use already.
@@ -90,7 +90,7 @@ def _begin(library: Any, raw: str, limit_bytes: int, number: int) -> None:
 
 
 def _load() -> Any:
-    """The library: the one this process was started with, or loaded before, or a new one."""
+    """The recorder's library: preloaded, loaded before, or built now."""
     whole = ctypes.CDLL(None)
     if hasattr(whole, _BEGIN) and (_IMAGES or os.environ.get(FOLDER_VARIABLE)):
         return whole

@@ -1,4 +1,4 @@
-"""Programs of Python that are recorded: what their libraries hold of the kernels, see :mod:`~gpa_lsp.execution.record.held_kernels`."""
+"""Kernels that a recorded Python program's libraries hold, see :mod:`~gpa_lsp.execution.record.held_kernels`."""
 
 import json
 import os
@@ -47,7 +47,7 @@ if spec is not None and spec.loader is not None:
 
 
 class HeldKernel(Struct, frozen=True, kw_only=True):
-    """A kernel as a library of Python knows it."""
+    """A kernel as a Python library knows it."""
 
     framework: str  # the library's name
     kernel: str  # mangled name; empty where ``source`` may have several
@@ -61,7 +61,7 @@ class HeldKernel(Struct, frozen=True, kw_only=True):
     options: tuple[str, ...] = ()  # it was compiled with
 
     def describe(self) -> str:
-        """For people, on one line: where it comes from, and what it was compiled for."""
+        """One line for people: origin and constants."""
         place = [write_place(self.file, self.line)] if self.file else []
         constants = [f"{name} = {value}" for name, value in self.constants.items()]
         text = ", ".join([self.framework, *place, *constants, *self.options])
@@ -69,7 +69,7 @@ class HeldKernel(Struct, frozen=True, kw_only=True):
 
 
 def add_to_environment(environment: dict[str, str], folder: Path, raw: Path) -> None:
-    """Have programs of Python write what their libraries hold when they end; those that ignore the environment do not.
+    """Have Python programs write at exit what their libraries hold; programs that ignore the environment do not.
 
     Raises:
         OSError: it cannot be written.
@@ -85,7 +85,7 @@ def add_to_environment(environment: dict[str, str], folder: Path, raw: Path) -> 
 
 
 def read_held_kernels(folder: Path) -> tuple[HeldKernel, ...]:
-    """What programs wrote; what is damaged is left out."""
+    """Kernels that programs wrote; damaged ones are left out."""
     rows: list[Any] = []
     for path in sorted(folder.glob("kernels-*.json")):
         try:
@@ -97,7 +97,7 @@ def read_held_kernels(folder: Path) -> tuple[HeldKernel, ...]:
 
 
 def take_held_kernels(rows: Iterable[Any]) -> tuple[HeldKernel, ...]:
-    """Those of a process."""
+    """Decode rows; damaged ones are left out."""
     found = []
     for row in rows:
         try:
@@ -126,7 +126,7 @@ def _read(row: Any) -> HeldKernel:
 
 
 def choose_held(kernel: str, image: str, held: Iterable[HeldKernel]) -> HeldKernel | None:
-    """What is held of a launched kernel; None where nothing is."""
+    """Held kernel that belongs to a launched one; None if there is none."""
     named = [one for one in held if one.kernel == kernel and one.image in (image, "")]
     if named:
         return max(named, key=lambda one: (one.image == image, bool(one.ptx)))
@@ -136,5 +136,5 @@ def choose_held(kernel: str, image: str, held: Iterable[HeldKernel]) -> HeldKern
 
 
 def read_held_parameters(held: HeldKernel, kernel: str) -> tuple[SourceParameter, ...]:
-    """Names and types of a kernel's parameters; none where they are not known."""
+    """Names and types of a kernel's parameters; empty if unknown."""
     return held.parameters or (read_source_parameters("held.cu", held.source, kernel) if held.source else ())

@@ -1,4 +1,4 @@
-"""Recording a program from its start to its end: :func:`record_program`."""
+"""Records a program from start to end: :func:`record_program`."""
 
 import os
 import sys
@@ -30,7 +30,7 @@ _POLL_S = 0.05
 
 
 class RecordedProgram(Struct, frozen=True, kw_only=True):
-    """What a program did."""
+    """Result of recording a program."""
 
     end: CommandEnd  # how it ended
     launches: tuple[Recorded, ...]  # one of each kernel, as far as they were recorded
@@ -48,7 +48,7 @@ def record_program(
     """Run a program on this computer's GPU and record what it launches. Ctrl-C ends it, and what was seen until then is described.
 
     Args:
-        command: program and arguments; no shell looks at them.
+        command: program and arguments; no shell parses them.
         into: folder that gets the descriptions, with code and data.
         settings: what is kept.
         limit_s: seconds it may take.
@@ -102,12 +102,10 @@ def _find(word: str) -> Path:
     return path.absolute()
 
 
-# What the library reads when it is loaded: where raw records go, the most bytes of data of one, and which launch
-FOLDER_VARIABLE, BYTES_VARIABLE, LAUNCH_VARIABLE = (
-    "GPA_LSP_RECORD_FOLDER",
-    "GPA_LSP_RECORD_BYTES",
-    "GPA_LSP_RECORD_LAUNCH",
-)
+# Environment variables that the library reads when it is loaded
+FOLDER_VARIABLE = "GPA_LSP_RECORD_FOLDER"  # of raw records
+BYTES_VARIABLE = "GPA_LSP_RECORD_BYTES"  # the most data of one launch
+LAUNCH_VARIABLE = "GPA_LSP_RECORD_LAUNCH"  # number of the launch to keep
 LIBRARY_NAME = "gpa_lsp_recorder.so"
 DRIVER_NAME = "libcuda.so.1"
 _SOURCES = tuple(
@@ -130,7 +128,7 @@ for line in open("/proc/self/maps"):
 
 
 def find_driver() -> Path:
-    """The driver's own library, as the loader finds it; this process does not load it.
+    """Path of the driver's library, as the loader finds it; this process does not load it.
 
     Raises:
         MissingToolError: there is none.
@@ -153,7 +151,7 @@ def find_driver() -> Path:
 
 
 def build_recorder(driver: Path, folder: Path) -> Path:
-    """Put the library for a driver into a folder.
+    """Build the recorder for a driver into a folder.
 
     Raises:
         MissingToolError: there is no C compiler.

@@ -8,17 +8,10 @@ from gpa_lsp.execution.calibration.benchmark_sources import (
     make_l1_benchmark,
     make_shared_benchmark,
 )
-from gpa_lsp.execution.calibration.calibrate import (
-    Patience,
-    choose_plateau,
-    measure_arithmetic,
-    measure_shared,
-    sweep_common,
-    sweep_l1,
-)
+from gpa_lsp.execution.calibration.calibrate import Patience, choose_plateau, measure_arithmetic, measure_shared, sweep
 from gpa_lsp.execution.calibration.model import Timing
 from gpa_lsp.foundation.errors import ToolError
-from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
+from gpa_lsp.gpu.device.model import OperationKind
 from tests.device.calibration.simulated_gpu import BYTES_PER_S, FACTS, SM_HZ, SimulatedGpu, compile_nothing
 
 QUICK = Patience(least_seconds=0.02, repetitions=3)
@@ -72,19 +65,17 @@ def test_levels_of_the_memory_come_out() -> None:
     gpu = SimulatedGpu()
     shared = measure_shared(gpu, make_shared_benchmark(), compile_nothing, QUICK)
     assert shared.per_s == pytest.approx(BYTES_PER_S["shared"], rel=1e-3)
-    inside = sweep_l1(gpu, make_l1_benchmark(), compile_nothing, (32 << 10, 64 << 10, 256 << 10), QUICK)
+    inside = sweep(gpu, make_l1_benchmark(), compile_nothing, (32 << 10, 64 << 10, 256 << 10), QUICK)
     assert [point.rate.per_s for point in inside] == pytest.approx(
         [BYTES_PER_S["L1"], BYTES_PER_S["L1"], BYTES_PER_S["L2"]], rel=1e-3
     )
-    common = sweep_common(gpu, make_common_benchmark(MemoryLevel.L2), compile_nothing, (2 << 20, 64 << 20), QUICK)
+    common = sweep(gpu, make_common_benchmark(), compile_nothing, (2 << 20, 64 << 20), QUICK)
     assert [point.rate.per_s for point in common] == pytest.approx([BYTES_PER_S["L2"], BYTES_PER_S["DRAM"]], rel=1e-3)
     assert gpu.allocated == [80 * (256 << 10), 64 << 20]
 
 
 def test_a_plateau_is_the_fastest_set_inside_the_level() -> None:
-    points = sweep_common(
-        SimulatedGpu(), make_common_benchmark(MemoryLevel.L2), compile_nothing, (1 << 20, 2 << 20, 64 << 20), QUICK
-    )
+    points = sweep(SimulatedGpu(), make_common_benchmark(), compile_nothing, (1 << 20, 2 << 20, 64 << 20), QUICK)
     best = choose_plateau(points, 0, 2 << 20)
     assert best.working_set_bytes in (1 << 20, 2 << 20)
     assert choose_plateau(points, 1 << 30, 2 << 30) is None

@@ -18,7 +18,7 @@ from gpa_lsp.execution.calibration.benchmark_sources import (
 )
 from gpa_lsp.execution.calibration.calibrate import compile_source, find_compiler_version
 from gpa_lsp.foundation.errors import MissingToolError, ToolError
-from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
+from gpa_lsp.gpu.device.model import OperationKind
 from gpa_lsp.kernel.join import list_unmeasured_kernels
 from gpa_lsp.report.count import measure_loop_depths
 
@@ -74,7 +74,7 @@ def test_loops_of_arithmetic_hold_what_is_counted(capability: tuple[int, int]) -
 @needs_compiler
 @pytest.mark.parametrize("capability", CAPABILITIES, ids=lambda capability: f"sm_{capability[0]}{capability[1]}")
 def test_loops_of_memory_hold_what_is_counted(capability: tuple[int, int]) -> None:
-    for benchmark in (make_shared_benchmark(), make_l1_benchmark(), make_common_benchmark(MemoryLevel.L2)):
+    for benchmark in (make_shared_benchmark(), make_l1_benchmark(), make_common_benchmark()):
         whole, loops = count_opcodes(benchmark.source, capability)
         assert loops[benchmark.instruction] == benchmark.reads_per_turn == whole[benchmark.instruction], benchmark.level
         assert not {"STG", "STS", "BAR"} & set(loops)
