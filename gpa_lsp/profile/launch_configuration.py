@@ -1,4 +1,4 @@
-"""How a kernel was launched: profiles, reports and histories carry it alike, and histories load no more of a profile."""
+"""Launch configurations, shared by profiles, reports and histories."""
 
 from math import prod
 
@@ -8,7 +8,7 @@ _Dim3 = tuple[int, int, int]
 
 
 class LaunchConfiguration(Struct, frozen=True, kw_only=True):
-    """How a kernel was launched."""
+    """Grid, block, registers and shared memory of a launch."""
 
     grid: _Dim3 | None  # blocks in x, y, z; None when unknown
     block: _Dim3 | None  # threads in x, y, z; None when unknown

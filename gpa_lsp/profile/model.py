@@ -1,4 +1,4 @@
-"""What every profile reader produces and every later room consumes: a :class:`Profile`.
+"""Model that every profile reader produces and every later room consumes: :class:`Profile`.
 
 A profile holds *launches* (one measured kernel execution each) and the *modules* (loaded device images) their code lives in. Stall samples
 are columns over absolute instruction addresses; turning an address into a function and an offset is the ``kernel`` room's work.
@@ -22,7 +22,7 @@ _Count = Annotated[int, Meta(ge=0, le=_MOST_COUNTED - 1)]
 
 
 class Sampling(Struct, frozen=True, kw_only=True):
-    """How stalls were sampled, and what of it is in no row of samples: of a launch, or of the whole run. None is unknown, not zero."""
+    """Sampling parameters, and samples in no row, of a launch or the whole run. None is unknown, not zero."""
 
     # SM cycles between two samples of a scheduler
     period_cycles: Annotated[int, Meta(ge=1, le=_MOST_COUNTED - 1)] | None = None
@@ -171,7 +171,7 @@ class SourceMarker(Struct, frozen=True, kw_only=True):
 
 
 class RuleResult(Struct, frozen=True, kw_only=True):
-    """What one of NVIDIA's own rules said about a launch."""
+    """Result of one of NVIDIA's rules for a launch."""
 
     identifier: str  # the rule's own name, e.g. ``CPIStall``.
     name: str = ""  # as shown to people
@@ -189,9 +189,7 @@ class Launch(Struct, frozen=True, kw_only=True):
     plain_name: str = ""  # function name without parameters; may be empty
     demangled_name: str = ""  # as the profiler demangled it; may be empty
     module_id: int | None = None  # the :class:`Module` its code is in; None when the profile does not say
-    grid: Dim3 | None = (
-        None  # blocks in x, y, z; (0, 0, 0) when profiling failed; None when the collector does not know
-    )
+    grid: Dim3 | None = None  # blocks in x, y, z; (0, 0, 0) if profiling failed; None if the collector does not know
     block: Dim3 | None = None  # threads in x, y, z; None when the collector does not know
     device: Device = field(default_factory=Device)  # the GPU
     created_unix_s: int | None = None  # when the result was written, seconds since 1970; None when not stored
@@ -202,9 +200,7 @@ class Launch(Struct, frozen=True, kw_only=True):
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     # stall samples, of all launches of an aggregate together; None when the report has none
     samples: StallSamples | None = None
-    samples_truncated: bool = (
-        False  # the sampling buffer ran full, so samples cover only the first part of the execution
-    )
+    samples_truncated: bool = False  # the sampling buffer ran full, so samples cover only the start of the execution
     # load addresses of the kernel and the device functions it calls, ascending; empty when not stored. Names are in the module's function table, if
     # there is one.
     function_addresses: tuple[int, ...] = ()
@@ -217,7 +213,7 @@ class Launch(Struct, frozen=True, kw_only=True):
 
     @property
     def launch_count(self) -> int | None:
-        """How many executions the record stands for; None when that is not known."""
+        """Number of executions the record stands for; None if unknown."""
         return 1 if self.aggregate is None else self.aggregate.launches
 
     @property
@@ -245,14 +241,13 @@ class Launch(Struct, frozen=True, kw_only=True):
 
     @property
     def display_name(self) -> str:
-        """The most readable name there is."""
+        """Most readable name available."""
         return self.demangled_name or self.plain_name or self.mangled_name
 
     def read_number(self, metric_name: str) -> float | None:
-        """The aggregate of a metric as a float; None when it was not collected, is text, or is nothing that can be measured.
+        """Aggregate of a metric as a float; None if it was not collected, is text, or cannot be a measurement.
 
-        What no counter can hold (not finite, or beyond :data:`MOST_MEASURED`) is damage, and so is a fraction no two counters have; nobody
-        who multiplies or divides two numbers of a profile has to fear an overflow.
+        Values beyond :data:`MOST_MEASURED` or below :data:`LEAST_MEASURED` are damage; products and quotients of two others do not overflow.
         """
         metric = self.metrics.get(metric_name)
         if metric is None or metric.value is None or isinstance(metric.value, str):
@@ -263,13 +258,13 @@ class Launch(Struct, frozen=True, kw_only=True):
         return float(metric.value) if LEAST_MEASURED <= size <= MOST_MEASURED else None
 
     def read_count(self, metric_name: str) -> int | None:
-        """The aggregate of a metric as a whole number; None when it has none, or one that counts nothing: negative, or of more than 53 bits."""
+        """Aggregate of a metric as a whole number; None if there is none, or it is negative or of more than 53 bits."""
         value = self.read_number(metric_name)
         return round(value) if value is not None and 0 <= value <= _MOST_COUNTED else None
 
 
 class Profile(Struct, frozen=True, kw_only=True):
-    """Everything one profile file says."""
+    """Content of one profile file."""
 
     path: Path | None  # the file; None for bytes from elsewhere
     format_name: str  # e.g. ``ncu-report`` or ``gpa-lsp/profile/2``.
@@ -286,7 +281,7 @@ class Profile(Struct, frozen=True, kw_only=True):
 
 
 class LaunchOutline(Struct, frozen=True, kw_only=True):
-    """What is known of a launch before it is read."""
+    """Facts about a launch before it is read."""
 
     index: int  # its position in the profile
     mangled_name: str  # of its kernel
@@ -294,13 +289,13 @@ class LaunchOutline(Struct, frozen=True, kw_only=True):
 
 
 class OpenedProfile(Protocol):
-    """A profile that can be read launch by launch: of a large one the launches that matter most come first."""
+    """Profile that can be read launch by launch, so that the most important come first."""
 
     @property
     def launches(self) -> tuple[LaunchOutline, ...]:
-        """All of them, in file order."""
+        """All launches, in file order."""
         ...
 
     def read(self, numbers: Collection[int]) -> Profile:
-        """The profile with some of its launches only, by index; the modules are the same objects each time."""
+        """Profile with some of its launches, by index; modules are the same objects each time."""
         ...

@@ -1,4 +1,4 @@
-"""Read any profile: pick the reader by what the file contains, read, and check what came out."""
+"""Reads profiles of any format: picks the reader by content, reads, and checks the result."""
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ def find_readers() -> tuple[Reader, ...]:
 
 
 def list_suffixes() -> tuple[str, ...]:
-    """File name endings of everything that is read, to find profiles in a workspace.
+    """File name endings of all formats, to find profiles in a workspace.
 
     >>> ".ncu-rep" in list_suffixes()
     True
@@ -55,7 +55,7 @@ def read_profile(path: Path) -> Profile:
 
 
 def is_measurement(path: Path) -> bool:
-    """Whether a file is a profile that was measured, not one that was simulated, by its first bytes.
+    """Whether a file is a measured profile, rather than a simulated one, by its first bytes.
 
     Raises:
         InputError: it cannot be read.
@@ -66,7 +66,7 @@ def is_measurement(path: Path) -> bool:
 
 @contextmanager
 def open_profile(path: Path, *, is_known_sound: bool = False) -> Iterator[OpenedProfile | None]:
-    """Open a profile of which some launches are wanted before the others.
+    """Open a profile to read some launches before the others.
 
     Args:
         path: the file.
@@ -89,7 +89,7 @@ def open_profile(path: Path, *, is_known_sound: bool = False) -> Iterator[Opened
 
 
 class _Checked:
-    """Checks what is read of a profile as if all of it had been read."""
+    """Opened profile whose parts are checked as they are read."""
 
     def __init__(self, opened: OpenedProfile) -> None:
         self._opened = opened
@@ -160,7 +160,7 @@ def _check_modules(profile: Profile) -> Iterator[Problem]:
 
 
 def _check_run(profile: Profile) -> Iterator[Problem]:
-    """What is in no launch is said, and that everything the run sampled is somewhere."""
+    """Problems of the run's sampling: losses, and a total that does not add up."""
     launches, run = profile.launches, profile.sampling
     if profile.samples_truncated:
         message = "a sampling buffer overflowed; later code was sampled less, or not at all"
@@ -180,7 +180,7 @@ def _check_run(profile: Profile) -> Iterator[Problem]:
 
 
 def _check_total(sampling: Sampling, placed: int) -> str | None:
-    """What is wrong with the parts of a collector's total; unknown parts may be of any size."""
+    """Sentence about a collector's total that its parts do not add up to; unknown parts may be of any size."""
     total, parts = sampling.total_samples, (sampling.dropped_samples, sampling.foreign_samples)
     found = placed + sum(part or 0 for part in parts)
     if total is None or found == total or (found < total and None in parts):

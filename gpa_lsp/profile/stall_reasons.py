@@ -1,4 +1,4 @@
-"""Stall reasons in plain words: what a warp in that state was waiting for, and which group of reasons it belongs to.
+"""Stall reasons in plain words: what a warp in that state is stalled on, and the group of the reason.
 
 Reasons are open text, not an enum: every architecture has its own set (``imc_miss`` up to compute capability 9.0, ``warpgroup_arrive`` on 9.0
 only) and a later profiler may bring new ones. An unknown reason is shown under its own name.
@@ -77,7 +77,7 @@ STALL_REASONS: dict[str, StallReason] = {
 
 
 def describe_stall_reason(name: str) -> StallReason:
-    """Look a reason up; a name that is not known comes back as itself, in group ``other``.
+    """Description of a reason; an unknown name comes back as itself, in group ``other``.
 
     >>> describe_stall_reason("long_scoreboard").group
     'memory'
@@ -99,7 +99,7 @@ CountedReason = tuple[str, bool]
 
 @lru_cache(maxsize=1 << 13)  # the launches of a report have the same thousand metrics
 def read_reason(metric: str) -> CountedReason | None:
-    """The samples that a metric counts; None where it counts no stall reason.
+    """Stall reason and kind of samples that a metric counts; None if it counts none.
 
     >>> read_reason("smsp__pcsamp_warps_issue_stalled_long_scoreboard_not_issued")
     ('long_scoreboard', True)

@@ -11,12 +11,7 @@ import pytest
 
 from gpa_lsp.foundation.errors import MissingToolError, ToolError
 from gpa_lsp.foundation.native import c_compiler
-from gpa_lsp.foundation.native.c_compiler import (
-    Library,
-    find_c_compiler,
-    obtain_library,
-    open_failures,
-)
+from gpa_lsp.foundation.native.c_compiler import Library, find_c_compiler, obtain_library, open_failures
 from tests.patience import wait_until
 
 needs_compiler = pytest.mark.skipif(find_c_compiler() is None, reason="there is no C compiler")

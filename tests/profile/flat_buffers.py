@@ -88,11 +88,7 @@ def write_buffer(buffer: Buffer) -> bytes:
     indices = writer.put(struct.pack(f"<I{len(REASONS)}I", len(REASONS), *REASONS))
     names = writer.put_links([writer.put_text(name) for name in REASONS.values()])
     settings = writer.put_table(
-        {
-            Position.PERIOD: ("<I", 11),
-            Position.ALL_INDICES: ("link", indices),
-            Position.ALL_NAMES: ("link", names),
-        }
+        {Position.PERIOD: ("<I", 11), Position.ALL_INDICES: ("link", indices), Position.ALL_NAMES: ("link", names)}
     )
     holder = writer.put_table({Position.SETTINGS: ("link", settings)})
     records = writer.put_links([_write_record(writer, record) for record in buffer.records])

@@ -3,12 +3,7 @@
 import pytest
 from msgspec.structs import asdict
 
-from gpa_lsp.profile.model import (
-    HostFrame,
-    RuleMessage,
-    RuleSpeedup,
-    SourceMarker,
-)
+from gpa_lsp.profile.model import HostFrame, RuleMessage, RuleSpeedup, SourceMarker
 from gpa_lsp.profile.ncu.metrics import build_device, strip_markup
 from gpa_lsp.profile.ncu.schema import MESSAGES
 from tests.damage import bounded_memory

@@ -252,10 +252,7 @@ def _lengthen_entry(report: ReportBuilder) -> None:
             "declares 1 sources and 1099511627776 results, but holds 1 entries",
         ),
         (_lengthen_entry, "an entry of"),
-        (
-            lambda report: report.add_block(results=[b"\x08"] * 1000),
-            "more than 172 entries in a payload of this size",
-        ),
+        (lambda report: report.add_block(results=[b"\x08"] * 1000), "more than 172 entries in a payload of this size"),
     ],
     ids=["payload", "more entries than held", "entry longer than its payload", "empty entries"],
 )

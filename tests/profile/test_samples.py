@@ -147,9 +147,7 @@ def test_columns_are_what_protobuf_reads_one_by_one(pairs: list[tuple[int, int]]
 
 
 @given(st.lists(st.tuples(st.lists(st.tuples(_ADDRESS, _COUNT)), _HEAD, _TAIL)))
-def test_metrics_read_together_are_those_read_alone(
-    metrics: list[tuple[list[tuple[int, int]], bytes, bytes]],
-) -> None:
+def test_metrics_read_together_are_those_read_alone(metrics: list[tuple[list[tuple[int, int]], bytes, bytes]]) -> None:
     encoded = [_encode_metric(_encode_instances(pairs), head, tail) for pairs, head, tail in metrics]
     assert [_list_pairs(columns) for columns in read_all_counts(encoded)] == [pairs for pairs, *_ in metrics]
 

@@ -54,8 +54,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> ProgramRun:
 def test_each_finding_stands_on_the_line_of_its_allocation(found: ProgramRun) -> None:
     used, unused, wide = (find_line(f"cudaMalloc(&{name}") for name in ("used", "unused", "wide"))
     constant, last, filled, sent, taken = map(
-        find_line,
-        ("cudaMalloc(&found", "// last use of", "// never read", "constant, factors.data()", "// unchanged"),
+        find_line, ("cudaMalloc(&found", "// last use of", "// never read", "constant, factors.data()", "// unchanged")
     )
     assert list_findings(found.memory) == {
         (unused, FindingKind.UNUSED): "unused: no kernel accesses the 512 KiB",

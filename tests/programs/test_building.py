@@ -144,11 +144,7 @@ def test_code_for_newer_gpus_alone_is_built_for_those(tmp_path: Path) -> None:
     (tmp_path / "count.cu").write_text(_FOR_NEWER_GPUS)
     printed = bytearray()
     build_program(
-        "nvcc -arch=sm_90 count.cu -o count",
-        machine="H100 PCIe",
-        folder=tmp_path,
-        limit_s=LIMIT_S,
-        take=printed.extend,
+        "nvcc -arch=sm_90 count.cu -o count", machine="H100 PCIe", folder=tmp_path, limit_s=LIMIT_S, take=printed.extend
     )
     assert b"error" not in printed
     assert run(tmp_path / "count", machine="H100 PCIe")[1] == "1\n"

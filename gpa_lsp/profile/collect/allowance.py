@@ -1,7 +1,7 @@
-"""Which commands the user has confirmed, and for which workspaces.
+"""Commands that the user has confirmed, by workspace.
 
-A command comes out of settings, and settings may come out of a repository that somebody else wrote. So nothing runs before the user has said
-yes to these very words in this very folder. What is remembered lies in the user's data folder, readable and writable by nobody else.
+A command comes from settings, which may come from a stranger's repository. So nothing runs before the user has confirmed these very words in this
+very folder. Confirmations lie in the user's data folder, readable and writable by the user alone.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ _Words = Annotated[Command, Meta(min_length=1)]
 
 
 class Allowed(Struct, frozen=True, kw_only=True):
-    """A confirmed pair."""
+    """A confirmed build and profile command of a workspace."""
 
     workspace: str  # the folder, links resolved
     build: _Words | None = None  # the command before; None when there is none
@@ -44,12 +44,12 @@ class Allowed(Struct, frozen=True, kw_only=True):
 
     @property
     def digest(self) -> str:
-        """What tells it from every other pair."""
+        """Digest of workspace and commands."""
         return make_digest(self.workspace, self.build, self.profile)
 
 
 def make_digest(workspace: str, build: Command | None, profile: Command) -> str:
-    """SHA-256 of a workspace and its commands, with no two of them written alike.
+    """SHA-256 of a workspace and its commands, encoded unambiguously.
 
     >>> make_digest("/w", None, ("a b",)) == make_digest("/w", None, ("a", "b"))
     False
@@ -59,7 +59,7 @@ def make_digest(workspace: str, build: Command | None, profile: Command) -> str:
 
 
 class Allowance:
-    """What is confirmed, on disk.
+    """Confirmations on disk.
 
     Args:
         file: where; None for the user's own.
@@ -80,7 +80,7 @@ class Allowance:
             InputError: it cannot be written.
         """
         entry = Allowed(workspace=_resolve(workspace), build=build, profile=profile, allowed_unix_s=int(time.time()))
-        # Another process may write between our reading and our writing; then ours, or theirs, is missing, and the next try puts ours in again.
+        # If another process writes between our reading and writing, one entry is lost; the next try writes ours again.
         for _ in range(_TRIES):
             others = [known for known in self.list_entries() if known.digest != entry.digest]
             self._write([*others, entry][-_MAX_ENTRIES:])
@@ -89,7 +89,7 @@ class Allowance:
         return entry
 
     def forget(self, entries: Iterable[Allowed]) -> None:
-        """Take confirmations back.
+        """Withdraw confirmations.
 
         Raises:
             InputError: the rest cannot be written.
@@ -98,7 +98,7 @@ class Allowance:
         self._write([known for known in self.list_entries() if known.digest not in digests])
 
     def list_entries(self) -> tuple[Allowed, ...]:
-        """Everything confirmed, oldest first; nothing when the file is not there, not ours alone, or damaged (it is then moved aside)."""
+        """All confirmations, oldest first; none if the file is missing, writable by others, or damaged (it is then moved aside)."""
         try:
             status = self.file.stat()
         except OSError:

@@ -1,4 +1,4 @@
-"""One command under the watchdog: started, listened to, and gone without a trace when it is not wanted any more."""
+"""Commands under the watchdog: started, read line by line, and ended with all that they started."""
 
 import asyncio
 import codecs
@@ -43,7 +43,7 @@ _KERNEL = re.compile(r'==PROF== Profiling "(.+?)"')
 
 
 class OutputLines:
-    """Takes bytes as they come and gives lines, and keeps some of the last ones.
+    """Splits bytes into lines as they come, and keeps some of the last ones.
 
     A line ends at a line feed; what a carriage return overwrites on a screen is left out; a line of more than 2,000 bytes is cut.
 
@@ -58,7 +58,7 @@ class OutputLines:
         self._marked: deque[bytes] = deque(maxlen=_MARKED_LINES)
 
     def take(self, data: bytes, limit: int | None = None) -> tuple[list[str], int]:
-        """Take some bytes. Lines beyond the limit only go into the tail, which costs next to nothing; None wants all."""
+        """Take some bytes. Lines beyond the limit only go into the tail, which is cheap; None for no limit."""
         *complete, rest = data.split(b"\n")
         if not complete:
             self._rest = _cut(self._rest + rest)
@@ -70,7 +70,7 @@ class OutputLines:
         return [clean_line(line) for line in wanted], len(complete) - len(wanted)
 
     def finish(self) -> list[str]:
-        """The last line, when it has no end."""
+        """Last line, if it has no end."""
         if not self._rest:
             return []
         last, self._rest = self._rest, b""
@@ -79,7 +79,7 @@ class OutputLines:
 
     @property
     def tail(self) -> tuple[str, ...]:
-        """The marked lines that are not among the last ones, and the last ones."""
+        """Marked lines that are not among the last ones, then the last ones."""
         last = list(self._tail)
         earlier = [line for line in self._marked if line not in last]
         return tuple(clean_line(line) for line in (*earlier, *last))
@@ -96,14 +96,14 @@ def _is_marked(data: bytes) -> bool:
 
 
 def _cut(line: bytes) -> bytes:
-    """Cut a line to what is shown of it, also when more of it is still to come."""
+    """Cut a line to what is shown of it, even if more of it is still to come."""
     returns = line[len(line.rstrip(b"\r")) :]
     shown = line[line.rstrip(b"\r").rfind(b"\r") + 1 :]
     return shown if len(shown) <= _MAX_LINE_BYTES + 1 else shown[: _MAX_LINE_BYTES + 1] + returns[:1]
 
 
 def clean_line(line: bytes) -> str:
-    """One line as it stands on a screen.
+    """A line as a terminal would show it.
 
     >>> clean_line(b"a\\x1b[1;31mb\\x1b]0;title\\x07c\\xff\\td\\r")
     'abc\\ufffd\\td'
@@ -116,7 +116,7 @@ def clean_line(line: bytes) -> str:
 
 
 def find_profiled_kernel(line: str) -> str | None:
-    """The kernel that Nsight Compute says it has measured; None for any other line.
+    """Kernel that Nsight Compute reports as measured; None for other lines.
 
     >>> find_profiled_kernel('==PROF== Profiling "saxpy" - 0: 0%....50%....100% - 19 passes')
     'saxpy'
@@ -132,17 +132,17 @@ TakeLines = Callable[[Sequence[str]], None]  # Gets lines as they are printed, s
 _LINES_PER_BATCH = 200
 _BATCH_S = 0.1
 _LAST_LINES = 40
-# Between two reads of a command that prints more than anybody reads: it may print 30 MB a second, and the server has time for its client
+# Between two reads of a command that floods us, up to 30 MB a second, so that the server has time for its client
 _FLOOD_PAUSE_S = 0.002
 
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
 
 
 class CommandRun:
-    """A command at work.
+    """A running command.
 
     Args:
-        command: program and arguments; no shell looks at them.
+        command: program and arguments; no shell parses them.
         folder: where it runs.
         timeout_s: after which it is ended.
         take_lines: gets what it prints.
@@ -193,7 +193,7 @@ class CommandRun:
             raise
 
     def _take(self, piece: bytes) -> None:
-        """In another thread: it goes on when the loop has dealt with the piece."""
+        """Called in another thread; returns once the loop has handled the piece."""
         if not self._loop.is_closed():
             asyncio.run_coroutine_threadsafe(self._output.take(piece), self._loop).result()
 
@@ -216,7 +216,7 @@ class CommandRun:
 def _make_result(
     ending: Ending, status: int | None, duration_s: float, tail: tuple[str, ...], left_running: tuple[int, ...] = ()
 ) -> CommandResult:
-    """The result of a command whose status is minus the number of a signal where one ended it."""
+    """Result of a command; a negative status is a signal's number."""
     number = -status if status is not None and status < 0 else None
     return CommandResult(
         ending=ending,
@@ -229,7 +229,7 @@ def _make_result(
 
 
 class _Output:
-    """Passes lines on in batches, and no more of them than somebody can read."""
+    """Passes lines on in batches, at a rate that can be read."""
 
     def __init__(self, take_lines: TakeLines) -> None:
         self.lines = OutputLines()
@@ -254,7 +254,7 @@ class _Output:
             await asyncio.sleep(_FLOOD_PAUSE_S)
 
     def finish(self) -> None:
-        """Pass on what is left; where the last lines were left out, some of them."""
+        """Pass on what is left; if the last lines were left out, some of them."""
         self._stop_waiting()
         end = self.lines.finish()
         count = min(self._hidden_last, _LAST_LINES)
@@ -284,7 +284,7 @@ class _Output:
         try:
             if lines:
                 self._take_lines(lines)
-        except Exception:  # whoever shows the output must not keep us from reading it
+        except Exception:  # errors in showing the output must not stop us from reading it
             logger.exception("the output of a command cannot be shown")
 
 
@@ -295,7 +295,7 @@ _STOPPED = frozenset({Ending.CANCELLED, Ending.TIMED_OUT, Ending.LOST})
 
 
 class MeasurementRun:
-    """One measurement; can be cancelled at any time, from anywhere.
+    """A measurement, which can be cancelled at any time, from any task.
 
     Args:
         measurement: what to run.
@@ -319,7 +319,7 @@ class MeasurementRun:
             self._current.cancel()
 
     async def run(self) -> RunResult:
-        """Do it. Cancelling the task that awaits this cancels the measurement.
+        """Run the commands. Cancelling the task that awaits this cancels the measurement.
 
         Raises:
             OSError: no process can be started at all.
@@ -388,10 +388,10 @@ _READ_BYTES = 1 << 16
 
 
 def run_in_foreground(command: Sequence[str], out: TextIO, err: TextIO) -> CommandResult:
-    """Run a command and pass on what it prints, as it prints it.
+    """Run a command and relay its output as it comes.
 
     Args:
-        command: program and arguments; no shell looks at them.
+        command: program and arguments; no shell parses them.
         out: gets its standard output.
         err: gets its standard error.
 
@@ -433,7 +433,7 @@ def _wait(process: "subprocess.Popen[bytes]") -> int:
 
 @contextmanager
 def _pass_on_signals(process: "subprocess.Popen[bytes]") -> Iterator[None]:
-    """Whoever ends us by a signal means the command."""
+    """Forward signals that end this process to the command."""
     numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     if threading.current_thread() is not threading.main_thread():
         numbers = []  # only the main thread may listen
@@ -460,7 +460,7 @@ def _relay(source: IO[bytes], target: TextIO, lines: OutputLines, lock: threadin
 
 
 def _write(target: TextIO, text: str) -> bool:
-    """Whether the output is still open; the command goes on when it is not."""
+    """Write text; False if the output is closed, so that the command goes on without it."""
     try:
         target.write(text)
         target.flush()

@@ -1,4 +1,4 @@
-"""Why a command failed and what to do about it, looked up in ``explanations.toml``."""
+"""Explanations of failed commands and what to do, from ``explanations.toml``."""
 
 import re
 import shlex
@@ -24,7 +24,7 @@ _HIGHEST_SIGNAL = 64
 
 
 class CatalogueEntry(Struct, frozen=True, kw_only=True):
-    """One entry of the catalogue; what its fields mean stands at the head of the file."""
+    """An entry of the catalogue; its fields are explained at the head of the file."""
 
     name: str
     summary: str
@@ -36,7 +36,7 @@ class CatalogueEntry(Struct, frozen=True, kw_only=True):
     url: str | None = None
 
     def apply(self, result: CommandResult, program: str) -> Explanation | None:
-        """The explanation, where this entry is one."""
+        """Explanation of a result, if this entry matches."""
         if result.is_success and not self.although_well:
             return None
         if self.printed is None:
@@ -56,7 +56,7 @@ class CatalogueEntry(Struct, frozen=True, kw_only=True):
 def explain(
     result: CommandResult, *, program: str, phase: Phase = Phase.PROFILE, timeout_s: float | None = None
 ) -> Explanation | None:
-    """Why a command failed, or measured nothing although it ended well.
+    """Explain why a command failed, or measured nothing although it ended well.
 
     Args:
         result: what became of it.
@@ -87,7 +87,7 @@ def explain(
 
 
 def find_explanation(name: str) -> Explanation:
-    """The entry of the catalogue with a name, for whoever knows by other means what went wrong."""
+    """Explanation by name, for callers that know by other means what went wrong."""
     entry = next(entry for entry in read_catalogue() if entry.name == name)
     return Explanation(name=entry.name, summary=entry.summary, remedies=entry.remedies, url=entry.url)
 
@@ -131,7 +131,7 @@ def _read_file() -> dict[str, Any]:
 
 @cache
 def read_catalogue() -> tuple[CatalogueEntry, ...]:
-    """Every entry, in the order they are tried."""
+    """All entries, in the order they are tried."""
     entries = _read_file()["explanation"]
     return msgspec.convert(entries, tuple[CatalogueEntry, ...], dec_hook=lambda kind, pattern: re.compile(pattern))
 
@@ -141,7 +141,7 @@ LONGEST_QUESTION = 2_000
 
 
 def show_command(command: Command) -> str:
-    """A command as one would type it, with everything invisible made visible.
+    """Command as one would type it, with invisible characters made visible.
 
     >>> show_command(("ncu", "-o", "${output}", "./my app", "\\u202etxt"))
     "ncu -o '${output}' './my app' '\\\\u202etxt'"
@@ -150,17 +150,17 @@ def show_command(command: Command) -> str:
 
 
 def ask_to_run(workspace: Path, build: Command | None, profile: Command) -> str | None:
-    """The question before a command runs for the first time; None when it would be too long to be read."""
+    """Question before a command runs for the first time; None if it would be too long to be read."""
     return _ask("Measuring runs a command from your settings", workspace, build, profile)
 
 
 def ask_to_record(workspace: Path, build: Command | None, program: Command) -> str | None:
-    """The same before a program runs whose launches are recorded."""
+    """Question before a program runs whose launches are recorded."""
     return _ask("Recording launches runs a program", workspace, build, program)
 
 
 def ask_to_time(workspace: Path, gpu: str) -> str | None:
-    """The same before kernels run whose launches are described, with no program around them."""
+    """Question before kernels of described launches run, without a program around them."""
     what = f"Timing runs kernels on {make_visible(gpu)} whenever their source is saved: the launches described in *.launch.toml, in {workspace}"
     return what if len(what) <= LONGEST_QUESTION else None
 
@@ -172,7 +172,7 @@ def _ask(what: str, workspace: Path, *commands: Command | None) -> str | None:
 
 
 def name_allow_command(workspace: Path, build: Command | None, profile: Command) -> str:
-    """The command line that confirms the same."""
+    """Command line that gives the same confirmation."""
     options = ["--workspace", str(workspace)]
     if build is not None:
         options += ["--build", shlex.join(build)]
@@ -180,7 +180,7 @@ def name_allow_command(workspace: Path, build: Command | None, profile: Command)
 
 
 def describe_ending(result: CommandResult) -> str:
-    """How a command ended, in a few words.
+    """A few words on how a command ended.
 
     >>> describe_ending(CommandResult(ending=Ending.ENDED, status=None, signal=9, duration_s=3.21, tail=()))
     'ended by SIGKILL after 3.21 s'
@@ -210,7 +210,7 @@ def describe_result(result: RunResult) -> str:
 
 
 def list_log_lines(result: RunResult) -> Iterator[str]:
-    """What stands in the log at the end of a measurement."""
+    """Lines for the log at the end of a measurement."""
     name = "build command" if result.phase is Phase.BUILD else "profile command"
     yield f"[{name} {describe_ending(result.command)}]"
     if result.explanation is not None:

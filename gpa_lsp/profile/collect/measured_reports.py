@@ -1,6 +1,6 @@
-"""Where reports of measurements made from the editor are: in the user's cache, a folder per workspace, the last few of each.
+"""Reports measured from the editor: in the user's cache, a folder per workspace, the last few of each.
 
-A report is written into one folder and moved into another when it is complete, so that whoever watches the latter never sees half of one.
+A report is written into one folder and moved into another when it is complete, so that watchers of the latter never see half of one.
 Nothing is written into the workspace.
 """
 
@@ -13,18 +13,18 @@ from pathlib import Path
 from gpa_lsp.foundation.kept_files import find_cache_folder
 from gpa_lsp.profile.collect.model import REPORT_SUFFIX
 
-KEPT_REPORTS = 3  # Of each workspace: the last one is shown, those before it are for whoever wants to compare
+KEPT_REPORTS = 3  # Of each workspace: the last one is shown, those before it are for comparisons
 
-_ABANDONED_S = 24 * 3600.0  # Half-written reports that nobody can be writing any more
+_ABANDONED_S = 24 * 3600.0  # Age of half-written reports that are removed
 
 
 def find_measured_folder(workspace: Path) -> Path:
-    """The folder with the complete reports of a workspace; it may not exist yet. Worth watching for profiles."""
+    """Folder with the complete reports of a workspace, to be watched; it may not exist yet."""
     return find_cache_folder() / "measured" / _name_workspace(workspace)
 
 
 def choose_output(workspace: Path) -> Path:
-    """A path for the next report of a workspace, in a folder that exists and that nobody watches.
+    """Path for the next report of a workspace, in an existing folder that is not watched.
 
     Raises:
         OSError: the cache cannot be written.
@@ -38,7 +38,7 @@ def choose_output(workspace: Path) -> Path:
 
 
 def find_written(output: Path) -> Path | None:
-    """The report that was written when ``output`` was asked for; None when there is none.
+    """Report that was written for ``output``; None if there is none.
 
     Versions differ in what they append: ``.ncu-rep`` where the name lacks it, ``.ncu-repz`` for compressed reports (2026.3 and later).
     """
@@ -48,7 +48,7 @@ def find_written(output: Path) -> Path | None:
 
 
 def keep_report(written: Path, workspace: Path) -> Path:
-    """Move a complete report to where it is looked for, and remove the oldest ones there.
+    """Move a complete report into the watched folder, and remove the oldest ones there.
 
     Returns:
         Where it is now.
@@ -68,7 +68,7 @@ def keep_report(written: Path, workspace: Path) -> Path:
 
 
 def discard_output(output: Path) -> None:
-    """Remove what a run that was ended may have written."""
+    """Remove what an ended run may have written."""
     for path in output.parent.glob(f"{output.name}*"):
         with contextlib.suppress(OSError):
             path.unlink()

@@ -1,4 +1,4 @@
-"""What a measurement is asked to do, and what became of it."""
+"""Measurements: their commands and results."""
 
 import os
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ class Phase(Enum):
 
 
 class CommandResult(Struct, frozen=True, kw_only=True):
-    """What became of one command and everything it started."""
+    """Outcome of one command and everything it started."""
 
     ending: Ending  # how it ended
     # exit status; 127 and 126, as in a shell, for programs that are not there or cannot be executed; None when a signal ended it
@@ -37,12 +37,12 @@ class CommandResult(Struct, frozen=True, kw_only=True):
 
     @property
     def is_success(self) -> bool:
-        """It ended by itself with status 0."""
+        """Whether it ended by itself with status 0."""
         return self.ending is Ending.ENDED and self.status == 0
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
-    """Why a command failed, and what to do about it."""
+    """Cause of a failure, and remedies."""
 
     name: str  # of the entry in the catalogue, stable; for tests and for telling one failure from another
     summary: str  # one clause, without full stop
@@ -64,7 +64,7 @@ class Measurement(Struct, frozen=True, kw_only=True):
 
 
 class RunResult(Struct, frozen=True, kw_only=True):
-    """What became of a measurement."""
+    """Outcome of a measurement."""
 
     phase: Phase  # the command that was run last
     command: CommandResult  # what became of it
@@ -75,10 +75,10 @@ class RunResult(Struct, frozen=True, kw_only=True):
 
     @property
     def is_success(self) -> bool:
-        """Both commands ended well and, where a report was expected, it is there."""
+        """Whether both commands ended well and an expected report was written."""
         return self.phase is Phase.PROFILE and self.command.is_success and self.explanation is None
 
     @property
     def is_cancelled(self) -> bool:
-        """The user, or a newer request, ended it."""
+        """Whether the user, or a newer request, ended it."""
         return self.command.ending is Ending.CANCELLED

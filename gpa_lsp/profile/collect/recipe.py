@@ -1,4 +1,4 @@
-"""Nsight Compute on this machine, and the command line with which it collects what the advisor reads, and not much more."""
+"""Nsight Compute on this machine, and the command line that collects what the advisor reads."""
 
 import os
 import re
@@ -24,14 +24,13 @@ _LAST_CAPABILITY: Capability = (99, 0)
 
 
 class SometimesRead(Struct, frozen=True, kw_only=True):
-    """Metrics that a section brings in some versions or on some GPUs."""
+    """Metrics that a section brings in some versions or on some GPUs only."""
 
     metrics: tuple[str, ...] = field(name="reads")  # their names
     since: str = "0.0"  # the first version
     until: str = "9999.9"  # the last version
-    capabilities: tuple[str, ...] = field(
-        name="on", default=()
-    )  # compute capabilities that have them; empty where all do
+    # compute capabilities that have them; empty for all
+    capabilities: tuple[str, ...] = field(name="on", default=())
 
     def holds(self, version: Version, capability: Capability) -> bool:
         """Whether a version brings them on a compute capability.
@@ -45,7 +44,7 @@ class SometimesRead(Struct, frozen=True, kw_only=True):
 
 
 class CollectedSection(Struct, frozen=True, kw_only=True):
-    """A section that is asked for."""
+    """A section to collect."""
 
     name: str  # its identifier
     purpose: str = field(name="for")  # what it is for
@@ -55,7 +54,7 @@ class CollectedSection(Struct, frozen=True, kw_only=True):
 
     @property
     def metrics(self) -> frozenset[str]:
-        """Every metric this package reads of it."""
+        """All metrics this package reads of it."""
         return frozenset(self.reads).union(*(one.metrics for one in self.sometimes))
 
 
@@ -66,7 +65,7 @@ def _read_file() -> dict[str, Any]:
 
 @cache
 def read_sections() -> tuple[CollectedSection, ...]:
-    """The sections that are asked for unless everything is."""
+    """Sections collected by default."""
     return msgspec.convert(_read_file()["section"], tuple[CollectedSection, ...])
 
 
@@ -77,7 +76,7 @@ def read_roofline_sections() -> tuple[CollectedSection, ...]:
 
 
 def read_metrics() -> tuple[str, ...]:
-    """The metrics that are asked for beside sections."""
+    """Metrics collected in addition to sections."""
     return tuple(name for table in _read_file()["metric"] for name in table["names"])
 
 
@@ -110,7 +109,7 @@ CacheControl = Literal["all", "none"]
 
 
 class Recipe(Struct, frozen=True, kw_only=True):
-    """What to measure, and how."""
+    """Selection and options of a measurement."""
 
     output: Path | None = None  # the report; None leaves the results to the console
     # part of the readable name of the kernels to measure, as everywhere in this package, or of the mangled one when it starts with ``_Z``; empty for
@@ -140,7 +139,7 @@ class Recipe(Struct, frozen=True, kw_only=True):
 def build_command(
     recipe: Recipe, application: Sequence[str], *, ncu: str = "ncu", sampling_prefix: str = "warp-sampling"
 ) -> Command:
-    """The command line.
+    """Nsight Compute's command line.
 
     Args:
         recipe: what to measure.
@@ -216,7 +215,7 @@ def _list_sources(recipe: Recipe) -> Iterator[str]:
 
 
 def escape_expression(text: str) -> str:
-    r"""A regular expression that matches a text, in the dialects of Python and C++ alike.
+    r"""Regular expression that matches a text literally, in Python's and C++'s dialects.
 
     >>> escape_expression("void f<int>(float*)")
     'void f<int>\\(float\\*\\)'
@@ -225,7 +224,7 @@ def escape_expression(text: str) -> str:
 
 
 def read_sampling_prefix(help_text: str) -> str:
-    """How a version of Nsight Compute spells the options of its sampler, from what it prints with ``--help``.
+    """Spelling of the sampler's options in a version of Nsight Compute, from its ``--help``.
 
     >>> read_sampling_prefix("  --sampling-interval arg (=auto)")
     'sampling'
@@ -254,7 +253,7 @@ INSTALL = (
 
 
 def find_ncu(chosen: str | None = None) -> Path:
-    """Find Nsight Compute's command line: the one chosen, that of the environment variable, on ``PATH``, in the usual folders (newest first).
+    """Find Nsight Compute's command line: chosen, by environment variable, on ``PATH``, in the usual folders (newest first).
 
     Args:
         chosen: a path; None to search.
@@ -280,7 +279,7 @@ def find_ncu(chosen: str | None = None) -> Path:
 
 
 def list_usual_places(root: Path | None = None) -> Iterator[Path]:
-    """What lies where installers put it, newest version first.
+    """Programs where installers put them, newest version first.
 
     Args:
         root: taken for the file system's; None for the real one.
@@ -291,7 +290,7 @@ def list_usual_places(root: Path | None = None) -> Iterator[Path]:
 
 
 def read_version(text: str) -> tuple[int, ...]:
-    """The first version number in a path or in what a program prints; empty when there is none.
+    """First version number in a text; empty if there is none.
 
     >>> read_version("/opt/nvidia/nsight-compute/2024.3.2/ncu"), read_version("cuda-12.8"), read_version("ncu")
     ((2024, 3, 2), (12, 8), ())

@@ -1,9 +1,9 @@
-"""Variables in the user's commands: ``${file}``, ``${workspaceFolder}``, ``${kernel}``, ``${output}`` and their like.
+"""Variables in the user's commands: ``${file}``, ``${workspaceFolder}``, ``${kernel}``, ``${output}`` and others.
 
-A command is a list of words. A value stays inside the word its variable stands in, whatever it holds: no shell looks at it, and it is never
-split. What the user hands to a shell (``["bash", "-lc", "…"]``, ``["ssh", "host", "…"]``) is looked at by one, though, and names of files and
-kernels come from whoever wrote the repository; so a value is put into such a word only when it means the same with and without quotes. Scripts
-find every value in the environment as well: ``"$GPA_LSP_FILE"``.
+A command is a list of words. A value stays inside the word of its variable, whatever it holds: no shell parses it, and it is never split. Words
+that the user hands to a shell (``["bash", "-lc", "…"]``, ``["ssh", "host", "…"]``) are parsed by one, though, and names of files and kernels come
+from the repository's author; so a value is put into such a word only if it means the same with and without quotes. Scripts find every value in the
+environment as well: ``"$GPA_LSP_FILE"``.
 """
 
 import os
@@ -33,11 +33,11 @@ ENVIRONMENT_PREFIX = "GPA_LSP_"
 
 
 class CommandError(GpaError):
-    """A command that cannot be run as it stands; the message says which word and what to write instead."""
+    """Error of a command that cannot be run as written; the message says which word and what to write instead."""
 
 
 class Values(Struct, frozen=True, kw_only=True):
-    """What the variables stand for."""
+    """Values of the variables."""
 
     workspace: Path  # the workspace folder
     file: Path | None = None  # the source file it is about; None when it is about none
@@ -46,19 +46,11 @@ class Values(Struct, frozen=True, kw_only=True):
 
 
 # The names there are, besides ``env:NAME``
-VARIABLES = (
-    "file",
-    "fileBasename",
-    "fileBasenameNoExtension",
-    "fileDirname",
-    "kernel",
-    "output",
-    "workspaceFolder",
-)
+VARIABLES = ("file", "fileBasename", "fileBasenameNoExtension", "fileDirname", "kernel", "output", "workspaceFolder")
 
 
 def parse_command(value: object) -> Command:
-    """A command as a setting gives it.
+    """Parse a command from a setting.
 
     Args:
         value: a list of words, or one line that is split at blanks outside quotes, as a shell would, and not interpreted any further.
@@ -85,7 +77,7 @@ def parse_command(value: object) -> Command:
 
 
 def parse_command_setting(value: object) -> Command | None:
-    """The same, with nothing, an empty line or an empty list for "none": what is left of a setting that was taken back.
+    """Parse an optional command; nothing, an empty line or an empty list gives None.
 
     Raises:
         ValueError: it is neither.
@@ -119,7 +111,7 @@ def _find_names(word: str) -> Iterator[str]:
 
 
 def expand_command(command: Command, values: Values, environment: Mapping[str, str]) -> Command:
-    """Fill in the variables of a command.
+    """Substitute the variables of a command.
 
     Args:
         command: with variables; ``$${`` stands for a plain ``${``.
@@ -148,7 +140,7 @@ def expand_command(command: Command, values: Values, environment: Mapping[str, s
 
 
 def list_environment(values: Values) -> dict[str, str]:
-    """The values for scripts: variables of the environment, without those that have no value.
+    """Values as environment variables for scripts, without missing ones.
 
     >>> list_environment(Values(workspace=Path("/w"), kernel="saxpy"))
     {'GPA_LSP_KERNEL': 'saxpy', 'GPA_LSP_WORKSPACE_FOLDER': '/w'}
@@ -224,5 +216,5 @@ def _is_interpreter(word: str) -> bool:
 
 
 def _looks_like_script(word: str) -> bool:
-    """Blanks or what only a shell understands, besides the variables."""
+    """Whether a word has blanks or shell syntax besides the variables."""
     return _SHELL_SYNTAX.search(_VARIABLE.sub("", word)) is not None

@@ -1,4 +1,4 @@
-"""COLLECT by injection: a library of ours in the user's process, which listens to CUPTI and writes rows → a native profile.
+"""COLLECT by injection: a library in the user's process that listens to CUPTI and writes records → a native profile.
 
 What each kernel of a program did is sampled by the GPU itself; NVIDIA's CUPTI hands it out. :mod:`.run` makes a small library of the C sources in
 ``injection`` with the system's compiler and the headers that are installed, and the CUDA driver loads it into the program. It

@@ -1,6 +1,7 @@
-"""Which launches of a run go into its profile: the first few of each kernel, launch configuration and calling context."""
+"""Selection of a run's launches for its profile, and the sums of their samples."""
 
 from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from gpa_lsp.profile.stall_reasons import CountedReason, read_reason
 
 
 class Selection(Struct, frozen=True, kw_only=True):
-    """What is wanted of a run."""
+    """Kernels and launches to keep."""
 
     # part of the readable name of the kernels, or of the mangled one when it starts with ``_Z``; empty for all
     kernel: str = ""
@@ -31,7 +32,7 @@ class Selection(Struct, frozen=True, kw_only=True):
 
 
 class TimedLaunch(Struct, frozen=True, kw_only=True):
-    """A launch with what the GPU said of it."""
+    """A launch with the GPU's timing."""
 
     kernel: str  # mangled name
     context: int  # number of its CUDA context
@@ -48,7 +49,7 @@ class TimedLaunch(Struct, frozen=True, kw_only=True):
 
 
 class Launches:
-    """The launches of a process beside the times of their kernels, as columns.
+    """Launches of a process with the times of their kernels, as columns.
 
     Args:
         process: as it was read.
@@ -75,7 +76,7 @@ class Launches:
         return len(self.rows) + len(self._of_graphs)
 
     def build(self, number: int) -> TimedLaunch:
-        """One of them: those that the program launched, then those that graphs did."""
+        """A launch by number: first those of the program, then those of graphs."""
         if number >= len(self.rows):
             at = int(self._of_graphs[number - len(self.rows)])
             row = self.process.kernels[at]
@@ -92,7 +93,7 @@ class Launches:
         )
 
     def _make(self, row: Any, at: int, *, path: int, correlations: tuple[int, ...], is_sampled: bool) -> TimedLaunch:
-        """A launch, from its row or its kernel's, and what the GPU said of the kernel at a position; -1 where it said nothing."""
+        """Launch from its row or its kernel's; *at* is the kernel's position, -1 if the GPU reported none."""
         kernel = None if at < 0 else self.process.kernels[at]
         return TimedLaunch(
             kernel=self.process.texts.get(int(row["kernel"]), ""),
@@ -110,7 +111,7 @@ class Launches:
         )
 
     def choose(self, selection: Selection) -> list[int]:
-        """Numbers of the launches that are wanted, ascending."""
+        """Numbers of the selected launches, ascending."""
         keys, names = self._describe()
         wanted = np.array([selection.matches(name) for name in names], bool)
         chosen = np.flatnonzero(wanted[keys[:, 0]]) if len(keys) else np.zeros(0, np.int64)
@@ -124,7 +125,7 @@ class Launches:
         return [int(number) for number in chosen[kept]]
 
     def _describe(self) -> tuple[npt.NDArray[np.int64], list[str]]:
-        """What tells launches apart: kernel (by position in the names), path, grid and block."""
+        """Keys that tell launches apart: kernel (position in the names), path, grid and block; and the names."""
         graph = self.process.kernels[self._of_graphs]
         texts = np.concatenate([self.rows["kernel"], graph["kernel"]]).astype(np.int64)
         numbers, positions = np.unique(texts, return_inverse=True)
@@ -139,12 +140,12 @@ class Launches:
 
     @property
     def mode(self) -> Mode:
-        """How the process was measured: what most of it allows."""
+        """Measurement mode of the process: the highest of its contexts."""
         return max((context.mode for context in self.process.contexts.values()), default=Mode.TIMING)
 
 
 def _match(launches: npt.NDArray[np.void], kernels: npt.NDArray[np.void]) -> npt.NDArray[np.int64]:
-    """For each launch the position of its kernel; -1 where there is none. A runtime's launch is known by the runtime's number."""
+    """Position of each launch's kernel; -1 if there is none. The runtime's number takes precedence."""
     found = np.full(len(launches), -1, np.int64)
     order = np.argsort(kernels["correlation"], kind="stable")
     sorted_numbers = kernels["correlation"][order]
@@ -160,7 +161,7 @@ def _match(launches: npt.NDArray[np.void], kernels: npt.NDArray[np.void]) -> npt
 
 
 def _rank(groups: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """How many of its group come before each."""
+    """Number of earlier members of its group, for each element."""
     order = np.argsort(groups, kind="stable")
     ordered = groups[order]
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if len(ordered) else np.zeros(0, np.int64)
@@ -179,8 +180,8 @@ _MOST_PENDING = 1 << 21  # Rows that wait to be added up: 40 MB
 _KEY = ("function", "correlation", "offset", "reason")
 
 
-class SampleTotals(Struct):
-    """The samples of a process.
+class SampleTotals(Struct, dict=True):
+    """Summed samples of a process.
 
     A count of samples without issue is a part of all samples of its reason. Should a version of CUPTI count each sample under one of both names
     only, some instruction has more of the former, and then all samples are both together.
@@ -193,7 +194,7 @@ class SampleTotals(Struct):
     foreign: int  # of code that is not the user's
     missing: int  # what the collector counted and no row has
 
-    @property
+    @cached_property
     def are_apart(self) -> bool:
         """Whether samples without issue are counted under their own name only."""
         positions = {reason: number for number, reason in enumerate(self.reasons)}
@@ -209,10 +210,8 @@ class SampleTotals(Struct):
             if reason in plain_of
         )
 
-    def list_places(
-        self, rows: npt.NDArray[np.void], *, are_apart: bool
-    ) -> Iterator[tuple[tuple[int, int], dict[str, dict[str, int]]]]:
-        """Function and offset of each instruction, with its samples by reason as a profile has them."""
+    def list_places(self, rows: npt.NDArray[np.void]) -> Iterator[tuple[tuple[int, int], dict[str, dict[str, int]]]]:
+        """Function and offset of each instruction, with its samples by reason in the profile's form."""
         has_latency = any(reason[1] for reason in self.reasons)
         found: dict[tuple[int, int], dict[str, list[int]]] = {}
         for function, _, offset, number, count in rows.tolist():
@@ -222,14 +221,14 @@ class SampleTotals(Struct):
         for place, by_reason in sorted(found.items()):
             written = {}
             for name, (every, latency) in sorted(by_reason.items()):
-                written[name] = {"all": every + latency if are_apart else every}
+                written[name] = {"all": every + latency if self.are_apart else every}
                 if has_latency:
                     written[name]["latency"] = latency
             yield place, written
 
 
 def add_up(process: CollectedProcess, correlations: Collection[int] | None) -> SampleTotals:
-    """Read and add up the samples of a process, of the launches that are wanted; None for all, whatever launch they are of."""
+    """Read and sum the samples of a process, of some launches; None for all, whatever launch they are of."""
     adder = _Adder(process, correlations)
     for context, (total, dropped, foreign), rows in process.read_batches():
         adder.dropped += dropped
@@ -269,7 +268,7 @@ class _Adder:
             self._reduce()
 
     def _translate(self, numbers: npt.NDArray[np.integer], reasons: Mapping[int, str]) -> npt.NDArray[np.int64]:
-        """Numbers of one GPU as positions of reasons; -1 for what is none."""
+        """Positions of one GPU's numbers of reasons; -1 for numbers of no reason."""
         known = np.array(sorted(reasons), np.int64)
         if not len(known):
             return np.full(len(numbers), -1, np.int64)
@@ -296,9 +295,5 @@ class _Adder:
         counted = self.total - self.dropped - self.foreign
         missing = 0 if counted in (self._every, self._plain) else max(0, counted - self._every)
         return SampleTotals(
-            reasons=self._reasons,
-            rows=self._sum,
-            dropped=self.dropped,
-            foreign=self.foreign,
-            missing=missing,
+            reasons=self._reasons, rows=self._sum, dropped=self.dropped, foreign=self.foreign, missing=missing
         )

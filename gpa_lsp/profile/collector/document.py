@@ -1,4 +1,4 @@
-"""The rows of a run as a native profile (``gpa-lsp/profile/2``): :func:`make_profile`."""
+"""Records of a run → a native profile (``gpa-lsp/profile/2``): :func:`make_profile`."""
 
 import base64
 import json
@@ -43,14 +43,14 @@ class LoadedModule(Struct, frozen=True, kw_only=True):
 
 
 class LoadedModules:
-    """Reads cubins when they are first asked for, from a folder with a file for each, named by its hash."""
+    """Modules of a folder with a cubin for each, named by its hash; read on demand."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._found: dict[int, LoadedModule | None] = {}
 
     def find(self, digest: int) -> LoadedModule | None:
-        """The module with a hash; None where its file is missing."""
+        """Module with a hash; None if its file is missing."""
         if digest not in self._found:
             number = sum(one is not None for one in self._found.values())
             image = self._read(digest)
@@ -58,7 +58,7 @@ class LoadedModules:
         return self._found[digest]
 
     def find_by_name(self, name: str, digests: Iterable[int]) -> LoadedModule | None:
-        """The only module of some that has a function; None where several have, as when a kernel was compiled again under its name."""
+        """The only module of some that has a function; None if several do, as when a kernel was recompiled under its name."""
         mark = b"\0" + name.encode() + b"\0"
         holders = [digest for digest in digests if (image := self._read(digest)) is not None and mark in image]
         return self.find(holders[0]) if len(holders) == 1 else None
@@ -70,7 +70,7 @@ class LoadedModules:
             return None
 
     def write(self, output: Path) -> tuple[list[dict[str, Any]], dict[str, bytes]]:
-        """The modules as a profile has them, and files that go beside it."""
+        """Modules in the profile's form, and files that go beside it."""
         held = [module for module in self._found.values() if module is not None]
         written, apart, total_bytes = [], {}, 0
         for module in held:
@@ -101,11 +101,10 @@ def _make(number: int, image: bytes) -> LoadedModule:
 
 # Calling contexts for people: frames of the library and the driver left out, addresses as functions and lines of the host program.
 #
-# Native frames lead from the launch to the interpreter, if there is one; then its Python frames follow, and what called the interpreter is left
-# out.
+# Native frames lead from the launch to the interpreter, if there is one; its Python frames follow, and callers of the interpreter are left out.
 
 MOST_FRAMES = 32
-# Names of images between a launch and whoever asked for it
+# Names of images between a launch and its caller
 _BETWEEN = re.compile(rf"{re.escape(NAME)}|libcupti\.so|libcuda\.so|libcudart|ld-linux|libnvrtc|libpthread")
 _INTERPRETER = re.compile(r"(?:lib)?python\d|pypy", re.IGNORECASE)
 _SHIM = "<shim>"
@@ -113,7 +112,7 @@ _BEGINNING = frozenset({"_start", "__libc_start_main", "__libc_start_call_main",
 
 
 def build_call_stacks(paths: Mapping[int, CollectedPath]) -> dict[int, tuple[HostFrame, ...]]:
-    """The frames of each path, innermost first; the debugging information of each image is read once."""
+    """Frames of each path, innermost first; debugging information of each image is read once."""
     chosen = {number: _choose_native(path) for number, path in paths.items()}
     wanted: dict[str, set[int]] = {}
     for frames in chosen.values():
@@ -155,7 +154,7 @@ def _describe_python(path: CollectedPath) -> Iterator[HostFrame]:
 
 
 def find_common(stacks: list[tuple[HostFrame, ...]]) -> tuple[HostFrame, ...]:
-    """The outermost frames that all stacks have in common, innermost first."""
+    """Outermost frames that all stacks share, innermost first."""
     if not stacks:
         return ()
     common: list[HostFrame] = []
@@ -170,7 +169,7 @@ TOOL = "gpa-lsp profile --sampler cupti"
 
 
 class CollectedProfile(Struct, frozen=True, kw_only=True):
-    """A profile that was made of rows."""
+    """A profile made of records."""
 
     document: dict[str, Any]  # it
     cubins: dict[str, bytes]  # those that are too large to be part of it, by their paths from its folder
@@ -200,7 +199,7 @@ def write_profile(profile: CollectedProfile, output: Path) -> None:
 def make_profile(
     processes: Sequence[CollectedProcess], folder: Path, output: Path, selection: Selection
 ) -> CollectedProfile:
-    """Make a profile of what the processes of a run wrote."""
+    """Make a profile of the records of a run's processes."""
     modules = LoadedModules(folder)
     problems = describe_troubles(processes)
     launches: list[dict[str, Any]] = []
@@ -246,7 +245,6 @@ class _LaunchMaker:
         self._selection = selection
         self._launches = Launches(process)
         self._stacks: dict[int, tuple[HostFrame, ...]] = {}
-        self._are_apart = False
         self.totals: SampleTotals  # of its samples
         self.left_out = 0  # samples that belong to no instruction of a known module
         self.graph_launches = 0  # chosen launches that graphs made
@@ -262,7 +260,7 @@ class _LaunchMaker:
         chosen = [self._launches.build(number) for number in self._launches.choose(self._selection)]
         self.graph_launches = sum(not one.correlations for one in chosen)
         self._read_stacks(chosen)
-        self._add_up({number for one in chosen for number in one.correlations})
+        self.totals = add_up(self._process, {number for one in chosen for number in one.correlations})
         order = np.argsort(self.totals.rows["correlation"], kind="stable")
         rows = self.totals.rows[order]
         numbers = rows["correlation"]
@@ -277,8 +275,8 @@ class _LaunchMaker:
             yield self._write_launch(one, module, samples)
 
     def _make_aggregates(self) -> Iterator[dict[str, Any]]:
-        """One record for each kernel: continuous sampling does not say which launch a sample is of."""
-        self._add_up(None)
+        """One record for each kernel: continuous sampling does not tell launches apart."""
+        self.totals = add_up(self._process, None)
         by_kernel: dict[str, list[TimedLaunch]] = {}
         for number in range(len(self._launches)):
             launch = self._launches.build(number)
@@ -294,7 +292,7 @@ class _LaunchMaker:
                 yield self._write_aggregate(name, by_kernel.get(name, []), rows)
 
     def _find_kernel(self, number: int, by_kernel: dict[str, list[TimedLaunch]]) -> str:
-        """The kernel that a function's samples belong to: itself, or the only one of its module that was launched."""
+        """Kernel that a function's samples belong to: itself, or the only launched one of its module."""
         function = self._process.functions.get(number)
         if function is None:
             return ""
@@ -327,28 +325,21 @@ class _LaunchMaker:
         found.pop("call_stack", None)
         return {**found, **_write_stack(stack)}
 
-    def _add_up(self, correlations: set[int] | None) -> None:
-        self.totals = add_up(self._process, correlations)
-        self._are_apart = self.totals.are_apart
-
     def _read_stacks(self, launches: list[TimedLaunch]) -> None:
         wanted = {one.path for one in launches}
         paths = {number: path for number, path in self._process.paths.items() if number in wanted}
         self._stacks = build_call_stacks(paths)
 
     def _write_samples(self, rows: npt.NDArray[np.void]) -> tuple[LoadedModule | None, list[dict[str, Any]]]:
-        """The module that most of the rows are of, and the rows as a profile has them."""
-        found = list(self.totals.list_places(rows, are_apart=self._are_apart))
+        """Module of most of the rows, and the rows in the profile's form."""
+        found = list(self.totals.list_places(rows))
         functions = [self._process.functions.get(number) for (number, _), _ in found]
         holders = [None if one is None else self._modules.find(one[1]) for one in functions]
         known = [holder for holder in holders if holder is not None]
         own = max(known, key=known.count, default=None)
         samples = []
         for ((_, offset), by_reason), function, holder in zip(found, functions, holders, strict=True):
-            if function is None or holder is None:
-                self.left_out += sum(counts["all"] for counts in by_reason.values())
-                continue
-            if holder.sizes and offset >= holder.sizes.get(function[0], 0):
+            if function is None or holder is None or (holder.sizes and offset >= holder.sizes.get(function[0], 0)):
                 self.left_out += sum(counts["all"] for counts in by_reason.values())
                 continue
             row: dict[str, Any] = {"function": function[0], "pc_offset": offset, "by_reason": by_reason}
@@ -412,11 +403,9 @@ def _write_stack(frames: tuple[HostFrame, ...]) -> dict[str, Any]:
 
 
 def _write_frame(frame: HostFrame) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name in ("function", "module", "file", "line"):
-        value = getattr(frame, name)
-        if value is not None:
-            found[name] = value
+    found: dict[str, Any] = {
+        name: value for name in ("function", "module", "file", "line") if (value := getattr(frame, name)) is not None
+    }
     if frame.address is not None:
         found["address"] = f"{frame.address:#x}"
     return found

@@ -1,4 +1,4 @@
-"""Functions and lines of the host program: what its debugging information says of addresses. Read when it is wanted, of those images alone.
+"""Functions and lines of host programs, from the debugging information of images.
 
 pyelftools reads it; without debugging information, names come from the table of symbols or are not known.
 """
@@ -19,7 +19,7 @@ _DEBUG_FOLDER = Path("/usr/lib/debug/.build-id")
 
 
 def find_places(image: Path, offsets: Collection[int]) -> Mapping[int, tuple[HostFrame, ...]]:
-    """What is at some addresses of an image, each with the functions inlined there before it, innermost first; frames have readable names."""
+    """Frames at addresses of an image, each with the functions inlined there, innermost first; names are demangled."""
     # imported here: measuring without DWARF does without it
     from elftools.common.exceptions import ELFError
     from elftools.elf.elffile import ELFFile
@@ -38,7 +38,7 @@ def find_places(image: Path, offsets: Collection[int]) -> Mapping[int, tuple[Hos
 
 
 class _Finder:
-    """Answers for one image."""
+    """Reader of one image."""
 
     def __init__(self, elf: Any, stream: BinaryIO) -> None:
         self._elf = elf
@@ -55,7 +55,7 @@ class _Finder:
         return found
 
     def _find_symbols(self, offsets: list[int]) -> dict[int, str]:
-        """The nearest function before each address that reaches it."""
+        """Function symbol that contains each address."""
         rows: list[tuple[int, int, str]] = []
         for name in (".symtab", ".dynsym"):
             section = self._elf.get_section_by_name(name)
@@ -92,7 +92,7 @@ class _Finder:
 
 @contextmanager
 def _open_debug(elf: Any) -> Iterator[Any]:
-    """The image with debugging information: itself, or the separate file that its build names."""
+    """Image with debugging information: itself, or the separate file by its build id."""
     from elftools.elf.elffile import ELFFile
 
     path = None if elf.has_dwarf_info(strict=True) else _find_separate(elf)
@@ -120,7 +120,7 @@ def _find_separate(elf: Any) -> Path | None:
 
 
 def _find_units(dwarf: Any, offsets: list[int]) -> list[tuple[Any, list[int]]]:
-    """The compilation units of some addresses, by the table of ranges, or by asking each unit where there is none."""
+    """Compilation units of addresses, by the range table or, without one, by each unit's ranges."""
     found: dict[int, tuple[Any, list[int]]] = {}
     table = dwarf.get_aranges()
     missing = []
@@ -174,7 +174,7 @@ def _name_files(program: Any, unit: Any) -> dict[int, str]:
 
 
 def _find_chains(dwarf: Any, unit: Any, offsets: list[int]) -> dict[int, list[Any]]:
-    """The function at each address with those inlined into it there, outermost first."""
+    """Function at each address with those inlined into it there, outermost first."""
     found: dict[int, list[Any]] = {}
 
     def walk(entry: Any) -> None:
@@ -220,7 +220,7 @@ def _list_ranges(dwarf: Any, unit: Any, entry: Any) -> Iterator[tuple[int, int]]
 
 
 def _unroll(chain: list[Any], file: str | None, line: int | None, symbol: str | None) -> Iterator[HostFrame]:
-    """Innermost first: each function is where the one inside it was called from."""
+    """Frames innermost first: each function's place is where the next inner one was called."""
     if not chain:
         yield HostFrame(function=symbol, file=file, line=line)
         return

@@ -1,4 +1,4 @@
-"""The rows that the injected library wrote: a file for each process, which may end anywhere.
+"""Records that the injected library wrote: a file for each process, which may end anywhere.
 
 A file begins with eight bytes that name the format. Records follow: kind, length and CRC-32 (begun with the kind), then what they hold, as
 ``injection/rows.h`` has it. A process that was killed leaves a record half written at most; everything before it counts.
@@ -33,7 +33,7 @@ _PAIR = struct.Struct("<II")
 
 
 class Record(IntEnum):
-    """Kinds, as in ``injection/rows.h``."""
+    """Kinds of record, as in ``injection/rows.h``."""
 
     PROCESS = 1
     TEXT = 2
@@ -50,7 +50,7 @@ class Record(IntEnum):
 
 
 class TroubleKind(IntEnum):
-    """What went wrong, as in ``injection/rows.h``."""
+    """Kinds of failure, as in ``injection/rows.h``."""
 
     NO_CUPTI = 1
     SUBSCRIBER = 2
@@ -65,7 +65,7 @@ class TroubleKind(IntEnum):
 
 
 class Mode(IntEnum):
-    """How a context is measured."""
+    """Measurement modes of a context."""
 
     TIMING = 0
     SERIALIZED = 1
@@ -95,7 +95,7 @@ _PYTHON_ROW = np.dtype([("file", "<u4"), ("function", "<u4"), ("line", "<u4")])
 
 
 class Trouble(Struct, frozen=True, kw_only=True):
-    """Something that did not work."""
+    """A failure that the library recorded."""
 
     kind: TroubleKind | None  # None for one that a later version writes
     number: int  # CUPTI's result, or the system's
@@ -123,7 +123,7 @@ class CollectedPath(Struct, frozen=True, kw_only=True):
 
 
 class CollectedProcess(Struct):
-    """What is known of one process; see :class:`Record`."""
+    """Records of one process; see :class:`Record`."""
 
     path: Path  # the file
     process_id: int = 0  # of the system; 0 when the file ends before it is said
@@ -145,7 +145,7 @@ class CollectedProcess(Struct):
     kernels: npt.NDArray[np.void] = field(default_factory=lambda: np.zeros(0, KERNEL_ROW))
 
     def read_batches(self) -> Iterator[tuple[int, tuple[int, int, int], npt.NDArray[np.void]]]:
-        """The samples, batch by batch; no more than one is in memory.
+        """Samples, batch by batch; only one is in memory.
 
         A context's number; the collector's own count, what was lost in the GPU and what is of code that is not the user's; and :data:`SAMPLE_ROW`.
         """
@@ -161,13 +161,13 @@ class CollectedProcess(Struct):
 
 
 def read_processes(folder: Path) -> list[CollectedProcess]:
-    """All processes that wrote rows into a folder, in the order in which they began."""
+    """All processes that wrote records into a folder, in the order in which they began."""
     found = [read_process(path) for path in sorted(folder.glob("process-*.rows"))]
     return sorted(found, key=lambda process: (process.unix_ns, process.process_id))
 
 
 def read_process(path: Path) -> CollectedProcess:
-    """What one process wrote.
+    """Read the file of one process.
 
     Raises:
         InputError: it is not such a file.
@@ -189,7 +189,7 @@ def _map_file(path: Path) -> Iterator[mmap.mmap]:
 
 
 class _Reader:
-    """Goes through a file once."""
+    """One pass over a file."""
 
     def __init__(self, process: CollectedProcess, content: mmap.mmap) -> None:
         self._process = process
@@ -307,7 +307,7 @@ _NOT_FOUND = "libcupti.so"
 
 
 def is_forbidden(processes: Iterable[CollectedProcess]) -> bool:
-    """Whether the driver did not let us sample."""
+    """Whether the driver denied sampling."""
     troubles = (trouble for process in processes for trouble in process.troubles)
     return any(
         trouble.kind in (TroubleKind.ENABLE, TroubleKind.CONFIGURE) and trouble.number in _FORBIDDEN
@@ -321,7 +321,7 @@ def is_buffer_full(processes: Iterable[CollectedProcess]) -> bool:
 
 
 def describe_troubles(processes: Sequence[CollectedProcess]) -> list[Problem]:
-    """Each trouble once, whatever number of processes had it; and what ended too soon."""
+    """Each kind of failure once, however many processes had it; and premature ends."""
     troubles = dict.fromkeys(trouble for process in processes for trouble in process.troubles)
     found = [_describe(trouble) for trouble in troubles]
     return list(dict.fromkeys([*found, *_describe_ends(processes)]))

@@ -1,4 +1,4 @@
-"""A program with the collector in it, from its start to a profile."""
+"""Runs a program with the collector in it, and makes its profile."""
 
 import os
 import re
@@ -46,7 +46,7 @@ class Cupti(Struct, frozen=True, kw_only=True):
 
 
 def find_cupti() -> Cupti:
-    """The newest CUPTI there is: of NVIDIA's wheels, else of a toolkit.
+    """Newest installed CUPTI: of NVIDIA's wheels, else of a toolkit.
 
     Raises:
         MissingToolError: none has headers.
@@ -65,7 +65,7 @@ def find_cupti() -> Cupti:
 
 
 def _list_candidates() -> Iterator[tuple[Path, tuple[Path, ...]]]:
-    """Folders of headers, with those that may have the library to them."""
+    """Folders of headers, with folders that may hold the library."""
     for root in list_package_folders("nvidia"):
         releases = (path for path in root.glob("cu*") if path.name[2:].isdigit())
         for release in sorted(releases, key=lambda path: int(path.name[2:]), reverse=True):
@@ -95,7 +95,7 @@ def _find_library(folders: tuple[Path, ...]) -> Path | None:
 
 
 def build_library(cupti: Cupti, into: Path) -> Path:
-    """Put the library into a folder, compiled where it was not before.
+    """Build the collector into a folder.
 
     Raises:
         MissingToolError: there is no C compiler.
@@ -116,7 +116,7 @@ def build_library(cupti: Cupti, into: Path) -> Path:
 
 
 def _list_versions(cupti: Cupti) -> Iterator[Path]:
-    """The headers that say which release the others are of."""
+    """Headers that tell the release."""
     for folder in cupti.headers:
         for name in ("cupti_version.h", _MARK):
             if (folder / name).is_file():
@@ -128,7 +128,7 @@ _MOST_ROW_BYTES = 4 << 30
 
 
 class CollectorSettings(Struct, frozen=True, kw_only=True):
-    """How a program is measured."""
+    """Options of the collector."""
 
     mode: Mode = Mode.SERIALIZED  # serialized, launch by launch; continuous, added up by kernel; or timing alone
     duty_percent: int = 100  # of the time in which continuous sampling is on
@@ -137,7 +137,7 @@ class CollectorSettings(Struct, frozen=True, kw_only=True):
 
 
 class CollectedRun(Struct, frozen=True, kw_only=True):
-    """What became of a run."""
+    """Outcome of a run."""
 
     end: CommandEnd  # how the program ended
     profile: CollectedProfile | None  # what was measured; None when no process of it used CUDA with the collector
@@ -147,7 +147,7 @@ class CollectedRun(Struct, frozen=True, kw_only=True):
 def make_environment(
     settings: CollectorSettings, cupti: Cupti, library: Path, folder: Path, environment: Mapping[str, str]
 ) -> dict[str, str]:
-    """The environment in which a program is measured."""
+    """Environment of a measured program."""
     found = {
         **environment,
         "CUDA_INJECTION64_PATH": str(library),
@@ -173,7 +173,7 @@ def collect(
     streams: tuple[int, int, int],
     tell_ended: Callable[[], None] = lambda: None,
 ) -> CollectedRun:
-    """Run a program, and write what was measured of it.
+    """Run a program, and write its profile.
 
     Args:
         command: program and arguments, with an environment of its own where it is Python of ours; no shell looks at them.
@@ -230,7 +230,7 @@ def _write(
 
 @contextmanager
 def _make_folder() -> Iterator[Path]:
-    """A folder that nobody else can look into, in the user's cache: rows may be larger than what /tmp has room for."""
+    """Private folder in the user's cache: records may be larger than /tmp has room for."""
     parent = find_cache_folder() / "collecting"
     try:
         parent.mkdir(parents=True, exist_ok=True, mode=0o700)

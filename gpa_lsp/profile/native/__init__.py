@@ -1,4 +1,4 @@
-"""Our own profile format, ``gpa-lsp/profile/2``: JSON that collectors write, people write by hand, and tests are written in.
+"""Native profile format, ``gpa-lsp/profile/2``: JSON that collectors, people and tests write.
 
 The smallest useful file::
 

@@ -67,7 +67,7 @@ def read_native(path: Path) -> Profile:
 
 
 def _read_document(path: Path) -> Element:
-    """The document, of a version that is read."""
+    """The JSON document, of a supported version."""
     root = read_json(path, most_bytes=_MAX_BYTES, what="profiles in JSON", remedy=_REMEDY)
     name = root.value.get("format")
     if isinstance(name, str) and name in VERSIONS:
@@ -104,7 +104,7 @@ def _read_profile(root: Element, path: Path) -> Profile:
 
 
 class FunctionDraft(Struct):
-    """A function while samples are still adding to what is known of it."""
+    """A function while samples still extend it."""
 
     name: str  # mangled name
     address: Address | None = None  # as given; None when it is to be made up
@@ -115,7 +115,7 @@ class FunctionDraft(Struct):
 
 
 class ModuleDraft(Struct):
-    """A module while launches are still adding functions to it."""
+    """A module while launches still add functions to it."""
 
     module_id: int
     image: bytes | None = None
@@ -136,7 +136,7 @@ class ModuleDraft(Struct):
         return self.by_name.setdefault(draft.name, draft)
 
     def find_function(self, name: Element, pc_offset: int = 0) -> FunctionDraft:
-        """The function a sample names, added if it is new; it reaches at least behind ``pc_offset``.
+        """Function that a sample names, added if new; it extends at least beyond ``pc_offset``.
 
         Raises:
             InputError: the module gives addresses, but none for this function; or the offset lies behind the function's given size.
@@ -156,7 +156,7 @@ class ModuleDraft(Struct):
         return draft
 
     def build(self) -> Module:
-        """The finished module, once every function has its address."""
+        """Finished module, once every function has its address."""
         functions = [
             LoadedFunction(name=draft.name, address=draft.address or 0, symbol_index=draft.symbol_index)
             for draft in self.functions
@@ -201,7 +201,7 @@ def _read_module(element: Element, folder: Path) -> ModuleDraft:
 
 
 def _read_image(element: Element, folder: Path) -> tuple[bytes, str | None]:
-    """The bytes of a ``cubin`` member, and the path of the file they come from; None where they are embedded.
+    """Bytes of a ``cubin`` member, and the path of their file; None if they are embedded.
 
     A path must stay inside the profile's folder, links followed, so that a profile from a stranger cannot make us read other files.
     """
@@ -257,7 +257,7 @@ def _assign_addresses(drafts: dict[int, ModuleDraft]) -> None:
 
 
 class _LaunchDraft(Struct, frozen=True):
-    """A launch whose samples still wait for their functions' addresses."""
+    """A launch whose samples still lack their functions' addresses."""
 
     members: dict[str, Element]
     module: ModuleDraft | None
@@ -278,7 +278,7 @@ class _LaunchDraft(Struct, frozen=True):
         return cls(members, module, rows)
 
     def build(self, index: int) -> Launch:
-        """The launch, once addresses are assigned."""
+        """Launch, once addresses are assigned."""
         members = self.members
         reasons = members["stall_reasons"].read(tuple[str, ...]) if "stall_reasons" in members else ()
         if reasons and self.rows is None:
@@ -333,7 +333,7 @@ def _find_named(element: Element, modules: dict[int, ModuleDraft]) -> ModuleDraf
 
 
 def _read_metrics(element: Element | None, duration_ns: Element | None) -> dict[str, Metric]:
-    """The ``metrics`` member, with ``duration_ns`` as the metric it stands for."""
+    """The ``metrics`` member, including ``duration_ns`` as a metric."""
     members = element.read_map() if element is not None else {}
     metrics = {value.check_text(name): _read_metric(name, value) for name, value in members.items()}
     if duration_ns is not None:
@@ -360,7 +360,7 @@ def _read_metric(name: str, element: Element) -> Metric:
 
 
 class _SampleRow(Struct, frozen=True):
-    """One instruction's samples before addresses are assigned."""
+    """Samples of one instruction before addresses are assigned."""
 
     element: Element  # the row, for errors
     function: FunctionDraft | None  # the function ``offset`` counts from; None when ``offset`` is the absolute address
@@ -371,7 +371,7 @@ class _SampleRow(Struct, frozen=True):
 
     @property
     def address(self) -> int:
-        """Absolute, once functions have addresses."""
+        """Absolute address, once functions have theirs."""
         return self.offset if self.function is None else (self.function.address or 0) + self.offset
 
 
@@ -432,7 +432,7 @@ def _read_row(
 
 
 def _refuse_mixture(rows: list[_SampleRow]) -> None:
-    """Say which count has no latency samples, where others of the launch have some."""
+    """Report the count that lacks latency samples although others have them."""
     for row in rows:
         for reason, count in row.element.read_map()["by_reason"].read_map().items():
             if row.counts[reason][1] is None:

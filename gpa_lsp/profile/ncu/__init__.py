@@ -23,7 +23,7 @@ _MAGICS = (
 
 
 def find_compression(head: bytes) -> str | None:
-    """The compression whose magic a file (or a part of one) starts with; None when there is none.
+    """Compression whose magic a file (or a part of one) starts with; None for none.
 
     >>> find_compression(bytes.fromhex("28b52ffd00"))
     'zstd'

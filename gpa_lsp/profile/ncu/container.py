@@ -1,4 +1,4 @@
-"""The framing of a report: file header, blocks, and the places of sources and results in them.
+"""Framing of a report: file header, blocks, and the places of sources and results in them.
 
 ::
 
@@ -135,7 +135,7 @@ class _HasEnd(Protocol):
 
 
 class _Inflater:
-    """A ``read`` over a decompressor object; each step's output is bounded.
+    """Stream interface to a decompressor object; each step's output is bounded.
 
     Raises:
         EOFError: (from ``read``) the compressed data ends before the decompressor is done.
@@ -193,7 +193,7 @@ _DAMAGED_REMEDY = "the file is damaged or was cut off: copy it again or record i
 
 
 class EntryPlace(Struct, frozen=True, kw_only=True):
-    """Where one source or result lies."""
+    """Position of one source or result."""
 
     offset: int  # of its first byte, behind its size field
     size_bytes: int  # its length; the file covers it
@@ -201,7 +201,7 @@ class EntryPlace(Struct, frozen=True, kw_only=True):
 
 
 class Container(Struct, kw_only=True):
-    """What the framing holds, in file order."""
+    """Content of the framing, in file order."""
 
     strings: list[bytes] = field(default_factory=list)  # the global string table, undecoded
     # encoded pieces of session details; each holds any subset of the fields
@@ -231,7 +231,7 @@ def read_container(stream: BinaryIO, size_bytes: int) -> Container:
 
 
 def read_entry(stream: BinaryIO, place: EntryPlace) -> bytes:
-    """The bytes of one entry; empty when its first byte already shows that it is no message.
+    """Bytes of one entry; empty if its first byte shows that it is no message.
 
     Raises:
         InputError: the file became shorter since its blocks were walked.
@@ -299,7 +299,7 @@ def _walk_payload(stream: BinaryIO, offset: int, end: int, process_id: int | Non
 
 
 def _read_size(stream: BinaryIO, offset: int, end: int, what: str) -> tuple[int, int]:
-    """The size field at ``offset``: where what it measures starts, and its length, which is neither 0 nor beyond ``end``."""
+    """Start and length of what the size field at ``offset`` measures; neither 0 nor beyond ``end``."""
     if end - offset < _SIZE.size:
         raise InputError(
             f"the file ends inside the size of {what}", place=f"offset {offset:#x}", remedy=_DAMAGED_REMEDY

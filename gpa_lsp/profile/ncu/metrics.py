@@ -1,4 +1,4 @@
-"""Metrics of one launch: thousands of them, each decoded when somebody asks for it; and what NVIDIA's own rules said about it."""
+"""Metrics of one launch, decoded on access; devices; and results of NVIDIA's rules."""
 
 import math
 import re
@@ -51,7 +51,7 @@ class LazyMetrics(Mapping[str, Metric]):
     def get(self, name: str, default: Metric | _Other, /) -> Metric | _Other: ...
 
     def get(self, name: str, default: Metric | _Other | None = None, /) -> Metric | _Other | None:
-        """Half of the metrics that are asked for were not collected, and an exception for each takes its time."""
+        """Avoids exceptions: half of the metrics that are asked for were not collected."""
         data = self._encoded.get(name)
         return default if data is None else decode_metric(name, data)
 
@@ -65,7 +65,7 @@ class LazyMetrics(Mapping[str, Metric]):
         return name in self._encoded
 
     def find_encoded(self, name: str) -> bytes:
-        """The bytes of a metric's message, for readers that take whole columns from it.
+        """Bytes of a metric's message, for readers that decode whole columns.
 
         Raises:
             KeyError: the launch has no such metric.
@@ -102,12 +102,12 @@ def index_metrics(encoded_metrics: list[bytes], strings: list[str]) -> tuple[Laz
 
 
 def encode_name_id(name_id: int) -> bytes:
-    """The bytes with which a metric of that name begins."""
+    """First bytes of a metric with that name."""
     return bytes(schema.Metric(name_id=name_id).SerializeToString())
 
 
 def _find_name_id(data: bytes) -> int | None:
-    """The name of a metric that can be decoded as a whole; None when it cannot."""
+    """Name of a metric that can be decoded as a whole; None if it cannot."""
     try:
         if len(data) > _LARGE_BYTES:
             # First without its instances, whose number is not yet known to be honest.
@@ -120,7 +120,7 @@ def _find_name_id(data: bytes) -> int | None:
 
 
 def read_scalar(value: Any) -> MetricScalar | None:
-    """The content of a value message, whichever of the five encodings it uses; None when it is empty."""
+    """Content of a value message in any of the five encodings; None if empty."""
     kind = value.WhichOneof("kind")
     if kind is None:
         return None
@@ -129,7 +129,7 @@ def read_scalar(value: Any) -> MetricScalar | None:
 
 
 def decode_metric(name: str, data: bytes) -> Metric:
-    """A metric from its message, which can be decoded."""
+    """Decode a metric's message, which is known to be sound."""
     message = schema.Metric.FromString(data)
     value = read_scalar(message.value) if message.HasField("value") else None
     is_over_time = message.correlation_kind == OVER_TIME
@@ -159,7 +159,7 @@ _TOOL_PROVIDER = b"Nsight Compute Target"
 
 
 def read_tool_version(sessions: list[Any]) -> str | None:
-    """The version as the tool writes it, e.g. ``2025.1.0.0 (build 35237751) (public-release)``; None in reports of 2019."""
+    """Version as the tool writes it, e.g. ``2025.1.0.0 (build 35237751) (public-release)``; None in reports of 2019."""
     for session in sessions:
         for provider in session.providers:
             if provider.name == _TOOL_PROVIDER and provider.version:
@@ -168,7 +168,7 @@ def read_tool_version(sessions: list[Any]) -> str | None:
 
 
 def read_devices(sessions: list[Any]) -> dict[int, Device]:
-    """The session's devices by device index; one described in several pieces is described by all of them."""
+    """Devices of the session by index; pieces of one device are merged."""
     names: dict[int, str] = {}
     attributes: dict[int, dict[str, MetricScalar]] = {}
     for session in sessions:
@@ -184,7 +184,7 @@ def read_devices(sessions: list[Any]) -> dict[int, Device]:
 
 
 def find_device(metrics: LazyMetrics, devices: Mapping[int, Device]) -> Device:
-    """The device a launch ran on.
+    """Device a launch ran on.
 
     A launch says the device's index and, as metrics, all its attributes; the session says them once per device and with its name.
     """
@@ -201,13 +201,13 @@ def find_device(metrics: LazyMetrics, devices: Mapping[int, Device]) -> Device:
 
 @lru_cache(maxsize=16)
 def _build_own_device(encoded: tuple[tuple[str, bytes], ...]) -> Device:
-    """The device that a launch's own metrics describe; the launches of a report say the same hundreds of things about few devices."""
+    """Device by a launch's own metrics; cached, as launches repeat the same hundreds of attributes."""
     own = {name: decode_metric(name, data).value for name, data in encoded}
     return build_device({name: value for name, value in own.items() if value is not None}, None)
 
 
 def build_device(attributes: dict[str, MetricScalar], name: str | None) -> Device:
-    """A device from its attributes by the profiler's names."""
+    """Device from its attributes by the profiler's names."""
 
     def read(attribute: str) -> int | None:
         value = attributes.get(_PREFIX + attribute)
@@ -237,7 +237,7 @@ _MAX_PART_BYTES = 1 << 20
 
 
 class Allowance:
-    """What is left for one entry, and what had to be left out."""
+    """Number of parts one entry may still have, and counts of those left out."""
 
     def __init__(self, size_bytes: int) -> None:
         self._left = _FREE_PARTS + size_bytes // _BYTES_PER_PART
@@ -245,7 +245,7 @@ class Allowance:
         self._broken = 0
 
     def take(self, parts: Sequence[Any]) -> Sequence[Any]:
-        """The parts, or as many of the first ones as are still allowed.
+        """The first of the parts, as many as are still allowed.
 
         >>> allowance = Allowance(size_bytes=0)
         >>> len(allowance.take(range(999))), len(allowance.take(range(5)))
@@ -276,7 +276,7 @@ class Allowance:
             yield message
 
     def describe(self) -> list[str]:
-        """A sentence for everything that was left out; nothing when nothing was."""
+        """A sentence for each reason why parts were left out."""
         problems = []
         if self._left_out:
             problems.append(

@@ -1,4 +1,4 @@
-"""A whole report: framing first, then sources and results entry by entry, so that one broken entry costs only itself."""
+"""Whole reports: framing first, then sources and results one by one, so that a broken entry costs only itself."""
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -38,13 +38,12 @@ from gpa_lsp.profile.ncu.metrics import (
 from gpa_lsp.profile.ncu.samples import is_truncated, read_samples
 from gpa_lsp.profile.ncu.schema import Frame, NvtxState, SourceFile, Symbol, read_text
 
-# Where on the host a launch came from: CPU call stack and NVTX ranges.
+# Host context of a launch: CPU call stack and NVTX ranges.
 #
 # Source: reports of compute capability 8.0 and 8.6 with both collected (2022.3, 2024.1). Established there:
 #
-# * Call stack (result field 28): repeated frame of 1 module path, 2 absolute address, 3 source file, 4 function (demangled), 5 line. Innermost
-# frame
-#   first (``cudaLaunchKernel`` above ``main``). Empty text and line 0 mean unknown; the address is the return address in the frame.
+# * Call stack (result field 28): repeated frame of 1 module path, 2 absolute address, 3 source file, 4 function (demangled), 5 line. Innermost first
+#   (``cudaLaunchKernel`` above ``main``). Empty text and line 0 mean unknown; the address is the return address in the frame.
 # * NVTX state (result field 21): 1 repeated domain {1 id, 2 name} (id 0 is ``<default domain>``); 2 repeated thread {1 thread id, equal to the
 #   result's own, 2 repeated {1 domain id, 3 repeated push/pop range, outermost first}}. A range is {1 name, 2 attributes (version, colour, payload,
 #   message; present only when the program gave some), 3 number of API calls made before it was pushed}. 3 repeated {1 domain id}: state of the
@@ -59,7 +58,7 @@ def read_call_stack(result: Any, allowance: Allowance) -> tuple[HostFrame, ...]:
 
 
 def read_nvtx_ranges(result: Any, allowance: Allowance) -> tuple[str, ...]:
-    """Names of the push/pop ranges the launching thread was in, outermost first within a domain, domain by domain.
+    """Names of the push/pop ranges of the launching thread, outermost first within a domain, domain by domain.
 
     A range of another domain than the default one is written as Nsight Compute's filters write it: ``domain@range``.
     """
@@ -93,7 +92,7 @@ def _read_frame(frame: Any) -> HostFrame:
 
 
 def _strip_folders(path: str) -> str:
-    """The last part of a path of either kind of host.
+    """Last part of a path of either kind of host.
 
     >>> _strip_folders("/lib/libc.so.6"), _strip_folders("C:\\\\bin\\\\app.exe")
     ('libc.so.6', 'app.exe')
@@ -115,7 +114,7 @@ def read_launch(
     strings: list[str],
     devices: Mapping[int, Device],
 ) -> tuple[Launch, list[str]]:
-    """Decode a result; its module is None when the report does not hold it."""
+    """Decode a result; ``module_id`` is None if the report does not hold its module."""
     metrics, problems = index_metrics(list(result.metrics), strings)
     samples, sample_problems = read_samples(metrics)
     allowance = Allowance(size_bytes)
@@ -144,7 +143,7 @@ def read_launch(
 
 
 def outline_launch(result: Any, *, index: int, strings: list[str]) -> LaunchOutline:
-    """What is known of a launch from its head and its duration alone."""
+    """Outline of a launch, from its head and its duration."""
     wanted = encode_name_id(strings.index(_DURATION_METRIC)) if _DURATION_METRIC in strings else None
     encoded = [data for data in result.metrics if wanted is not None and data.startswith(wanted)]
     metrics, _ = index_metrics(encoded, strings)
@@ -159,13 +158,13 @@ def outline_launch(result: Any, *, index: int, strings: list[str]) -> LaunchOutl
 
 
 def _read_dim3(dim3: Any) -> Dim3:
-    """Zeros, as of a failed launch, for what no GPU could be asked for."""
+    """Sizes; zeros, as of a failed launch, for sizes beyond every GPU's limits."""
     sizes = dim3.x, dim3.y, dim3.z
     return sizes if max(sizes) <= _MOST_BLOCKS else _NO_LAUNCH
 
 
 def _read_function_addresses(metrics: LazyMetrics) -> tuple[int, ...]:
-    """Addresses are the instances' values; the aggregate is their sum (up to 2024.2) or number, which says nothing."""
+    """Load addresses, from the instances: the aggregate is their sum (up to 2024.2) or number."""
     metric: Metric | None = metrics.get("launch__function_pcs")
     if metric is None:
         return ()
@@ -187,7 +186,7 @@ ModuleKey = tuple[int | None, int]
 
 
 class ModuleTable:
-    """Collects source entries; several entries of one id describe one module and are merged.
+    """Source entries; several of one id describe one module and are merged.
 
     Later entries of an id usually bring only further functions (those of kernels first launched later) and no image.
     """
@@ -203,7 +202,7 @@ class ModuleTable:
         self._size_bytes[key] = self._size_bytes.get(key, 0) + size_bytes
 
     def build(self) -> tuple[dict[int, Module], dict[ModuleKey, int], list[str]]:
-        """Merge."""
+        """Merge the entries: modules, their ids by key, and problems."""
         modules: dict[int, Module] = {}
         ids: dict[ModuleKey, int] = {}
         problems: list[str] = []
@@ -276,7 +275,7 @@ def read_report(path: Path) -> Profile:
 
 @contextmanager
 def open_report(path: Path, *, is_known_sound: bool = False) -> Iterator[OpenedProfile | None]:
-    """A report whose launches can be read one by one; None where something of it is not as it should be, and has to be told beside the rest.
+    """Report whose launches can be read one by one; None if something in it is damaged, so that it has to be read as a whole.
 
     Raises:
         InputError: the file cannot be used; names the offset.
@@ -292,7 +291,7 @@ def open_report(path: Path, *, is_known_sound: bool = False) -> Iterator[OpenedP
 
 @contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """Errors of what is done here name the file."""
+    """Add the file's name to errors."""
     try:
         yield
     except OSError as error:
@@ -321,7 +320,7 @@ def _open_report(path: Path) -> Iterator[tuple[BinaryIO, int]]:
 
 
 class _Assembly:
-    """Builds one profile; collects problems on the way."""
+    """Builds one profile and collects problems."""
 
     def __init__(self, path: Path, stream: BinaryIO, container: Container) -> None:
         self._path = path
@@ -335,7 +334,7 @@ class _Assembly:
         self._outlines: tuple[LaunchOutline, ...] | None = None
 
     def build(self) -> Profile:
-        """All of it."""
+        """Profile with all launches."""
         container = self._container
         self._read_modules()
         self._sessions = self._decode_sessions()
@@ -347,7 +346,7 @@ class _Assembly:
         return self._make_profile(launches)
 
     def begin(self, *, is_known_sound: bool) -> bool:
-        """Read what launches share, and, where that is not known, find out which there are; whether all of that is as it should be."""
+        """Read what launches share and, unless known sound, outline them; False if anything is damaged."""
         self._read_modules()
         self._sessions = self._decode_sessions()
         is_sound = is_known_sound or len(self.launches) == len(self._container.results)
@@ -401,7 +400,7 @@ class _Assembly:
         return sessions
 
     def _read_launches(self, numbers: Iterable[int]) -> tuple[Launch, ...]:
-        """The launches in some entries; one that cannot be decoded has no index."""
+        """Launches of some entries; undecodable ones get no index."""
         strings = [schema.read_text(raw) for raw in self._container.strings]
         devices = read_devices(self._sessions)
         launches: list[Launch] = []

@@ -42,12 +42,12 @@ _MOST_TOGETHER_BYTES = 1 << 20  # Taking bytes apart needs some thirty times the
 
 
 def read_counts(data: bytes) -> InstructionCounts | None:
-    """Addresses and counts of one metric, empty for a metric that counted nothing; None when its instances are not counts by address."""
+    """Addresses and counts of one metric, empty if it counted nothing; None if its instances are not counts by address."""
     return read_all_counts([data])[0]
 
 
 def read_all_counts(encoded: Sequence[bytes]) -> list[InstructionCounts | None]:
-    """The same of several metrics. Short ones are taken apart together, where all of them are of the usual shape."""
+    """Counts of several metrics. Short ones are decoded together if all have the usual shape."""
     if sum(map(len, encoded)) > _MOST_TOGETHER_BYTES and len(encoded) > 1:
         return [read_counts(data) for data in encoded]
     runs = [_cut_instances(data) for data in encoded]
@@ -59,7 +59,7 @@ def read_all_counts(encoded: Sequence[bytes]) -> list[InstructionCounts | None]:
 
 
 def _cut_instances(data: bytes) -> bytes | None:
-    """The bytes of the instances of a metric, if it is of the usual shape; None where something else stands before them.
+    """Bytes of a metric's instances, if it has the usual shape; else None.
 
     >>> _cut_instances(b"\\x08\\x80\\x01\\x12\\x02\\x28\\x07\\x1aetc.\\x20\\x00")
     b'\\x1aetc.'
@@ -89,7 +89,7 @@ def _drop_repeated_scalar(columns: InstructionCounts) -> InstructionCounts:
 
 
 def _read_integers(runs: Sequence[bytes]) -> list[InstructionCounts] | None:
-    """The columns of some metrics from the bytes of their instances."""
+    """Columns of some metrics from the bytes of their instances; None if they have another shape."""
     data = b"".join(runs)
     octets = np.frombuffer(data + bytes(_WORD_BYTES), np.uint8)
     last = np.flatnonzero(octets[: len(data)] < 0x80)
@@ -132,7 +132,7 @@ def _is_message(
     tag: int,
     lengths: npt.NDArray[np.int64],
 ) -> bool:
-    """Whether a tag and a length of one byte each stand at every start, before contents of these lengths."""
+    """Whether a tag and a one-byte length stand at every start, before contents of these lengths."""
     return bool(
         (content_starts - starts == 2).all() and (octets[starts] == tag).all() and (octets[starts + 1] == lengths).all()
     )
@@ -160,7 +160,7 @@ def _read_pair(data: bytes) -> tuple[int, int]:
 
 
 def _read_number(value: Any) -> int:
-    """An integer from whichever encoding a value uses; -1, which is no address and no count, for text, fractions and nothing."""
+    """Integer from any encoding of a value; -1 for text, fractions and nothing."""
     kind = value.WhichOneof("kind")
     if kind in (None, "text"):
         return -1
@@ -170,7 +170,7 @@ def _read_number(value: Any) -> int:
 
 
 def read_instruction_counts(metrics: Mapping[str, Metric], name: str) -> InstructionCounts | None:
-    """The counts of one metric by instruction.
+    """Counts of one metric by instruction.
 
     Args:
         metrics: of a launch.
@@ -218,9 +218,7 @@ _Counts = dict[str, InstructionCounts]
 
 
 def read_samples(metrics: LazyMetrics) -> tuple[StallSamples | None, list[str]]:
-    """Gather the stall metrics of a launch (None when it has none that lists instructions), and a sentence for everything that was not as it should
-    be.
-    """
+    """Stall samples of a launch (None if it has none by instruction), and a sentence for each irregularity."""
     all_counts: _Counts = {}
     latency_counts: _Counts = {}
     problems: list[str] = []
@@ -250,7 +248,7 @@ def read_samples(metrics: LazyMetrics) -> tuple[StallSamples | None, list[str]]:
 
 
 def is_truncated(launch: Launch) -> bool:
-    """Whether the sampling buffer ran full, so that the samples cover only the beginning of the launch.
+    """Whether the sampling buffer ran full, so that samples cover only the beginning of the launch.
 
     2026.1 and later say so (``smsp__pcsamp_buffer_overflow``). Before, only the count shows it: at the default buffer size, launches stop just
     above 3.66 million samples, while the metric of dropped bytes stays 0.
@@ -287,7 +285,7 @@ def _fill(counts: _Counts, reasons: tuple[str, ...], addresses: npt.NDArray[np.u
 
 
 def _find_unsplit(all_counts: _Counts, latency_counts: _Counts) -> list[str]:
-    """Reasons that were seen, but not told apart by whether the scheduler issued; what was selected was issued."""
+    """Reasons counted without their not-issued part; ``selected`` has none."""
     missing = all_counts.keys() - latency_counts.keys() - {"selected"}
     return sorted(reason for reason in missing if all_counts[reason][1].any())
 

@@ -1,4 +1,4 @@
-"""Our own description of the messages in a report, and the classes the protobuf library decodes them with.
+"""Messages in a report, as far as they are understood, and the protobuf classes that decode them.
 
 Only fields whose meaning is established are declared; everything else is an unknown field to the decoder and skipped. Text is declared as
 ``bytes``: reports hold whatever the host's file names and symbols hold, and one wrong byte must not cost the message. So are repeated messages
@@ -99,10 +99,7 @@ _MESSAGES: dict[str, tuple[_Field, ...]] = {
         (5, "markers", _BYTES, "repeated"),
     ),
     "RuleBody": ((1, "items", _BYTES, "repeated"),),
-    "RuleItem": (
-        (1, "message", "RuleMessage"),
-        (10, "speedup", "RuleSpeedup"),
-    ),
+    "RuleItem": ((1, "message", "RuleMessage"), (10, "speedup", "RuleSpeedup")),
     "RuleMessage": ((1, "text", _BYTES), (2, "kind", _UINT64), (4, "title", _BYTES)),
     "RuleSpeedup": ((1, "scope", _UINT64), (2, "percent", _DOUBLE)),
     "RuleMarker": (

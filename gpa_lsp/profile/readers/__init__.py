@@ -1,4 +1,4 @@
-"""The catalogue of profile formats: one file per format; each defines ``READER``.
+"""Catalogue of profile formats: one file per format; each defines ``READER``.
 
 A reader module must be cheap to import (it is loaded to look at a file's head); what is heavy it imports when it reads.
 """
@@ -23,6 +23,6 @@ class Reader(Struct, frozen=True, kw_only=True):
     recognises: Callable[[bytes, Path], bool]
     # reads the file; raises :class:`~gpa_lsp.foundation.errors.InputError` when it cannot be used
     read: Callable[[Path], Profile]
-    # opens the file, for whoever wants some of its launches before the others; gives None where it has to be read as a whole, as one that is damaged
-    # somewhere. None for a format that is always read as a whole. It is told whether somebody opened the file before and got it.
+    # opens the file, to read some launches before the others; gives None if it has to be read as a whole, as one that is damaged somewhere. Its flag
+    # says that the file was opened before and found sound. None for a format that is always read as a whole.
     open: Callable[[Path, bool], AbstractContextManager[OpenedProfile | None]] | None = None

@@ -1,4 +1,4 @@
-"""Our own JSON profile format, ``gpa-lsp/profile/2`` and the one before (described in :mod:`gpa_lsp.profile.native`)."""
+"""Native JSON profiles, ``gpa-lsp/profile/2`` and the version before (described in :mod:`gpa_lsp.profile.native`)."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Files that CUPTI's utility library for PC sampling writes (``libpcsamplingutil``), as NVIDIA's samples and tools built on them do.
+"""Files that CUPTI's utility library for PC sampling writes (``libpcsamplingutil``), as NVIDIA's samples use it.
 
 A file begins with its version and the number of buffers, 32 bits each. A buffer has four numbers of 64 bits (records, stall reasons of the GPU,
 those that were asked for, bytes that follow) and then a FlatBuffer with the identifier ``CUPS``. Its tables were found out from files that the
@@ -86,17 +86,17 @@ class FlatTable:
         return self._at + distance if distance else None
 
     def read_number(self, field: int, form: str = "<Q") -> int:
-        """A number; 0 where it is not there."""
+        """A number; 0 if absent."""
         at = self._find(field)
         return 0 if at is None else self._read(form, at)
 
     def read_table(self, field: int) -> "FlatTable | None":
-        """A table; None where it is not there."""
+        """A table; None if absent."""
         at = self._find(field)
         return None if at is None else FlatTable(self._content, at + self._read("<I", at))
 
     def _find_vector(self, field: int, item_bytes: int) -> tuple[int, int]:
-        """Where the items of a vector begin, and how many there are."""
+        """Start and number of a vector's items."""
         at = self._find(field)
         if at is None:
             return 0, 0
@@ -124,7 +124,7 @@ class FlatTable:
         return list(zip(numbers[::2], numbers[1::2], strict=True))
 
     def read_text(self, field: int) -> str:
-        """A string; empty where it is not there."""
+        """A string; empty if absent."""
         start, count = self._find_vector(field, 1)
         return self._content[start : start + count].decode("utf-8", "replace")
 
@@ -151,7 +151,7 @@ _Counts = dict[CountedReason, int]
 
 
 class _Collected(Struct):
-    """What all buffers of a file say together."""
+    """Sums over all buffers of a file."""
 
     samples: dict[tuple[_Function, int], dict[int, _Counts]] = field(default_factory=dict)
     symbols: dict[_Function, int] = field(default_factory=dict)
@@ -209,7 +209,7 @@ def _add_problem(found: _Collected, message: str, path: Path) -> None:
 
 
 class _Buffer:
-    """Adds one buffer up."""
+    """Adds one buffer to the sums."""
 
     def __init__(self, found: _Collected, content: bytes, most_counts: int) -> None:
         self._found = found
@@ -235,15 +235,11 @@ class _Buffer:
     def _read_settings(self) -> Mapping[int, CountedReason | None]:
         holder = self._root.read_table(Position.HOLDER)
         settings = None if holder is None else holder.read_table(Position.SETTINGS)
-        if settings is None:
-            raise InputError(
-                "does not say what its stall reasons are", remedy="write it with the names of all stall reasons"
-            )
-        exponent = settings.read_number(Position.PERIOD, "<I")
+        names = [] if settings is None else settings.list_texts(Position.ALL_NAMES)
+        indices = [] if settings is None else settings.list_numbers(Position.ALL_INDICES)
+        exponent = 0 if settings is None else settings.read_number(Position.PERIOD, "<I")
         if 0 < exponent <= _LARGEST_EXPONENT:
             self._found.period_cycles = 1 << exponent
-        names = settings.list_texts(Position.ALL_NAMES)
-        indices = settings.list_numbers(Position.ALL_INDICES)
         if not names or len(names) != len(indices):
             raise InputError(
                 "does not say what its stall reasons are", remedy="write it with the names of all stall reasons"
@@ -304,7 +300,7 @@ def _build(found: _Collected, path: Path) -> Profile:
 
 
 def _place_functions(found: _Collected) -> dict[_Function, int]:
-    """Made-up addresses: of each cubin its own range, of each function as many pages as samples reach."""
+    """Synthetic addresses: a range for each cubin, pages for each function as far as samples reach."""
     ends: dict[_Function, int] = {}
     for (function, _), places in found.samples.items():
         ends[function] = max(ends.get(function, 0), *places)
@@ -336,7 +332,7 @@ def _list_launches(
 
 
 def _are_apart(found: _Collected) -> bool:
-    """Whether samples without issue are counted under their own name only; else they are part of those of their reason."""
+    """Whether samples without issue are counted under their own name only, rather than as part of their reason's."""
     return any(
         count > counts.get((reason[0], False), 0)
         for places in found.samples.values()
