@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.execution.programs.messages import ANSWER_HEAD, REQUEST_HEAD, CudaError, Request
+from gpa_lsp.execution.programs.messages import ANSWER_HEAD, REQUEST_HEAD, CudaError, MalformedMessage, Request
 from gpa_lsp.execution.programs.model import RunSettings
 from gpa_lsp.execution.programs.run import RuntimeServer
 from gpa_lsp.execution.programs.session import Session
@@ -159,6 +159,18 @@ def test_a_hostile_client_costs_itself_only(server: RuntimeServer, request_bytes
         error, size = ANSWER_HEAD.unpack(other.recv(ANSWER_HEAD.size, socket.MSG_WAITALL))
         assert error == CudaError.SUCCESS and size == struct.calcsize("<5Q13i128s4x")
     server.close()
+
+
+def test_a_launch_with_too_few_parameters_is_refused(tmp_path: Path) -> None:
+    product = find_product("A100 PCIe 40GB")
+    settings = RunSettings(machine=product.name)
+    session = Session(settings, product, folder=tmp_path, deadline=time.process_time() + 60)
+    ptx = b".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 p) { ret; }\n"
+    assert session.answer(Request.MODULE, struct.pack("<I", 0) + ptx)[0] == CudaError.SUCCESS
+    assert session.answer(Request.FUNCTION, struct.pack("<I", 1) + b"k")[0] == CudaError.SUCCESS
+    with pytest.raises(MalformedMessage, match="4 of 8 bytes"):
+        session.answer(Request.LAUNCH, struct.pack("<13I", *[1] * 7, 0, 0, 0, 0, 1, 4) + bytes(4))
+    session.close()
 
 
 def test_damaged_device_code_is_no_image(server: RuntimeServer) -> None:

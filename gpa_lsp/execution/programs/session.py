@@ -329,6 +329,9 @@ class Session:
         self.ledger.take(take_events(self._events))
         request = parse_launch(payload)
         tally = self._function(request.function)
+        end = max((one.offset_bytes + one.size_bytes for one in tally.facts.kernel.parameters), default=0)
+        if len(request.parameters) < end:
+            raise MalformedMessage(f"a launch with {len(request.parameters)} of {end} bytes of parameters")
         if request.is_cooperative and self._is_too_large(tally.facts, request):
             return CudaError.COOPERATIVE_TOO_LARGE, b""
         self._take_allocations(request)
