@@ -1,4 +1,4 @@
-"""Which metrics the package reads: those it asks a launch for while it works, and those whose names stand in it.
+"""Metrics the package reads: those it asks a launch for while it works, and those whose names stand in it.
 
 Names are often put together when they are needed (a unit, a counter, a suffix), so that no search finds them. Therefore the whole flow runs on
 kernels whose launch writes down what it is asked for. What it is asked for depends on what it answers, so it answers in several ways: nothing,

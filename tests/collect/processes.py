@@ -23,7 +23,7 @@ def find_marked(mark: str) -> dict[int, str]:
 
 
 def wait_until_gone(mark: str) -> None:
-    """Until none of the processes with a mark is left."""
+    """Wait until no process with a mark is left."""
     wait_until(lambda: not find_marked(mark), lambda: find_marked(mark))
 
 

@@ -28,7 +28,7 @@ class SectionedReport:
 
     @property
     def capability(self) -> tuple[int, int]:
-        """Of the GPU."""
+        """Compute capability of the GPU."""
         found = self.launch.device.compute_capability
         assert found is not None
         return found
@@ -88,7 +88,7 @@ _NAME = re.compile(rb"(?:[a-z]+:)?[a-z0-9]+_[\w.]*\w")
 
 
 def _list_names(definition: bytes) -> set[str]:
-    """Everything in an encoded definition that looks like a metric's name."""
+    """All words in an encoded definition that look like a metric's name."""
     return {name.decode() for name in _NAME.findall(definition)}
 
 

@@ -1,4 +1,4 @@
-"""What the user confirmed is remembered, to the letter, and nothing else is."""
+"""Confirmations are remembered to the letter, and nothing else is."""
 
 import json
 import logging

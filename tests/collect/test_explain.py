@@ -1,4 +1,4 @@
-"""What Nsight Compute, shells and launchers print, and what we make of it."""
+"""Messages of Nsight Compute, shells and launchers, and our explanations."""
 
 import pytest
 

@@ -18,7 +18,7 @@ def install(path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def bare_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No ncu on PATH, in a toolkit, or among the usual places of this machine."""
+    """Hide every ncu on PATH, in toolkits, and in the usual places of this machine."""
     for name in ("GPA_LSP_NCU", "CUDA_PATH", "CUDA_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))

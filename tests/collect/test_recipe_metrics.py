@@ -209,7 +209,7 @@ def test_a_metric_stands_in_one_place() -> None:
 
 
 def test_only_names_of_units_that_every_gpu_has_are_asked_for() -> None:
-    """Beside the sections, which know the GPU, a name stands for all GPUs: those on a system's own memory have no DRAM counters."""
+    """Metrics outside sections hold for all GPUs: those on a system's own memory have no DRAM counters."""
     units = {name.split("__")[0] for name in read_metrics()}
     assert units <= {"sm", "smsp", "l1tex", "lts"}
     varying = {name for section in list_sections() for one in section.sometimes for name in one.metrics}
@@ -264,7 +264,7 @@ def test_no_other_section_brings_it_alone(reports: list[SectionedReport]) -> Non
 
 @pytest.mark.corpus
 def test_the_full_set_has_every_section(reports: list[SectionedReport]) -> None:
-    """So that --full leaves out nothing that is collected without it."""
+    """Option --full leaves out nothing that is collected without it."""
     found = [
         (section.name, "full" in report.find_sets(section.name))
         for report in reports
@@ -285,7 +285,7 @@ def test_the_counters_asked_for_by_name_are_of_real_reports(reports: list[Sectio
 
 @pytest.mark.corpus
 def test_no_section_has_what_is_not_asked_for(reports: list[SectionedReport]) -> None:
-    """What is left to other people's reports is in no default section of a version the recipe is written for."""
+    """Metrics read only from other people's reports are in no default section of the recipe's versions."""
     names = {section.name for section in read_sections()}
     for report in (report for report in reports if report.version >= LATER):
         for name in read_unasked():
@@ -335,7 +335,7 @@ def find_remedies() -> set[Missing]:
 
 
 def list_known() -> set[str]:
-    """Everything the recipe accounts for."""
+    """All metrics the recipe accounts for."""
     sections = (*read_sections(), *read_roofline_sections())
     return {name for section in sections for name in section.metrics} | {*read_metrics(), *read_unasked()}
 
@@ -347,7 +347,7 @@ def test_sections_of_remedies_exist() -> None:
 
 
 def test_sections_that_stand_in_the_code_exist() -> None:
-    """Also those of remedies that no kernel of a test comes by: arguments ``section`` and constants named after them."""
+    """Includes remedies that no kernel of a test leads to: arguments ``section`` and constants named after them."""
     written = set(_list_written_sections())
     assert len(written) > 6
     assert written <= SECTIONS
@@ -359,7 +359,7 @@ def test_sections_that_are_asked_for_exist() -> None:
 
 
 def test_metrics_of_remedies_are_known_to_the_recipe() -> None:
-    """By their counters: any form of one can be asked for."""
+    """Compares counters: any form of one can be asked for."""
     counters = {name.split(".")[0] for name in list_known()}
     named = {name for missing in find_remedies() for name in missing.metrics}
     assert len(named) > 30
@@ -367,7 +367,7 @@ def test_metrics_of_remedies_are_known_to_the_recipe() -> None:
 
 
 def test_a_remedy_s_section_brings_its_metrics() -> None:
-    """Or one of them, where one is enough; or what they are made of."""
+    """One of them is enough where several would do, or what they are computed from."""
     brought = {section.name: section.metrics for section in (*read_sections(), *read_roofline_sections())}
     for missing in find_remedies():
         if not missing.section or not missing.metrics:
@@ -397,7 +397,7 @@ def test_no_remedy_asks_for_a_name_that_the_gpu_lacks(capability: tuple[int, int
 @pytest.mark.parametrize("has_rooflines", [False, True])
 @pytest.mark.parametrize("capability", SEEN)
 def test_what_the_recipe_brings_is_enough(capability: tuple[int, int], has_rooflines: bool) -> None:
-    """Nothing is unknown for want of a metric."""
+    """Answers lack no metric."""
     watched = watch_collected(capability, has_rooflines=has_rooflines)
     remedies = list_remedies(watched.analyses)
     assert [missing for missing in remedies if missing.metrics or missing.section] == []
@@ -432,7 +432,7 @@ def test_metrics_of_remedies_are_in_real_reports(reports: list[SectionedReport])
 
 @pytest.mark.corpus
 def test_the_full_set_is_enough(reports: list[SectionedReport]) -> None:
-    """Nothing is unknown for want of a metric, but for the load of single SMs before 2024.1, which the recipe asks for by name."""
+    """Answers lack no metric, except the load of single SMs before 2024.1, which the recipe asks for by name."""
     checked = 0
     for report in reports:
         if report.version < VERSIONS[0] or not report.definitions.keys() >= {

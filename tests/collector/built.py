@@ -29,7 +29,7 @@ _KEPT = ROOT / ".pytest_cache" / "d" / "collector"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """What the tests run.
+    """Programs and libraries that the tests run.
 
     Attributes:
         folder: with all of it.
@@ -57,7 +57,7 @@ def require_cupti() -> Cupti:
 
 @cache
 def build() -> Built:
-    """Everything, kept in pytest's cache by a digest of the sources."""
+    """Build all of them, kept in pytest's cache by a digest of the sources."""
     installed = require_cupti()
     digest = hashlib.sha256(repr(installed.headers).encode())
     for path in (*sorted(SOURCES.glob("*.[ch]")), *sorted(FAKES.glob("*.[ch]")), Path(__file__)):
@@ -95,7 +95,7 @@ def _compile(arguments: Sequence[str], target: Path) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What became of the application.
+    """Outcome of the application.
 
     Attributes:
         status: its exit status; minus the signal that ended it.

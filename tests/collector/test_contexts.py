@@ -1,4 +1,4 @@
-"""Where launches come from: lines of a C program and of a Python program, whether it holds the interpreter's lock or not."""
+"""Places of launches: lines of a C program and of a Python program, with the interpreter's lock held or not."""
 
 import inspect
 import shutil

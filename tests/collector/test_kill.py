@@ -1,4 +1,4 @@
-"""Whatever becomes of the program: what was handed to the system before is read, and nothing that is half written."""
+"""Records handed to the system before a kill are read, and nothing half written."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""From the program to what is said of it: ``gpa-lsp profile --sampler cupti``, and what reads its profile."""
+"""Whole runs: ``gpa-lsp profile --sampler cupti``, and readers of its profile."""
 
 import json
 import os
@@ -129,7 +129,7 @@ def test_what_graphs_launch_is_timed_and_said(folder: Path, monkeypatch: pytest.
 
 
 def test_under_the_name_of_a_report_it_is_still_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As an editor asks for it: ``gpa-lsp profile --sampler cupti -o ${output} -- ./app``."""
+    """Editors ask for it so: ``gpa-lsp profile --sampler cupti -o ${output} -- ./app``."""
     assert measure(folder, monkeypatch, "-o", "p.ncu-rep") == 0
     assert read_profile(folder / "p.ncu-rep").format_name == "gpa-lsp/profile/2"
 
@@ -215,7 +215,7 @@ def test_nothing_is_left_behind(folder: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_ten_million_samples_take_bounded_memory(folder: Path) -> None:
-    """Of the program and of the reader: neither holds them all."""
+    """Program and reader never hold all samples."""
     built = build()
     variables = make_variables(built, folder, "pcs=100000,reasons=3")
     program = [str(built.application), str(CUBIN), KERNEL, "17"]

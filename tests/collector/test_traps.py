@@ -1,4 +1,4 @@
-"""What is known to go wrong with CUPTI: each of it is done by a made-up one, which complains where it is used as it must not be.
+"""Known traps of CUPTI: a made-up one springs each, and complains when misused.
 
 What goes wrong, and the test that does it (of this file, or FILE.TEST beside it):
 
@@ -178,7 +178,7 @@ def test_no_period_is_set_unless_it_was_asked_for(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shared", [0, 1])
 def test_more_records_than_one_call_gives_are_fetched_in_parts(tmp_path: Path, shared: int) -> None:
-    """And names are given back once, or more of them than a program has functions would stay."""
+    """Names are released once, or more of them would stay than a program has functions."""
     found = run(tmp_path, fake=f"pcs=30000,reasons=3,shared_names={shared}", launches=5)
     assert (found.status, found.complaints) == (0, ())
     assert _count(found) == 5 * 30000 * 6

@@ -1,4 +1,4 @@
-"""What of CUDA's compilers is installed here, for tests that need one."""
+"""CUDA compilers installed here, for tests that need one."""
 
 from pathlib import Path
 

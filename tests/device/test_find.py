@@ -123,7 +123,7 @@ def test_instructions_of_warp_groups_have_the_higher_tensor_peak() -> None:
 
 
 def test_slices_are_those_the_counters_sum_over() -> None:
-    """On 12.0 the device states 96 slices and the counters are summed over 48 of twice the width: the same bytes in either way."""
+    """The device states 96 slices on 12.0, and the counters are summed over 48 of twice the width: the same bytes either way."""
     device = make_device("NVIDIA GeForce RTX 5090", (12, 0), 170, l2s_count=96)
     counted = {
         **CLOCKS,

@@ -237,7 +237,7 @@ def test_ridge_points_of_the_gpu_that_starlight_draws() -> None:
 
 
 def test_what_starlight_measured_lies_under_our_roofs() -> None:
-    """Its published empirical peaks of an A5000: FP32 25,842, INT32 13,458.75, FP64 413.3 GFLOP/s; 675.1, 885.25, 1565.65 GB/s."""
+    """Published empirical peaks of an A5000: FP32 25,842, INT32 13,458.75, FP64 413.3 GFLOP/s; 675.1, 885.25, 1565.65 GB/s."""
     machine = find_machine_by_name("RTX A5000")
     reached = {OperationKind.FP32: 25_842, OperationKind.INT32: 13_458.75, OperationKind.FP64: 413.3}
     for kind, giga in reached.items():

@@ -16,7 +16,7 @@ from gpa_lsp.execution.launches.launch import LaunchDescription
 
 
 def emulate_traced(module: PtxModule, launch: LaunchDescription, budget: Budget) -> Emulation:
-    """As the emulator traces it, but for textures."""
+    """Trace of the emulator, without textures."""
     settings = TraceSettings(entries=True, spaces_left_out=frozenset({int(Space.TEXTURE)}))
     return emulate(module, launch, budget=budget, trace=settings, check_races=False)
 
@@ -30,7 +30,7 @@ def count_words(trace: Trace) -> int:
 def emulate_instrumented(
     module: PtxModule, launch: LaunchDescription, budget: Budget, expected: Trace, words: int | None = None
 ) -> tuple[Emulation, Trace]:
-    """As the instrumented PTX traces itself."""
+    """Trace that the instrumented PTX records."""
     kernel = find_kernel(module, launch.kernel).name
     threads = int(np.prod(launch.grid)) * int(np.prod(launch.block))
     buffers = OwnBuffers(words=count_words(expected) if words is None else words, threads=threads)
@@ -113,5 +113,5 @@ def rebase(trace: Trace) -> Trace:
 
 
 def list_own(found: Emulation) -> dict[str, bytes]:
-    """What the arrays hold that are not ours."""
+    """Contents of the arrays that are not the instrumentation's."""
     return {name: array.tobytes() for name, array in found.arrays.items() if name not in VARIABLES}

@@ -1,4 +1,4 @@
-"""What instrumented PTX writes of itself is what the emulator traces, for every kernel of the emulator's tests and every fixture."""
+"""Instrumented PTX records the emulator's trace, for every kernel of the emulator's tests and every fixture."""
 
 import pytest
 
@@ -18,7 +18,7 @@ _CASES = [
 
 
 def _list_faults(emulation: Emulation) -> list[tuple[object, ...]]:
-    """Without the numbers of instructions, which are others; and without bypassed barriers: blocks that did nothing but return record it now."""
+    """Faults without numbers of instructions, which differ, and without bypassed barriers: blocks that only return record it now."""
     faults = [one for one in emulation.faults if one.kind is not FaultKind.DIVERGENT_BARRIER]
     return [(one.kind, one.message, one.chain, one.count, one.block, one.thread) for one in faults]
 

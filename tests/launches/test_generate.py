@@ -1,4 +1,4 @@
-"""What fills arrays: always the same bytes, and what the words promise."""
+"""Generators of arrays give the same bytes always, and the promised distributions."""
 
 import hashlib
 from fractions import Fraction
@@ -30,7 +30,7 @@ def make(fill: Generator, kind: ScalarType = ScalarType.F32, count: int = 1000, 
     ],
 )
 def test_the_same_bytes_in_every_version_of_numpy(fill: Generator, digest: str) -> None:
-    """So that results stay comparable: digests of what numpy 2.4 gave."""
+    """Compares with digests of numpy 2.4's output, so that results stay comparable."""
     content = make(fill, ScalarType.F64, 5000, seed=3, low=-2.0, high=5.0)
     assert hashlib.sha256(content.astype("<f8").tobytes()).hexdigest()[:16] == digest
 

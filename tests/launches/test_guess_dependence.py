@@ -1,4 +1,4 @@
-"""What depends on the guesses of a launch."""
+"""Dependence of instructions on the guesses of a launch."""
 
 from pathlib import Path
 

@@ -410,7 +410,7 @@ def test_no_value_breaks_it(argument: dict[str, object]) -> None:
 
 
 def write_value(value: object) -> str:
-    """As TOML; None as an empty text."""
+    """TOML of a value; None as an empty text."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key} = {write_value(one)}" for key, one in value.items()) + "}"
     if isinstance(value, list):

@@ -169,7 +169,7 @@ def test_block_and_grid_of_a_measured_launch() -> None:
 
 
 def test_a_structure_has_the_members_that_are_loaded() -> None:
-    """Also where the compiler loads them beside the address of another."""
+    """Includes loads by the address of another member."""
     text = """
 .version 8.0
 .target sm_80

@@ -1,1 +1,1 @@
-"""What is written in C, and its compiler."""
+"""C code, and its compiler."""

@@ -25,12 +25,12 @@ LIBRARY = Library(
 
 
 def load_library(library: Library) -> bytes | None:
-    """What is kept of it."""
+    """Content of the kept library."""
     return c_compiler.open_libraries().load(c_compiler._digest(library, c_compiler.find_c_compiler()))
 
 
 def find_failure(library: Library) -> str | None:
-    """Why it could not be compiled the last time."""
+    """Reason why it could not be compiled the last time."""
     return c_compiler._load_failure(c_compiler._digest(library, c_compiler.find_c_compiler()))
 
 
@@ -50,7 +50,7 @@ class Compiler:
 
     @property
     def begun(self) -> int:
-        """How often it was started."""
+        """Number of starts."""
         return len(self._begun.read_text().split()) if self._begun.exists() else 0
 
 

@@ -37,7 +37,7 @@ class Buffer:
 
 
 class _Writer:
-    """From the end to the beginning, since offsets lead forward: a place is its distance from the end."""
+    """Writes from the end to the beginning, since offsets lead forward: a place is its distance from the end."""
 
     def __init__(self) -> None:
         self.content = b""

@@ -119,7 +119,7 @@ def build_profile(draw: st.DrawFn) -> Profile:
 
 
 def describe(profile: Profile) -> str:
-    """Everything of a profile but its path, as text two equal profiles share."""
+    """Text of all of a profile but its path, the same for equal profiles."""
     problems = tuple(replace(problem, path=None) for problem in profile.problems)
     launches = []
     for launch in profile.launches:

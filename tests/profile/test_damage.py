@@ -55,7 +55,7 @@ SEEDS = (build_small_report(), _build_many_entries())
 
 @cache
 def _find_sizes(report: bytes) -> tuple[range, ...]:
-    """Where every u32 size in a sound report stands: of the file header, of block headers and of entries."""
+    """Places of all u32 sizes in a sound report: of the file header, of block headers and of entries."""
     fields, offset = [4], 8 + struct.unpack_from("<I", report, 4)[0]
     while offset < len(report):
         fields.append(offset)

@@ -1,4 +1,4 @@
-"""Our own JSON format: what it says, what a collector need not know, its addresses, its images, its errors; what is written is read back."""
+"""Native JSON format: content, unknown values, addresses, images, errors; round trips."""
 
 import base64
 import json

@@ -62,7 +62,7 @@ def test_launches_are_told_apart_where_samples_know_theirs(tmp_path: Path) -> No
 
 
 def test_counts_under_one_of_both_names_are_added(tmp_path: Path) -> None:
-    """As no known version does; the first has fewer samples than samples without issue, which cannot be a part of them."""
+    """The first has fewer samples than samples without issue, which cannot be a part of them; known versions do not count so."""
     apart = Pc(crc=1, offset=16, index=2, name="k", reasons=((7, 2), (9, 5)))
     assert count(read(tmp_path, write_dump([Buffer(total=7, records=(apart,))]))) == {
         ("k", 16): {"long_scoreboard": (7, 5)}

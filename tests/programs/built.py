@@ -37,7 +37,7 @@ def require_compiler() -> Path:
 
 
 def place_library(folder: Path) -> Path:
-    """Our runtime library, and the name the linker looks for: some installations of nvcc bring none."""
+    """Build our runtime library, with the name that linkers look for: some installations of nvcc bring none."""
     library = build_libraries(list_headers()[0], folder)[0]
     link = folder / "libcudart.so"
     if not link.exists():
@@ -71,7 +71,7 @@ def build(
 
 
 def _keep(source: Path, folder: Path, work: Path) -> Path:
-    """Where a source stays as long as its program, whose lines are looked up in it: in a folder, with its headers, unless it is the project's own."""
+    """Copy a source and its headers to a folder that stays as long as its program, unless it is the project's own."""
     if source.is_relative_to(ROOT):
         return source
     folder.mkdir(exist_ok=True)
@@ -99,7 +99,7 @@ def run(
     folder: Path | None = None,
     **settings: object,
 ) -> tuple[ProgramRun, str]:
-    """What a program did, and what it printed."""
+    """Run a program; returns its run and its output."""
     printed = bytearray()
     chosen = RunSettings(**{"machine": MACHINE, "limit_s": 300.0, **settings})  # type: ignore[arg-type]
     surroundings = Surroundings(folder=folder or Path(program).parent, take=printed.extend)

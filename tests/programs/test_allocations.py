@@ -1,4 +1,4 @@
-"""What is told of a program's allocations: where they are made, who accesses them, and what of it is for nothing."""
+"""Allocations of a program: their places, accesses and findings."""
 
 import json
 import random

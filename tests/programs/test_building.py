@@ -99,7 +99,7 @@ int main() {
 
 
 def test_a_host_compiler_that_links_the_static_runtime_gets_the_shared_one(tmp_path: Path) -> None:
-    """As CMake has it where the main program is no CUDA; the archive here is empty, so that nothing but the shared one can do."""
+    """CMake links so if the main program is not CUDA; the archive here is empty, so that only the shared runtime can work."""
     require_compiler()
     if find_program("make") is None:
         pytest.skip("make is not installed")

@@ -1,4 +1,4 @@
-"""Whatever ends a program, or us, nothing is left; and what a program of several processes and threads gets."""
+"""Ends of programs and of ours leave nothing behind; programs of several processes and threads."""
 
 import os
 import signal
@@ -123,7 +123,7 @@ def emulate(temporary: Path, *words: str, **options: object) -> "subprocess.Pope
 
 
 def list_processes(word: str) -> list[str]:
-    """Those whose command line holds a word."""
+    """Processes whose command line holds a word."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -188,7 +188,7 @@ def test_threads_launch_side_by_side(tmp_path: Path) -> None:
 
 
 def test_a_fork_has_a_gpu_of_its_own_or_none(tmp_path: Path) -> None:
-    """As on a GPU: what a process began before it forked is not its child's."""
+    """A child cannot use a context that its parent began before the fork, as on a GPU."""
     found, printed = run(build(write(tmp_path, _FORKS), tmp_path))
     assert printed == "11 12 103 14\n"
     assert sum(kernel.launches for kernel in found.kernels) == 3

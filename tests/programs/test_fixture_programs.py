@@ -47,7 +47,7 @@ def test_launches_beyond_the_limit_do_nothing_and_are_counted(tmp_path: Path) ->
 
 
 def test_a_launch_that_is_cut_short_is_told(tmp_path: Path) -> None:
-    """As if the program's own checks said nothing."""
+    """The program's own checks are ignored."""
     found, _ = run(build(SOURCES / "benchmark_loop.cu", tmp_path), "1")
     cut = replace(found, kernels=tuple(replace(one, emulated=0) for one in found.kernels))
     assert write_plain(build_program(cut, [])).splitlines()[1].startswith("not run: 1 launch was cut short: ")

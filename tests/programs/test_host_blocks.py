@@ -1,4 +1,4 @@
-"""Where the host allocated what is copied to the device and back.
+"""Host allocations behind the copies to and from the device.
 
 "It shows programmer that an array of bool d_graph_visited allocated at Line 172 of bfs.cu suffers from memory divergence, and that its counterpart
 on host is h_graph_visited allocated at Line 113 of bfs.cu." Source: CUDAAdvisor, section 4.2 (B) and Figure 9.

@@ -30,7 +30,7 @@ def has_sanitizers() -> bool:
 
 @pytest.fixture(params=["plain", "sanitized"])
 def sanitizers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Our libraries as they are, or with sanitizers, whose findings end a program with exit status 99."""
+    """Libraries as they are, or with sanitizers, whose findings end a program with exit status 99."""
     require_compiler()
     if request.param == "plain":
         return
@@ -140,7 +140,7 @@ def test_a_program_that_a_signal_ends_is_said_to_be(
 
 
 def test_very_many_allocations_cost_no_more_than_their_number(tmp_path: Path) -> None:
-    """Neither the runtime library nor the emulator looks through all of them for one."""
+    """Lookups in the runtime library and the emulator do not scan all allocations."""
     require_compiler()
     program = build_hostile(HOSTILE / "allocations.c", tmp_path)
     with in_bounded_time():

@@ -1,4 +1,4 @@
-"""What a program cannot do, and what is left of one that is ended."""
+"""Limits of programs, and what remains of one that is ended."""
 
 import socket
 import struct

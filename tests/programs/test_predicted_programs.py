@@ -1,4 +1,4 @@
-"""What the programs' kernels are predicted to move agrees with itself and with what was counted in the same run; launches are compared."""
+"""Predicted traffic of the programs' kernels agrees with itself and with the counts of the same run; launches are compared."""
 
 from pathlib import Path
 

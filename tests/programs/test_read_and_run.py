@@ -1,4 +1,4 @@
-"""What is read out of host code, held against what the programs did when they ran."""
+"""Launches read from host code, compared with those of the running programs."""
 
 import struct
 from collections import defaultdict
@@ -69,7 +69,7 @@ def knows_all(read: HostLaunch) -> bool:
 
 @pytest.fixture
 def launches(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Ran]]:
-    """By bare name of the kernel; filled while a program runs that is recorded."""
+    """Launches by bare name of the kernel; filled while a recorded program runs."""
     found: dict[str, list[Ran]] = defaultdict(list)
 
     def watch(

@@ -1,4 +1,4 @@
-"""What a launch is recorded with beside its arguments: textures, what arrays hold the addresses of, objects that device code made."""
+"""Memory recorded beside arguments: textures, arrays whose addresses others hold, objects made by device code."""
 
 from pathlib import Path
 from typing import Any

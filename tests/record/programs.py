@@ -77,7 +77,7 @@ def require_driver() -> None:
 
 
 def record(folder: Path, *command: str, options: tuple[str, ...] = (), status: int = 0) -> str:
-    """What ``gpa-lsp record`` and the program it runs print; records lie in ``folder / "out"``."""
+    """Output of ``gpa-lsp record`` and the program it runs; records lie in ``folder / "out"``."""
     words = ["-m", "gpa_lsp", "record", "-o", str(folder / "out"), *options, "--", *command]
     found, printed = run(Path(sys.executable), *words, folder=folder)
     assert found.end.status == status, printed

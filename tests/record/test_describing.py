@@ -1,4 +1,4 @@
-"""From raw records to descriptions; and the library that writes them."""
+"""Raw records → descriptions; and the library that writes the records."""
 
 import json
 import subprocess

@@ -228,7 +228,7 @@ def test_what_a_library_holds_otherwise_than_is_known_is_left_out(
     ("minor", "has_own"), [(11, False), (11, True), (9, False), (10, False), (12, False), (13, False), (14, False)]
 )
 def test_a_program_starts_and_ends_as_it_would_have(tmp_path: Path, minor: int, has_own: bool) -> None:
-    """What Python runs at a start is ours, and then what would have been run."""
+    """The recorder's ``sitecustomize`` runs the program's own."""
     raw, own = tmp_path / "raw", tmp_path / "own"
     raw.mkdir()
     own.mkdir()

@@ -114,7 +114,7 @@ def test_what_variables_hold_and_lead_to_is_kept(tmp_path: Path) -> None:
 
 
 def test_what_variables_lead_to_is_traced_on_a_gpu_as_in_the_emulator(tmp_path: Path) -> None:
-    """There arrays lie elsewhere than they were recorded, and their addresses are other ones."""
+    """Arrays lie elsewhere on the GPU than they were recorded, so that addresses differ."""
     pytest.importorskip("cuda.bindings.driver")
     pytest.importorskip("pyarrow")
     record_script(tmp_path, _VARIABLES)

@@ -61,7 +61,7 @@ def test_of_machine_code(reader: ctypes.CDLL) -> None:
 
 @pytest.mark.parametrize("step", [97, 1013])
 def test_damaged_machine_code_is_read_inside_of_it_only(reader: ctypes.CDLL, step: int) -> None:
-    """Where a sanitizer is not at hand, a fault of the process would show it."""
+    """A crash of the process shows reads outside, if there is no sanitizer."""
     content = bytearray(_find_cubin())
     for size in range(0, len(content), step):
         _list_names(reader, bytes(content[:size]))

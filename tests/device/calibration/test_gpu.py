@@ -1,4 +1,4 @@
-"""What is asked of the CUDA driver, and what it means when it refuses."""
+"""Calls of the CUDA driver, and its refusals."""
 
 import ctypes
 import struct
