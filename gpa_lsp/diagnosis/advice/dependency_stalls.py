@@ -5,8 +5,11 @@ from collections.abc import Collection, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.diagnosis.advice.blamed_stalls import build_hotspots
+from gpa_lsp.diagnosis.advice.matches import HidingRegion
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import BlameCategory
+from gpa_lsp.foundation.prose import NOTHING, Sentence
 from gpa_lsp.kernel.dataflow.staged_copies import mark_async_copies
 from gpa_lsp.kernel.scopes import ScopeTree
 
@@ -51,3 +54,17 @@ def sum_active(scopes: ScopeTree, chosen: Sequence[int]) -> float:
     members = set(chosen)
     outermost = [scope for scope in members if members.isdisjoint(scopes.around(scope)[1:])]
     return float(sum(scopes.active_samples[scope] for scope in outermost))
+
+
+def build_hiding_region(
+    subject: Subject, scope: int, edges: npt.NDArray[np.int64], hint: Sentence = NOTHING, *, part: float = 1.0
+) -> HidingRegion:
+    """A region of some pairs in a scope, whose A is that of the scope and all inside it; ``part``: of the latency that can be hidden."""
+    return HidingRegion(
+        scope=subject.scopes.scopes[scope],
+        samples=float(subject.edges.all_samples[edges].sum()),
+        latency_samples=float(subject.known_edge_latency_samples[edges].sum()) * part,
+        active_samples=float(subject.scopes.active_samples[scope]),
+        hotspots=build_hotspots(subject, edges),
+        hint=hint,
+    )

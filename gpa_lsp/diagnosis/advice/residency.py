@@ -13,6 +13,8 @@ CONTENTION_REASONS = ("lg_throttle", "mio_throttle", "tex_throttle", "math_pipe_
 # States of a warp in cycles in which its scheduler issued: this warp, or another one
 _ISSUING_REASONS = ("selected", "not_selected")
 
+WAVES = "launch__waves_per_multiprocessor"
+
 _MOST_CONTENTION = 0.999
 
 # Enough for every scheduler of an SM to have two warps of a block, and small enough for several blocks
@@ -99,5 +101,4 @@ def measure_occupancy_gap(subject: Subject) -> float | None:
 
 def count_waves(subject: Subject) -> float | None:
     """Number of waves of blocks in the grid; None when not stored."""
-    launch = subject.kernel.longest_launch
-    return None if launch is None else launch.read_number("launch__waves_per_multiprocessor")
+    return subject.metric(WAVES)

@@ -11,6 +11,7 @@ from gpa_lsp.diagnosis.advice.matches import AnyMatch
 from gpa_lsp.diagnosis.advice.model import Advice, Silence, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import name_code
 from gpa_lsp.diagnosis.advice.pricing import Label, price
+from gpa_lsp.diagnosis.analyses.limiter import find_limiter
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import Code, Sentence, list_of, say
 
@@ -71,6 +72,16 @@ class Optimizer(Label, frozen=True, kw_only=True):
     def silent(self, stage: SilenceStage, message: Sentence, contradicted_by: str = "") -> Silence:
         """Say why this optimizer does not apply."""
         return Silence(optimizer=self.name, stage=stage, message=message, contradicted_by=contradicted_by)
+
+
+def refuse_unlimiting(subject: Subject, what: str) -> NotApplicable:
+    """Refuse a remedy for what does not limit the kernel.
+
+    Args:
+        what: with its verb, "lines do".
+    """
+    why = find_limiter(subject).sentence
+    return NotApplicable(SilenceStage.GATED, say("{what} not limit the kernel: {why}", what=what, why=why))
 
 
 def find_lack(subject: Subject, counters: Iterable[str], metrics: Iterable[str] = ()) -> NotApplicable | None:

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
+from msgspec.structs import replace
 
 from gpa_lsp.code.sources.trees import find_language
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_hotspots
-from gpa_lsp.diagnosis.advice.dependency_stalls import find_loops, sum_active
+from gpa_lsp.diagnosis.advice.dependency_stalls import build_hiding_region, find_loops, sum_active
 from gpa_lsp.diagnosis.advice.matches import HidingMatch, HidingRegion
 from gpa_lsp.diagnosis.advice.model import Hotspot, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import (
@@ -101,9 +101,8 @@ def _find_staged_regions(subject: Subject, copies: Sequence[StagedCopy]) -> dict
         if not subject.known_edge_latency_samples[waits].sum():
             continue
         chosen = np.flatnonzero(stores[edges.use_row] & (edges.all_samples > 0))
-        hotspots = build_hotspots(subject, chosen)
         hint = _write_staged_hint(subject, loop, members, build_hotspots(subject, waits)[0])
-        regions[loop] = _build_region(subject, loop, chosen, hotspots, hint)
+        regions[loop] = build_hiding_region(subject, loop, chosen, hint)
     return regions
 
 
@@ -119,24 +118,10 @@ def _find_waiting_regions(subject: Subject) -> dict[int, HidingRegion]:
     regions = {}
     for loop in sorted({loop for loop in loops.tolist() if loop >= 0}):
         inside = chosen[loops == loop]
-        hotspots = build_hotspots(subject, inside)
-        hint = _write_waiting_hint(subject, loop, pending.get(loop), hotspots[0])
-        regions[loop] = _build_region(subject, loop, inside, hotspots, hint)
+        region = build_hiding_region(subject, loop, inside)
+        hint = _write_waiting_hint(subject, loop, pending.get(loop), region.hotspots[0])
+        regions[loop] = replace(region, hint=hint)
     return regions
-
-
-def _build_region(
-    subject: Subject, loop: int, chosen: npt.NDArray[np.int64], hotspots: tuple[Hotspot, ...], hint: Sentence
-) -> HidingRegion:
-    edges = subject.edges
-    return HidingRegion(
-        scope=subject.scopes.scopes[loop],
-        samples=float(edges.all_samples[chosen].sum()),
-        latency_samples=float(subject.known_edge_latency_samples[chosen].sum()),
-        active_samples=float(subject.scopes.active_samples[loop]),
-        hotspots=hotspots,
-        hint=hint,
-    )
 
 
 def _write_staged_hint(subject: Subject, loop: int, copies: Sequence[StagedCopy], longest: Hotspot) -> Sentence:

@@ -8,7 +8,7 @@ from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_
 from gpa_lsp.diagnosis.advice.estimators import estimate_parallel
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch, ParallelMatch
 from gpa_lsp.diagnosis.advice.model import Category, SilenceStage
-from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer, find_lack
+from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer, find_lack, refuse_unlimiting
 from gpa_lsp.diagnosis.advice.pricing import relieves
 from gpa_lsp.diagnosis.advice.residency import GOOD_BLOCK_THREADS, measure_issue_ratio
 from gpa_lsp.diagnosis.advice.traffic_floor import measure_floor
@@ -54,10 +54,7 @@ def match(subject: Subject) -> Found:
         return say("global accesses touch few more lines than they must")
     leaves = floor.leaves_by_lines
     if find_limiter(subject).kind is LimiterKind.UNIT and not relieves(find_limiter(subject), leaves):
-        return NotApplicable(
-            SilenceStage.GATED,
-            say("lines do not limit the kernel: {why}", why=find_limiter(subject).sentence),
-        )
+        return refuse_unlimiting(subject, "lines do")
     x, y = launch.threads[0], launch.threads_per_block // launch.threads[0]
     accesses = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD, Access.STORE))
     edges = find_edges(subject, accesses, _REASONS)

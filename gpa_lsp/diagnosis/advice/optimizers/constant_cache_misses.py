@@ -14,6 +14,7 @@ from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.model import Hotspot
 from gpa_lsp.diagnosis.advice.naming import describe_place, describe_scope
 from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
+from gpa_lsp.diagnosis.advice.residency import count_waves
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.foundation.distinct import find_distinct
@@ -25,7 +26,6 @@ _CATEGORIES = (BlameCategory.CONSTANT_MISS, BlameCategory.EXECUTION_CONSTANT, Bl
 _CONSTANT = re.compile(r"c(?P<by_handle>x)?\[(?P<bank>[^\]]+)\](?P<index>\[[^\]]*\])")
 _BANKS = {"0x0": say("kernel parameters"), "0x3": say("{qualifier} variables", qualifier=Code(text="__constant__"))}
 _OTHER_BANK = say("compiler constants")
-_WAVES = "launch__waves_per_multiprocessor"
 _LEAST_TURNS = 1.5  # A loop with fewer iterations is code that runs once, and fetches its constants once
 
 
@@ -164,7 +164,7 @@ class _Words:
 
 def _count_waves(subject: Subject) -> float:
     """Waves of blocks; where the profile does not say, as many as there are at least (every SM full of warps); 0 when that is unknown, too."""
-    measured = subject.metric(_WAVES)
+    measured = count_waves(subject)
     launch, architecture = subject.launch, subject.kernel.architecture
     if measured is not None:
         return measured

@@ -6,14 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES
 from gpa_lsp.code.sources.trees import find_language
-from gpa_lsp.diagnosis.advice.blamed_stalls import build_hotspots
 from gpa_lsp.diagnosis.advice.code_size import find_instruction_caches
 from gpa_lsp.diagnosis.advice.dependency_stalls import (
     EVERY_DEPENDENCE,
     VARIABLE_LATENCY,
+    build_hiding_region,
     find_dependency_edges,
     find_loops,
     sum_active,
@@ -218,17 +219,9 @@ def match(subject: Subject) -> Found:
 
 
 def _build_region(subject: Subject, plan: UnrollPlan) -> HidingRegion:
-    edges = subject.edges
-    hotspots = build_hotspots(subject, plan.kept)
-    waits_left = plan.unrolling.copies / plan.copies
-    return HidingRegion(
-        scope=subject.scopes.scopes[plan.scope],
-        samples=float(edges.all_samples[plan.kept].sum()),
-        latency_samples=float(subject.known_edge_latency_samples[plan.kept].sum()) * (1.0 - waits_left),
-        active_samples=float(subject.scopes.active_samples[plan.scope]),
-        hotspots=hotspots,
-        hint=_write_hint(subject, plan, hotspots),
-    )
+    part = 1.0 - plan.unrolling.copies / plan.copies
+    region = build_hiding_region(subject, plan.scope, plan.kept, part=part)
+    return replace(region, hint=_write_hint(subject, plan, region.hotspots))
 
 
 def _write_hint(subject: Subject, plan: UnrollPlan, hotspots: Sequence[Hotspot]) -> Sentence:

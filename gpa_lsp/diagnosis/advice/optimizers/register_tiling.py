@@ -23,7 +23,7 @@ from gpa_lsp.diagnosis.advice.loop_work import (
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.model import SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_scope
-from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer
+from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer, refuse_unlimiting
 from gpa_lsp.diagnosis.advice.pricing import WAITING
 from gpa_lsp.diagnosis.advice.residency import GOOD_BLOCK_THREADS, describe_block
 from gpa_lsp.diagnosis.advice.work_left import count_work_left
@@ -111,10 +111,7 @@ def match(subject: Subject) -> Found:
         return say("shared memory takes {each} wavefronts per multiply-add", each=number(per_result))
     queued = sum(subject.rows.count_reason(reason) for reason in _QUEUE_REASONS) / max(subject.total_samples, 1)
     if find_limiter(subject).unit not in _SHARED_UNITS and queued < _QUEUE_SHARE:
-        return NotApplicable(
-            SilenceStage.GATED,
-            say("shared memory does not limit the kernel: {why}", why=find_limiter(subject).sentence),
-        )
+        return refuse_unlimiting(subject, "shared memory does")
     words = work.shared_words / work.multiply_adds
     if 0 < words * _EDGES[0] < 2 * _LEAST_GROWTH:
         return say("each value from shared memory is used in {uses} multiply-adds already", uses=number(2 / words))
@@ -137,8 +134,7 @@ def _match_global(subject: Subject, work: LoopWork) -> Found:
     edges = find_edges(subject, loads, (*_QUEUE_REASONS, "lg_throttle", WAITING))
     stalled = float(subject.edges.all_samples[edges].sum()) / max(subject.total_samples, 1)
     if find_limiter(subject).unit not in _SHARED_UNITS and stalled < _QUEUE_SHARE:
-        why = find_limiter(subject).sentence
-        return NotApplicable(SilenceStage.GATED, say("global loads do not limit the kernel: {why}", why=why))
+        return refuse_unlimiting(subject, "global loads do")
     tile = _choose_tile(subject, 1.0)
     if tile is None:
         return NotApplicable(SilenceStage.GATED, say("tiles leave fewer blocks than SMs, or too few warps to an SM"))

@@ -17,7 +17,7 @@ from gpa_lsp.diagnosis.advice.loop_work import (
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.model import SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_place, describe_scope, find_own_frame, read_parts
-from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer
+from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer, refuse_unlimiting
 from gpa_lsp.diagnosis.advice.pricing import WAITING
 from gpa_lsp.diagnosis.advice.work_left import count_work_left, remove_feeders
 from gpa_lsp.diagnosis.analyses.decomposition.memory_view import view_memory
@@ -64,10 +64,7 @@ def match(subject: Subject) -> Found:
     stalled = find_edges(subject, loads, _REASONS)
     share = float(subject.edges.all_samples[stalled].sum()) / max(subject.total_samples, 1)
     if find_limiter(subject).unit != "l1" and share < _STALLED_SHARE:
-        return NotApplicable(
-            SilenceStage.GATED,
-            say("global loads do not limit the kernel: {why}", why=find_limiter(subject).sentence),
-        )
+        return refuse_unlimiting(subject, "global loads do")
     executed = np.where(loads, subject.executed, 0)
     regions = build_regions(subject, stalled, _weigh(subject, stalled)) or build_counted_regions(
         subject, executed, edges=stalled

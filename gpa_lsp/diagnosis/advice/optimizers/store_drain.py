@@ -10,11 +10,11 @@ from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.model import Hotspot, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_place
 from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer
+from gpa_lsp.diagnosis.advice.residency import WAVES, count_waves
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, Sentence, capitalize, count, number, say
 
 _DRAIN = "drain"
-_WAVES = "launch__waves_per_multiprocessor"
 _STORES = (Access.STORE, Access.REDUCTION)
 
 
@@ -31,7 +31,7 @@ def match(subject: Subject) -> Found:
     draining = subject.rows.count_reason(_DRAIN)
     if draining == 0:
         return say("no warp is stalled on its stores at exit")
-    waves = subject.metric(_WAVES) or 0.0
+    waves = count_waves(subject) or 0.0
     if waves <= 1.0:
         return NotApplicable(
             SilenceStage.GATED,
@@ -82,6 +82,6 @@ OPTIMIZER = Optimizer(
     name="store_drain",
     title="Overlap stores with further work",
     group="stores",
-    needs_metrics=(_WAVES,),
+    needs_metrics=(WAVES,),
     find=match,
 )

@@ -6,11 +6,9 @@ from gpa_lsp.diagnosis.advice.launch_time import measure_launch_time
 from gpa_lsp.diagnosis.advice.matches import IdleMatch
 from gpa_lsp.diagnosis.advice.model import Category, SilenceStage
 from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer
-from gpa_lsp.diagnosis.advice.residency import count_waves, measure_occupancy_gap, measure_sm_idleness
+from gpa_lsp.diagnosis.advice.residency import WAVES, count_waves, measure_occupancy_gap, measure_sm_idleness
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import Code, Sentence, count, number, percent, say
-
-_WAVES = "launch__waves_per_multiprocessor"
 
 LEAST_TAIL = 0.2  # Fewer whole waves than this leaves a last one that matters: 1 / (whole waves + 1)
 
@@ -33,7 +31,7 @@ def match(subject: Subject) -> Found:
     waves = count_waves(subject)
     launch = subject.launch
     if launch is None or subject.sm_count is None or waves is None:
-        return NotApplicable(SilenceStage.NO_METRICS, say("the profile lacks {metric}", metric=Code(text=_WAVES)))
+        return NotApplicable(SilenceStage.NO_METRICS, say("the profile lacks {metric}", metric=Code(text=WAVES)))
     whole = math.floor(waves)
     rest = waves - whole
     if whole < 1:

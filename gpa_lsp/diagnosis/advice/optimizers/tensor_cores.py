@@ -9,9 +9,8 @@ from gpa_lsp.code.binary.opcodes import Access, MemorySpace
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_regions, mark_reasons
 from gpa_lsp.diagnosis.advice.loop_work import LoopWork, count_results, list_loop_work, mark_multiply_adds
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
-from gpa_lsp.diagnosis.advice.model import SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_scope
-from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer
+from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer, refuse_unlimiting
 from gpa_lsp.diagnosis.advice.pricing import WAITING
 from gpa_lsp.diagnosis.advice.work_left import count_work_left, remove_feeders
 from gpa_lsp.diagnosis.analyses.limiter import find_limiter
@@ -66,10 +65,7 @@ def match(subject: Subject) -> Found:
         return say("no loop is mostly multiply-adds on operands in shared memory")
     unit = find_limiter(subject).unit
     if unit in _BEHIND_SHARED or (half is None and unit not in _UNITS):
-        return NotApplicable(
-            SilenceStage.GATED,
-            say("arithmetic does not limit the kernel: {why}", why=find_limiter(subject).sentence),
-        )
+        return refuse_unlimiting(subject, "arithmetic does")
     inside = subject.rows.mark(work.rows)
     gone = _weigh_rows(subject, inside, is_half=half is not None)
     # A warp waits for each tile as before.
