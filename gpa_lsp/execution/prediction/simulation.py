@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.code.binary.cubin import read_cubin
 from gpa_lsp.code.binary.embedded_ptx import read_embedded_ptx
-from gpa_lsp.code.ptx.model import PtxModule
+from gpa_lsp.code.ptx.model import PtxModule, Space
 from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.execution.compiler.model import DEFAULT_SETTINGS, CompiledUnit, CompileSettings
 from gpa_lsp.execution.compiler.ptx_files import read_build
@@ -17,7 +17,7 @@ from gpa_lsp.execution.emulator.model import Budget
 from gpa_lsp.execution.hybrid.estimate import CompiledKernel, PaperEstimate, estimate_launch
 from gpa_lsp.execution.hybrid.operations import EVERY_TERM, Term
 from gpa_lsp.execution.launches.block_mates import list_mates, list_neighbours, place_block
-from gpa_lsp.execution.launches.launch import ArrayArgument, LaunchDescription
+from gpa_lsp.execution.launches.launch import LaunchDescription, list_arrays
 from gpa_lsp.execution.launches.read_launches import explain_undescribed, find_launch_file
 from gpa_lsp.execution.prediction.built_modules import CODE_REMEDY, assemble_units, choose_units, read_image_module
 from gpa_lsp.execution.prediction.fault_answer import note_guesses
@@ -459,7 +459,8 @@ def _simulate_one(
 ) -> DocumentLaunch:
     kernel, place, architecture = _find_surroundings(subject, launch)
     own = _choose_blocks(kernel, launch, architecture, place.machine)
-    walk = _walk(kernel, find_module(subject), launch, own, settings, end_s=end_s)
+    module = find_module(subject)
+    walk = _walk(kernel, module, launch, own, settings, end_s=end_s)
     simulated = simulate_kernel(
         kernel,
         walk,
@@ -467,7 +468,7 @@ def _simulate_one(
         place.machine,
         place.memory,
         own_blocks=own,
-        array_bytes=_count_array_bytes(launch),
+        array_bytes=_count_array_bytes(launch, module),
     )
     return DocumentLaunch(
         name=_name(kernel),
@@ -553,8 +554,11 @@ def _choose_blocks(
     return tuple(own[place * (len(own) - 1) // max(1, most - 1)] for place in range(most))
 
 
-def _count_array_bytes(launch: LaunchDescription) -> int | None:
-    arrays = [one for one in launch.arguments if isinstance(one, ArrayArgument) and one.alias_of is None]
-    if len(arrays) < sum(isinstance(one, ArrayArgument) for one in launch.arguments) or not arrays:
+def _count_array_bytes(launch: LaunchDescription, module: PtxModule) -> int | None:
+    """Bytes of global memory that a launch can access: its arrays and the variables; None where there are none, or arrays share memory."""
+    arrays = list_arrays(launch)
+    if any(one.alias_of is not None for one in arrays):
         return None
-    return sum(one.count * one.type.bytes for one in arrays)
+    variables = sum(one.size_bytes for one in module.variables.values() if one.space is Space.GLOBAL)
+    given = sum(one.count * one.type.bytes for one in arrays if one not in launch.variables)
+    return variables + given or None
