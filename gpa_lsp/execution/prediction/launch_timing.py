@@ -251,13 +251,12 @@ def sample_launches(timings: LaunchTimings, output: Path, *, period_exponent: in
         run, words = _run(timings, output, find_cupti(), period_exponent)
     except GpaError as error:
         return _give_up(plain, output, str(error))
-    sampled = json.loads(output.read_bytes())["launches"] if run.profile and run.profile.launches else []
-    launches: list[dict[str, Any]] = sampled[LAUNCHES - 1 :: LAUNCHES]  # the last one of each
+    document = json.loads(output.read_bytes()) if run.profile and run.profile.launches else {"launches": []}
+    launches: list[dict[str, Any]] = document["launches"][LAUNCHES - 1 :: LAUNCHES]  # the last one of each
     problems = () if run.profile is None else run.profile.problems
     is_whole = [one["kernel"] for one in launches] == [one.mangled_name for one in timings.launches]
     if not is_whole or not all("samples" in one for one in launches):
         return _give_up(plain, output, _explain(run, words), is_forbidden=run.is_forbidden)
-    document = json.loads(output.read_bytes())
     document["tool_version"] = SAMPLING_TOOL
     document["launches"] = [_lay_over(one, timed) for one, timed in zip(launches, plain["launches"], strict=True)]
     message = "times are those of launches without a collector; samples are of one launch more"

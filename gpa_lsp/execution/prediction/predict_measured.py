@@ -11,7 +11,7 @@ from gpa_lsp.code.ptx.model import PtxModule, Space
 from gpa_lsp.code.ptx.static_instructions import list_reachable
 from gpa_lsp.diagnosis.analyses.answers import Answer, Finding, Table, Weight, list_columns
 from gpa_lsp.execution.emulator.emulate import emulate
-from gpa_lsp.execution.emulator.model import Counts, Emulation, Sampling, SamplingKind, TraceSettings, TraceSink
+from gpa_lsp.execution.emulator.model import Counts, Sampling, SamplingKind, TraceSettings, TraceSink
 from gpa_lsp.execution.prediction.launched_code import MeasuredPlace
 from gpa_lsp.execution.prediction.model import (
     AGREED_RATIO,
@@ -81,7 +81,15 @@ def count_launch(
         most = max(1, int(settings.traced_warp_instructions / _COUNTING_SHARE / per_block))
         for number in dict.fromkeys((min(most, execution.grid_blocks), 1)):  # of blocks that loop long, one is enough
             collector = RequestCollector()
-            run = _run_spread(subject, number, collector, settings)
+            run = emulate(
+                subject.module,
+                subject.launch,
+                budget=settings.budget,
+                sampling=Sampling(kind=SamplingKind.SPREAD, count=number),  # blocks at the ends do other work
+                trace=TraceSettings(branches=False),
+                sink=collector,
+                check_races=False,
+            )
             counts, blocks = run.counts, len(run.executed_blocks)
             if run.is_complete and collector.is_complete and blocks:
                 break
@@ -91,21 +99,6 @@ def count_launch(
         accesses=tuple(_list_accesses(subject.module, subject.kernel, counts, collector)),
         counted_blocks=blocks,
         grid_blocks=execution.grid_blocks,
-    )
-
-
-def _run_spread(
-    subject: LaunchSubject, blocks: int, collector: RequestCollector, settings: PredictionSettings
-) -> Emulation:
-    """Emulate blocks spread over the grid, since blocks at its ends do other work than those in its middle."""
-    return emulate(
-        subject.module,
-        subject.launch,
-        budget=settings.budget,
-        sampling=Sampling(kind=SamplingKind.SPREAD, count=blocks),
-        trace=TraceSettings(branches=False),
-        sink=collector,
-        check_races=False,
     )
 
 
@@ -154,7 +147,6 @@ _SPACES = {
     MemorySpace.LOCAL: Space.LOCAL,
 }
 _SECTORS = {Space.GLOBAL: "global_sectors", Space.LOCAL: "local_sectors"}
-
 _WAVEFRONTS = {Space.SHARED: "shared_wavefronts"}
 _MATRICES = ("ldmatrix", "stmatrix")  # Accesses whose width is that of a row, and not of registers
 _THREADS = "thread_executions_true"
@@ -340,18 +332,15 @@ class _LineCounts(Struct, frozen=True, kw_only=True):
 
 def answer_measured(compared: CountComparison) -> Answer:
     """A table of lines, those first whose counts differ, and a finding for each of these."""
-    if compared.why:
-        return Answer(
-            analysis=NAME,
-            title=_TITLE,
-            summary=say("Nothing was compared: {why}.", why=compared.why),
-            is_known=False,
-        )
     accesses = compared.accesses
-    if not accesses:
-        summary = say("No machine instruction that accesses memory has a line of the PTX.")
+    if compared.why or not accesses:
+        missing = say("No machine instruction that accesses memory has a line of the PTX.")
+        summary = say("Nothing was compared: {why}.", why=compared.why) if compared.why else missing
         return Answer(analysis=NAME, title=_TITLE, summary=summary, is_known=False)
-    lines = _group(accesses)
+    members: dict[tuple[object, ...], list[ComparedAccess]] = {}
+    for one in accesses:
+        members.setdefault((one.file or "", one.line or one.ptx_line, one.space, one.kind), []).append(one)
+    lines = [_LineCounts(members=tuple(members[key])) for key in sorted(members, key=str)]
     files = shorten_paths({one.file for one in accesses if one.file is not None})
     ordered = sorted(lines, key=lambda one: not one.differing)
     findings = [_explain(one, files) for one in ordered if one.differing]
@@ -369,14 +358,6 @@ def answer_measured(compared: CountComparison) -> Answer:
             ),
         ),
     )
-
-
-def _group(accesses: tuple[ComparedAccess, ...]) -> list[_LineCounts]:
-    members: dict[tuple[object, ...], list[ComparedAccess]] = {}
-    for one in accesses:
-        key = (one.file or "", one.line or one.ptx_line, one.space, one.kind)
-        members.setdefault(key, []).append(one)
-    return [_LineCounts(members=tuple(members[key])) for key in sorted(members, key=str)]
 
 
 def _summarize(compared: CountComparison) -> Sentence:
@@ -465,9 +446,7 @@ def _explain(line: _LineCounts, files: dict[str, str]) -> Finding:
                 )
             )
     what = join(parts, "; ") if parts else say("its instructions differ one by one")
-    remedy = NOTHING
-    if not first.is_executed_alike:
-        remedy = say("Are the arguments those of the measured launch?")
+    remedy = NOTHING if first.is_executed_alike else say("Are the arguments those of the measured launch?")
     text = say("{place}, {accesses}: {what}.", place=_place(first, files), accesses=_name_accesses(first), what=what)
     return Finding(text=text, weight=Weight.HIGH, remedy=remedy)
 

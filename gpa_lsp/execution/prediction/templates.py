@@ -287,9 +287,8 @@ class _Fitted(Struct, frozen=True, kw_only=True):
     threads: int  # of its grid, where they were unknown
     wrong: int  # faults that other sizes and numbers may avoid
     is_cut_off: bool  # it did not end within the limits
-    has_nothing: (
-        bool  # it was cut off so early that no volumes were predicted; of several such the smallest comes furthest
-    )
+    # it was cut off so early that no volumes were predicted; of several such the smallest comes furthest
+    has_nothing: bool
 
     @property
     def rank(self) -> tuple[int, bool, bool]:

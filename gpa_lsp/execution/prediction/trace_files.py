@@ -112,6 +112,20 @@ class TraceWriter:
             self._writers[name] = parquet.ParquetWriter(_part(self._folder, name), table.schema, compression="zstd")
         self._writers[name].write_table(table, row_group_size=max(1, table.num_rows))
 
+    def _write_head(self, piece: Trace) -> None:
+        head = TraceHead(
+            kernel=piece.kernel,
+            grid=piece.grid,
+            block_threads=piece.block_threads,
+            instructions=piece.instructions,
+            buffers=piece.buffers,
+            origin=piece.origin,
+            is_complete=self._is_complete,
+            pieces=self._pieces,
+        )
+        with atomic_write(_part(self._folder, HEAD_NAME)) as stream:
+            json.dump({"format": TRACE_FORMAT, **make_record(head)}, stream, separators=(",", ":"))
+
     def __enter__(self) -> "TraceWriter":
         return self
 
@@ -124,8 +138,7 @@ class TraceWriter:
                 with contextlib.suppress(OSError) if kind is not None else contextlib.nullcontext():
                     writer.close()
             if kind is None and self._last is not None:
-                head = take_head(self._last, is_complete=self._is_complete, pieces=self._pieces)
-                write_head(head, _part(self._folder, HEAD_NAME))
+                self._write_head(self._last)
                 _give_names(self._folder)
         except OSError as failure:
             raise _fail_to_write(self._folder, failure) from failure
@@ -213,18 +226,16 @@ def read_accesses(table: Any) -> Accesses:
     names = {name: dtype for name, dtype in ACCESS_DTYPES.items() if name != "first_address"}
     columns = _read_columns(table, names)
     if ADDRESSES not in table.column_names:
-        raise InputError("the addresses are missing", place=f"column {ADDRESSES}", remedy="trace the kernel again")
+        raise _refuse(ADDRESSES, "the addresses are missing")
     lists = table.column(ADDRESSES).combine_chunks()
     if not hasattr(lists, "offsets") or str(lists.type.value_type) != "uint64" or lists.values.null_count:
-        message = f"holds {lists.type}, or gaps, not lists of uint64"
-        raise InputError(message, place=f"column {ADDRESSES}", remedy="trace the kernel again")
+        raise _refuse(ADDRESSES, f"holds {lists.type}, or gaps, not lists of uint64")
     offsets = np.asarray(lists.offsets, dtype=np.int64)
     flat = np.asarray(lists.values)[offsets[0] : offsets[-1]] if len(lists) else _NO_ADDRESSES
     firsts = offsets[:-1] - offsets[0] if len(lists) else np.zeros(0, dtype=np.int64)
     lengths = np.diff(offsets) if len(lists) else firsts
     if lists.null_count or not np.array_equal(lengths, count_lanes(columns["lane_mask"])):
-        message = "there are not as many addresses as lanes"
-        raise InputError(message, place=f"column {ADDRESSES}", remedy="trace the kernel again")
+        raise _refuse(ADDRESSES, "there are not as many addresses as lanes")
     return Accesses(**columns, first_address=firsts.astype(np.uint64), addresses=flat)
 
 
@@ -235,13 +246,17 @@ def _read_columns(table: Any, dtypes: dict[str, "np.dtype[Any]"]) -> dict[str, n
     columns = {}
     for name, dtype in dtypes.items():
         if name not in table.column_names:
-            raise InputError("a column is missing", place=f"column {name}", remedy="trace the kernel again")
+            raise _refuse(name, "a column is missing")
         column = table.column(name)
         if column.null_count or str(column.type) != f"uint{8 * dtype.itemsize}":
             message = f"holds {column.type} with {column.null_count} gaps, not uint{8 * dtype.itemsize}"
-            raise InputError(message, place=f"column {name}", remedy="trace the kernel again")
+            raise _refuse(name, message)
         columns[name] = column.to_numpy()
     return columns
+
+
+def _refuse(column: str, message: str) -> InputError:
+    return InputError(message, place=f"column {column}", remedy="trace the kernel again")
 
 
 HEAD_NAME = "trace.json"
@@ -265,30 +280,6 @@ class TraceHead(Struct, frozen=True, kw_only=True):
     origin: str  # what wrote the trace
     is_complete: bool  # no rows were dropped
     pieces: int  # how many pieces the columns are in
-
-
-def take_head(trace: Trace, *, is_complete: bool, pieces: int) -> TraceHead:
-    """The head of a trace of which this is one piece."""
-    return TraceHead(
-        kernel=trace.kernel,
-        grid=trace.grid,
-        block_threads=trace.block_threads,
-        instructions=trace.instructions,
-        buffers=trace.buffers,
-        origin=trace.origin,
-        is_complete=is_complete,
-        pieces=pieces,
-    )
-
-
-def write_head(head: TraceHead, path: Path) -> None:
-    """Write a head as a file.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    with atomic_write(path) as stream:
-        json.dump({"format": TRACE_FORMAT, **make_record(head)}, stream, separators=(",", ":"))
 
 
 def read_head(folder: Path) -> TraceHead:

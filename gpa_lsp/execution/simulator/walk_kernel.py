@@ -97,9 +97,8 @@ class WalkSettings(Struct, frozen=True, kw_only=True):
 
     blocks: tuple[int, ...] = ()  # linear indexes of the blocks to walk; empty for some that are spread over the grid
     most_blocks: int = 32  # of those that are spread
-    executes_all: bool = (
-        False  # execute also instructions that decide nothing, so that memory is as the kernel leaves it
-    )
+    # execute also instructions that decide nothing, so that memory is as the kernel leaves it
+    executes_all: bool = False
     # in a grid of one axis, walk further blocks, to find out where blocks begin to execute something else
     counts_grid: bool = False
     keeps_walks: bool = True  # return the walks; else executions are only counted, in less memory

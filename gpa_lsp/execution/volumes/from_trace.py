@@ -216,9 +216,8 @@ class _Pattern(ColumnRecord, frozen=True, kw_only=True):
     examples: tuple[Integers, Integers]  # rows and lanes to solve from
     columns: Integers  # of the examples
     kept: list[int]  # columns that tell something
-    region: (
-        ThreadRegion | None
-    )  # global indexes of the threads that execute them; None for all traced ones, or for no box
+    # global indexes of the threads that execute them; None for all traced ones, or for no box
+    region: ThreadRegion | None
     active_ratio: float  # of the threads in that box (of all traced ones without a box) that execute them
     trips: float  # executions per thread, mean
     has_equal_trips: bool  # every thread executes them equally often

@@ -1,5 +1,7 @@
 """An exploration as an answer, and the configuration that is worth a try: :func:`answer_exploration`, :func:`find_trial`."""
 
+from itertools import accumulate
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -193,14 +195,14 @@ def _tabulate(exploration: Exploration, predicted: list[RankedConfiguration], mo
     places = list(range(min(most_rows, len(groups))))
     if current is not None and current >= len(places):
         places.append(current)
-    make_cells = _make_simulated_cells if exploration.is_simulated else _make_cells
-    ranks = [1]
-    for group in groups:
-        ranks.append(ranks[-1] + len(group))
-    rows = tuple(
-        (ranks[place], *make_cells(groups[place], exploration.current if place == current else None, least))
-        for place in places
-    )
+    ranks = list(accumulate(map(len, groups), initial=1))
+    rows = []
+    for place in places:
+        one = groups[place][0]
+        name = _name_group(groups[place], exploration.current if place == current else None)
+        seconds = one.seconds or 0.0
+        cells = _make_cells(one, is_simulated=exploration.is_simulated)
+        rows.append((ranks[place], name, seconds * 1e9, seconds / least, *cells))
     note = join(
         (
             _SIMULATED_NOTE if exploration.is_simulated else _PREDICTED_NOTE,
@@ -209,7 +211,7 @@ def _tabulate(exploration: Exploration, predicted: list[RankedConfiguration], mo
     )
     row = None if current is None else places.index(current)
     columns = _SIMULATED_COLUMNS if exploration.is_simulated else _COLUMNS
-    return Table(title="Fastest first", columns=columns, rows=rows, current_row=row, note=note)
+    return Table(title="Fastest first", columns=columns, rows=tuple(rows), current_row=row, note=note)
 
 
 def _group_alike(predicted: list[RankedConfiguration]) -> list[list[RankedConfiguration]]:
@@ -232,38 +234,13 @@ def _name_group(group: list[RankedConfiguration], current: Configuration | None)
     return ", ".join(names[:_MOST_NAMES]) + (f" and {format_count(rest)} more" if rest > 0 else "")
 
 
-def _make_simulated_cells(
-    group: list[RankedConfiguration], current: Configuration | None, least_seconds: float
-) -> tuple[Cell, ...]:
-    one = group[0]
-    seconds = one.seconds or 0.0
-    return (
-        _name_group(group, current),
-        seconds * 1e9,
-        seconds / least_seconds,
-        None if one.cycles is None else round(one.cycles),
-        one.limiter,
-        one.warps_per_sm,
-        one.executed_blocks,
-        one.grid_blocks,
-    )
-
-
-def _make_cells(
-    group: list[RankedConfiguration], current: Configuration | None, least_seconds: float
-) -> tuple[Cell, ...]:
-    one = group[0]
-    return (
-        _name_group(group, current),
-        None if one.seconds is None else one.seconds * 1e9,
-        None if one.seconds is None else one.seconds / least_seconds,
-        one.limiter,
-        one.dram_load_bytes,
-        one.dram_store_bytes,
-        one.l2_load_bytes,
-        one.l2_store_bytes,
-        one.warps_per_sm,
-    )
+def _make_cells(one: RankedConfiguration, *, is_simulated: bool) -> tuple[Cell, ...]:
+    """Cells of a prediction behind its time."""
+    if is_simulated:
+        cycles = None if one.cycles is None else round(one.cycles)
+        return (cycles, one.limiter, one.warps_per_sm, one.executed_blocks, one.grid_blocks)
+    dram, l2 = (one.dram_load_bytes, one.dram_store_bytes), (one.l2_load_bytes, one.l2_store_bytes)
+    return (one.limiter, *dram, *l2, one.warps_per_sm)
 
 
 def _tabulate_failures(exploration: Exploration, most_rows: int) -> tuple[Table, ...]:
