@@ -6,7 +6,7 @@ import pytest
 
 from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.hybrid.estimate import CompiledKernel, PaperEstimate, estimate_launch, place_arguments
+from gpa_lsp.execution.hybrid.estimate import CompiledKernel, PaperEstimate, estimate_launch
 from gpa_lsp.execution.hybrid.operations import EVERY_TERM, PRINTED, Arithmetic, Term, find_costs
 from gpa_lsp.execution.launches.launch import ArrayArgument, LaunchDescription, ScalarArgument
 from gpa_lsp.foundation.errors import InputError
@@ -101,15 +101,3 @@ def test_more_blocks_never_take_less_time(terms: frozenset[Term]) -> None:
 
 def test_rounds_that_overlap_take_no_longer_than_those_that_do_not() -> None:
     assert estimate(10_000, terms=frozenset({Term.WAVES})).cycles < estimate(10_000).cycles
-
-
-def test_arguments_are_checked() -> None:
-    module = parse_ptx(_TEXT, name="scale")
-    launch = LaunchDescription(
-        kernel="scale",
-        block=(32, 1, 1),
-        grid=(1, 1, 1),
-        arguments=(ArrayArgument(name="x", type=ScalarType.F32, count=32),),
-    )
-    with pytest.raises(InputError, match="takes 2 arguments, and 1 are given"):
-        place_arguments(module, module.functions["scale"], launch)

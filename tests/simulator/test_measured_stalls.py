@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
-from gpa_lsp.execution.prediction.simulation import simulate_code
+from gpa_lsp.execution.prediction.simulation import SimulationSettings, simulate_code
 from gpa_lsp.execution.simulator.profile_document import SIMULATED_METRIC, make_document
 from gpa_lsp.profile.read import read_profile
 
@@ -89,8 +89,6 @@ def test_check_bits_among_the_data_are_moved_as_well(corpus: Path, folder: Path)
 
 
 def test_another_gpu_takes_another_time(folder: Path, corpus: Path) -> None:
-    from gpa_lsp.execution.prediction.simulation import SimulationSettings
-
     described = folder / "NVIDIA.manual_nvtx.1.daxpy_kernel.launch.toml"
     times = [
         simulate_code(

@@ -32,11 +32,8 @@ def test_arithmetic_and_conversions_hold_the_unit_of_the_sm(
         if interval is None:
             assert program.unit[row] != FP64_UNIT, names[row]
         else:
-            assert (program.unit[row], program.interval[row], program.is_shared_unit[row]) == (
-                FP64_UNIT,
-                interval,
-                True,
-            )
+            held = (program.unit[row], program.interval[row], program.is_shared_unit[row])
+            assert held == (FP64_UNIT, interval, True)
 
 
 def test_sub_cores_wait_for_each_other() -> None:

@@ -153,13 +153,8 @@ def test_an_sm_that_holds_one_block_goes_on_as_it_began() -> None:
     times = []
     for blocks in (2, 20):
         shape = GridShape(blocks=blocks, sm_count=1, resident=1)
-        run = simulate_grid(
-            program,
-            make_model(),
-            Streams(blocks=(block,), reduction=Reduction(executions=8, kept=8)),
-            shape,
-            most_issues=16,
-        )
+        streams = Streams(blocks=(block,), reduction=Reduction(executions=8, kept=8))
+        run = simulate_grid(program, make_model(), streams, shape, most_issues=16)
         assert run.simulated_blocks == 2
         times.append(run.cycles)
     assert times[1] == pytest.approx(10 * times[0])

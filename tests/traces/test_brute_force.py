@@ -115,6 +115,7 @@ def test_sums_are_those_of_the_requests(seed: int) -> None:
             sums[int(trace.accesses.instruction[row]), space, array] += Counter(
                 requests=1,
                 lanes=len(part),
+                requested_bytes=len(part) * int(trace.accesses.bytes[row]),
                 used_bytes=len(every),
                 lines=len(_split(every, 128)),
                 sectors=len(_split(every, 32)),
@@ -130,6 +131,7 @@ def test_sums_are_those_of_the_requests(seed: int) -> None:
     for one in groups:
         expected = sums[one.instruction, one.space, one.array]
         assert {name: getattr(one.totals, name) for name in expected} == dict(expected)
+        assert one.totals.requests == one.totals.line_histogram.sum() == one.totals.sector_histogram.sum()
     assert list(found.footprints) == [len(touched[array]) for array in range(len(trace.buffers))]
 
 

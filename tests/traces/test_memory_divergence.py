@@ -1,9 +1,7 @@
-"""Lines, sectors, bytes and patterns of requests, by hand and against sets of bytes."""
+"""Lines, sectors, bytes and patterns of requests, by hand."""
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind
@@ -12,7 +10,6 @@ from gpa_lsp.execution.accesses.piece_rows import PieceRows
 from gpa_lsp.execution.accesses.references import measure_requests
 from gpa_lsp.execution.emulator.trace import Trace
 from gpa_lsp.execution.traces.access_sums import AccessAccumulator, AccessSums
-from tests.conftest import examples
 from tests.traces.written_traces import BASE, TraceWriter, lanes_by, make_buffer, make_instruction
 
 ARRAY = make_buffer("a", 1 << 16)
@@ -91,29 +88,6 @@ def test_loads_stores_and_arrays_are_told_apart():
     assert arrays[0, -1].lanes == 2
     assert sum(one.totals.sectors for one in sums.arrays) == sum(one.totals.sectors for one in sums.instructions)
     assert sums.footprints == (4, 4)
-
-
-lane_addresses = st.dictionaries(
-    st.integers(0, 31), st.integers(0, 2000).map(lambda place: BASE + place), min_size=1, max_size=32
-)
-
-
-@examples(150)
-@given(st.lists(lane_addresses, min_size=1, max_size=4), st.sampled_from([1, 2, 4, 8, 16]))
-def test_requests_against_sets_of_bytes(requests, width):
-    writer = TraceWriter((make_instruction(0, width=width),), (ARRAY,))
-    expected = np.zeros(4, dtype=np.int64)
-    for lanes in requests:
-        writer.access(0, lanes)
-        touched = {address + byte for address in lanes.values() for byte in range(width)}
-        sectors = {byte // 32 for byte in touched}
-        expected += (len({byte // 128 for byte in touched}), len(sectors), len(touched), -(-len(touched) // 32))
-    totals = sum_up(writer.finish()).instructions[0].totals
-    assert [totals.lines, totals.sectors, totals.used_bytes, totals.ideal_sectors] == expected.tolist()
-    assert totals.requests == totals.line_histogram.sum() == totals.sector_histogram.sum() == len(requests)
-    assert totals.lanes == sum(map(len, requests))
-    assert totals.requested_bytes == width * totals.lanes
-    assert totals.excess_sectors >= 0
 
 
 def test_pieces_and_chunks_add_up_to_the_whole():
