@@ -115,7 +115,7 @@ def find_access_findings(
     subject = Subject(kernel, read_source=read_source)
     place = _find_place(subject)
     if place is not None and read_source(place.file) is None:
-        subject = Subject(kernel, read_source=partial(_read_or_name, read_source, _find_folder(place)))
+        subject = Subject(kernel, read_source=partial(_read_or_name, read_source, _find_folder(place.file)))
     statics = find_kernel_statics(kernel, blocks=_list_measured_blocks(kernel))
     problems: list[Problem] = []
     shape = None if statics.block is None else statics.block.shape
@@ -137,14 +137,13 @@ def _list_measured_blocks(kernel: Kernel) -> tuple[KnownBlock, ...]:
     return (KnownBlock(threads=prod(shape), origin=BlockOrigin.PROFILE, shape=shape),)
 
 
-def _find_folder(place: SourceLine) -> str:
-    return str(PurePosixPath(place.file.replace("\\", "/")).parent)
+def _find_folder(file: str) -> str:
+    return str(PurePosixPath(file.replace("\\", "/")).parent)
 
 
 def _read_or_name(read_source: SourceReader, folder: str, file: str) -> str | None:
     text = read_source(file)
-    is_beside = text is None and str(PurePosixPath(file.replace("\\", "/")).parent) == folder
-    return "" if is_beside else text
+    return "" if text is None and _find_folder(file) == folder else text
 
 
 def _find_warp_facts(

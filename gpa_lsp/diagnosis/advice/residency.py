@@ -13,6 +13,9 @@ CONTENTION_REASONS = ("lg_throttle", "mio_throttle", "tex_throttle", "math_pipe_
 # States of a warp in cycles in which its scheduler issued: this warp, or another one
 _ISSUING_REASONS = ("selected", "not_selected")
 
+# A kernel with so many registers less than the architecture's most is at that limit: pairs need an even start
+LIMIT_SLACK_REGISTERS = 2
+
 WAVES = "launch__waves_per_multiprocessor"
 
 _MOST_CONTENTION = 0.999

@@ -110,18 +110,14 @@ def decide_standing(advice: KernelAdvice, limiter: Limiter | None, optimizers: M
         first = one if first is None and standing is Standing.NOW else first
         decided.append(replace(one, standing=standing))
     silences = advice.silences
-    better = next((one for one in decided if _is_better(one)), None)
+    gaining = (one for one in decided if one.standing in (Standing.NOW, Standing.THEN))
+    better = next((one for one in gaining if one.speedup.estimate >= SMALL_SPEEDUP), None)
     if better is not None and any(one.optimizer == AT_THE_LIMIT for one in decided):
         decided = [one for one in decided if one.optimizer != AT_THE_LIMIT]
         message = say("it has less to do by another suggestion: {title}", title=begin_lower(better.title))
         silences = (*silences, Silence(optimizer=AT_THE_LIMIT, stage=SilenceStage.NOT_MATCHED, message=message))
     refusals = _list_refusals(silences, limiter, optimizers)
     return replace(advice, advice=tuple(decided), silences=silences, refusals=refusals)
-
-
-def _is_better(one: Advice) -> bool:
-    """Whether a kernel with this suggestion is not at its limit."""
-    return one.standing in (Standing.NOW, Standing.THEN) and one.speedup.estimate >= SMALL_SPEEDUP
 
 
 def _comes_after(limiter: Limiter | None, one: Advice, first: Advice) -> bool:

@@ -14,7 +14,7 @@ from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion
 from gpa_lsp.diagnosis.advice.model import Category, Hotspot
 from gpa_lsp.diagnosis.advice.naming import LOCAL_CAUSES, LOCAL_REMEDIES, locate, name_code, quote, read_parts
 from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
-from gpa_lsp.diagnosis.advice.residency import describe_block
+from gpa_lsp.diagnosis.advice.residency import LIMIT_SLACK_REGISTERS, describe_block
 from gpa_lsp.diagnosis.advice.traffic_floor import measure_local_traffic
 from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.subject import Subject
@@ -29,9 +29,6 @@ from gpa_lsp.kernel.scopes import Scope
 # What keeps a kernel from having more registers, and how many more it could have.
 
 _COMPILER_STEP = 8  # ptxas raises a bound to a multiple of this
-
-# A kernel with so many registers less than the architecture's most is at that limit: pairs need an even start
-_HIGHEST_TO_THE_LIMIT = 2
 
 
 class RegisterLimits(Struct, frozen=True, kw_only=True):
@@ -50,13 +47,13 @@ class RegisterLimits(Struct, frozen=True, kw_only=True):
     @property
     def is_bounded_by_flag(self) -> bool:
         """A compiler that spills below the architecture's limit was told to."""
-        return self.registers < self.most_registers - _HIGHEST_TO_THE_LIMIT and self.most_for_block > self.registers
+        return self.registers < self.most_registers - LIMIT_SLACK_REGISTERS and self.most_for_block > self.registers
 
     def advise(self, spilled: int) -> Sentence:
         """Advise on the bound to change, for that many values of 4 bytes: a sentence without its full stop."""
         registers = count(self.registers, "register")
         if not self.is_bounded_by_flag:
-            if self.registers >= self.most_registers - _HIGHEST_TO_THE_LIMIT:
+            if self.registers >= self.most_registers - LIMIT_SLACK_REGISTERS:
                 return say("All {registers} of a thread are in use, so no flag helps", registers=registers)
             return say(
                 "Blocks of {threads} leave {registers} per thread (smaller ones more), so no flag helps",

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from gpa_lsp.diagnosis.advice.naming import name_code, read_parts
+from gpa_lsp.diagnosis.advice.residency import LIMIT_SLACK_REGISTERS
 from gpa_lsp.diagnosis.advice.static_checks import StaticCheck
 from gpa_lsp.diagnosis.advice.static_model import StaticFacts, StaticFinding
 from gpa_lsp.diagnosis.analyses.static.model import BlockOrigin
@@ -10,9 +11,6 @@ from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, join, say
 from gpa_lsp.kernel.dataflow.local_accesses import LocalAccess, find_spills, list_slots
 
 NAME = "spills"
-
-# A kernel with so many registers less than the architecture's most is at that limit: pairs need an even start
-_AT_THE_LIMIT = 2
 
 
 def find_spilled_values(facts: StaticFacts) -> Iterator[StaticFinding]:
@@ -75,7 +73,7 @@ def _choose_remedy(facts: StaticFacts) -> Sentence:
     fewer = say("Keep fewer values live: split the body, or recompute cheap ones.")
     if architecture is None or statics.register_cap is None:
         return fewer
-    if statics.register_cap >= architecture.occupancy.max_registers_per_thread.value - _AT_THE_LIMIT:
+    if statics.register_cap >= architecture.occupancy.max_registers_per_thread.value - LIMIT_SLACK_REGISTERS:
         return say("All registers are in use. {fewer}", fewer=fewer)
     cap, bound = count(statics.register_cap, "register"), statics.most_threads
     if bound is None:
