@@ -54,13 +54,11 @@ class TimedDriver:
         self.devices = devices
         self.refuses = refuses
         self.free_bytes = free_bytes
-        self.parameter_count = 0
-        """Of the kernel, which are then read at each launch, eight bytes each."""
+        self.parameter_count = 0  # Of the kernel, which are then read at each launch, eight bytes each
         self.calls: Counter[str] = Counter()
         self.order: list[str] = []
         self.memory: dict[int, bytearray] = {}
-        self.given: set[int] = set()
-        """Every address that was given, ever."""
+        self.given: set[int] = set()  # Every address that was given, ever
         self.modules: dict[int, bytes] = {}
         self.events: set[int] = set()
         self.parameters: list[bytes] = []
