@@ -6,8 +6,9 @@ Every text a user reads keeps to it: ``tests/house/test_words.py`` looks through
 from pathlib import Path
 
 import msgspec
-import tomli
 from msgspec import Struct
+
+from gpa_lsp.foundation.toml_tables import read_own_table
 
 
 class Term(Struct, frozen=True, kw_only=True):
@@ -19,6 +20,4 @@ class Term(Struct, frozen=True, kw_only=True):
     is_plain: bool = False  # English that needs no explanation where it is read
 
 
-TERMS = msgspec.convert(
-    tomli.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))["term"], tuple[Term, ...]
-)
+TERMS = msgspec.convert(read_own_table(Path(__file__).with_suffix(".toml"))["term"], tuple[Term, ...])

@@ -11,7 +11,7 @@ from typing import Any
 
 import tomli
 
-from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.foundation.errors import CatalogueError, InputError
 from gpa_lsp.foundation.number_expressions import LARGEST, Number, evaluate
 from gpa_lsp.foundation.numbers import format_count
 from gpa_lsp.foundation.records import ColumnRecord
@@ -258,6 +258,18 @@ def _read_text(path: Path) -> str:
         ) from None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", path=path, remedy="check its permissions") from None
+
+
+def read_own_table(path: Path) -> dict[str, Any]:
+    """A table that is part of the package.
+
+    Raises:
+        CatalogueError: it is malformed.
+    """
+    try:
+        return tomli.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomli.TOMLDecodeError) as error:
+        raise CatalogueError(f"{path.name}: {error}") from error
 
 
 @lru_cache(maxsize=2)

@@ -7,10 +7,10 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-import tomli
 from msgspec import Struct, convert
 
 from gpa_lsp.code.binary.model import Flow
+from gpa_lsp.foundation.toml_tables import read_own_table
 
 # The opcode of a row that nvdisasm cannot decode; its operands are the low and the high half of the encoding
 UNDECODED = "UNDECODED"
@@ -144,8 +144,7 @@ def _occur_in_order(wanted: Sequence[str], modifiers: Sequence[str]) -> bool:
 
 @cache
 def _read_table() -> dict[str, dict[str, Any]]:
-    text = Path(__file__).with_name(_TABLE).read_text(encoding="utf-8")
-    return tomli.loads(text)
+    return read_own_table(Path(__file__).with_name(_TABLE))
 
 
 _WORDS_TABLE = "opcode_words.toml"
@@ -238,4 +237,4 @@ def _vocabularies() -> Mapping[str, tuple[Mapping[str, str], ...]]:
 @cache
 def read_table() -> dict[str, Any]:
     """The table as it is written."""
-    return tomli.loads(Path(__file__).with_name(_WORDS_TABLE).read_text(encoding="utf-8"))
+    return read_own_table(Path(__file__).with_name(_WORDS_TABLE))

@@ -12,10 +12,10 @@ from posixpath import splitext
 from threading import Lock
 from typing import TYPE_CHECKING
 
-import tomli
 from msgspec import Struct, convert
 
 from gpa_lsp.code.sources.directives import hide_directives
+from gpa_lsp.foundation.toml_tables import read_own_table
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -75,7 +75,7 @@ def load_parser(language: Language) -> "Parser | None":
 
 @cache
 def _languages_by_suffix() -> dict[str, Language]:
-    table = tomli.loads(Path(__file__).with_name("languages.toml").read_text(encoding="utf-8"))
+    table = read_own_table(Path(__file__).with_name("languages.toml"))
     languages = [convert({**row, "name": name}, Language) for name, row in table.items()]
     return {suffix: language for language in languages for suffix in language.suffixes}
 

@@ -10,7 +10,6 @@ from functools import cache
 from math import exp, inf
 from pathlib import Path
 
-import tomli
 from msgspec import Struct, convert
 from msgspec.structs import replace
 
@@ -49,6 +48,7 @@ from gpa_lsp.diagnosis.analyses.model import Limit, Limiter, LimiterKind
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.figures import Share, measure_share, sum_known
 from gpa_lsp.foundation.prose import NOTHING, Sentence, begin_lower, count, duration, factor, number, percent, say
+from gpa_lsp.foundation.toml_tables import read_own_table
 from gpa_lsp.kernel.scopes import Scope
 
 MatchedRegion = EliminationRegion | HidingRegion
@@ -107,8 +107,7 @@ def find_calibration(optimizer: str) -> Calibration:
 @cache
 def _read_calibrations() -> dict[str, Calibration]:
     """Read the table that ``python -m tests.bench.calibrating --write`` writes."""
-    text = Path(__file__).with_name("calibration.toml").read_text(encoding="utf-8")
-    return convert(tomli.loads(text), dict[str, Calibration])
+    return convert(read_own_table(Path(__file__).with_name("calibration.toml")), dict[str, Calibration])
 
 
 def price(subject: Subject, label: Label, match: AnyMatch) -> Advice | Silence:

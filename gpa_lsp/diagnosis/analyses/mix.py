@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import tomli
 from msgspec import Struct, convert
 
 from gpa_lsp.code.binary.model import Flow
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Opcode, Pipe, describe_mnemonic
 from gpa_lsp.code.binary.sass import split_operands
 from gpa_lsp.diagnosis.analyses.subject import Subject
+from gpa_lsp.foundation.toml_tables import read_own_table
 from gpa_lsp.gpu.arch.hazards import find_longest_entry
 from gpa_lsp.gpu.arch.model import Architecture
 
@@ -128,8 +128,7 @@ def _classify_opcode(opcode: Opcode) -> WorkClass:
 
 @cache
 def _read_entries() -> dict[str, WorkClass]:
-    text = Path(__file__).with_name("work_classes.toml").read_text(encoding="utf-8")
-    table: dict[str, list[str]] = tomli.loads(text)
+    table: dict[str, list[str]] = read_own_table(Path(__file__).with_name("work_classes.toml"))
     return {entry: WorkClass[name.upper()] for name, entries in table.items() for entry in entries}
 
 
@@ -193,7 +192,7 @@ class _PipeTable(Struct, frozen=True, kw_only=True):
 
 @cache
 def _read_table() -> _PipeTable:
-    return convert(tomli.loads(Path(__file__).with_name("pipes.toml").read_text(encoding="utf-8")), _PipeTable)
+    return convert(read_own_table(Path(__file__).with_name("pipes.toml")), _PipeTable)
 
 
 def list_pipes() -> tuple[PipeFacts, ...]:

@@ -13,7 +13,6 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-import tomli
 from msgspec import Struct, convert
 
 from gpa_lsp.code.binary.opcodes import MemorySpace, Opcode, describe_mnemonic
@@ -25,6 +24,7 @@ from gpa_lsp.foundation.locations import SourceLine
 from gpa_lsp.foundation.numbers import Quantity
 from gpa_lsp.foundation.prose import NOTHING, Amount, Sentence, say
 from gpa_lsp.foundation.records import ColumnRecord
+from gpa_lsp.foundation.toml_tables import read_own_table
 from gpa_lsp.gpu.device.model import Machine, MemoryLevel, OperationKind
 
 SUGGESTIONS_TITLE = "Starlight's suggestions"
@@ -106,8 +106,7 @@ class _Table(Struct, frozen=True, kw_only=True):
 
 @cache
 def _read_table() -> _Table:
-    text = Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
-    return convert(tomli.loads(text), _Table)
+    return convert(read_own_table(Path(__file__).with_suffix(".toml")), _Table)
 
 
 def list_rows() -> tuple[Row, ...]:

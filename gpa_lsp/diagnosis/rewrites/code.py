@@ -8,7 +8,6 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import tomli
 from msgspec import Struct, field
 
 from gpa_lsp.code.sources.cuda_declarations import (
@@ -34,6 +33,7 @@ from gpa_lsp.code.sources.cuda_functions import (
 )
 from gpa_lsp.code.sources.trees import SourceTree, is_sound, list_ancestors, read_text, walk_lines
 from gpa_lsp.diagnosis.rewrites.model import Site
+from gpa_lsp.foundation.toml_tables import read_own_table
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -67,7 +67,7 @@ class KnownFunctions(Struct, frozen=True, kw_only=True):
 @cache
 def load_known_functions() -> KnownFunctions:
     """The functions of ``cuda_functions.toml``."""
-    table = tomli.loads(Path(__file__).with_name("cuda_functions.toml").read_text(encoding="utf-8"))
+    table = read_own_table(Path(__file__).with_name("cuda_functions.toml"))
     groups = {group: frozenset(names) for group, names in table.items()}
     of_numbers = groups["single"] | groups["converting"] | groups["overloaded"] | groups["integer"]
     return KnownFunctions(**groups, of_numbers=of_numbers, reading=of_numbers | groups["loads"] | groups["second"])

@@ -8,13 +8,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import tomli
 from msgspec import Struct
 from msgspec.structs import replace
 
 from gpa_lsp.code.symbolic_accesses.requests import SECTOR_BYTES
-from gpa_lsp.foundation.errors import CatalogueError, InputError
+from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.prose import Sentence, percent, say
+from gpa_lsp.foundation.toml_tables import read_own_table
 from gpa_lsp.gpu.arch.lookup import find_architecture
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.gpu.arch.sections import Unknown, parse_compute_capability
@@ -271,7 +271,4 @@ def build_paper_device(product: Product) -> VolumeDevice:
 
 @cache
 def _load_document() -> dict[str, Any]:
-    try:
-        return tomli.loads(DEVICES_FILE.read_text(encoding="utf-8"))
-    except tomli.TOMLDecodeError as error:
-        raise CatalogueError(f"{DEVICES_FILE.name}: {error}") from error
+    return read_own_table(DEVICES_FILE)

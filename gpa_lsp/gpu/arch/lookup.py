@@ -19,11 +19,11 @@ from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
-import tomli
 from msgspec import Meta, Struct
 from msgspec.structs import fields
 
 from gpa_lsp.foundation.errors import CatalogueError, UnknownArchitectureError
+from gpa_lsp.foundation.toml_tables import read_own_table
 from gpa_lsp.gpu.arch.hazards import HazardMatrix, LatencyClass, OpcodeClasses, ProducerGroup
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.gpu.arch.sections import Figure, Producer, Status, Unknown, parse_compute_capability
@@ -50,7 +50,7 @@ def read_architecture(path: Path, opcodes: OpcodeClasses, wanted: tuple[int, int
     Raises:
         CatalogueError: the table is malformed or incomplete, cites a source it does not list, or does not serve ``wanted``.
     """
-    document = _load(path)
+    document = read_own_table(path)
     table_of = parse_compute_capability(str(document.get("compute_capability")), path.name)
     also = _take_also(document, path.name)
     unlike = _find_differences(also, wanted, path.name) if wanted != table_of else {}
@@ -89,7 +89,7 @@ def read_opcode_classes(path: Path) -> OpcodeClasses:
     Raises:
         CatalogueError: the table is malformed, cites a source it does not list, or puts one entry into two classes.
     """
-    document = _load(path)
+    document = read_own_table(path)
     _check_keys(document, {"latency_classes", "producers", "sources"}, path.name)
     reader = _Reader(file=path.name, sources=document["sources"], unlike={})
     classes = reader.read_by_key(document["latency_classes"], LatencyClass, "latency_classes", tuple[str, ...])
@@ -223,13 +223,6 @@ class _Reader:
 
     def _error(self, place: str, message: str) -> CatalogueError:
         return CatalogueError(f"{self._file}: {place}: {message}")
-
-
-def _load(path: Path) -> dict[str, Any]:
-    try:
-        return tomli.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomli.TOMLDecodeError) as error:
-        raise CatalogueError(f"{path.name}: {error}") from error
 
 
 def _check_keys(table: object, wanted: Any, place: str) -> None:

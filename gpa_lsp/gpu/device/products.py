@@ -28,12 +28,11 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-import tomli
 from msgspec import Struct
 
 from gpa_lsp.foundation.errors import CatalogueError, InputError, UnknownArchitectureError
 from gpa_lsp.foundation.number_expressions import Names
-from gpa_lsp.foundation.toml_tables import Table, read_toml
+from gpa_lsp.foundation.toml_tables import Table, read_own_table, read_toml
 from gpa_lsp.gpu.arch.lookup import find_architecture, list_architectures
 from gpa_lsp.gpu.arch.sections import parse_compute_capability
 from gpa_lsp.gpu.device.model import TRANSFERS_PER_CLOCK, OperationKind
@@ -236,10 +235,7 @@ def _simplify(name: str) -> str:
 
 @cache
 def _load_document() -> dict[str, Any]:
-    try:
-        return tomli.loads(PRODUCTS_FILE.read_text(encoding="utf-8"))
-    except tomli.TOMLDecodeError as error:
-        raise CatalogueError(f"{PRODUCTS_FILE.name}: {error}") from error
+    return read_own_table(PRODUCTS_FILE)
 
 
 def _build_product(entry: dict[str, Any], sources: dict[str, str]) -> Product:

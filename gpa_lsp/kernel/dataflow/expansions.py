@@ -13,12 +13,12 @@ from enum import Enum
 from functools import cache, lru_cache
 from pathlib import Path
 
-import tomli
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gpa_lsp.code.binary.model import PREDICATE_KINDS
 from gpa_lsp.code.binary.uses import OperandKind, parse_operand
+from gpa_lsp.foundation.toml_tables import read_own_table
 from gpa_lsp.gpu.arch.hazards import find_longest_entry
 from gpa_lsp.kernel.dataflow.value_flow import LONGEST_WINDOW, FunctionFlow
 
@@ -80,7 +80,7 @@ class ArithmeticPatterns(Struct, frozen=True, kw_only=True):
 @cache
 def load_patterns() -> ArithmeticPatterns:
     """The table, read once."""
-    table = tomli.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+    table = read_own_table(Path(__file__).with_suffix(".toml"))
     operations = {
         key: Operation(key=key, title=entry["title"], family=Family(entry["family"]), bits=entry.get("bits"))
         for key, entry in table["operations"].items()

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import tomli
 from msgspec import Struct
 from msgspec.structs import replace
 
 from gpa_lsp.foundation.numbers import format_seconds
 from gpa_lsp.foundation.processes.watched_command import Ending, name_signal
+from gpa_lsp.foundation.toml_tables import read_own_table
 from gpa_lsp.foundation.visible_text import make_visible
 from gpa_lsp.profile.collect.model import CommandResult, Explanation, Phase, RunResult
 from gpa_lsp.profile.collect.variables import Command
@@ -126,7 +126,7 @@ def _explain_status(result: CommandResult, phase: Phase) -> Explanation:
 
 @cache
 def _read_file() -> dict[str, Any]:
-    return tomli.loads(Path(__file__).with_name("explanations.toml").read_text(encoding="utf-8"))
+    return read_own_table(Path(__file__).with_name("explanations.toml"))
 
 
 @cache

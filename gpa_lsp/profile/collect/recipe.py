@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
-import tomli
 from msgspec import Struct, field
 
 from gpa_lsp.code.binary.tool_location import find_tool, name_override
 from gpa_lsp.foundation.errors import MissingToolError
 from gpa_lsp.foundation.processes.search_paths import is_program
+from gpa_lsp.foundation.toml_tables import read_own_table
 from gpa_lsp.profile.collect.variables import Command
 
 Version = tuple[int, int]  # Year and number of a release of Nsight Compute
@@ -60,7 +60,7 @@ class CollectedSection(Struct, frozen=True, kw_only=True):
 
 @cache
 def _read_file() -> dict[str, Any]:
-    return tomli.loads(Path(__file__).with_name("recipe.toml").read_text(encoding="utf-8"))
+    return read_own_table(Path(__file__).with_name("recipe.toml"))
 
 
 @cache
