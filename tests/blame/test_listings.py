@@ -31,6 +31,7 @@ from gpa_lsp.diagnosis.blame.work import WorkBudget
 from tests.advice.subjects import list_rows
 from tests.blame.written_views import view_kernel
 from tests.blame_notation import parse_words
+from tests.rows.sections import is_instruction
 from tests.rows.written import write_kernel
 
 _CASE = re.compile(
@@ -50,11 +51,6 @@ def read_cases() -> Iterator[Any]:
             changes = list(_CHANGE.finditer(found["text"]))
             text = change(text, changes) if changes else found["text"]
             yield pytest.param(text, found["options"] or "", id=f"{path.stem}: {found['title'].strip()}")
-
-
-def is_instruction(line: str) -> bool:
-    code = line.partition("#")[0].strip()
-    return bool(code) and not code.endswith(":") and not code.startswith("[")
 
 
 def change(text: str, changes: list[re.Match[str]]) -> str:

@@ -19,6 +19,8 @@ from itertools import pairwise
 from typing import Any
 
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Flow, Function, Instructions
+from gpa_lsp.code.control_flow.build import build_flow_graph
+from gpa_lsp.code.control_flow.model import FlowGraph
 from tests.binary.listing import parse_listing
 from tests.rows.builders import make_function, make_sub_function
 
@@ -68,3 +70,8 @@ def assemble(listing: str, name: str = "kernel", **facts: Any) -> tuple[Function
         **facts,
     )
     return function, instructions
+
+
+def build(listing: str) -> FlowGraph:
+    """The flow graph of a listing."""
+    return build_flow_graph(*assemble(listing))

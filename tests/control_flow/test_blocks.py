@@ -6,15 +6,11 @@ import pytest
 from gpa_lsp.code.binary.model import Flow
 from gpa_lsp.code.control_flow.build import build_flow_graph
 from gpa_lsp.code.control_flow.model import EdgeKind, FlowGraph
-from tests.control_flow.assembly import assemble
+from tests.control_flow.assembly import assemble, build
 from tests.control_flow.divergence_regions import list_divergence_regions
 from tests.rows.builders import make_function, make_sub_function
 
 FALL, BRANCH, INDIRECT = EdgeKind.FALL_THROUGH, EdgeKind.BRANCH, EdgeKind.INDIRECT
-
-
-def build(listing: str) -> FlowGraph:
-    return build_flow_graph(*assemble(listing))
 
 
 def list_edges(graph: FlowGraph) -> dict[tuple[int, int], EdgeKind]:

@@ -1,12 +1,7 @@
 """Loops of listings small enough to check by eye."""
 
-from gpa_lsp.code.control_flow.build import build_flow_graph
 from gpa_lsp.code.control_flow.model import FlowGraph
-from tests.control_flow.assembly import assemble
-
-
-def build(listing: str) -> FlowGraph:
-    return build_flow_graph(*assemble(listing))
+from tests.control_flow.assembly import build
 
 
 def first_instructions(graph: FlowGraph, blocks: object) -> list[int]:
