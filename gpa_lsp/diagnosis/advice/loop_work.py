@@ -136,8 +136,7 @@ def measure_reuse(subject: Subject) -> float | None:
     """Bytes from L1 to registers over bytes from L2 to L1; None where one is unknown."""
     sectors = subject.read_counter("global_sectors")
     loads = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD,))
-    launches = [launch for launch in subject.kernel.launches if launch.failure is None]
-    filled = [launch.read_number("l1tex__m_xbar2l1tex_read_bytes.sum") for launch in launches]
+    filled = [launch.read_number("l1tex__m_xbar2l1tex_read_bytes.sum") for launch in subject.runs]
     known = [one for one in filled if one] or _derive_fills(subject)
     if sectors is None or not known or len(known) < len(filled):
         return None
@@ -146,13 +145,12 @@ def measure_reuse(subject: Subject) -> float | None:
 
 def _derive_fills(subject: Subject) -> list[float]:
     """The same where it was not counted: what L1 asked L2 for, without what stores write through; empty where that was not counted either."""
-    launches = [launch for launch in subject.kernel.launches if launch.failure is None]
-    asked = [launch.read_number("lts__t_sectors_srcunit_tex.sum") for launch in launches]
+    asked = [launch.read_number("lts__t_sectors_srcunit_tex.sum") for launch in subject.runs]
     sectors = subject.read_counter("global_sectors")
     if sectors is None or None in asked:
         return []
     stores = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.STORE,))
-    stored = float(sectors[stores].sum()) / max(1, len(launches))
+    stored = float(sectors[stores].sum()) / subject.run_count
     return [max(1.0, one - stored) * SECTOR_BYTES for one in asked if one is not None]
 
 

@@ -264,8 +264,7 @@ def count_active_cycles(subject: Subject) -> float | None:
     if subject.kernel.has_mixed_launches:
         return None
     sm_count = subject.kernel.device.sm_count
-    launches = [launch for launch in subject.kernel.launches if launch.failure is None]
-    cycles = [launch.read_number("sm__cycles_active.avg") for launch in launches]
+    cycles = [launch.read_number("sm__cycles_active.avg") for launch in subject.runs]
     if sm_count is None or not cycles or None in cycles:
         return None
     return sm_count * sum(one for one in cycles if one is not None)

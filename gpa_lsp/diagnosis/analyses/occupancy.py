@@ -80,12 +80,11 @@ MOST_LAUNCHES = 200  # Launches that are compared with each other; reading the n
 
 def list_compared_launches(subject: Subject) -> tuple[tuple[Launch, ...], Sentence]:
     """The first launches that have numbers, and a sentence where there are more; empty otherwise."""
-    usable = tuple(launch for launch in subject.kernel.launches if launch.failure is None)
-    left_out = len(usable) - MOST_LAUNCHES
+    left_out = len(subject.runs) - MOST_LAUNCHES
     if left_out <= 0:
-        return usable, NOTHING
+        return subject.runs, NOTHING
     note = say("{rest} {verb} left out.", rest=count(left_out, "later launch"), verb="is" if left_out == 1 else "are")
-    return usable[:MOST_LAUNCHES], note
+    return subject.runs[:MOST_LAUNCHES], note
 
 
 def read_launch_shape(subject: Subject, launch: Launch) -> LaunchShape:

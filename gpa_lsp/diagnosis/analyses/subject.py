@@ -88,10 +88,15 @@ class Subject(Struct, SharedFacts, frozen=True, dict=True, weakref=True):
         """The part of all samples that some of them are, 0..1; None without any."""
         return samples / self.total_samples if self.total_samples else None
 
+    @cached_property
+    def runs(self) -> tuple[Launch, ...]:
+        """The launches that ran."""
+        return tuple(launch for launch in self.kernel.launches if launch.failure is None)
+
     @property
     def run_count(self) -> int:
         """Launches that ran, at least 1: what to divide sums over all launches by."""
-        return max(1, sum(launch.failure is None for launch in self.kernel.launches))
+        return max(1, len(self.runs))
 
     @property
     def dropped_samples(self) -> int:

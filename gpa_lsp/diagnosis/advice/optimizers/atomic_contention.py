@@ -118,8 +118,7 @@ def _count_blocks(subject: Subject) -> int | None:
     """Blocks of all launches; None when the profile does not say, or says it of aggregates among other launches."""
     if subject.kernel.has_mixed_launches:
         return None
-    launches = [launch for launch in subject.kernel.launches if launch.failure is None]
-    return sum_known(None if launch.grid is None else prod(launch.grid) for launch in launches)
+    return sum_known(None if launch.grid is None else prod(launch.grid) for launch in subject.runs)
 
 
 class _PrivateCopy(Struct, frozen=True, kw_only=True):

@@ -214,9 +214,7 @@ def _reaches_l2(subject: Subject, least: int) -> bool | None:
     """
     if subject.kernel.has_mixed_launches:
         return None
-    counts = [
-        launch.read_number("lts__t_sectors_srcunit_tex.sum") for launch in subject.kernel.launches if not launch.failure
-    ]
+    counts = [launch.read_number("lts__t_sectors_srcunit_tex.sum") for launch in subject.runs]
     known = [count for count in counts if count is not None]
     return sum(known) > least if known and len(known) == len(counts) else None
 

@@ -276,28 +276,29 @@ def build_branch_table(subject: Subject, lanes: LaneColumns, index: LineIndex) -
 
 def _find_worst_block(subject: Subject) -> tuple[Dim3, float]:
     """The block that fills its last warp least, of all launches, and the share of its lanes without a thread."""
-    launches = [launch for launch in subject.kernel.launches if launch.failure is None]
-    blocks = [launch.block for launch in launches if launch.block is not None]
+    blocks = [launch.block for launch in subject.runs if launch.block is not None]
     worst = max(blocks, key=measure_partial_warps, default=(WARP_THREADS, 1, 1))
     return worst, measure_partial_warps(worst)
 
 
 def _describe_idle(subject: Subject, lanes: LaneColumns, idle: int, total: int) -> Finding:
     bound = subject.share_of(estimate_idle_samples(subject, lanes))
-    return Finding(
-        text=say(
-            "{active} of {all} threads are active on average. Full warps would save {saved} of {executed} ({share}){bound}.",
-            active=number((total - idle) / total * WARP_THREADS),
-            all=count(WARP_THREADS),
-            saved=count(idle / WARP_THREADS),
-            executed=count(total / WARP_THREADS, "warp instruction"),
-            share=percent(idle / total),
-            bound=NOTHING if bound is None else say(", and at most {bound} of the samples", bound=percent(bound)),
-        ),
-        weight=Weight.HIGH if bound is not None and bound >= _MATTERS else Weight.PLAIN,
-        remedy=_DIVERGENCE_REMEDY,
-        share_ratio=bound,
+    text = say(
+        "{active} of {all} threads are active on average. Full warps would save {saved} of {executed} ({share}){bound}.",
+        active=number((total - idle) / total * WARP_THREADS),
+        all=count(WARP_THREADS),
+        saved=count(idle / WARP_THREADS),
+        executed=count(total / WARP_THREADS, "warp instruction"),
+        share=percent(idle / total),
+        bound=NOTHING if bound is None else say(", and at most {bound} of the samples", bound=percent(bound)),
     )
+    return _weigh(text, bound)
+
+
+def _weigh(text: Sentence, bound: float | None) -> Finding:
+    """A finding about idle lanes, by the samples that full warps could save."""
+    weight = Weight.HIGH if bound is not None and bound >= _MATTERS else Weight.PLAIN
+    return Finding(text=text, weight=weight, remedy=_DIVERGENCE_REMEDY, share_ratio=bound)
 
 
 def _find_lost_lanes(subject: Subject, lanes: LaneColumns, total: int) -> list[Finding]:
@@ -307,19 +308,13 @@ def _find_lost_lanes(subject: Subject, lanes: LaneColumns, total: int) -> list[F
     why = "on another path, exited or predicated off" if lanes.work is not None else "on another path or exited"
     if lost < _WORTH_NAMING * total:
         return [Finding(text=say("Hardly any lane is idle."), weight=Weight.GOOD)]
-    return [
-        Finding(
-            text=say(
-                "{busy} of {all} threads are busy on average (those of a branch not taken count); the others are {why}.",
-                busy=number((total - lost) / total * WARP_THREADS),
-                all=count(WARP_THREADS),
-                why=why,
-            ),
-            weight=Weight.HIGH if bound is not None and bound >= _MATTERS else Weight.PLAIN,
-            remedy=_DIVERGENCE_REMEDY,
-            share_ratio=bound,
-        )
-    ]
+    text = say(
+        "{busy} of {all} threads are busy on average (those of a branch not taken count); the others are {why}.",
+        busy=number((total - lost) / total * WARP_THREADS),
+        all=count(WARP_THREADS),
+        why=why,
+    )
+    return [_weigh(text, bound)]
 
 
 _SECTION = "SourceCounters"
