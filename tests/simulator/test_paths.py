@@ -1,6 +1,7 @@
 """Machine code is walked as its lanes go: copies of loops and what remains, predicates, calls, exits, spills, barriers."""
 
 from collections import Counter
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -194,6 +195,16 @@ def test_a_walk_ends_where_it_takes_too_much() -> None:
     assert walk.walks == ()
     assert {one.reason for one in walk.not_simulated} == {"more than 100 instructions would have to be kept"}
     assert not walk.executed.any()
+
+
+def test_blocks_for_which_no_time_is_left_are_not_walked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpa_lsp.execution.simulator.walk_kernel._MOST_WARPS", 1)  # a block at a time
+    monkeypatch.setattr("gpa_lsp.execution.simulator.walk_kernel.work_time", count().__next__)
+    built = build(SOURCE, 80)
+    kernel, launch = built.find(LAUNCHES["straight"])
+    walk = walk_kernel(kernel, built.module, launch, WalkSettings(blocks=list_all_blocks(launch), seconds=2.5))
+    assert walk.sampled_blocks == (0, 1)
+    assert [one.reason for one in walk.not_simulated] == ["it took more than 2.5 s of processor time"]
 
 
 def test_a_block_that_strays_ends_alone() -> None:

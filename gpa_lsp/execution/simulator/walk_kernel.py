@@ -28,6 +28,7 @@ from gpa_lsp.execution.simulator.execution.walking import Walk, WalkLimits, desc
 from gpa_lsp.execution.simulator.execution.warp_state import WARP_LANES, WarpState
 from gpa_lsp.execution.simulator.warp_walk import LOCAL_SECTOR, KernelWalk, NotSimulated, WarpWalk
 from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.foundation.numbers import format_seconds
 from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.foundation.work_time import work_time
 from gpa_lsp.kernel.dataflow.accesses import SECTOR_BYTES
@@ -242,9 +243,14 @@ class KernelWalker:
         local = max(self._local_bytes * WARP_LANES, 1)
         most_warps = min(_MOST_WARPS, max(_MOST_LOCAL_BYTES // local, 1))
         together = max(most_warps // self._warps_per_block, 1)
-        left = self._settings.executions
+        left, end_s = self._settings.executions, work_time() + self._settings.seconds
         for start in range(0, len(blocks), together):
-            left -= self._walk_some(blocks[start : start + together], left)
+            limits = WalkLimits(executions=left, seconds=end_s - work_time())
+            if limits.seconds <= 0:
+                reason = f"it took more than {format_seconds(self._settings.seconds)} of processor time"
+                self._problems.append(NotSimulated(reason=reason))
+                break
+            left = max(left - self._walk_some(blocks[start : start + together], limits), 0)
         executed, thread_executed = self._extrapolate()
         return KernelWalk(
             kernel=self._kernel.mangled_name,
@@ -260,10 +266,10 @@ class KernelWalker:
             outside=_list_outside(self._walks, self.memory.extents),
         )
 
-    def _walk_some(self, blocks: Sequence[int], left: int) -> int:
+    def _walk_some(self, blocks: Sequence[int], limits: WalkLimits) -> int:
         """Walk blocks together; returns the number of executions they took."""
         keeps_walks = self._settings.keeps_walks
-        run = self._run(blocks, WalkLimits(executions=max(left, 0), seconds=self._settings.seconds), keeps_walks)
+        run = self._run(blocks, limits, keeps_walks)
         self._problems += run.problems
         self._runs.append(run)
         if keeps_walks:
