@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,35 +13,32 @@ from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.execution.launches.read_launches import read_launches
 from gpa_lsp.execution.simulator.walk_kernel import WalkSettings, walk_kernel
 from gpa_lsp.kernel.join import join_profile
-from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.profile.read import read_profile
 from tests.patience import LIMIT_S
 
 _FOLDER = os.environ.get("GPA_LSP_CORPUS")
-_MEASURED = sorted((Path(_FOLDER) / "simulation").glob("*.launch.toml")) if _FOLDER else []
+MEASURED = sorted((Path(_FOLDER) / "simulation").glob("*.launch.toml")) if _FOLDER else []
 _DEPEND_ON_DATA = ("compute_tendencies_x",)
 _TAKE_MINUTES = ("julia_bb", "julia_frb")
 
-pytestmark = [
+pytestmark = MARKS = [
     pytest.mark.corpus,
-    pytest.mark.skipif(not _MEASURED, reason="the corpus of measured launches is not at hand (set GPA_LSP_CORPUS)"),
+    pytest.mark.skipif(not MEASURED, reason="the corpus of measured launches is not at hand (set GPA_LSP_CORPUS)"),
 ]
 
 
-def read_kernel(truth: dict[str, object]) -> Kernel:
-    """The kernel in the report that was measured."""
-    assert _FOLDER is not None
-    (report,) = list(Path(_FOLDER).glob(f"*/{truth['report']}"))[:1]
-    kernels, _ = join_profile(read_profile(report), kernel_filter=lambda one: one.mangled_name == truth["kernel"])
-    return kernels[0]
+def read_truth(path: Path) -> tuple[dict[str, Any], Path]:
+    """The measurement of a described launch, and the report it is of."""
+    truth = json.loads(path.with_name(path.name.replace(".launch.toml", ".json")).read_text(encoding="utf-8"))
+    return truth, next(path.parents[1].glob(f"*/{truth['report']}"))
 
 
-@pytest.mark.parametrize("path", _MEASURED, ids=lambda path: path.name.removesuffix(".launch.toml"))
+@pytest.mark.parametrize("path", MEASURED, ids=lambda path: path.name.removesuffix(".launch.toml"))
 def test_executions_are_those_of_the_profiler(path: Path) -> None:
     if any(name in path.name for name in (*_DEPEND_ON_DATA, *_TAKE_MINUTES)):
         pytest.skip("its paths depend on data that nobody has, or it takes minutes")
-    truth = json.loads(path.with_name(path.name.replace(".launch.toml", ".json")).read_text(encoding="utf-8"))
-    kernel = read_kernel(truth)
+    truth, report = read_truth(path)
+    kernel = join_profile(read_profile(report), kernel_filter=lambda one: one.mangled_name == truth["kernel"])[0][0]
     assert kernel.cubin is not None
     modules = (parse_ptx(text, name="built") for text in read_embedded_ptx(kernel.cubin))
     module = next(one for one in modules if kernel.mangled_name in one.functions)

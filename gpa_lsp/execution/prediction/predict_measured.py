@@ -173,20 +173,16 @@ def compare_counts(kernel: Kernel, unit: EmbeddedPtx, emulated: EmulatedCounts) 
         else:
             unmapped += 1
     joined = _Joined(rows=kernel.rows, factor=emulated.factor)
+    ordered = sorted(rows, key=lambda key: (key[0], key[1].value, int(key[2])))
     return CountComparison(
         launch=kernel.launches[0].index,
-        accesses=tuple(joined.compare(key, of_ptx[key], rows[key]) for key in sorted(rows, key=_order)),
+        accesses=tuple(joined.compare(key, of_ptx[key], rows[key]) for key in ordered),
         counted_blocks=emulated.counted_blocks,
         grid_blocks=emulated.grid_blocks,
         added=added,
         merged=sum(any(one.executions for one in of_ptx[key]) for key in of_ptx.keys() - rows.keys()),
         unmapped=unmapped,
     )
-
-
-def _order(key: _Key) -> tuple[int, str, int]:
-    line, kind, space = key
-    return line, kind.value, int(space)
 
 
 def _list_machine_accesses(kernel: Kernel, unit: EmbeddedPtx) -> Iterator[tuple[int, _Key]]:

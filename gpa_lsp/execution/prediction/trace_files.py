@@ -48,14 +48,8 @@ from gpa_lsp.gpu.device.products import Product
 from gpa_lsp.kernel.names import demangle, shorten_name
 
 # The columns of :mod:`gpa_lsp.execution.emulator.trace`; one row group per piece in each file. Blocks are those that were traced.
-ACCESSES_NAME, BRANCHES_NAME, ENTRIES_NAME, BLOCKS_NAME = (
-    "accesses.parquet",
-    "branches.parquet",
-    "entries.parquet",
-    "blocks.parquet",
-)
-
-NAMES = (ACCESSES_NAME, BRANCHES_NAME, ENTRIES_NAME, BLOCKS_NAME)
+NAMES = ("accesses.parquet", "branches.parquet", "entries.parquet", "blocks.parquet")
+ACCESSES_NAME, BRANCHES_NAME, ENTRIES_NAME, BLOCKS_NAME = NAMES
 
 
 class TraceWriter:
