@@ -85,16 +85,14 @@ class LaunchTime(Struct, frozen=True, kw_only=True):
 
     # part of the launch before and after the SM that works longest, which no change of the kernel shortens
     ends_ratio: float
-    others: (
-        float  # what counts of the needs of stages behind the busiest one: 1 unless there is no time for all of them
-    )
+    # what counts of the needs of stages behind the busiest one: 1 unless there is no time for all of them
+    others: float
     needs: Mapping[str, float]  # unit → share of the time between that it needs at the rate it sustains
     limits: Mapping[str, Limit]  # unit → how busy it is over the whole launch: no change that keeps its work is faster
     queues: Mapping[str, float]  # stall reason of a queue → share of the samples
     latency: float  # L, of the time between
-    queueing: Mapping[
-        str, float
-    ]  # stall reason → the part of its samples in which warps stand in queues, which L leaves out
+    # stall reason → the part of its samples in which warps stand in queues, which L leaves out
+    queueing: Mapping[str, float]
     outside: float  # the share of a warp's time outside queues
     barrier: float  # the share of it that warps wait at barriers of blocks
 

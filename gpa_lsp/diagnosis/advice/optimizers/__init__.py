@@ -50,9 +50,8 @@ class Optimizer(Label, frozen=True, kw_only=True):
     needs_states: bool = False  # it cannot price without knowing how often warps issue
     needs_grid: bool = False  # it cannot match without knowing blocks and threads of the launch
     is_outside: bool = False  # it changes other launches or how the grid divides, not the kernel's code
-    yields_to: str = (
-        ""  # the optimizer that says the same of a launch more exactly: where that speaks, this one is silent
-    )
+    # the optimizer that says the same of a launch more exactly: where that speaks, this one is silent
+    yields_to: str = ""
     is_compiled: bool = False  # the compiler makes its edit, and makes none with -G
 
     def match(self, subject: Subject) -> AnyMatch | Silence:

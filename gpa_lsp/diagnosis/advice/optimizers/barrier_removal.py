@@ -127,7 +127,7 @@ def _find_unneeded(subject: Subject, barriers: list[int], waits: Parts) -> Itera
         if then:
             delays[others] *= stays / then
         gone = min(now, now + then - stays)
-        yield _Barrier(row=row, why=why, gone_ratio=min(1.0, gone / waits[row]) if waits[row] else 0.0)
+        yield _Barrier(row=row, why=why, gone_ratio=min(1.0, gone / waits[row]))
 
 
 class _Sides(ColumnRecord, frozen=True, kw_only=True):
@@ -135,9 +135,8 @@ class _Sides(ColumnRecord, frozen=True, kw_only=True):
 
     before: npt.NDArray[np.int64]  # int64[m], kernel rows
     after: npt.NDArray[np.int64]  # int64[k], kernel rows
-    following: tuple[
-        int, ...
-    ]  # kernel rows of the barriers behind it, itself included where a loop leads back to it first
+    # kernel rows of the barriers behind it, itself included where a loop leads back to it first
+    following: tuple[int, ...]
 
 
 def _find_sides(kernel: KernelRows, row: int, barriers: Collection[int]) -> _Sides | None:

@@ -70,9 +70,8 @@ class Check(Struct, frozen=True, kw_only=True):
     row: Bottleneck  # of Table 1 that is then suggested from
     remedy: Sentence  # what then to do
     section: str  # of the profiler that collects it
-    is_of_activity: bool = (
-        False  # where the metric itself is missing, it is the part of the launch in which an SM held warps
-    )
+    # where the metric itself is missing, it is the part of the launch in which an SM held warps
+    is_of_activity: bool = False
 
     def is_poor(self, ratio: float | None) -> bool:
         """Measured, and below what is taken as enough."""
