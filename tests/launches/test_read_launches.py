@@ -151,6 +151,7 @@ def test_another_block_changes_what_follows_from_it() -> None:
     launch = read_launches(PATH, text=EVERYTHING, block=(16, 4, 1), fold=(2, 1, 1))[0]
     assert (launch.block, launch.grid, launch.threads) == ((16, 4, 1), (20, 120, 1), (640, 480, 1))
     assert launch.shared_bytes == 18 * 6 * 4
+    assert (launch.fold, read_launches(PATH, text=EVERYTHING)[0].fold) == ((2, 1, 1), (1, 2, 1))
 
 
 def test_the_schema_says_what_the_reader_says() -> None:

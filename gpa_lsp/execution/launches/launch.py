@@ -92,6 +92,7 @@ class LaunchDescription(Struct, frozen=True, kw_only=True):
     grid: tuple[int, int, int]
     # elements in x, y, z that the launch covers; None when the grid was given. What an exploration keeps while it varies the block.
     threads: tuple[int, int, int] | None = None
+    fold: tuple[int, int, int] = (1, 1, 1)  # elements in x, y, z that a thread covers; 1 where the grid was given
     shared_bytes: int = 0  # dynamic shared memory
     arguments: tuple[Argument, ...] = ()  # in the order of the parameters
     # arrays that fill variables of the module (``__device__``, ``__constant__``) by name before the launch

@@ -183,6 +183,7 @@ class _LaunchReader:
             block=block,
             grid=grid,
             threads=self._read_size("threads") if "threads" in table.content else None,
+            fold=self._read_fold() if "threads" in table.content else (1, 1, 1),
             shared_bytes=table.read_integer("shared_bytes", self._names.find, 0),
             arguments=arguments,
             variables=self._read_variables(arrays.arrays.keys()),
@@ -240,11 +241,13 @@ class _LaunchReader:
 
     def _divide(self) -> Dim3:
         """Threads by block and fold, rounded up."""
-        fold = self._read_size("fold") if "fold" in self._table.content or self._fold else (1, 1, 1)
         threads = self._read_size("threads") if "threads" in self._table.content else self._count_threads()
-        sizes = zip(threads, self._read_size("block"), fold, strict=True)
+        sizes = zip(threads, self._read_size("block"), self._read_fold(), strict=True)
         x, y, z = (-(-threads // (block * folded)) for threads, block, folded in sizes)
         return x, y, z
+
+    def _read_fold(self) -> Dim3:
+        return self._read_size("fold") if "fold" in self._table.content or self._fold else (1, 1, 1)
 
     def _follows_block(self) -> bool:
         return "block_" in str(self._table.content["grid"])

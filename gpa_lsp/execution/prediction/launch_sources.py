@@ -174,11 +174,10 @@ def describe_launch(launch: Launch, *, given: Sequence[LaunchDescription] = ()) 
     kernel = launch.mangled_name or launch.plain_name or launch.demangled_name
     if known is None:
         return LaunchDescription(kernel=kernel, block=block, grid=grid, shared_bytes=shared_bytes)
-    threads = known.threads if (known.block, known.grid) == (block, grid) else None
+    if (known.block, known.grid) != (block, grid):
+        known = replace(known, block=block, grid=grid, threads=None, fold=(1, 1, 1))
     guesses = tuple(one for one in known.guesses if one not in SHAPE)
-    return replace(
-        known, kernel=kernel, block=block, grid=grid, threads=threads, shared_bytes=shared_bytes, guesses=guesses
-    )
+    return replace(known, kernel=kernel, shared_bytes=shared_bytes, guesses=guesses)
 
 
 _REMEDY = "build it with -lineinfo, record the report again, or give the build as SOURCE and the report with --profile"

@@ -5,10 +5,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.execution.prediction.exploration import evaluators
 from gpa_lsp.execution.prediction.exploration.evaluators import PROBE_BUDGET, ProbingEvaluator, Resources, VariedLaunch
 from gpa_lsp.execution.prediction.exploration.explore import evaluate_each
 from gpa_lsp.execution.prediction.exploration.model import Configuration
+from gpa_lsp.execution.prediction.exploration.subjects import choose_launch
+from gpa_lsp.execution.prediction.launched_code import CodeModule
 from gpa_lsp.execution.prediction.static_source import choose_product, choose_volume_device
 from gpa_lsp.execution.volumes.model import VolumeMode
 from gpa_lsp.foundation.errors import InputError, Problem
@@ -111,6 +114,13 @@ def test_a_fold_is_counted_once(fold):
         assert one.l2_load_bytes == pytest.approx(array_bytes, rel=0.01)
         assert one.seconds >= 2 * array_bytes / evaluate.resources.device.dram_bytes_per_s
     assert folded.seconds == pytest.approx(plain.seconds, rel=0.1)
+
+
+def test_the_fold_of_a_launch_is_the_one_that_is_described():
+    text = ROWS_LAUNCH.replace("threads = [2000, 4096]", "threads = [2000, 24]\nfold = [1, 5]")
+    code = CodeModule(None, parse_ptx(ROWS, name="k.cu"), lambda: None)
+    chosen = choose_launch(code, Path("k.cu"), Path("k.launch.toml"), text, kernel=None, number=None)
+    assert (chosen.launch.grid, chosen.description.own_fold) == ((63, 1, 1), (1, 5, 1))
 
 
 def test_a_fold_the_code_has_already_is_not_added_again():

@@ -140,7 +140,7 @@ def make_subject(
     return ExplorationSubject(
         name=shorten_name(demangle(chosen.mangled)),
         subject=subject,
-        current=Configuration(block=chosen.launch.block, fold=find_fold(chosen.launch)),
+        current=Configuration(block=chosen.launch.block, fold=chosen.launch.fold),
         dimensions=max((axis + 1 for axis in range(3) if subject.threads[axis] > 1), default=1),
         evaluate=evaluate,
         notes=(*(say("{note}.", note=str(one)) for one in note_guesses(chosen.launch)), *notes),
@@ -191,7 +191,7 @@ def choose_launch(
         raise explain_no_launch(source, found, problems, kernel)
     (one,) = found.launches
     place = read_launches(path, text=text).index(one.launch)
-    description = VariedLaunch(text=text, path=path, number=place, own_fold=find_fold(one.launch))
+    description = VariedLaunch(text=text, path=path, number=place, own_fold=one.launch.fold)
     return ChosenLaunch(launch=one.launch, mangled=one.function.name, description=description)
 
 
@@ -245,7 +245,7 @@ def _is_guarded(
     """Whether the kernel has no new faults with a block that leaves threads over at the end of each axis."""
     sizes = zip(launch.block, launch.covered, strict=True)
     x, y, z = (next((one for one in range(size - 1, 1, -1) if extent % one), size) for size, extent in sizes)
-    configuration = Configuration(block=(x, y, z), fold=find_fold(launch))
+    configuration = Configuration(block=(x, y, z), fold=launch.fold)
     try:
         probe = probe_launch(module, probing.description.read(configuration), probing.budget)
     except GpaError:
@@ -258,17 +258,10 @@ def _probe_other(module: PtxModule, launch: LaunchDescription, probing: ProbingE
     x, y, z = launch.block
     block = (x // 2 if x >= 64 else x * 2, y * 2 if y * 2 <= 8 else max(1, y // 2), z)
     shape = tuple(size if extent > 1 else 1 for size, extent in zip(block, launch.covered, strict=True))
-    configuration = Configuration(block=(shape[0], shape[1], shape[2]), fold=find_fold(launch))
+    configuration = Configuration(block=(shape[0], shape[1], shape[2]), fold=launch.fold)
     if configuration.block == launch.block:
         return None
     try:
         return probe_launch(module, probing.description.read(configuration), probing.budget)
     except GpaError:
         return None
-
-
-def find_fold(launch: LaunchDescription) -> Triple:
-    """Elements that one thread covers along x, y, z, by the launch's threads, block and grid."""
-    sizes = zip(launch.covered, launch.block, launch.grid, strict=True)
-    x, y, z = (max(1, -(-extent // (block * count))) for extent, block, count in sizes)
-    return (x, y, z)
