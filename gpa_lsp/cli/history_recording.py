@@ -1,4 +1,4 @@
-"""Profiles from a command line into the history."""
+"""Recording profiles of a command line in the history, and the page of the history."""
 
 import argparse
 import copy
@@ -82,7 +82,7 @@ def _read_modified(path: Path | None) -> int | None:
 
 
 def draw_history(history: History, wanted: RunFilter, most_runs: int | None, folder: Path) -> str:
-    """The page of the kernels that match, with at most so many runs of each; None for all.
+    """HTML page of the matching kernels, with at most *most_runs* runs of each; None for all.
 
     Raises:
         InputError: the history cannot be read.

@@ -1,4 +1,4 @@
-"""From the paths on a command line to one report, and from what became of it to an exit code."""
+"""Loading the paths of a command line as one report, and exit codes."""
 
 import argparse
 import copy
@@ -41,7 +41,6 @@ def load_report(
     arguments: argparse.Namespace,
     terminal: Terminal,
     *,
-    disassemble: bool = True,
     answers: bool = True,
     mode: str | None = None,
 ) -> "Report":
@@ -49,15 +48,13 @@ def load_report(
 
     Args:
         arguments: with ``paths`` and ``kernel``.
-        mode: how causes are found and advice is given; None for the default of the pipeline. Saved reports keep the mode they were saved in, which a
-            problem says where another one was asked for.
+        mode: method of finding causes and advice; None for the pipeline's default. Saved reports keep their own mode; a problem reports where that
+            differs from *mode*.
 
     Raises:
         InputError: ``--kernel`` names no kernel there is.
     """
-    options: dict[str, Any] = {"disassemble": disassemble, "answers": answers}
-    if mode is not None:
-        options["mode"] = mode
+    options: dict[str, Any] = {"answers": answers} if mode is None else {"answers": answers, "mode": mode}
     report = _load(arguments, arguments.kernel, terminal, options)
     if arguments.kernel is not None and not report.kernels:
         everything = _load(arguments, None, terminal, {"disassemble": False, "mode": None})
@@ -83,7 +80,7 @@ def _note_other_modes(report: "Report", mode: str) -> "Report":
 
 
 def load_before(arguments: argparse.Namespace, terminal: Terminal, mode: str | None = None) -> "Report | None":
-    """The same of the profile named by ``--before``; None without one."""
+    """The report named by ``--before``; None without one."""
     if arguments.before is None:
         return None
     earlier = copy.copy(arguments)
@@ -92,14 +89,14 @@ def load_before(arguments: argparse.Namespace, terminal: Terminal, mode: str | N
 
 
 def name_places(arguments: argparse.Namespace) -> "PlaceNames":
-    """How the command shows sources: as found from the current directory and by ``--map``."""
+    """Places as commands show them: found from the current directory and by ``--map``."""
     from gpa_lsp.document.places import PlaceNames  # these imports bring numpy, which --help and --version do without
 
     return PlaceNames(locate_sources(arguments), _read_folder())
 
 
 def find_exit_code(end: "CommandEnd", terminal: Terminal, *, sooner: str = "", crash: str = "") -> int:
-    """The program's own status, as shells have it; 2 where it was not started, 130 where the user ended it, 1 where we did."""
+    """Exit code after running a program: its own status; 2 if it was not started, 130 if the user ended it, 1 if we did."""
     from gpa_lsp.foundation.processes.watched_command import Ending, describe_signal
 
     if end.ending is Ending.NOT_STARTED:
@@ -120,18 +117,18 @@ def choose_exit_code(*reports: "Report | None") -> int:
 
 
 def tell_problems(terminal: Terminal, *reports: "Report | None") -> None:
-    """Print the problems of reports that went into a file on standard error, where nobody would see them else."""
+    """Print the problems of reports that were written to a file on standard error."""
     for problem in (problem for report in reports if report is not None for problem in report.problems):
         terminal.complain(f"{problem.severity.value}: {problem}")
 
 
 def judge_problems(problems: Iterable[Problem]) -> int:
-    """Choose the exit code of an answer with these problems: where a part of what was asked for is missing, it is no success."""
+    """Exit code of an answer with these problems: 2 where a part of what was asked for is missing, else 0."""
     return EXIT_BAD_INPUT if any(problem.severity is ProblemSeverity.ERROR for problem in problems) else 0
 
 
 def locate_sources(arguments: argparse.Namespace) -> "SourceLocator":
-    """One for the whole command, since looking through the folders is what takes time."""
+    """The command's source locator; there is one per command, since searching folders is slow."""
     from gpa_lsp.report.source_paths import SourceLocator
 
     known = getattr(arguments, "locator", None)
@@ -148,10 +145,8 @@ def _load(arguments: argparse.Namespace, kernel: str | None, terminal: Terminal,
     from gpa_lsp.gpu.device.roofs_file import KeptRoofs
     from gpa_lsp.report.pipeline import load
 
-    means: dict[str, Any] = {
-        "locator": locate_sources(arguments),
-        # A command that is given roofs puts its kernels under them itself, saved ones too.
-        "roofs": KeptRoofs() if getattr(arguments, "roofs", None) is None else None,
-    }
+    # a command with --roofs puts its kernels under those itself, saved ones too
+    roofs = KeptRoofs() if getattr(arguments, "roofs", None) is None else None
+    locator = locate_sources(arguments)
     with ProgressBar(terminal) as progress:
-        return load(arguments.paths, kernel_filter=kernel, progress=progress, **means, **options)
+        return load(arguments.paths, kernel_filter=kernel, progress=progress, locator=locator, roofs=roofs, **options)

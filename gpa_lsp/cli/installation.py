@@ -1,4 +1,4 @@
-"""What is installed on this machine: programs, libraries, tables and the cache."""
+"""Inventory of this machine: programs, libraries, tables and the cache."""
 
 import importlib.metadata
 import importlib.util
@@ -108,13 +108,13 @@ class State(Enum):
 
 
 class Component(Struct, frozen=True, kw_only=True):
-    """Something gpa-lsp uses when it is there."""
+    """A part that gpa-lsp uses if it is installed."""
 
-    name: str  # what it is called
-    state: State  # whether it is there
+    name: str
+    state: State
     detail: str  # version and place, or what is wrong
-    adds: str  # what it is good for
-    install: str  # how to get it
+    adds: str  # what it is used for
+    install: str  # how to install it
 
 
 def inspect_packages() -> tuple[Component, ...]:
@@ -168,12 +168,12 @@ def _found(name: str, detail: str, adds: str) -> Component:
 
 
 def _break(name: str, adds: str, install: str, detail: str) -> Component:
-    """A component that is there, and does not work."""
+    """A component that is installed but does not work."""
     return Component(name=name, state=State.BROKEN, detail=detail, adds=adds, install=install)
 
 
 def _inspect_licences() -> Component:
-    """Whoever uses what pip installed along has accepted its terms, and should have read of them."""
+    """Licences of gpa-lsp and of NVIDIA's packages; installing those accepts their terms, so they are named."""
     present = [package for package in NVIDIA_PACKAGES if _find_version(package) is not None]
     theirs = f"; under NVIDIA's own licence ({_NVIDIA_LICENCE}): {', '.join(present)}" if present else ""
     return _found("licence", f"Apache-2.0{theirs}", "using it")
@@ -192,7 +192,7 @@ def _inspect_python() -> Component:
 
 
 def _inspect_outside_package(package: OutsidePackage) -> Component:
-    """A package of others that adds to our catalogues."""
+    """A third-party package that adds to our catalogues."""
     adds = "; ".join(
         f"{group.removeprefix('gpa_lsp.')}: {', '.join(sorted(points))}" for group, points in package.members.items()
     )
@@ -206,7 +206,7 @@ def _inspect_outside_package(package: OutsidePackage) -> Component:
 
 
 def _inspect_ncu() -> Component:
-    """It is more often not on ``PATH`` than on it."""
+    """Find Nsight Compute, also in folders that are not on ``PATH``."""
     try:
         path = find_ncu()
     except MissingToolError:
@@ -233,7 +233,7 @@ def _inspect_tool(name: str, adds: str, install: str, found: Path | None = None)
 
 
 def _inspect_host_compiler() -> Component:
-    """What nvcc needs beside itself: the first that is found of those it is looked for with."""
+    """The first host compiler found of those that nvcc works with."""
     adds, install = "compiling sources with host code, by nvcc", "install a C++ compiler that nvcc knows"
     for name in HOST_COMPILERS:
         path = find_program(name)
@@ -243,7 +243,7 @@ def _inspect_host_compiler() -> Component:
 
 
 def _inspect_program_runtime() -> Component:
-    """What the runtime library is compiled from and with that programs run on without a GPU."""
+    """Headers and C compiler for the runtime library that emulated programs use."""
     headers, compiler = list_headers(), find_c_compiler()
     versions = ", ".join(dict.fromkeys(f"{one.version // 1000}.{one.version % 1000 // 10}" for one in headers))
     return _judge(
@@ -261,7 +261,7 @@ def _list_lacking(parts: Mapping[str, bool]) -> str:
 
 
 def _inspect_collector() -> Component:
-    """What programs are measured with where Nsight Compute is not."""
+    """CUPTI and C compiler for measuring without Nsight Compute."""
     name, adds = "CUPTI and cc", "measuring without Nsight Compute (gpa-lsp profile --sampler cupti)"
     if os.name != "posix":
         return _judge(name, adds, "measure on Linux", None, "only on Linux")
@@ -275,7 +275,7 @@ def _inspect_collector() -> Component:
 
 
 def _inspect_core() -> Component:
-    """What executes kernels without a GPU."""
+    """The emulator of kernels."""
     detail = f"by machine code of llvmlite {importlib.metadata.version('llvmlite')}"
     return _found("emulator", detail, "executing kernels without a GPU")
 
@@ -304,7 +304,7 @@ def _inspect_driver() -> Component:
 
 
 def _inspect_timing() -> Component:
-    """What times described launches, in a shell and in editors on save."""
+    """Driver and bindings that time described launches, in a shell and in editors on save."""
     has_package = _find_version("cuda-bindings") is not None
     lacking = _list_lacking({"no NVIDIA driver": is_driver_installed(), "no cuda-bindings": has_package})
     return _judge(
@@ -333,7 +333,7 @@ def _inspect_roofs() -> Component:
 
 
 def list_kept() -> Mapping[str, KeptFiles]:
-    """Everything in the user's cache that can be made again; reports measured from an editor are in the same folder, but cannot."""
+    """Caches that can be rebuilt; reports measured from an editor are in the same folder, but are not among them."""
     return {
         "analysed reports": open_kept_reports(),
         "findings about allocations": open_kept_allocations(),

@@ -109,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _explain_unknown(given: Sequence[str], names: Collection[str]) -> str:
-    """What to type where the first word is no command: the command of nearly that name, or one that reads the file of that name."""
+    """Message for a first word that is no command: the nearest command, or one that reads the file of that name."""
     if not given:
         return "no command; start with gpa-lsp advise REPORT.ncu-rep, or see gpa-lsp --help"
     if given[0] in _MOVED:
@@ -130,7 +130,7 @@ class _WithoutTraceback(logging.Formatter):
 
 
 def _flush(code: int) -> int:
-    """The exit code behind help, which argparse leaves in the buffer."""
+    """Exit code after printing what argparse left in the buffer."""
     terminal = Terminal(sys.stdout, sys.stderr)
     try:
         terminal.print_safely(lambda: None)
@@ -154,7 +154,7 @@ def list_names() -> dict[str, str]:
 
 
 def _load_commands(given: Sequence[str], names: Mapping[str, str]) -> dict[str, Command]:
-    """The command that is named, with its parts where help will list them; all commands where help or a complaint will."""
+    """The named command, with its parts if help lists them; all commands where help or an error message needs them."""
     named = next((argument for argument in given if not argument.startswith("-")), None)
     if named is None or named not in names:
         loaded: dict[str, Command] = load_catalogue(commands, "COMMAND", Command)
@@ -165,7 +165,7 @@ def _load_commands(given: Sequence[str], names: Mapping[str, str]) -> dict[str, 
 
 
 def _find_missing_library(error: Exception) -> MissingToolError | None:
-    """What to install where a library of others cannot be found; None for any other fault."""
+    """Error that names a missing third-party library; None for any other fault."""
     if not isinstance(error, ModuleNotFoundError) or error.name is None:
         return None
     library = error.name.partition(".")[0]
@@ -175,7 +175,7 @@ def _find_missing_library(error: Exception) -> MissingToolError | None:
 
 
 def build_parser(found: dict[str, Command]) -> argparse.ArgumentParser:
-    """The parser of these commands by their names; only what help or the arguments ask for needs to be among them."""
+    """Parser of the given commands, by name."""
     colour = argparse.ArgumentParser(add_help=False)
     colour.add_argument(
         "--color",
@@ -218,7 +218,7 @@ def build_parser(found: dict[str, Command]) -> argparse.ArgumentParser:
 
 
 def _describe_commands(found: dict[str, Command]) -> str:
-    """The text above the options of ``gpa-lsp --help``: where to start, and the commands by what a person wants."""
+    """Text above the options of ``gpa-lsp --help``: where to start, and the commands by purpose."""
     lines = [_fill("GPU kernel stalls, their causes, and what to change, by source line and SASS instruction.")]
     lines += ["", "start here:", "  gpa-lsp advise REPORT.ncu-rep    (no report yet: gpa-lsp profile -- ./app)"]
     name_cells = max((len(name) for name in found if " " not in name), default=0)

@@ -1,4 +1,4 @@
-"""Options of the commands, declared as help shows them, and what each kind of value is read as: :func:`declare`."""
+"""Options of the commands, declared as help shows them, and how their values are read: :func:`declare`."""
 
 import argparse
 import re
@@ -37,7 +37,7 @@ def parse_count(text: str) -> int:
 
 
 def parse_whole(least: int, most: int | None = None) -> Callable[[str], int]:
-    """What reads a whole number of a range."""
+    """Parser of whole numbers in a range."""
     words = f"of at least {least}" if most is None else f"from {least} to {most}"
 
     def parse(text: str) -> int:
@@ -52,7 +52,7 @@ parse_number = parse_whole(1)
 
 
 def parse_limit(text: str) -> int:
-    """The most rows that are shown; 0 is all of them."""
+    """Largest number of rows shown; 0 means all."""
     return parse_count(text) or sys.maxsize
 
 
@@ -68,7 +68,7 @@ def parse_share(text: str) -> float:
 
 
 def parse_size(text: str) -> int:
-    """Bytes.
+    """A number of bytes.
 
     >>> parse_size("512MiB"), parse_size("2 gib"), parse_size("4096")
     (536870912, 2147483648, 4096)
@@ -99,7 +99,7 @@ def parse_blocks(text: str) -> tuple[int, ...]:
 
 
 def parse_seconds(text: str) -> float:
-    """A time."""
+    """Time in seconds."""
     try:
         seconds = float(text)
     except ValueError:
@@ -158,7 +158,7 @@ _OPTION = re.compile(
 
 
 def declare(parser: Parser, lines: str, **known: Any) -> None:
-    """Declare options, one a line, behind at least two spaces what it means; a line without a name goes on.
+    """Declare options, one a line, each followed by two spaces or more and its help text; a line without an option continues the last.
 
     ``--blocks LIST`` takes a value, ``--mode {a,b}`` one of these, ``--delete RUN+`` several, ``--map FROM=TO...`` may be given several times,
     ``--races`` is a switch. What help calls the value says how it is read. An option without a meaning, or with a remark in brackets alone,
@@ -190,7 +190,7 @@ def declare(parser: Parser, lines: str, **known: Any) -> None:
 
 
 def _split(known: Any) -> tuple[Callable[[str], Any] | None, Any]:
-    """What reads a value, and its default; None where it is not said."""
+    """Parser and default of an option; None where not given."""
     match known:
         case (read, default) if callable(read):
             return read, default
@@ -232,13 +232,13 @@ def add_source_arguments(parser: argparse.ArgumentParser, source_help: str) -> N
 
 
 def add_application_argument(parser: argparse.ArgumentParser, what: str) -> None:
-    """The program behind two dashes."""
+    """The program after two dashes."""
     words = f"the program to {what}, and its arguments"
     parser.add_argument("application", metavar="-- APP ARGS", nargs=argparse.REMAINDER, help=words)
 
 
 def read_application(arguments: argparse.Namespace, what: str, example: str) -> list[str]:
-    """The words of that program.
+    """The program and its arguments.
 
     Raises:
         InputError: there are none, or they begin with a report.
@@ -297,7 +297,7 @@ def add_output_argument(
     suffixes: Sequence[str] = (),
     is_measurement: bool = False,
 ) -> None:
-    """``-o FILE``, or another option that names a file to write."""
+    """``-o FILE``, or another option that names an output file."""
 
     def parse(text: str) -> Path:
         path = Path(text)
@@ -318,7 +318,7 @@ def add_output_argument(
 
 
 def add_format_argument(parser: argparse.ArgumentParser, *others: str, page_help: str = "") -> None:
-    """``--format`` with the forms beside text, and ``--html`` where a page is one of them, which help describes."""
+    """``--format`` with text and other formats; ``--html`` where *page_help* describes a page."""
     declare(parser, f"--format {{{','.join(('text', *others))}}}", format="text")
     if page_help:
         words = f"the same as --format html: {page_help}"

@@ -1,4 +1,4 @@
-"""Where commands write: what may not be replaced by a file that is written, and the writing in each format."""
+"""Output of commands: checks of the files to write, and writing in each format."""
 
 import argparse
 import json
@@ -27,7 +27,7 @@ _DESCRIPTION_SUFFIX = ".launch.toml"
 
 
 def check_outputs(arguments: argparse.Namespace) -> None:
-    """Refuse, before any work is done, files that cannot be written, and those whose loss could not be made good.
+    """Refuse, before any work is done, output files that cannot be written or would replace something irreplaceable.
 
     Raises:
         InputError: an output is an input, another output, a measurement, a folder, or in a folder that is not there.
@@ -52,7 +52,7 @@ def check_outputs(arguments: argparse.Namespace) -> None:
 
 
 def _list_inputs(arguments: argparse.Namespace) -> Iterator[Path]:
-    """Every path of a command line that is not written, the descriptions beside sources, and programs to run with their arguments."""
+    """Paths of a command line that are read: inputs, launch descriptions next to sources, programs and their arguments."""
     for name, value in vars(arguments).items():
         if name in arguments.outputs or name == "outputs":
             continue
@@ -76,7 +76,7 @@ def _check_place(path: Path) -> None:
 
 
 def _identify(path: Path) -> tuple[int, int] | None:
-    """Device and number of a regular file, the same through every link; None for anything else."""
+    """Device and inode of a regular file, the same through every link; None for anything else."""
     try:
         found = path.stat()
     except (OSError, ValueError):
@@ -85,7 +85,7 @@ def _identify(path: Path) -> tuple[int, int] | None:
 
 
 def _is_measurement(path: Path) -> bool:
-    """Whether a file is a profile of a GPU, which cannot be made again from anything on disk."""
+    """Whether a file is a GPU profile, which cannot be regenerated from other files."""
     from gpa_lsp.profile.read import is_measurement  # asks the readers
 
     try:
@@ -95,7 +95,7 @@ def _is_measurement(path: Path) -> bool:
 
 
 def write_output(text: str, output: Path | None, terminal: Terminal, *, is_page: bool = False) -> None:
-    """Write what a command made to the file that was asked for, whole or not at all, or to standard output.
+    """Write text to the output file, whole or not at all, or to standard output.
 
     Raises:
         InputError: the file cannot be written; what was there is still there.
@@ -145,7 +145,7 @@ def write_blocks(
     folds: bool = False,
     is_listing: bool = False,
 ) -> None:
-    """Write a document as ``text`` or ``markdown`` to the file that was asked for, or to standard output.
+    """Write a document as ``text`` or ``markdown`` to the output file or standard output.
 
     Args:
         folds: of Markdown: fold away what can be, as GitHub does.
@@ -178,7 +178,7 @@ def write_answer(
     places: "PlaceNames | None" = None,
     **options: Any,
 ) -> None:
-    """Write an answer in the format that was asked for, to the file that was asked for or to standard output.
+    """Write an answer in the format asked for, to the output file or standard output.
 
     What is not asked for is not made, and what makes it need not be imported.
 
@@ -199,12 +199,12 @@ def write_answer(
 
 
 def write_json(value: Any, output: Path | None, terminal: Terminal) -> None:
-    """The same of a value as JSON."""
+    """Write a value as JSON to the output file or standard output."""
     write_output(json.dumps(value, indent=2) + "\n", output, terminal)
 
 
 def write_report_json(report: "Report", output: Path | None, terminal: Terminal, **options: Any) -> None:
-    """The same of a report, with options of :func:`~gpa_lsp.report.saved.store.write_report`."""
+    """Write a report as JSON, with options of :func:`~gpa_lsp.report.saved.store.write_report`."""
     from gpa_lsp.report.saved.store import write_report
 
     if is_printed(output):
@@ -225,12 +225,12 @@ def write_notices(notices: "Sequence[Notice]", places: "PlaceNames", form: str) 
 
 
 def is_printed(output: Path | None) -> bool:
-    """Whether what a command makes goes to standard output."""
+    """Whether output goes to standard output."""
     return output is None or output == STANDARD_OUTPUT
 
 
 def refuse_standard_output(path: Path | None, what: str) -> None:
-    """Raise where ``-`` is given for something that cannot be printed.
+    """Refuse ``-`` for something that cannot be printed.
 
     Raises:
         InputError: it is.

@@ -1,4 +1,4 @@
-"""``gpa-lsp profile`` without Nsight Compute: a program with a library of ours in it (``--sampler cupti``), or described launches, timed."""
+"""``gpa-lsp profile`` without Nsight Compute: programs sampled by our CUPTI library (``--sampler cupti``), and timed launches."""
 
 import argparse
 import json
@@ -36,7 +36,7 @@ _NCU_ALONE = {
 
 
 def add_cupti_arguments(group: "argparse._ArgumentGroup") -> None:
-    """The arguments that choose and control this way of measuring."""
+    """Options of ``--sampler cupti``."""
     declare(
         group,
         """
@@ -54,7 +54,7 @@ def add_cupti_arguments(group: "argparse._ArgumentGroup") -> None:
 
 
 def profile_with_cupti(arguments: argparse.Namespace, application: Sequence[str], terminal: Terminal) -> int:
-    """Measure, and say where the profile is."""
+    """Measure a program and print where the profile is."""
     _refuse_others(arguments)
     if sys.platform != "linux":
         raise InputError("--sampler cupti works on Linux alone", remedy="measure with Nsight Compute: leave it out")
@@ -100,12 +100,12 @@ def _make_settings(arguments: argparse.Namespace) -> "CollectorSettings":
 
 
 def find_period(arguments: argparse.Namespace) -> int | None:
-    """2 to its power are the cycles between two samples; None lets CUPTI choose."""
+    """Binary logarithm of the cycles between two samples; None lets CUPTI choose."""
     return None if arguments.sampling_interval is None else _LEAST_EXPONENT + arguments.sampling_interval
 
 
 def explain_forbidden(terminal: Terminal) -> None:
-    """Say that the driver does not let us sample, and what helps."""
+    """Print that the driver forbids sampling, and the remedy."""
     from gpa_lsp.profile.collect.explain import find_explanation
 
     complain(find_explanation("counters-forbidden"), terminal)
@@ -144,7 +144,7 @@ def _explain_nothing(run: "CollectedRun", terminal: Terminal) -> int:
 
 
 def complain(explanation: "Explanation", terminal: Terminal) -> None:
-    """Say why something failed, and what helps."""
+    """Print why something failed, and the remedies."""
     terminal.complain(f"gpa-lsp: {explanation.summary}")
     for remedy in explanation.remedies:
         terminal.complain(f"  - {remedy}")
@@ -153,7 +153,7 @@ def complain(explanation: "Explanation", terminal: Terminal) -> None:
 
 
 def check_output(output: Path) -> None:
-    """Better said before the measurement than after it."""
+    """Check the output folder before the measurement."""
     folder = output.parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         what = "cannot be written to" if folder.is_dir() else "is not a folder"
@@ -161,7 +161,7 @@ def check_output(output: Path) -> None:
 
 
 def add_timing_arguments(group: "argparse._ArgumentGroup") -> None:
-    """What says which launches are timed."""
+    """Options that choose the launches to time."""
     declare(
         group,
         """
@@ -188,7 +188,7 @@ def _parse_description(text: str) -> Path:
 
 
 def wants_timing(arguments: argparse.Namespace) -> bool:
-    """Whether launches are to be timed in place of a program's.
+    """Whether described launches are timed instead of a program's.
 
     Raises:
         InputError: there is code, and no description of its launches.
@@ -201,7 +201,7 @@ def wants_timing(arguments: argparse.Namespace) -> bool:
 
 
 def run_timing(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Time them, say what came out, and write it as a profile.
+    """Time launches, print their times, and write them as a profile.
 
     Raises:
         GpaError: nothing could be timed; says why.
@@ -234,7 +234,7 @@ def run_timing(arguments: argparse.Namespace, terminal: Terminal) -> int:
 def _write_timed(
     found: "LaunchTimings", output: Path, arguments: argparse.Namespace, terminal: Terminal
 ) -> tuple[int, ...]:
-    """Write them; how many samples there are of each, where they are wanted and can be taken."""
+    """Write the profile; return the number of samples per launch, empty where none were taken."""
     if arguments.sampler != "cupti" or arguments.timing:
         from gpa_lsp.execution.prediction.launch_timing import make_document
 
@@ -268,7 +268,7 @@ def _time(arguments: argparse.Namespace) -> "LaunchTimings":
 
 
 def find_code(described: Path) -> Path:
-    """The source that a description stands beside.
+    """The source next to a launch description.
 
     Raises:
         InputError: there is none.

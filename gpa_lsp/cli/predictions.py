@@ -1,4 +1,4 @@
-"""What the commands that emulate have in common: arguments, predicting with a progress bar, and what stops them."""
+"""Arguments and steps that the predicting commands share."""
 
 import argparse
 import json
@@ -58,7 +58,7 @@ def add_prediction_arguments(parser: argparse.ArgumentParser, source_help: str =
 
 
 def make_settings(arguments: argparse.Namespace, *, is_paper: bool = False) -> "PredictionSettings":
-    """The settings of a command line."""
+    """Prediction settings of a command line."""
     from gpa_lsp.execution.emulator.model import Budget
     from gpa_lsp.execution.prediction.model import DEFAULT_PREDICTION
     from gpa_lsp.execution.volumes.model import VolumeMode  # brings numpy, which --help does without
@@ -86,7 +86,7 @@ def predict(
     assumed: str | None = None,
     is_single: bool = False,
 ) -> "SourcePrediction":
-    """Compile what a command line names, or take it out of what was built; emulate and analyse it.
+    """Compile or extract the code that a command line names, emulate and analyse it.
 
     Args:
         assumed: launches of a source without a description, as :func:`assume_launches` gives them.
@@ -112,29 +112,22 @@ def predict(
         )
     if kind is InputKind.REPORT:
         return prediction
-    has_code = prediction.statics.unit.ptx is not None
-    if (
-        has_code
-        and arguments.kernel is not None
-        and not (prediction.kernels or prediction.undescribed or prediction.problems)
-    ):
+    is_empty = not (prediction.kernels or prediction.undescribed or prediction.problems)
+    if is_empty and arguments.kernel is not None and prediction.statics.unit.ptx is not None:
         message = f"no kernel in it has {arguments.kernel!r} in its name"
         raise InputError(message, path=arguments.source, remedy="leave out --kernel to see all of them")
     if prediction.undescribed and not (prediction.kernels or prediction.problems):
         from gpa_lsp.execution.launches.read_launches import explain_undescribed
         from gpa_lsp.kernel.names import demangle, shorten_name
 
-        names = (
-            ()
-            if prediction.launches_path is None
-            else tuple(shorten_name(demangle(one)) for one in prediction.undescribed)
-        )
+        undescribed = () if prediction.launches_path is None else prediction.undescribed
+        names = tuple(shorten_name(demangle(one)) for one in undescribed)
         raise explain_undescribed(arguments.source, names, prediction.launches_path)
     return prediction
 
 
 def assume_launches(arguments: argparse.Namespace, terminal: Terminal) -> str | None:
-    """Launches of a source where none is described, as large as can be emulated soon; what they assume is told. None where some are described.
+    """Launches assumed for a source without a description, small enough to emulate quickly; prints what they assume. None if described.
 
     Raises:
         InputError: sizes are given, and there is nothing that assumes any, or nothing of that name.
@@ -163,7 +156,7 @@ def assume_launches(arguments: argparse.Namespace, terminal: Terminal) -> str | 
 
 
 def write_source_templates(arguments: argparse.Namespace) -> str:
-    """Launches for the kernels of a source that have none, with sizes that are emulated within some seconds."""
+    """Launch descriptions for the undescribed kernels of a source, with sizes that emulate within seconds."""
     from gpa_lsp.execution.emulator.model import Budget
     from gpa_lsp.execution.prediction.model import PredictionSettings
     from gpa_lsp.execution.prediction.templates import write_templates
@@ -181,7 +174,7 @@ def write_source_templates(arguments: argparse.Namespace) -> str:
 
 
 def refuse_for_report(arguments: argparse.Namespace) -> None:
-    """Raise where something is chosen that a report itself says.
+    """Refuse options that a report itself determines.
 
     Raises:
         InputError: it is.
@@ -194,7 +187,7 @@ def refuse_for_report(arguments: argparse.Namespace) -> None:
 def simulate(
     arguments: argparse.Namespace, settings: "SimulationSettings", progress: ProgressBar, assumed: str | None = None
 ) -> "Simulation":
-    """Simulate the launches of what a command line names: of a report, with its code, GPU and clocks; *assumed* as for :func:`predict`."""
+    """Simulate the launches that a command line names, those of a report with its GPU and clocks; *assumed* as for :func:`predict`."""
     from gpa_lsp.execution.prediction.simulation import simulate_code
 
     if find_kind(arguments.source) is InputKind.REPORT and arguments.arch is not None:
@@ -213,7 +206,7 @@ def simulate(
 def list_line_waits(
     arguments: argparse.Namespace, settings: "SimulationSettings", terminal: Terminal, assumed: str | None = None
 ) -> "dict[str, tuple[LineWait, ...]]":
-    """Linkage names → the lines that kernels are stalled on, of a report as it was measured, else simulated; *assumed* as for :func:`predict`."""
+    """Stalled lines by linkage name, measured for a report, else simulated; *assumed* as for :func:`predict`."""
     from gpa_lsp.execution.simulator.profile_document import make_document
     from gpa_lsp.foundation.processes.watched_command import TEMPORARY
     from gpa_lsp.report.kernel_lines import list_waits
@@ -233,7 +226,7 @@ def list_line_waits(
 
 
 def choose_launches(arguments: argparse.Namespace, assumed: str | None, *, is_single: bool = False) -> "LaunchChoice":
-    """The launches that a command line means; *assumed* as for :func:`predict`."""
+    """Launches chosen by a command line; *assumed* as for :func:`predict`."""
     from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
 
     return LaunchChoice(
@@ -246,7 +239,7 @@ def choose_launches(arguments: argparse.Namespace, assumed: str | None, *, is_si
 
 
 def check_is_source(path: Path) -> None:
-    """Raise unless a path is a source.
+    """Refuse a path that is not a source.
 
     Raises:
         InputError: it is not.
@@ -258,7 +251,7 @@ def check_is_source(path: Path) -> None:
 
 
 def complain_of(prediction: "SourcePrediction", terminal: Terminal) -> int:
-    """Print the compiler's messages and the problems on standard error; the exit code."""
+    """Print the compiler's messages and the problems on standard error; return the exit code."""
     unit = prediction.statics.unit
     told = [one for one in unit.messages if one.path == prediction.path or not one.text.startswith(_INSTANTIATED)]
     for message in told[:_MOST_MESSAGES]:
@@ -270,14 +263,7 @@ def complain_of(prediction: "SourcePrediction", terminal: Terminal) -> int:
         terminal.complain(f"note: {note}")
     for problem in prediction.problems:
         terminal.complain(f"{problem.severity.value}: {problem}")
-    _complain_of_nothing(prediction, terminal)
+    if unit.ptx is not None and not (prediction.kernels or prediction.undescribed or prediction.problems):
+        terminal.complain(f"note: {prediction.path}: no kernel in it")
     own = (problem for kernel in prediction.kernels for problem in kernel.problems)
     return EXIT_BAD_INPUT if unit.has_failed else judge_problems((*prediction.problems, *own))
-
-
-def _complain_of_nothing(prediction: "SourcePrediction", terminal: Terminal) -> None:
-    """Say that a source has no kernel; the rest is in what is printed."""
-    if prediction.statics.unit.ptx is not None and not (
-        prediction.kernels or prediction.undescribed or prediction.problems
-    ):
-        terminal.complain(f"note: {prediction.path}: no kernel in it")

@@ -1,4 +1,4 @@
-"""A progress bar on standard error, for people who watch."""
+"""A progress bar on standard error."""
 
 import time
 from types import TracebackType
@@ -14,7 +14,7 @@ _PATIENCE_S = 0.4  # Work done before this shows no bar: it would only flicker, 
 
 
 class ProgressBar:
-    """Shows ``(what, done, total)`` reports as a bar that vanishes at the end; silent unless somebody watches.
+    """Shows ``(what, done, total)`` reports as a bar that disappears at the end; silent where standard error is no terminal.
 
     Args:
         terminal: where to draw.
@@ -38,7 +38,7 @@ class ProgressBar:
             self._bar = None
 
     def __call__(self, what: str, done: int, total: int) -> None:
-        """Take note of progress."""
+        """Update the bar."""
         if not self._is_wanted or (self._bar is None and time.monotonic() - self._start_s < _PATIENCE_S):
             return
         if self._bar is None:
@@ -49,11 +49,10 @@ class ProgressBar:
 
     def _start_bar(self) -> None:
         from rich.console import Console  # only when there is a bar to draw
-        from rich.markup import escape
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
         console = Console(file=self._terminal.err, no_color=not self._terminal.has_colour or None)
         text = TextColumn("{task.description}", markup=False)
         self._bar = Progress(text, BarColumn(), TimeElapsedColumn(), console=console, transient=True)
-        self._task = self._bar.add_task(escape("working"), total=None)
+        self._task = self._bar.add_task("working", total=None)
         self._bar.start()

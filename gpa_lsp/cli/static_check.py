@@ -1,4 +1,4 @@
-"""``gpa-lsp check SOURCE.cu``: what the code of sources says without a profile."""
+"""``gpa-lsp check SOURCE.cu``: static findings of sources."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ def are_sources(paths: Sequence[Path]) -> bool:
 
 
 def check_sources(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Compile the sources of a command line and print what their code says; the exit code."""
+    """Compile the sources of a command line and print static findings; return the exit code."""
     from gpa_lsp.execution.prediction.static_source import (
         examine_source,  # these bring numpy, which --help does without
     )
@@ -65,7 +65,7 @@ def check_sources(arguments: argparse.Namespace, terminal: Terminal) -> int:
 def _simulate(
     sources: "Sequence[SourceStatics]", arguments: argparse.Namespace, terminal: Terminal
 ) -> "dict[str, tuple[LineWait, ...]]":
-    """What kernels with findings are stalled on, by their launches; what cannot be simulated is told."""
+    """Stalled lines of kernels with findings, by simulating their launches; prints which cannot be simulated."""
     from gpa_lsp.execution.prediction.simulation import DEFAULT_SIMULATION
 
     found: dict[str, tuple[LineWait, ...]] = {}

@@ -1,4 +1,4 @@
-"""Where output goes: colour, width and encoding of the streams at hand."""
+"""Output streams: colour, width and encoding."""
 
 import contextlib
 import os
@@ -73,12 +73,12 @@ class Terminal:
 
     @cached_property
     def is_interactive(self) -> bool:
-        """Somebody reads standard output on a screen."""
+        """Whether standard output is a terminal."""
         return _is_terminal(self.out)
 
     @cached_property
     def shows_progress(self) -> bool:
-        """Somebody watches standard error on a screen that can redraw a line."""
+        """Whether standard error is a terminal that can redraw a line."""
         return _is_terminal(self.err) and os.environ.get("TERM") != "dumb"
 
     @cached_property
@@ -100,7 +100,7 @@ class Terminal:
         return None
 
     def print_safely(self, write: Callable[[], None]) -> None:
-        """Print, and stop quietly when the reader has heard enough (``| head``).
+        """Print, and stop quietly when the reader closes the pipe (``| head``).
 
         Raises:
             InputError: standard output cannot be written, as on a full disk.
@@ -134,7 +134,7 @@ class Terminal:
     def write_blocks(
         self, blocks: "Sequence[Block]", *, max_rows: int | None = None, indent: int = 0, is_listing: bool = False
     ) -> None:
-        """Print blocks on standard output, in lines of the screen's width; a listing that goes elsewhere has a line for each paragraph.
+        """Print blocks on standard output at the screen's width; a listing that is redirected has a line per paragraph.
 
         Raises:
             InputError: as of :meth:`print_safely`.
@@ -149,7 +149,7 @@ class Terminal:
         self.out.write(make_lines_visible(text))
 
     def pass_on(self, content: bytes) -> None:
-        """Print what a program of the user's printed, as it is."""
+        """Print the output of the user's program unchanged."""
         try:
             raw = getattr(self.out, "buffer", None)
             if raw is None:
@@ -170,7 +170,7 @@ class Terminal:
             return None
 
     def write_page(self, text: str) -> None:
-        """Print HTML on standard output: in UTF-8, as the page says of itself, whatever the locale."""
+        """Print HTML on standard output in UTF-8, which the page declares, whatever the locale."""
         if hasattr(self.out, "reconfigure"):
             self.out.reconfigure(encoding="utf-8", errors="backslashreplace")
         self.out.write(text)

@@ -1,1 +1,1 @@
-"""What a person or a program reads: text, Markdown, HTML, SARIF and JSON."""
+"""Text, Markdown, HTML, SARIF and JSON for people and programs: one model of blocks, views that build it, writers that print it."""

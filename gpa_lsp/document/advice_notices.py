@@ -81,7 +81,7 @@ def _make_notice(kernel: KernelReport, kernel_name: str, advice: Advice, places:
 
 
 def _describe(kernel: KernelReport, name: str, advice: Advice, hotspot: Hotspot | None, places: PlaceNames) -> str:
-    """How much, what, why here, and what to do."""
+    """Gain, share, cause and remedy of a piece of advice in one text."""
     head = f"{label_suggestion(advice)} in {name} (estimate, {describe_bound(advice.speedup)})"
     parts = [head, describe_matched(advice), NO_SASS if kernel.lacks_sass else ""]
     use = None if hotspot is None else hotspot.use_row
@@ -100,7 +100,7 @@ def _describe(kernel: KernelReport, name: str, advice: Advice, hotspot: Hotspot 
 def _list_related(
     kernel: KernelReport, hotspots: Sequence[Hotspot], own: Frame | None, instructions: InstructionPlaces
 ) -> tuple[Related, ...]:
-    """The stalled lines, then other causing lines; most samples first, each once, with the words of its heaviest pair."""
+    """The stalled lines, then other causing lines; most samples first, each once, described by its heaviest pair."""
     found: dict[tuple[bool, Frame], tuple[float, int, Hotspot]] = {}
     for is_use in (True, False):
         for hotspot in hotspots:

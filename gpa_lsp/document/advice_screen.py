@@ -1,4 +1,4 @@
-"""Advice that is read in twenty seconds: per kernel what limits it, what causes that, what to do, and what would not help.
+"""Advice on one screen: per kernel what limits it, what causes that, what to do, and what would not help.
 
 A kernel takes at most :data:`MOST_LINES` lines. Everything else stands in the long text (:mod:`gpa_lsp.document.advice_view`).
 """
@@ -92,7 +92,7 @@ def build_screen(kernel: KernelReport, name: str, places: PlaceNames) -> Part:
 def build_rows(
     kernel: KernelReport, places: PlaceNames, *, whole: str = f"{WHOLE}advise --details", has_code: bool = False
 ) -> Rows:
-    """What limits a kernel, what causes that, what to do, and what would not help.
+    """Rows of a kernel: its limit, the cause of most stalls, suggestions, and what would not help.
 
     Args:
         kernel: to show.
@@ -137,7 +137,7 @@ def build_rows(
 
 
 def _list_by_code(kernel: KernelReport, places: PlaceNames) -> Iterator[Row]:
-    """The weightiest of what its code alone says where nobody counted; the others by their number."""
+    """The first static findings of a kernel without samples; the last row counts the others."""
     found = kernel.code_findings or ()
     for finding in found[:_MOST_BY_CODE]:
         at = None if finding.file is None or not finding.line else Place(file=finding.file, line=finding.line)
@@ -155,9 +155,11 @@ def _list_by_code(kernel: KernelReport, places: PlaceNames) -> Iterator[Row]:
 
 def _split_kernels(report: Report) -> tuple[Sequence[KernelReport], Sequence[KernelReport]]:
     """Kernels with a screen of their own, and those of too little time for one."""
-    whole = sum(kernel.total_duration_ns for kernel in report.kernels)
-    short = [one for one in report.kernels if 0 < one.total_duration_ns < LEAST_TIME_RATIO * whole]
-    return [one for one in report.kernels if one not in short], short
+    least_ns = LEAST_TIME_RATIO * sum(kernel.total_duration_ns for kernel in report.kernels)
+    sides: tuple[list[KernelReport], list[KernelReport]] = ([], [])
+    for one in report.kernels:
+        sides[0 < one.total_duration_ns < least_ns].append(one)
+    return sides
 
 
 def _count_others(
@@ -223,7 +225,7 @@ def _point_at(advice: Advice) -> Place | None:
 
 
 def _find_cause(kernel: KernelReport, places: PlaceNames) -> Iterator[Row]:
-    """The place of the most stalls, by cause, else by where they were taken; nothing without stalls."""
+    """The row of the main stall, by cause, else by stall reason; none without stalls."""
     found = find_main_stall(kernel)
     if found is None:
         return
@@ -240,7 +242,7 @@ def _find_cause(kernel: KernelReport, places: PlaceNames) -> Iterator[Row]:
 
 
 def _describe_stall(kernel: KernelReport, stall: MainStall) -> Sentence:
-    """What the samples are stalled on, and how many more stalls the line causes where those are a visible part."""
+    """Cause and share of the main stall; also the share of all stalls the line causes, where those are more."""
     share = percent(stall.samples / kernel.total_samples)
     if isinstance(stall.what, BlameCategory):
         text = say("{share} of the samples are stalled on {cause}", share=share, cause=describe_cause(stall.what))
@@ -253,7 +255,7 @@ def _describe_stall(kernel: KernelReport, stall: MainStall) -> Sentence:
 
 
 def _is_helped(kernel: KernelReport, row: int) -> bool:
-    """Whether a suggestion is about the instruction of most stalls, about its line, or about what limits the kernel as a whole."""
+    """Whether a suggestion is about this instruction, its line, or the limit of the whole kernel."""
     every = () if kernel.advice is None else kernel.advice.advice
     chain = int(kernel.instructions.chain_index[row])
     frames = kernel.instructions.chains[chain] if chain >= 0 else ()
@@ -261,7 +263,7 @@ def _is_helped(kernel: KernelReport, row: int) -> bool:
 
 
 def _locate(kernel: KernelReport, row: int, places: PlaceNames) -> tuple[str, str]:
-    """Where an instruction comes from, and the text of that line."""
+    """Place of an instruction, and the source text of that line."""
     shown = InstructionPlaces(kernel, places)
     frame = shown.choose_frame(row)
     if frame is None:
@@ -272,7 +274,7 @@ def _locate(kernel: KernelReport, row: int, places: PlaceNames) -> tuple[str, st
 
 
 def _place_scope(kernel: KernelReport, scope: Scope, places: PlaceNames) -> str:
-    """Where a scope is; empty for the whole kernel."""
+    """``file:first-last`` of a scope; empty for the whole kernel."""
     if scope.kind is ScopeKind.KERNEL or (scope.kind is ScopeKind.FUNCTION and not scope.line):
         return ""
     shown = InstructionPlaces(kernel, places)
@@ -282,7 +284,7 @@ def _place_scope(kernel: KernelReport, scope: Scope, places: PlaceNames) -> str:
 
 
 def _find_fact(kernel: KernelReport, row: int) -> Sentence:
-    """What the analyses say of that line, the largest part of a measure first; empty where they say nothing."""
+    """The largest mark of the memory analysis on the instruction's line; empty without one."""
     chain = int(kernel.instructions.chain_index[row])
     frames = kernel.instructions.chains[chain] if chain >= 0 else ()
     own = choose_frame(frames) if frames else None
@@ -295,7 +297,7 @@ def _find_fact(kernel: KernelReport, row: int) -> Sentence:
 
 
 def _explain_none(kernel: KernelReport, places: PlaceNames) -> Sentence:
-    """Why there is nothing to suggest, with the largest stall."""
+    """Reason why there is no suggestion, with the main stall."""
     found = find_main_stall(kernel)
     is_measured = bool(kernel.launches) and all(launch.failure is None for launch in kernel.launches)
     if found is None and is_measured and not kernel.total_samples:
@@ -311,7 +313,7 @@ def _explain_none(kernel: KernelReport, places: PlaceNames) -> Sentence:
 
 
 def _describe_refusals(advice: KernelAdvice | None) -> Sentence:
-    """What would not help, and why, most of a reason first."""
+    """Titles of advice that would not help, by reason, the reason with most titles first."""
     refusals = () if advice is None else advice.refusals or ()
     shown = (say("{titles} ({why})", titles=_name_some(one.titles), why=one.why) for one in refusals[:_MOST_REFUSALS])
     return join(shown, "; ")

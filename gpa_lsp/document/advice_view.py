@@ -62,7 +62,7 @@ def build_advice(
     max_advice: int | None,
     has_table: bool = False,
 ) -> list[Block]:
-    """Everything there is to advise: an overview where there are several kernels, then kernel by kernel, then the problems.
+    """All advice: an overview of several kernels, then kernel by kernel, then the problems.
 
     Args:
         report: what to show.
@@ -119,7 +119,7 @@ def _build_kernel(kernel: KernelReport, name: str, places: PlaceNames, max_advic
 
 
 def _build_by_code(kernel: KernelReport, places: PlaceNames) -> list[Part]:
-    """What the code alone says where nothing was counted."""
+    """Static findings, of kernels that were not measured."""
     items = [
         Item(text=((name_code_place(kernel, one, places), Style.PATH), _GAP, (describe_code_finding(one), Style.PLAIN)))
         for one in kernel.code_findings or ()
@@ -137,7 +137,7 @@ def _build_silences(kernel: KernelReport) -> list[Block]:
 
 
 def list_silences(kernel: KernelReport) -> list[Block]:
-    """Every reason why no more is advised, by stage."""
+    """All reasons why no more is advised, by stage."""
     stages = []
     for stage, messages in explain_silence(kernel).items():
         reasons = []
@@ -168,7 +168,7 @@ def describe_run(kernel: KernelReport) -> list[str]:
 
 
 def build_basis(kernel: KernelReport) -> list[Part]:
-    """How the stalls were attributed, and how far that can be trusted; none where it was not done."""
+    """Method and coverage of the stall attribution; no part where stalls were not attributed."""
     items = [
         Item(text=((f"{name}: ", Style.DIM), (sentence, Style.PLAIN))) for name, sentence in describe_basis(kernel)
     ]
@@ -176,7 +176,7 @@ def build_basis(kernel: KernelReport) -> list[Part]:
 
 
 def build_piece(advice: Advice, every: Sequence[Advice], kernel: KernelReport, places: PlaceNames) -> Part:
-    """One piece of advice: what it gains and why, what to do, where, what it would break, and the basis of the estimate.
+    """One piece of advice: its gain, what to do, where, caveats, and the basis of the estimate.
 
     Args:
         advice: the piece.
@@ -265,7 +265,7 @@ def _show_instruction(row: int, kernel: KernelReport, instructions: InstructionP
 
 
 def build_estimate_table(kernel: KernelReport) -> Table:
-    """What the profiler's own rules estimate, apart from our estimates."""
+    """Estimates of the profiler's own rules, kept apart from ours."""
 
     def show_factor(note: RuleNote) -> str:
         factor = convert_saving(note.speedup_percent or 0.0)

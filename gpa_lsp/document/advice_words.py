@@ -111,7 +111,7 @@ _WITHOUT_NAME = (ScopeKind.KERNEL, ScopeKind.LOOP, ScopeKind.LINE)
 
 
 def describe_cause(category: BlameCategory) -> str:
-    """What a warp is stalled on, to follow "stalled on".
+    """The cause of a stall, to follow "stalled on".
 
     >>> describe_cause(BlameCategory.MEMORY_GLOBAL)
     'data from global memory'
@@ -120,7 +120,7 @@ def describe_cause(category: BlameCategory) -> str:
 
 
 def describe_sharing(dependency: Dependency) -> str:
-    """Where a cause that is one of a group stands with the others.
+    """Words for a cause that shares its stall with others of one group.
 
     >>> describe_sharing(Dependency.QUEUE), describe_sharing(Dependency.SCOREBOARD)
     ('shared with others in one queue', 'shared with others behind one scoreboard')
@@ -130,7 +130,7 @@ def describe_sharing(dependency: Dependency) -> str:
 
 
 def describe_speedup(speedup: Speedup) -> Sentence:
-    """What of a range is expected, its bound, and what the formula alone would say.
+    """Expected speedup, its bound, and the value of the formula before the bound.
 
     >>> reason = say("half the time is issuing")
     >>> describe_speedup(Speedup(estimate=1.4, low=1.3, high=1.5, bound=1.5, bound_reason=reason, uncapped=1.9))
@@ -144,14 +144,14 @@ def describe_speedup(speedup: Speedup) -> Sentence:
 
 
 def describe_formula(speedup: Speedup) -> Sentence:
-    """What the formula gives before the bound caps it; empty where that is the estimate."""
+    """Speedup by the formula before the bound caps it; empty where the bound does not."""
     if format_speedup(speedup.uncapped) == format_speedup(speedup.estimate):
         return NOTHING
     return say("the formula alone gives {uncapped}", uncapped=factor(speedup.uncapped))
 
 
 def name_doubt(speedup: Speedup) -> str:
-    """The word in place of a number: whether a gain is expected at all."""
+    """Word in place of a number: ``likely`` where a gain is expected, else a dash."""
     return LIKELY if speedup.estimate >= LEAST_SPEEDUP else UNKNOWN
 
 
@@ -180,7 +180,7 @@ def show_gain_range(speedup: Speedup) -> str:
 
 
 def describe_bound(speedup: Speedup) -> Sentence:
-    """What can be reached at most, and why."""
+    """The upper bound of a speedup, and the reason for it."""
     if not math.isfinite(speedup.bound):
         return say("no known upper bound")
     return join((say("at most {bound}", bound=factor(floor_speedup(speedup.bound))), speedup.bound_reason), ": ")
@@ -198,14 +198,14 @@ NO_SASS = "its SASS was not read"
 
 
 def name_first_suggestion(kernel: KernelReport) -> str:
-    """The title of what a kernel is advised first, for a list of kernels; marked where better advice may be missing."""
+    """Title of the first suggestion, for a list of kernels; marked where the SASS was not read, so better advice may be missing."""
     first = find_first_suggestion(kernel)
     title = "none" if first is None else first.title
     return f"{title} ({NO_SASS})" if kernel.lacks_sass else title
 
 
 def describe_matched(advice: Advice) -> str:
-    """How much of the kernel a piece of advice is about, or that it was found by counters; empty where it counts no samples of those there are."""
+    """Share of the kernel's samples that advice is about, or ``by counters``; empty where its matcher counts no samples."""
     if advice.by_counters:
         return BY_COUNTERS
     if not advice.matched_samples:
@@ -216,14 +216,14 @@ def describe_matched(advice: Advice) -> str:
 
 
 def describe_region(advice: Advice, region: Region) -> str:
-    """How much of the kernel a place of a piece of advice is: ``12 %, 340 samples``, or that it was found by counters."""
+    """Share of the kernel's samples in one place of advice: ``12 %, 340 samples``, or ``by counters``."""
     if advice.by_counters or not region.matched_samples:
         return BY_COUNTERS
     return f"{format_share(region.share)}, {format_count_of(round(region.matched_samples), 'sample')}"
 
 
 def describe_distance(hotspot: Hotspot) -> str:
-    """How far use and def are apart; empty where nobody knows.
+    """Distance of use and def; empty where it is unknown.
 
     >>> hotspot = Hotspot(def_row=0, use_row=1, reason="wait", category=None, samples=1, latency_samples=0, distance_cycles=12)
     >>> describe_distance(hotspot)
@@ -252,7 +252,7 @@ def _name_loop(loop: Scope | None) -> str:
 
 
 def describe_hotspot(hotspot: Hotspot, region: Scope) -> Sequence[str]:
-    """What is known of a hotspot besides its places: distance, loops, reason, cause, operand, doubts."""
+    """Facts of a hotspot besides its places: distance, loops, reason, cause, operand, doubts."""
     facts = [describe_distance(hotspot), describe_loops(hotspot, region)]
     cause = "" if hotspot.category is None else describe_cause(hotspot.category)
     facts.append(f"{hotspot.reason}: {cause}" if hotspot.reason and cause else hotspot.reason or cause)
@@ -271,7 +271,7 @@ def describe_rivals(advice: Advice, every: Sequence[Advice]) -> str:
 
 
 def describe_small_regions(count: int) -> str:
-    """How many regions are not shown because they gain next to nothing.
+    """Number of regions that are not shown because each gains next to nothing.
 
     >>> describe_small_regions(2)
     '2 regions that gain less than 1.01× each'
@@ -285,7 +285,7 @@ def describe_small_regions(count: int) -> str:
 
 
 def describe_scope(scope: Scope, kernel: KernelReport, places: PlaceNames) -> tuple[str, str]:
-    """What a scope is, and its place as ``file:line`` or ``file:first-last``; the place is empty without line information."""
+    """A scope in words, and its place as ``file:line`` or ``file:first-last``; the place is empty without line information."""
     words = _SCOPES[scope.kind]
     if scope.kind not in _WITHOUT_NAME and scope.function:
         words = f"{words} {shorten_name(demangle(scope.function))}"
@@ -329,12 +329,12 @@ def describe_gain(advice: Advice) -> str:
 
 
 def lead_gain(advice: Advice) -> Span:
-    """The same, as hot as the part of the time that it saves; a dash for what promises nothing."""
+    """The gain, coloured by the part of the time that it saves; a dash where none is promised."""
     return describe_gain(advice) or UNKNOWN, style_of_share(1 - 1 / max(1.0, advice.speedup.estimate))
 
 
 def describe_priced(advice: Advice) -> Sentence:
-    """What a suggestion gains, and what to do, as on the screen of `advise`."""
+    """Gain and remedy of a suggestion, as `advise` shows them."""
     return join((describe_gain(advice), describe_suggestion(advice)))
 
 
@@ -346,7 +346,7 @@ def label_suggestion(advice: Advice) -> str:
 
 
 def describe_suggestion(advice: Advice, most: int = _MOST_HINT_CHARS) -> Sentence:
-    """What to do, with a verb in front and its places as values.
+    """Remedy, beginning with a verb, its places as values.
 
     Args:
         most: characters; a sentence that is longer ends with a clause.
@@ -365,7 +365,7 @@ def _is_finding(hint: Sentence) -> bool:
 
 
 def _take_sentences(text: Sentence, most: int) -> Sentence:
-    """The first sentence of a text, or the clauses of it that fit, and sentences behind it that fit; without the last stop. Empty where none fits."""
+    """The sentences from the beginning of a text that fit, without the last stop; of a long first one, its clauses. Empty where none fits."""
     sentences: list[list[Part]] = [[]]
     for part in text.parts:
         first, *others = _STOP.split(part) if isinstance(part, str) else (part,)
@@ -383,7 +383,7 @@ def _take_sentences(text: Sentence, most: int) -> Sentence:
 
 
 def _take_clauses(text: Sentence, most: int) -> Sentence:
-    """The clauses of a sentence that fit; empty where not even the first does."""
+    """The longest beginning of a sentence that fits and ends with a clause; empty where there is none."""
     kept, parts = NOTHING, list[Part]()
     for part in text.parts:
         words = part if isinstance(part, str) else ""
@@ -396,7 +396,7 @@ def _take_clauses(text: Sentence, most: int) -> Sentence:
 
 
 def explain_silence(kernel: KernelReport) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
-    """Why there is no advice: stage in words → message → the optimizers that say so (none for what concerns all of them)."""
+    """Reasons for no advice: stage in words → message → optimizers concerned (none for what concerns all of them)."""
     if kernel.advice is None:
         if not kernel.launches:
             return {"not measured": {"this is code without a profile; give a profile": ()}}
@@ -425,7 +425,7 @@ def group_silences(silences: tuple[Silence, ...]) -> Mapping[SilenceStage, Mappi
 
 
 def count_silences(kernel: KernelReport) -> str:
-    """How many optimizers do not apply, and why; empty where all do."""
+    """Number of optimizers that do not apply, by stage; empty where all apply."""
     silences = kernel.advice.silences if kernel.advice is not None else ()
     if not silences:
         return ""

@@ -1,4 +1,4 @@
-"""What a program did with its allocations, by the lines of its sources, for editors: :func:`list_source_allocations`."""
+"""Findings on a program's allocations, by source line, for editors: :func:`list_source_allocations`."""
 
 import os
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ _OF_COPIES = frozenset({FindingKind.NEVER_READ, FindingKind.UNCHANGED})
 
 
 def list_source_allocations(run: ProgramRun, folder: Path) -> list[SourceAllocations]:
-    """The findings of a run on the lines of its allocations and copies, for each source here that allocates or copies; none where they do not hold.
+    """Findings of a run on the lines of its allocations and copies, per source found here; none where allocations were not judged.
 
     Args:
         run: the program.
@@ -48,7 +48,7 @@ def list_source_allocations(run: ProgramRun, folder: Path) -> list[SourceAllocat
 
 
 def _place(site: AllocationSite, finding: AllocationFinding, folder: Path) -> Iterator[tuple[str, AllocationNote]]:
-    """A finding and its file: copies at their own line where that is known, everything else at that of the allocation."""
+    """A finding and its file: of a copy its own line where that is known, else the line of the allocation."""
     allocated = list_own_frames(site.path)
     copied = list_own_frames(finding.path) if finding.kind in _OF_COPIES else []
     own = copied or allocated
@@ -79,7 +79,7 @@ def _find_file(frame: HostFrame, folder: Path) -> str:
 
 
 def _make(file: str, notes: list[AllocationNote], run: ProgramRun) -> SourceAllocations | None:
-    """None where the source is not here."""
+    """Notes of one source; None where the file cannot be read."""
     try:
         text = read_bounded(Path(file), _MOST_SOURCE_BYTES).decode("utf-8", "replace")
         status = Path(file).stat()

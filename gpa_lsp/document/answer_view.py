@@ -1,8 +1,8 @@
-"""VIEW: answers of the analyses. The vocabulary is closed, so an analysis that is new needs nothing here."""
+"""VIEW: answers of the analyses. Their vocabulary is closed: a new analysis needs no code here."""
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import PurePath
 
 from msgspec.structs import replace
@@ -39,9 +39,9 @@ _KEPT_COLUMNS = 3
 _WEIGHT_STYLES = {Weight.HIGH: Style.WARNING, Weight.PLAIN: Style.PLAIN, Weight.GOOD: Style.DIM}
 
 
-def build_answers(kernel: KernelReport, places: PlaceNames, *, brief: bool = False) -> list[Part]:
+def build_answers(kernel: KernelReport, places: PlaceNames) -> list[Part]:
     """The answers of all analyses of a kernel, in their order; empty if none was run."""
-    return [build_answer(answer, kernel, places, brief=brief) for answer in list_answers(kernel)]
+    return [build_answer(answer, kernel, places) for answer in list_answers(kernel)]
 
 
 def build_answer(
@@ -88,12 +88,12 @@ def build_findings(findings: Sequence[Finding]) -> Items:
 
 
 def list_missing(missing: Sequence[Missing]) -> Items:
-    """What is unknown, and what would tell."""
+    """Unknown facts, each with the profiler options that collect it."""
     return Items(items=[Item(text=describe_missing(one), style=Style.DIM) for one in missing], fold="Unknown")
 
 
 def describe_missing(missing: Missing) -> Sentence:
-    """What is unknown, and which options of the profiler would tell.
+    """An unknown fact, with the profiler options that collect it.
 
     >>> describe_missing(Missing(what="bytes from DRAM", metrics=("a.sum", "b.sum"), needs_all=True))
     'unknown: bytes from DRAM; add `--metrics a.sum,b.sum`'
@@ -149,7 +149,7 @@ def describe_chart(chart: Chart) -> str:
 
 
 def describe_movement(movement: Movement) -> str:
-    """How a point would move on the roofline chart."""
+    """The movement of a point on the roofline chart, from rate and intensity to others."""
     unit = f"{movement.kind.operation}/B"
     start, end = (
         f"{format_per_s(rate, movement.kind.operation)} at {format_intensity(intensity, unit)}"
@@ -162,7 +162,7 @@ def describe_movement(movement: Movement) -> str:
 
 
 def describe_mark(mark: LineMark) -> Sentence:
-    """The number on a line, its share, and what it means."""
+    """Number on a line, its share, and its meaning."""
     share = "" if mark.share_ratio is None else say(" ({share})", share=percent(mark.share_ratio))
     value = Amount(value=mark.value, quantity=mark.quantity)
     return join((say("{measure} {value}{share}", measure=mark.measure, value=value, share=share), mark.text), ": ")
@@ -256,48 +256,33 @@ def _point_at(mark: LineMark, kernel: KernelReport | None, places: PlaceNames | 
     return Spot(write_place(shown, mark.line), Place(file=mark.file, line=mark.line))
 
 
-Locate = Callable[[int], str]  # The place of a row of the kernel, for people
+def list_answers(kernel: KernelReport) -> tuple[Answer, ...]:
+    """Answers of a kernel as they are shown: Starlight's suggestions with our estimates. Empty where no analysis was run."""
+    every, advice = () if kernel.analyses is None else kernel.analyses.answers, kernel.advice
+    if advice is None:
+        return every
+    return tuple(
+        replace(answer, tables=tuple(_pair_with_advice(table, kernel, advice) for table in answer.tables))
+        if answer.analysis == "starlight"
+        else answer
+        for answer in every
+    )
 
 
-def pair_with_advice(answer: Answer, advice: KernelAdvice | None, locate: Locate) -> answers.Table | None:
-    """The table of suggestions of the analysis ``starlight``, with what our optimizers for the same change say in place of their names.
-
-    None where the answer has no such table; where no optimizer was asked, the names stay. *locate* says where the hottest instruction that advice
-    is about stands.
-    """
-    table = next((one for one in answer.tables if one.title == SUGGESTIONS_TITLE), None)
-    if table is None or advice is None:
+def _pair_with_advice(table: answers.Table, kernel: KernelReport, advice: KernelAdvice) -> answers.Table:
+    """Starlight's table of suggestions with the advice of our optimizers in place of their names; other tables unchanged."""
+    names = [column.name for column in table.columns]
+    if table.title != SUGGESTIONS_TITLE or OUR_ADVICE not in names:
         return table
-    at = next((number for number, column in enumerate(table.columns) if column.name == OUR_ADVICE), None)
-    if at is None:
-        return table
-    rows = tuple((*row[:at], _describe(row[at], advice, locate), *row[at + 1 :]) for row in table.rows)
+    at = names.index(OUR_ADVICE)
+    rows = tuple((*row[:at], _describe(row[at], kernel, advice), *row[at + 1 :]) for row in table.rows)
     return replace(table, rows=rows)
 
 
-def list_answers(kernel: KernelReport) -> tuple[Answer, ...]:
-    """A kernel's answers as they are shown: Starlight's suggestions with our estimates. Empty where no question was asked."""
-    if kernel.analyses is None:
-        return ()
-    return tuple(_pair(answer, kernel) for answer in kernel.analyses.answers)
-
-
-def _pair(answer: Answer, kernel: KernelReport) -> Answer:
-    paired = (
-        pair_with_advice(answer, kernel.advice, lambda row: _locate(kernel, row))
-        if answer.analysis == "starlight"
-        else None
-    )
-    if paired is None:
-        return answer
-    tables = tuple(paired if table.title == paired.title else table for table in answer.tables)
-    return replace(answer, tables=tables)
-
-
 def list_suggestions(kernel: KernelReport) -> tuple[tuple[str, str], ...]:
-    """A row for each suggestion of Starlight's Table 1: gain and line of the optimizer for it, or its reason.
+    """Rows of Starlight's Table 1: suggestion, and gain and line of our optimizer for it, or why that does not apply.
 
-    None without the analysis, and none for a kernel whose code is a library's.
+    Empty without the analysis, and for a kernel whose code is a library's.
     """
     tables = (table for answer in list_answers(kernel) for table in answer.tables)
     table = next((table for table in tables if table.title == SUGGESTIONS_TITLE), None)
@@ -309,26 +294,26 @@ def list_suggestions(kernel: KernelReport) -> tuple[tuple[str, str], ...]:
     return tuple((str(row[title]), f"{row[ours]}{nearest.get(str(row[title]), '')}") for row in table.rows)
 
 
-def _describe(names: Cell, advice: KernelAdvice, locate: Locate) -> str:
-    """What the optimizers for a suggestion say: those that apply, or why the nearest does not."""
+def _describe(names: Cell, kernel: KernelReport, advice: KernelAdvice) -> str:
+    """Optimizers that apply to a suggestion with their gains, else the reason why the nearest does not."""
     if not isinstance(names, str) or not names:
         return ""
     listed = names.split(NAMES_BETWEEN)
     spoken = [one for name in listed for one in advice.advice if one.optimizer == name]
     if spoken:
-        return "; ".join(_describe_advice(one, locate) for one in spoken)
+        return "; ".join(_describe_advice(one, kernel) for one in spoken)
     silent = next((one for one in advice.silences if one.optimizer == listed[0]), None)
     return f"{_name(listed[0])}: {'not run' if silent is None else silent.message}"
 
 
-def _describe_advice(advice: Advice, locate: Locate) -> str:
-    """Its gain, and the line of the hottest instruction it is about; of the whole kernel there is none."""
-    place = f", {locate(advice.hotspots[0].def_row)}" if advice.hotspots else ""
+def _describe_advice(advice: Advice, kernel: KernelReport) -> str:
+    """Gain, and the line of the hottest instruction the advice is about; no line for the whole kernel."""
+    place = f", {_locate(kernel, advice.hotspots[0].def_row)}" if advice.hotspots else ""
     return f"{_name(advice.optimizer)} {describe_gain(advice)}{place}"
 
 
 def _locate(kernel: KernelReport, row: int) -> str:
-    """Its own line; without lines its offset."""
+    """``file:line`` of an instruction; its offset where it has no line."""
     columns = kernel.instructions
     chain = int(columns.chain_index[row])
     frame = choose_frame(columns.chains[chain]) if chain >= 0 else None

@@ -1,4 +1,4 @@
-"""What limits a kernel and what it is stalled on in a few sentences, and how far the attribution can be trusted."""
+"""Limit and stalls of a kernel in a few sentences, and how far the attribution can be trusted."""
 
 from collections.abc import Iterator, Mapping
 
@@ -32,13 +32,13 @@ NO_CAUSE = "an unknown cause"  # To follow "stalled on" where samples have none
 
 
 def describe_bounds(kernel: KernelReport) -> Sentence:
-    """What limits the kernel, and what its warps are mostly stalled on, by cause (else by stall reason); empty where neither is known."""
+    """The kernel's limit and the main causes of its stalls (else the stall reasons); empty where neither is known."""
     limit = NOTHING if kernel.limiter is None else drop_stop(kernel.limiter.sentence)
     return join((limit, describe_stalls(kernel)), "; ")
 
 
 def describe_stalls(kernel: KernelReport) -> Sentence:
-    """What the warps are mostly stalled on, by cause (else by stall reason); empty without samples."""
+    """The main causes of a kernel's stalls, else its stall reasons; empty without samples."""
     return _describe_causes(kernel) or _describe_reasons(kernel) if kernel.total_samples else NOTHING
 
 
@@ -72,7 +72,7 @@ def measure_causes(kernel: KernelReport, blame: KernelBlame) -> list[tuple[Blame
 
 
 def describe_basis(kernel: KernelReport) -> Iterator[tuple[str, str]]:
-    """The basis of the attribution, as a name and a sentence each: coverage, unattributed samples, issue counts, the check by ``wait``."""
+    """Pairs of name and sentence: method and coverage of the attribution, unattributed samples, issue counts, the check by ``wait``."""
     blame = kernel.blame
     if blame is None:
         return

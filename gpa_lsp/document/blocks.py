@@ -17,13 +17,13 @@ NO_SPAN: Span = ("", Style.PLAIN)
 
 
 class Spot(str):
-    """A place as it is written, ``k.cu:3``, and what it is: a line, an instruction by its row in the kernel's columns, or None for neither."""
+    """A place as it is written, ``k.cu:3``, with its target: a line, an instruction by its row in the kernel's columns, or None for neither."""
 
     __slots__ = ("at",)
     at: Place | int | None
 
     def __new__(cls, text: str, at: Place | int | None) -> "Spot":
-        """Written as the view names files."""
+        """Keep the text as the view writes it."""
         made = super().__new__(cls, text)
         made.at = at
         return made
@@ -41,7 +41,7 @@ class Gauge(str):
     ceiling: float | None  # 0 to 1; None where all can be reached
 
     def __new__(cls, ratio: float, cells: int = 8, *, ceiling_ratio: float = 1.0) -> "Gauge":
-        """A bar of so many cells."""
+        """Draw a bar of *cells* characters."""
         drawn = draw_bar(min(max(ratio, 0.0), 1.0) if ratio > 0 else 0.0, cells)
         ceiling = ceiling_ratio if 0 < ceiling_ratio < 1 else None
         place = None if ceiling is None else min(cells - 1, int(ceiling * cells))
@@ -98,7 +98,7 @@ class Table(Struct, frozen=True, kw_only=True):
     is_listing: bool = False  # the lines of a text: never cut either, and in a box of its own on a page
 
     def choose_rows(self, max_rows: int | None) -> Sequence[int]:
-        """The rows that are shown: the first, or where the kernel's own lies beyond them, those around it."""
+        """Indices of the rows to show: the first, or those around the current row where it lies beyond them."""
         count = len(self.rows)
         limits = (count,) if self.is_whole or self.is_listing else (max_rows, self.most_rows, count)
         most = next(limit for limit in limits if limit is not None)
@@ -122,12 +122,12 @@ class Row(Struct, frozen=True, kw_only=True):
 
     @property
     def is_numbered(self) -> bool:
-        """One of those to be done in turn."""
+        """Whether the row is one of the suggestions to be done in turn."""
         return self.label[:1].isdigit()
 
 
 class Rows(Struct, frozen=True, kw_only=True):
-    """A few rows that are read at a glance, the verdict first; where they need more lines, what comes last is cut first."""
+    """A few rows read at a glance, the verdict first; where they need more lines, the last rows are cut first."""
 
     rows: Sequence[Row]
     most_lines: int  # on a terminal
@@ -135,7 +135,7 @@ class Rows(Struct, frozen=True, kw_only=True):
 
 
 class Figure(Struct, frozen=True, kw_only=True):
-    """A chart, or in words what it shows."""
+    """A chart, and its content in words."""
 
     title: str
     words: str
@@ -165,7 +165,7 @@ Cell = str | Span  # a text without a style is plain
 def tabulate(
     rows: Iterable[_T], columns: Sequence[tuple[Column, Callable[[_T], Cell]]], title: str = "", **more: Any
 ) -> Table:
-    """A table by its columns, each with what stands in it of a row; *more* are fields of :class:`Table`."""
+    """A table from rows and columns, each column with the function of its cells; *more* are fields of :class:`Table`."""
     heads = [column for column, _ in columns]
     return Table(
         title=title, columns=heads, rows=[[style_cell(find(row)) for _, find in columns] for row in rows], **more

@@ -1,4 +1,4 @@
-"""VIEW: what a calibration found: measured rates beside the theoretical ones."""
+"""VIEW: a calibration: measured rates next to theoretical ones."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""VIEW: findings of a report: hot lines, and what the code alone says where nothing was measured."""
+"""VIEW: findings of a report: hot lines, and static findings where nothing was measured."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath, PureWindowsPath
@@ -27,7 +27,7 @@ NO_STALL_RULE = "selected"  # Rule of findings whose samples are all issues
 def build_check(
     report: Report, findings: Sequence[Finding], places: PlaceNames, min_share_ratio: float
 ) -> list[Paragraph]:
-    """Problems first, then findings, then what code alone says, then one line that counts them, and what each kernel is advised first.
+    """Problems, findings, static findings, a line that counts them, and each kernel's first suggestion.
 
     Args:
         report: what was looked at.
@@ -43,7 +43,7 @@ def build_check(
 
 
 def list_notices(report: Report, findings: Sequence[Finding]) -> list[Notice]:
-    """A notice per problem and finding, those by the code alone last.
+    """A notice per problem and finding, the static ones last.
 
     Args:
         report: what was looked at.
@@ -63,7 +63,7 @@ def _list_code_notices(kernel: KernelReport) -> list[Notice]:
 
 
 def identify(scheme: str, kernel: KernelReport, function: str, file: str, rule: str) -> tuple[str, ...]:
-    """What tells a notice from others whatever its line: kernel, function, file name and rule."""
+    """Key of a notice that stays the same when lines move: kernel, function, file name and rule."""
     name = (PureWindowsPath(file) if "\\" in file else PurePosixPath(file)).name
     return (scheme, kernel.mangled_name, function, name, rule)
 
@@ -109,7 +109,7 @@ def _make_code_notice(kernel: KernelReport, finding: CodeFinding, waits: Sequenc
 
 
 def make_code_rule(check: str) -> Rule:
-    """The rule of a check of code."""
+    """The rule of a static check."""
     from gpa_lsp.diagnosis.advice.find_statics import list_static_checks  # it imports them all
 
     titles = {one.name: one.title for one in list_static_checks().values()}
@@ -165,7 +165,7 @@ def _list_properties(finding: Finding) -> Mapping[str, Any]:
 
 
 def summarise(report: Report, findings: Sequence[Finding], min_share_ratio: float) -> str:
-    """How many findings in how many kernels, and by which limit."""
+    """Number of findings and kernels, and the limit they were chosen by."""
     static = len(list_code_findings(report))
     return _summarise_samples(report, findings, min_share_ratio) + (
         f"; {format_count_of(static, 'static finding')}" if static else ""
@@ -185,7 +185,7 @@ def _summarise_samples(report: Report, findings: Sequence[Finding], min_share_ra
 
 
 def list_first_suggestions(report: Report) -> Iterator[str]:
-    """A line for each kernel with advice: what comes first in every view."""
+    """A line with the first suggestion of each kernel that has advice."""
     names = name_kernels(report.kernels)
     for kernel in report.kernels:
         first = find_first_suggestion(kernel)
@@ -200,7 +200,7 @@ def list_first_suggestions(report: Report) -> Iterator[str]:
 
 
 def name_code_place(kernel: KernelReport, finding: CodeFinding, places: PlaceNames) -> str:
-    """Where a finding by the code alone points: ``file:line``, or the kernel for code without lines."""
+    """``file:line`` of a static finding; the kernel's name for code without lines."""
     if finding.file is None:
         return shorten_name(kernel.name)
     return places.show_line(kernel, finding.file, finding.line or 0)
@@ -212,7 +212,7 @@ _CALLED_SHOWN_FROM = 0.005
 
 
 def describe_finding(finding: Finding) -> str:
-    """What a finding says: how much, why, where in it, and counted from what."""
+    """A finding in a sentence: share, stall reasons, place in inlined code, and sample counts."""
     parts = [f"{_head(finding)}{_describe_reasons(finding)}"]
     inclusive = finding.share.part_samples
     if finding.place is not None and inclusive and finding.self_samples < _SELF_SHOWN_BELOW * inclusive:
@@ -233,14 +233,14 @@ def describe_finding(finding: Finding) -> str:
 def describe_by_code(
     message: Sentence, remedy: Sentence, check: str, certainty: str, wait: LineWait | None = None
 ) -> Sentence:
-    """What the code alone says of a line, marked as not measured, and whether the kernel is stalled on it, where that is known."""
+    """A static finding with its remedy, marked as not measured; with its stalls where they were sampled."""
     likely = "" if certainty == "certain" else f", {certainty}"
     stalled = NOTHING if wait is None else say("{stalled}", stalled=wait.describe())
     return join((message, remedy, stalled, say("[static {check}{likely}]", check=check, likely=likely)))
 
 
 def describe_code_finding(finding: CodeFinding, waits: Sequence[LineWait] = ()) -> Sentence:
-    """The same of a finding of a report.
+    """A report's static finding in words.
 
     Args:
         waits: of the finding's kernel; empty where they are not told.
@@ -271,7 +271,7 @@ def _describe_reasons(finding: Finding) -> str:
 
 
 def describe_reason(reason: FindingReason) -> str:
-    """A stall reason's share in Nsight's spelling, with what it means.
+    """A stall reason's share in Nsight's spelling, with its meaning.
 
     >>> describe_reason(FindingReason(name="membar", samples=5, ratio=0.5))
     '50 % membar (waiting for a memory fence to complete)'

@@ -1,4 +1,4 @@
-"""VIEW: a comparison of two reports, and its rows of JSON."""
+"""VIEW: a comparison of two reports, and its JSON."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -45,7 +45,7 @@ _UNIT_WORDS: Mapping[str, str] = {"l2_slice": "one slice of L2"}
 
 
 def build_comparison(comparison: Comparison, places: PlaceNames) -> list[Block]:
-    """Kernel by kernel what changed, then the kernels that are in one report only.
+    """Changes kernel by kernel, then the kernels that are in one report only.
 
     Args:
         comparison: what to show.
@@ -65,7 +65,7 @@ def build_comparison(comparison: Comparison, places: PlaceNames) -> list[Block]:
 
 
 def describe_likely_pair(pair: LikelyPair) -> Sentence:
-    """Two kernels that could be one, and why."""
+    """Two kernels that may be the same one, and why."""
     names = name_kernels([pair.before, pair.after])
     return say(
         "{before} with {after} ({why})", before=names[pair.before.name], after=names[pair.after.name], why=pair.why
@@ -73,7 +73,7 @@ def describe_likely_pair(pair: LikelyPair) -> Sentence:
 
 
 def describe_limiters(found: KernelComparison) -> Sentence:
-    """What limits the kernel before and after; empty where neither is known."""
+    """Limits of the kernel before and after; empty where neither is known."""
     before, after = (_describe_limiter(kernel.limiter) for kernel in (found.before, found.after))
     if not before and not after:
         return NOTHING
@@ -82,7 +82,7 @@ def describe_limiters(found: KernelComparison) -> Sentence:
 
 
 def _describe_limiter(limiter: Limiter | None) -> Sentence:
-    """One clause; empty where nobody knows."""
+    """A limit in one clause; empty where it is unknown."""
     if limiter is None or limiter.kind is LimiterKind.UNKNOWN:
         return NOTHING
     if limiter.kind is LimiterKind.BUILD:
@@ -97,7 +97,7 @@ def _describe_limiter(limiter: Limiter | None) -> Sentence:
 
 
 def describe_difference(difference: Difference) -> Sentence:
-    """``sectors per global access 18.1 → 4.00``."""
+    """A difference: ``sectors per global access 18.1 → 4.00``."""
     before, after = (_write_value(value, difference) for value in (difference.before, difference.after))
     trait = say("{trait} (in the code)" if difference.is_static else "{trait}", trait=difference.trait.value)
     if not difference.is_change:
@@ -132,7 +132,7 @@ def _build_kernel(found: KernelComparison, names: Mapping[str, str], places: Pla
 
 
 def list_remarks(found: KernelComparison) -> list[Span]:
-    """What may differ besides the code, what the speedup lies between, what limits the kernel, and what is unknown; texts may be empty."""
+    """Remarks on a comparison: caveats, range of the speedup, instructions, limits, missing stalls; texts may be empty."""
     note = (found.note, Style.WARNING)
     if found.verdict in (Verdict.SAME_CODE, Verdict.OTHER_WORK):
         return [note]
@@ -155,7 +155,7 @@ def head_change(
 
 
 def describe_instructions(ratio: float | None) -> str:
-    """How many instructions are executed now; empty where about as many as before, or nobody counted."""
+    """Ratio of executed instructions; empty where it is about 1 or unknown."""
     if ratio is None or abs(ratio - 1) < LEAST_CHANGE_RATIO:
         return ""
     return f"executes {format_speedup(ratio)} the instructions"
@@ -167,13 +167,13 @@ def say_all(*said: Span) -> list[Paragraph]:
 
 
 def _is_alike(found: KernelComparison) -> bool:
-    """Both sides have one name, template arguments and parameters aside."""
+    """Whether both sides have one name, apart from template arguments and parameters."""
     sides = (found.before.name, found.after.name)
     return len({find_family(name, None).name for name in sides}) == 1
 
 
 def build_changes(found: KernelComparison, show: Callable[[PartChange, int | None], str]) -> list[Block]:
-    """What changed, what became of the advice given before, and the stalls by reason and by line; all of it may be empty.
+    """Differences, fate of the earlier advice, and stalls by reason and by line; all of it may be empty.
 
     *show* writes the place of a line of the file that a change is named after.
     """
@@ -193,7 +193,7 @@ def build_changes(found: KernelComparison, show: Callable[[PartChange, int | Non
 
 
 def _tabulate_differences(differences: Sequence[Difference]) -> Table:
-    """What changed notably, with both values."""
+    """Notable differences with both values."""
     return tabulate(
         filter(_is_notable, differences),
         [
@@ -206,7 +206,7 @@ def _tabulate_differences(differences: Sequence[Difference]) -> Table:
 
 
 def _is_notable(difference: Difference) -> bool:
-    """More than a hundredth of what there was, or of all where it is a share."""
+    """Whether a trait moved by more than 1 % of its value, or of 100 % where it is a share."""
     old, new = difference.before, difference.after
     if isinstance(old, str) or isinstance(new, str) or old is None or new is None:
         return True
@@ -234,7 +234,7 @@ def _tabulate_outcomes(outcomes: Sequence[AdviceOutcome]) -> Table:
 
 
 def describe_signs(outcome: AdviceOutcome) -> Sentence:
-    """What tells whether the advice was taken; empty where nothing can."""
+    """Evidence that the advice was taken; empty where there is none."""
     return join([describe_difference(sign) for sign in outcome.signs[:_MOST_SIGNS]], "; ")
 
 
@@ -257,7 +257,7 @@ def _make_kernel(found: KernelComparison) -> dict[str, Any]:
         "before": found.before.mangled_name,
         "after": found.after.mangled_name,
         **pick(found, "verdict note"),
-        "time": make_time(found.time),
+        "time": msgspec.to_builtins(found.time),
         "instructions_ratio": found.instructions_ratio,
         "limiters": [_make_limiter(kernel.limiter) for kernel in (found.before, found.after)],
         "differences": [_make_difference(difference) for difference in found.differences],
@@ -299,7 +299,7 @@ VERDICT_WORDS: Mapping[Verdict, tuple[str, Style]] = {
 
 
 def describe_time(time: TimeChange | None) -> str:
-    """``6.19 ms → 3.48 ms  1.78×``, in cycles where both have them."""
+    """Change of a time: ``6.19 ms → 3.48 ms  1.78×``; in cycles where both sides have them."""
     if time is None:
         return ""
     if time.unit == "ns":
@@ -310,7 +310,7 @@ def describe_time(time: TimeChange | None) -> str:
 def describe_both_times(
     verdict: Verdict, time: TimeChange | None, durations_ns: tuple[float | None, float | None]
 ) -> str:
-    """Both times; with their ratio where they are compared."""
+    """Times before and after; with their ratio where they are compared."""
     if verdict is not Verdict.OTHER_WORK:
         return describe_time(time)
     before_ns, after_ns = durations_ns
@@ -318,7 +318,7 @@ def describe_both_times(
 
 
 def describe_range(time: TimeChange) -> str:
-    """``between 1.94× and 2.06× (3 and 3 launches)``."""
+    """Range of a speedup: ``between 1.94× and 2.06× (3 and 3 launches)``."""
     return f"between {format_speedup(time.low)} and {format_speedup(time.high)} ({time.basis})"
 
 
@@ -365,12 +365,6 @@ def _format_part(change: PartChange) -> tuple[str, str, str]:
         format_duration_ns(change.after_ns) if change.after_ns else UNKNOWN,
         f"{sign}{format_duration_ns(abs(difference))}",
     )
-
-
-def make_time(time: TimeChange | None) -> dict[str, Any] | None:
-    """A change of time as JSON."""
-    found: dict[str, Any] | None = msgspec.to_builtins(time)
-    return found
 
 
 def make_part(change: PartChange, key: str) -> dict[str, Any]:

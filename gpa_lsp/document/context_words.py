@@ -1,4 +1,4 @@
-"""The launch contexts of a kernel for people: what tells them apart, what limits each, and its advice."""
+"""Launch contexts of a kernel in words: what tells them apart, what limits each, and its advice."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ def name_contexts(kernel: KernelReport) -> tuple[str, ...]:
 
 
 def list_context_lines(kernel: KernelReport) -> list[tuple[str, Roofline]]:
-    """Where each launch context stands, by its longest launch, the heaviest context first; empty for a kernel of one."""
+    """Each launch context with the roofline of its longest launch, heaviest context first; empty for a kernel of one."""
     roofline = None if kernel.analyses is None else kernel.analyses.roofline
     if roofline is None:
         return []
@@ -47,11 +47,11 @@ def list_context_lines(kernel: KernelReport) -> list[tuple[str, Roofline]]:
     return found
 
 
-def _list_traits(contexts: Sequence[LaunchContext]) -> Iterator[Iterator[str]]:
-    """By trait, what it is in each context; grid and block are one, which no context goes without."""
+def _list_traits(contexts: Sequence[LaunchContext]) -> list[tuple[str, ...]]:
+    """Traits of each context, a row per context; grid and block are one trait."""
     shapes = [one.configuration for one in contexts]
     frames = choose_frames([one.call_stack for one in contexts])
-    rows = [
+    return [
         (
             f"grid {format_dim3(shape.grid)}, block {format_dim3(shape.block)}",
             ""
@@ -62,18 +62,17 @@ def _list_traits(contexts: Sequence[LaunchContext]) -> Iterator[Iterator[str]]:
         )
         for shape, frame in zip(shapes, frames, strict=True)
     ]
-    yield from map(iter, rows)
 
 
 def describe_part(kernel: KernelReport, context: LaunchContext) -> str:
-    """How much of the kernel a context is: ``62 % of the time``; of its samples, else of its launches, where not all have one."""
+    """Share of the kernel in a context: ``62 % of the time``; of its samples, else of its launches, where times are incomplete."""
     has_times = all(one.duration_ns for one in kernel.contexts)
     whole = "time" if has_times else "samples" if all(one.total_samples for one in kernel.contexts) else "launches"
     return f"{format_percent(context.ratio)} of the {whole}"
 
 
 def describe_rest(kernel: KernelReport) -> str:
-    """The contexts that were not judged by themselves; empty where all were.
+    """Contexts that were not judged one by one; empty where all were.
 
     They are taken to gain as much as the others at best, and nothing at worst.
     """
@@ -85,13 +84,13 @@ def describe_rest(kernel: KernelReport) -> str:
 
 
 def count_contexts(kernel: KernelReport) -> str:
-    """How many contexts there are, for a lens; empty where there is one."""
+    """Number of launch contexts, for a lens; empty where there is one."""
     every = len(kernel.contexts) + kernel.other_contexts
     return format_count_of(every, "launch context") if kernel.contexts else ""
 
 
 def describe_context_advice(context: LaunchContext) -> Sentence:
-    """Its first suggestions with what they gain there."""
+    """The first suggestions of a context with their gains."""
     every = () if context.advice is None else context.advice.advice
     labels = [label_suggestion(one) for one in every[:_MOST_SUGGESTIONS]]
     return join(labels, "; ") if labels else say("no advice")
@@ -113,7 +112,7 @@ def _list_optimizers(advice: KernelAdvice | None) -> frozenset[str]:
 
 
 def describe_contexts(kernel: KernelReport) -> Iterator[Sentence]:
-    """What differs by launch context, in three sentences at most; nothing for a kernel of one."""
+    """Differences between launch contexts, in three sentences at most; none for a kernel of one."""
     contexts = kernel.contexts
     names = [
         say("{name} ({part})", name=name, part=describe_part(kernel, one))
@@ -142,7 +141,7 @@ def _limits_alike(kernel: KernelReport, context: LaunchContext) -> bool:
 
 
 def build_context_table(kernel: KernelReport, _: PlaceNames) -> Table:
-    """The launch contexts that were judged, heaviest first; no rows where there is one."""
+    """Launch contexts that were judged, heaviest first; no rows where there is one."""
     table = tabulate(
         zip(name_contexts(kernel), kernel.contexts, strict=True),
         [
@@ -161,5 +160,5 @@ def build_context_table(kernel: KernelReport, _: PlaceNames) -> Table:
 
 
 def name_shape(kernel: KernelReport) -> str:
-    """Whose configuration stands for the kernel's; empty where all launches have one."""
+    """Context whose configuration is shown for the kernel; empty where all launches have the same."""
     return f"in the heaviest of {count_contexts(kernel)}" if kernel.contexts else ""

@@ -1,4 +1,4 @@
-"""An instruction's scheduling bits in words; the same ones wherever instructions are shown."""
+"""Scheduling bits of an instruction in words."""
 
 from gpa_lsp.code.binary.model import NO_BARRIER
 from gpa_lsp.report.model import InstructionColumns
@@ -23,7 +23,7 @@ def describe_control(
     *,
     least_stall_cycles: int = 0,
 ) -> str:
-    """The scheduling bits in words, in the order in which they act: what it waits for, what it sets, when the next instruction may issue.
+    """Scheduling bits in the order in which they act: scoreboards waited for, scoreboards set, stall cycles, yield.
 
     Scoreboards are named as nvdisasm names them in DEPBAR; ``B0`` would be a convergence barrier.
 

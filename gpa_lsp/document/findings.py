@@ -1,4 +1,4 @@
-"""Which places of a report are worth a reader's attention.
+"""Places of a report that are worth a reader's attention.
 
 A *finding* is one hot line of one kernel, or one hot function of code without lines. Every view that lists findings (terminal, SARIF, GitHub)
 shows the same ones.
@@ -103,7 +103,7 @@ def find_findings(
 
 
 def list_code_findings(report: Report) -> tuple[tuple[KernelReport, CodeFinding], ...]:
-    """What the code of kernels says where nothing measured says it, each with its kernel, in the report's order."""
+    """Static findings of all kernels, each with its kernel, in the report's order."""
     return tuple((kernel, finding) for kernel in report.kernels for finding in kernel.code_findings or ())
 
 
@@ -137,7 +137,7 @@ def choose_reasons(counts: ReasonCounts) -> tuple[FindingReason, ...]:
 
 
 def pick_instruction(columns: InstructionColumns, index: int) -> HotInstruction:
-    """One row of the columns."""
+    """One row of the columns as a :class:`HotInstruction`."""
     chain = int(columns.chain_index[index])
     return HotInstruction(
         function=columns.functions[columns.function_index[index]],
@@ -166,7 +166,7 @@ def _find_in_kernel(
 
 
 def _group_rows(rows: Sequence[LineRow], index: "_SampleIndex") -> list[list[LineRow]]:
-    """Rows of the very same samples together, outermost first: a chain of wrappers says one thing, and says it once."""
+    """Rows grouped by identical samples, outermost first: a chain of wrappers becomes one finding."""
     groups: dict[object, list[LineRow]] = {}
     for row in rows:
         place = row.source_line
@@ -205,7 +205,7 @@ def _make_finding(
 
 
 class _SampleIndex:
-    """Where the samples of a kernel's instructions are.
+    """Index of a kernel's samples by place and inline chain.
 
     Attributes:
         chains_of: place → numbers of the sampled inline chains that go through it, ascending.
@@ -240,7 +240,7 @@ class _SampleIndex:
         return pick_instruction(columns, max(hot, key=lambda index: (self._samples[index], -index)))
 
     def measure_depth(self, row: LineRow) -> int:
-        """How far out a row's line stands in its chains; 0 for code that is not inlined."""
+        """Level of a row's line in its inline chain, 0 innermost; 0 for code that is not inlined."""
         place = row.source_line
         chains = self.chains_of.get(place, ()) if place is not None else ()
         if not chains:

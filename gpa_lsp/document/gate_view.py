@@ -1,4 +1,4 @@
-"""VIEW: what a gate says: a page, notices on lines, and rows of JSON."""
+"""VIEW: result of a gate: a page, notices on lines, and JSON."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -29,7 +29,7 @@ _BUDGET_RATIO = 0.5  # Of a bar: where the budget ends, so that as much again ca
 
 
 def build_gate(result: GateResult, places: PlaceNames) -> Part:
-    """The verdict, in sentences what exceeds a budget or is not judged, then all budgets.
+    """The verdict, a sentence for each budget exceeded or not judged, then a table of all budgets.
 
     Args:
         result: what to show.
@@ -54,7 +54,7 @@ def build_gate(result: GateResult, places: PlaceNames) -> Part:
 
 
 def _judge(result: GateResult) -> str:
-    """Passed or failed, and by how much."""
+    """The verdict, with numbers of budgets and kernels."""
     judged = [row for row in result.rows if row.outcome is not Outcome.UNKNOWN]
     kernels = len({(row.kernel.mangled_name, id(row.kernel)) for row in result.rows})
     counted = f"{format_count_of(len(judged), 'budget')} of {format_count_of(kernels, 'kernel')} judged"
@@ -103,7 +103,7 @@ def _tabulate_rows(rows: Sequence[GateRow], names: Mapping[str, str], places: Pl
 
 
 def _measure_use(row: GateRow) -> float | None:
-    """What is used of the bound; None where it is unknown or nothing, or nothing remains of what should be high."""
+    """Used share of the bound; None where either is unknown or zero."""
     after, bound = row.after, row.bound
     if after is None or not bound:
         return None
@@ -113,7 +113,7 @@ def _measure_use(row: GateRow) -> float | None:
 
 
 def _show_place(row: GateRow, places: PlaceNames) -> str:
-    """``file:line``; empty where no line is known."""
+    """Place of a row, ``file:line``; empty where no line is known."""
     if row.line is None or row.kernel.report is None:
         return ""
     return places.show_line(row.kernel.report, row.line.file, row.line.line)
@@ -206,20 +206,20 @@ def name_gate_kernels(result: GateResult) -> Mapping[str, str]:
 
 
 def _show_value(row: GateRow, value: float | None) -> str:
-    """One of the values of a row as its quantity is written; of a time in cycles where those were compared."""
+    """A value in the metric's unit; in cycles where those were compared."""
     is_cycles = row.time is not None and row.time.unit == "cycles"
     return format_quantity(value, Quantity.CYCLES if is_cycles else row.budget.metric.quantity)
 
 
 def _show_change(row: GateRow) -> str:
-    """``+20 %``; empty where there was nothing before."""
+    """Change in percent: ``+20 %``; empty where there was nothing before."""
     if row.after is None or not row.before:
         return ""
     return format_change(row.after / row.before - 1)
 
 
 def _show_bound(row: GateRow) -> str:
-    """``at most 10.3 µs``; empty where the bound is unknown."""
+    """Bound of a row: ``at most 10.3 µs``; empty where it is unknown."""
     if row.bound is None:
         return ""
     return f"at {'least' if row.budget.metric.is_better_high else 'most'} {_show_value(row, row.bound)}"
@@ -251,7 +251,7 @@ def _describe_outcome(row: GateRow) -> str:
 
 
 def _name_sides(row: GateRow) -> str:
-    """Which side lacks the figure, or that the two were not found in the same way."""
+    """The side that lacks the figure; or that both sides were not measured the same way."""
     metric = row.budget.metric
     lacking = [
         word

@@ -22,15 +22,15 @@ def write_github(notices: Sequence[Notice], places: PlaceNames) -> str:
         notices: what to say.
         places: how sources are shown; relative to the repository's root, or GitHub cannot place them.
     """
-    return "".join(f"{_write_command(notice, places)}\n" for notice in notices)
-
-
-def _write_command(notice: Notice, places: PlaceNames) -> str:
-    file = notice.show_file(places)
-    properties = {"file": PurePath(file).as_posix()} if file else {}
-    if notice.frame is not None:
-        properties["line"] = str(max(1, notice.frame.line))
-    return make_command(_COMMANDS[notice.level], notice.plain_text, {**properties, "title": notice.title})
+    commands = []
+    for notice in notices:
+        file = notice.show_file(places)
+        properties = {"file": PurePath(file).as_posix()} if file else {}
+        if notice.frame is not None:
+            properties["line"] = str(max(1, notice.frame.line))
+        properties["title"] = notice.title
+        commands.append(make_command(_COMMANDS[notice.level], notice.plain_text, properties) + "\n")
+    return "".join(commands)
 
 
 def make_command(name: str, message: str, properties: Mapping[str, str]) -> str:

@@ -49,7 +49,7 @@ def _flatten(graph: "nx.DiGraph[int]") -> "nx.DiGraph[int]":
 
 
 def _make_scalar(known: Mapping[str, Any]) -> dict[str, Any]:
-    """Texts without what XML cannot hold, mappings written out."""
+    """Attributes for GraphML: texts without characters that XML cannot hold, mappings written out."""
     return {
         name: _write_counts(value)
         if isinstance(value, Mapping)
@@ -87,6 +87,6 @@ def _write_dot(graph: "nx.DiGraph[int]") -> Iterator[str]:
 
 
 def _quote(*lines: str) -> str:
-    """Lines as one quoted text: in DOT a quote and a backslash mean something."""
+    """Lines as one quoted DOT text, quotes and backslashes escaped."""
     written = (make_visible(line).replace("\\", "\\\\").replace('"', '\\"') for line in lines if line)
     return '"' + "\\n".join(written) + '"'

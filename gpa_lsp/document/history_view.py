@@ -1,7 +1,6 @@
-"""VIEW: the history of kernels, what changed between two runs, and the rows of JSON of both."""
+"""VIEW: the history of kernels, changes between two runs, and the JSON of both."""
 
 from collections.abc import Sequence
-from datetime import tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from gpa_lsp.document.comparison_view import (
     describe_range,
     head_change,
     make_part,
-    make_time,
     name_changed_line,
     say_all,
 )
@@ -33,15 +31,15 @@ from gpa_lsp.report.history.past import RunRow, RunTime
 Overview = Sequence[tuple[Sequence[RunRow], int]]  # of each kernel its runs, newest first, and how many there are
 
 
-def build_history(overview: Overview, folder: Path | None = None, zone: tzinfo | None = None) -> list[Block]:
-    """Kernel by kernel its runs, newest first; moments are of the user's zone where *zone* is None."""
+def build_history(overview: Overview, folder: Path | None = None) -> list[Block]:
+    """Runs of each kernel, newest first; times of day are in the user's zone."""
     names = shorten_distinctly(rows[0].run.measurement.name for rows, _ in overview)
     blocks: list[Block] = []
     for rows, run_count in overview:
         newest = rows[0].run.measurement
         facts = [part for part in (show_path(newest.key.home, folder), newest.key.device) if part]
         title = ((names[newest.name], Style.TITLE), (f"  {'  '.join(facts)}", Style.DIM))
-        inner: list[Block] = [_tabulate_runs(rows, folder, zone)]
+        inner: list[Block] = [_tabulate_runs(rows, folder)]
         hidden = run_count - len(rows)
         if hidden:
             inner.append(Paragraph(text=f"and {format_count(hidden)} older (--limit 0 shows all)", style=Style.DIM))
@@ -50,7 +48,7 @@ def build_history(overview: Overview, folder: Path | None = None, zone: tzinfo |
     return blocks or [Paragraph(text=nothing, style=Style.DIM)]
 
 
-def _tabulate_runs(rows: Sequence[RunRow], folder: Path | None, zone: tzinfo | None) -> Table:
+def _tabulate_runs(rows: Sequence[RunRow], folder: Path | None) -> Table:
     def show_baseline(row: RunRow) -> Span:
         return ("baseline", Style.TITLE) if row.run.is_baseline else _describe_time(row.baseline)
 
@@ -58,7 +56,7 @@ def _tabulate_runs(rows: Sequence[RunRow], folder: Path | None, zone: tzinfo | N
         [(row, row.run.measurement) for row in rows],
         [
             (right("run"), lambda row: str(row[0].run.number)),
-            (left("measured"), lambda row: format_moment(row[1].measured_ns, zone)),
+            (left("measured"), lambda row: format_moment(row[1].measured_ns)),
             (right("time"), lambda row: _format_time(row[1])),
             (left("since previous"), lambda row: _describe_time(row[0].previous)),
             (left("since baseline"), lambda row: show_baseline(row[0])),
@@ -151,23 +149,23 @@ def _make_time(found: RunTime | None) -> dict[str, Any] | None:
     if found is None:
         return None
     before, judgement = found
-    return {"run": before.run_id, **pick(judgement, "verdict note"), "time": make_time(judgement.time)}
+    return {"run": before.run_id, **pick(judgement, "verdict note"), "time": msgspec.to_builtins(judgement.time)}
 
 
 _PLACE_KEYS = ("name", "before_ns", "after_ns")
 
 
-def build_run_change(change: RunChange, folder: Path | None = None, zone: tzinfo | None = None) -> Part:
-    """What changed, in total, by stall reason and by line; moments are of the user's zone where *zone* is None."""
+def build_run_change(change: RunChange, folder: Path | None = None) -> Part:
+    """Change between two runs: total, by stall reason and by line; times of day are in the user's zone."""
     before, after = change.before, change.after
     durations_ns = (before.measurement.duration_ns, after.measurement.duration_ns)
     title = head_change(shorten_name(after.measurement.name), change.verdict, change.time, durations_ns)
-    moments = [f"run {run.number} of {format_moment(run.measurement.measured_ns, zone)}" for run in (before, after)]
+    moments = [f"run {run.number} of {format_moment(run.measurement.measured_ns)}" for run in (before, after)]
     is_other = change.verdict is Verdict.OTHER_WORK
-    has_range = change.time is not None and change.verdict is not Verdict.SAME_CODE
+    time = None if change.verdict is Verdict.SAME_CODE else change.time
     blocks = say_all(
         (" → ".join(moments), Style.DIM),
-        (describe_range(change.time) if has_range and change.time is not None else "", Style.DIM),
+        ("" if time is None else describe_range(time), Style.DIM),
         (_describe_names(change), Style.WARNING),
         (change.note, Style.WARNING),
         ("" if is_other else describe_instructions(change.instructions_ratio), Style.PLAIN),
@@ -193,7 +191,7 @@ def build_run_change(change: RunChange, folder: Path | None = None, zone: tzinfo
 
 
 def _describe_names(change: RunChange) -> str:
-    """Both names, where the kernels differ; empty otherwise."""
+    """Names of both kernels where they differ; else empty."""
     sides = [run.measurement for run in (change.before, change.after)]
     if len({one.key.mangled_name for one in sides}) == 1:
         return ""
@@ -211,7 +209,7 @@ def make_run_change_document(change: RunChange) -> dict[str, Any]:
         "before": make_run(change.before),
         "after": make_run(change.after),
         **pick(change, "verdict note"),
-        "time": make_time(change.time),
+        "time": msgspec.to_builtins(change.time),
         **pick(change, "instructions_ratio no_stalls"),
         **({"places": [dict(zip(_PLACE_KEYS, one, strict=True)) for one in change.places]} if change.places else {}),
         "reasons": [make_part(part, "reason") for part in change.reasons],

@@ -1,6 +1,5 @@
-"""VIEW: a report, and each kernel in numbers: what it is, its advice, stalls, functions, lines, loops and launches, and what the analyses answer."""
+"""VIEW: a report, and each kernel in numbers: advice, stalls, functions, lines, loops, launches, and answers of the analyses."""
 
-import datetime
 from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
@@ -19,6 +18,7 @@ from gpa_lsp.document.layout import Column, Span, Style, flexible, join_facts, l
 from gpa_lsp.document.notices import build_problems
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.document.sampling_words import OTHER_CODE, describe_device, describe_quiet, list_sampling_facts
+from gpa_lsp.document.time_course_words import format_measured
 from gpa_lsp.foundation.locations import write_place
 from gpa_lsp.foundation.numbers import (
     format_bytes,
@@ -86,7 +86,7 @@ def build_state_table(kernel: KernelReport, _: PlaceNames) -> Table:
 
 
 def build_cause_table(kernel: KernelReport, _: PlaceNames) -> Table:
-    """Samples by the kind of cause they are attributed to, and those without a cause."""
+    """Samples by category of cause, and those without a cause."""
     blame, total = kernel.blame, kernel.total_samples
     causes = [] if blame is None else measure_causes(kernel, blame)
     rows = [(describe_cause(category), ratio, category in NO_STALLS) for category, ratio in causes]
@@ -106,7 +106,7 @@ def build_cause_table(kernel: KernelReport, _: PlaceNames) -> Table:
 
 
 def build_function_table(kernel: KernelReport, _: PlaceNames) -> Table:
-    """The functions, where there are more than the kernel itself; other code that was sampled meanwhile is the last."""
+    """Functions, where there are more than the kernel itself; the last row is other code sampled meanwhile."""
     foreign = kernel.sampling.foreign_samples
     table = tabulate(
         kernel.functions if len(kernel.functions) > 1 or foreign else (),
@@ -193,7 +193,7 @@ def build_loop_table(kernel: KernelReport, places: PlaceNames) -> Table:
 
 
 def show_loop_lines(kernel: KernelReport, loop: LoopRow, places: PlaceNames) -> str:
-    """``file:first-last``; empty without line information."""
+    """Lines of a loop, ``file:first-last``; empty without line information."""
     if loop.file is None or loop.first_line is None:
         return ""
     return write_place(places.show_file(kernel, loop.file), loop.first_line, loop.last_line)
@@ -248,13 +248,14 @@ def build_advice_table(kernel: KernelReport, _: PlaceNames) -> Table:
 
 
 def build_heading(kernel: KernelReport, name: str, places: PlaceNames) -> Part:
-    """Its name, the GPU, launches, samples, and the profile."""
+    """Name, GPU, launches, samples and profile of a kernel."""
     names = [_abridge(kernel.name) if kernel.name != name else "", explain_number(name)]
     blocks = [Paragraph(text=text, style=Style.DIM) for text in names if text]
     facts = (describe_device(kernel.device), _describe_launches(kernel), describe_samples(kernel))
     blocks += [Paragraph(text=fact) for fact in facts]
     if kernel.profile_path is not None:
-        path = f"{places.show_path(kernel.profile_path)}{_format_time(kernel.measured_unix_s)}"
+        measured = format_measured(kernel.measured_unix_s)
+        path = f"{places.show_path(kernel.profile_path)}{f', measured {measured}' if measured else ''}"
         blocks.append(Paragraph(text=path, style=Style.DIM))
     return Part(title=name, style=Style.TITLE, blocks=blocks)
 
@@ -297,7 +298,7 @@ def _describe_resources(configuration: LaunchConfiguration) -> list[str]:
 
 
 def describe_samples(kernel: KernelReport) -> str:
-    """How many, how many of them not issued, and what is unknown or wrong of them."""
+    """Number of samples, share not issued, spread per launch, and caveats about the sampling."""
     if not kernel.total_samples:
         return "no samples"
     said = f"{format_count_of(kernel.total_samples, 'sample')}, {describe_quiet(kernel)}"
@@ -309,7 +310,7 @@ def describe_samples(kernel: KernelReport) -> str:
 
 
 def build_launch_places(kernel: KernelReport) -> Part:
-    """Where on the host the kernel was launched from, each place once: NVTX ranges, then call stacks with their times."""
+    """Host call sites of the kernel, each once: NVTX ranges, then call stacks with their times."""
     ranges = dict.fromkeys(" > ".join(launch.nvtx_ranges) for launch in kernel.launches if launch.nvtx_ranges)
     places = list_launch_places(kernel)
     items = [Item(text=f"NVTX {names}") for names in ranges]
@@ -320,7 +321,7 @@ def build_launch_places(kernel: KernelReport) -> Part:
 
 
 def build_rules(kernel: KernelReport) -> Part:
-    """What the profiler's own rules said, each remark once."""
+    """Remarks of the profiler's own rules, each once."""
     notes = dict.fromkeys(note for launch in kernel.launches for note in launch.rules if note.kind != "ok")
     items = [Item(text=_describe_rule(note)) for note in notes]
     blocks = [Items(items=items, most_items=len(items))] if items else []
@@ -333,16 +334,6 @@ def _describe_rule(note: RuleNote) -> str:
         return said
     scope = "of the kernel's time" if note.speedup_is_global else "of this part's time"
     return f"{said} (the profiler's estimate: {format_percent(note.speedup_percent / 100)} {scope})"
-
-
-def _format_time(unix_s: int | None) -> str:
-    if unix_s is None:
-        return ""
-    try:
-        when = datetime.datetime.fromtimestamp(unix_s, tz=datetime.UTC)
-    except (ValueError, OverflowError, OSError):
-        return ""
-    return f", measured {when:%Y-%m-%d %H:%M} UTC"
 
 
 # In the order they are shown
@@ -359,7 +350,7 @@ _TABLES: Sequence[TableBuilder] = (
 
 
 def build_parts(kernel: KernelReport, places: PlaceNames) -> list[Part]:
-    """All that is known of a kernel: tables, answers of the analyses, where it was launched from, and what the profiler's own rules said."""
+    """All facts of a kernel: tables, answers of the analyses, host call sites, and remarks of the profiler's rules."""
     tables = [build(kernel, places) for build in _TABLES]
     parts = [
         *(Part(title=table.title, blocks=[replace(table, title="")]) for table in tables if table.rows),
@@ -400,7 +391,7 @@ def list_kernels(
     max_kernels: int | None = None,
     before: Report | None = None,
 ) -> list[Block]:
-    """An overview, then kernel by kernel under its short name, how many more there are, and the problems, of an earlier profile too."""
+    """An overview, then kernel by kernel, the number of kernels left out, and the problems of both reports."""
     names, shown = name_kernels(report.kernels), report.kernels[:max_kernels]
     blocks: list[Block] = [*overview, *(build(kernel, names[kernel.name]) for kernel in shown)]
     rest = len(report.kernels) - len(shown)
@@ -418,7 +409,7 @@ def build_overview(
     *,
     every: Sequence[KernelReport],
 ) -> list[Part]:
-    """A table of kernels where there are several: time and its share, what is described, and the name.
+    """A table of several kernels: time, share of all time, given columns, and name; none for a single kernel.
 
     Args:
         kernels: to show.
@@ -448,7 +439,7 @@ def _describe_briefly(kernel: KernelReport) -> Sequence[Span]:
 
 
 def _choose_briefly(kernel: KernelReport, places: PlaceNames, parts: Sequence[Part]) -> Iterator[Block]:
-    """The screen of a kernel's advice, its hottest lines, and what was left out: at most two screens."""
+    """The kernel's screen of advice, its hottest lines, and the names of what is left out: at most two screens."""
     yield build_rows(kernel, places, whole=f"{WHOLE}report --details")
     lines = build_line_table(kernel, places)
     if lines.rows:

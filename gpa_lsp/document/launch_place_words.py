@@ -1,4 +1,4 @@
-"""Where a kernel was launched from, for people."""
+"""Host call sites of a kernel's launches in words."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ _MOST_IN_A_LENS = 2
 
 
 def describe_places_briefly(places: "Sequence[LaunchPlace]") -> str:
-    """For a lens: each of a few places with its time; empty where all launches are from one place.
+    """Call sites for a lens, each with its time; empty where all launches come from one.
 
     Returns:
         ``train.py:41 20.0 µs × 3, train.py:42 35.0 µs × 2``, or ``from 5 places``.
@@ -32,12 +32,12 @@ def describe_place_time(place: "LaunchPlace") -> str:
 
 
 def describe_stack(place: "LaunchPlace") -> str:
-    """The frames, innermost first, on one line."""
+    """Call stack on one line, innermost frame first."""
     return " < ".join(place.stack) if place.stack else "elsewhere: the calling context is not known"
 
 
 def describe_times(before_ns: float | None, after_ns: float | None) -> str:
-    """What became of a place's launches.
+    """Change of the time of a call site's launches.
 
     >>> describe_times(20000.0, 10000.0), describe_times(None, 10000.0)
     ('20.0 µs → 10.0 µs', 'new: 10.0 µs')

@@ -1,4 +1,4 @@
-"""Lines of styled text, and tables laid out in them. Renderers build these; who prints them decides about colour.
+"""Lines of styled text, and tables laid out in them. Writers decide about colour.
 
 A :data:`Line` is a tuple of spans, a span a text and the role it plays. Roles and not colours, so that a plain file, a terminal and a test see
 the same words in the same columns. What names may hold is written out where text enters a line's layout, so that columns count what is shown.
@@ -67,7 +67,7 @@ WARM_RATIO = 0.05
 
 
 def style_of_share(ratio: float) -> Style:
-    """How hot a share of a kernel is shown.
+    """Style of a share of a kernel.
 
     >>> style_of_share(0.3).value, style_of_share(0.01).value
     ('hot', 'plain')
@@ -92,7 +92,7 @@ def read_plain(line: Line) -> str:
 
 
 class Align(Enum):
-    """Where text stands in its column."""
+    """Alignment of a column."""
 
     LEFT = "left"
     RIGHT = "right"
@@ -176,7 +176,7 @@ def _fold_titles(columns: Sequence[Column], of_cells: Sequence[int], widths: lis
 
 
 def _fold(title: str) -> int:
-    """Cells of a title in as few columns as :data:`_TITLE_LINES` lines allow."""
+    """Least number of cells of a title in at most :data:`_TITLE_LINES` lines."""
     words = [count_cells(word) for word in title.split()]
     fitting = (
         width
@@ -231,7 +231,7 @@ def _lay_out_row(columns: Sequence[Column], widths: Sequence[int], row: Sequence
 
 
 def count_cells(text: str) -> int:
-    """How many terminal cells a text takes: two for wide characters of East Asian scripts, none for combining marks.
+    """Number of terminal cells of a text: two for wide characters of East Asian scripts, none for combining marks.
 
     >>> count_cells("abc"), count_cells("カーネル")
     (3, 8)
@@ -278,7 +278,7 @@ def cut(text: str, cells: int, *, keeps_end: bool = False) -> str:
 
 
 def _elide_path(text: str, end: str) -> str:
-    """The *end* of a path that there is room for, from the start of a folder or file; of a file's name alone, start and end."""
+    """The end of a path that fits, cut where a folder or file name begins; of a file name alone, its start and end."""
     if text[-len(end) - 1 :][:1] == "/" or not end:
         return ELLIPSIS + end
     if "/" in end:
@@ -317,7 +317,7 @@ def wrap(text: str, width: int | None, *, indent: int = 2, style: Style = Style.
 
 
 def _break_freely(line: Line) -> Line:
-    """Spaces as they are, once no line ends at one any more."""
+    """Replace unbreakable spaces, once the line is broken."""
     return tuple((text.replace(UNBROKEN, " "), style) for text, style in line)
 
 

@@ -1,20 +1,16 @@
-"""WRITER: blocks as Markdown that reads as well where it is shown as it is: for pull requests and for pages of an editor. At its end, what may stand
-in Markdown as text and as code, whatever names are in it.
-"""
+"""WRITER: blocks as Markdown, readable also as plain text: for pull requests and for pages of an editor. Then escaping of text and code."""
 
 import html
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from urllib.parse import quote
 
 from gpa_lsp.document.blocks import Block, Figure, Gauge, Item, Items, Paragraph, Part, Row, Rows, Table, make_line
 from gpa_lsp.document.layout import UNBROKEN, Align, Column, Line, Style, count_cells, lay_out_table, read_plain
 from gpa_lsp.foundation.numbers import format_count
-from gpa_lsp.foundation.prose import Code, Place, Sentence, join
+from gpa_lsp.foundation.prose import Code, Sentence, join
 from gpa_lsp.foundation.visible_text import make_one_line, make_visible
-
-Link = Callable[[Place], str | None]  # from a place to its URI; None where there is none
 
 _PADDED_CELLS = 40  # Of a column: cells of wider ones keep their own width
 
@@ -29,7 +25,6 @@ def write_markdown(
     *,
     level: int = 2,
     max_rows: int | None = None,
-    link: Link | None = None,
     folds: bool = False,
 ) -> Iterator[str]:
     """All blocks, line by line, an empty line between any two.
@@ -38,16 +33,14 @@ def write_markdown(
         blocks: what to show.
         level: of the first headings.
         max_rows: longest table; what is cut is counted. None for no limit.
-        link: from a place in a sentence to its URI; None leaves its words.
         folds: fold away what can be, as GitHub does.
     """
-    return _Markdown(max_rows, link, folds=folds).write(blocks, level)
+    return _Markdown(max_rows, folds=folds).write(blocks, level)
 
 
 class _Markdown:
-    def __init__(self, max_rows: int | None, link: Link | None, *, folds: bool) -> None:
+    def __init__(self, max_rows: int | None, *, folds: bool) -> None:
         self._max_rows = max_rows
-        self._link = link
         self._folds = folds
 
     def write(self, blocks: Sequence[Block], level: int) -> Iterator[str]:
@@ -70,7 +63,7 @@ class _Markdown:
         elif isinstance(block, Rows):
             yield from (f"- {self._write_row(row)}" for row in block.rows)
         else:
-            yield write_line(block.text, self._link)
+            yield write_line(block.text)
 
     def _write_part(self, part: Part, level: int) -> Iterator[str]:
         said = [text for text in (" · ".join(part.facts), part.summary) if text]
@@ -84,7 +77,7 @@ class _Markdown:
             yield from ("", "</details>")
             return
         is_name = part.style is Style.TITLE and isinstance(part.title, str)
-        title = mark_code(str(part.title)) if is_name else write_line(part.title, self._link)
+        title = mark_code(str(part.title)) if is_name else write_line(part.title)
         yield f"{'#' * level} {f'{lead} ' if lead else ''}{title}"
         inner = list(self.write(blocks, level + 1))
         yield from ("", *inner) if inner else ()
@@ -92,7 +85,7 @@ class _Markdown:
     def _write_row(self, row: Row) -> str:
         marked = " ".join(f"**{escape_markdown(one)}**" for one in (row.label, row.gain) if one)
         quoted = (quote_code(one) for one in (row.place, row.code) if one)
-        return " ".join((marked, *quoted, write_sentence(join((row.text, *row.remarks.values()), "; "), self._link)))
+        return " ".join((marked, *quoted, write_sentence(join((row.text, *row.remarks.values()), "; "))))
 
     def _write_items(self, items: Items) -> Iterator[str]:
         shown = items.choose_items(self._max_rows)
@@ -105,18 +98,18 @@ class _Markdown:
         yield from (f"- and {format_count(rest)} more",) if rest else ()
 
     def _write_item(self, item: Item, *, is_finding: bool) -> Iterator[str]:
-        text = write_line(item.text, self._link)
+        text = write_line(item.text)
         if is_finding and item.style is Style.WARNING:
             text = f"**{text}**"
         lead = escape_markdown(item.lead[0])
         yield f"{lead}{':' if is_finding else ''} {text}" if lead else text
         if item.remedy:
-            yield f"- {write_sentence(item.remedy, self._link)}"
+            yield f"- {write_sentence(item.remedy)}"
         for block in item.below:
             if isinstance(block, Items):
                 yield from self._write_items(block)
             elif isinstance(block, Paragraph):
-                yield f"- {write_line(block.text, self._link)}"
+                yield f"- {write_line(block.text)}"
 
     def _write_table(self, table: Table) -> Iterator[str]:
         if not table.rows:
@@ -138,39 +131,39 @@ class _Markdown:
         if rest:
             yield from ("", f"And {format_count(rest)} more.")
         if table.note:
-            yield from ("", write_sentence(table.note, self._link))
+            yield from ("", write_sentence(table.note))
 
     def _write_cell(self, text: str, style: Style, *, is_strong: bool) -> str:
-        """A text in a cell, where a stroke ends the cell even within code."""
+        """A text in a table cell, where even a vertical bar within code would end the cell."""
         if not text.strip():
             return ""
         if style in _CODE:
             written = quote_code(text)
         elif isinstance(text, Sentence):
-            written = write_cell(text, self._link)
+            written = write_cell(text)
         else:
             written = escape_markdown(text)
         return f"**{written}**" if is_strong or style in _STRONG else written
 
 
-def write_line(text: str | Line, link: Link | None = None) -> str:
+def write_line(text: str | Line) -> str:
     """A text, or spans with their roles, as one line."""
     if isinstance(text, str):
-        return write_sentence(text, link).replace(UNBROKEN, " ")
-    return "".join(_write_span(one, style, link) for one, style in text).strip().replace(UNBROKEN, " ")
+        return write_sentence(text).replace(UNBROKEN, " ")
+    return "".join(_write_span(one, style) for one, style in text).strip().replace(UNBROKEN, " ")
 
 
-def _write_span(text: str, style: Style, link: Link | None) -> str:
+def _write_span(text: str, style: Style) -> str:
     plain = text.strip()
     if not plain:
         return text
     lead, tail = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
-    written = mark_code(plain) if style in _CODE else write_sentence(text, link)
+    written = mark_code(plain) if style in _CODE else write_sentence(text)
     return f"{lead}{f'**{written}**' if style in _STRONG else written}{tail}"
 
 
 def _make_bare(text: str) -> str:
-    """A text in a fence, which nothing in it ends."""
+    """A text inside a fence, without backticks that would end it."""
     return text if isinstance(text, Gauge) else " ".join(text.split()).replace("`", "'")
 
 
@@ -216,7 +209,6 @@ _SPECIAL = re.compile(
     rf"[\\`*\[\]#|~$]|(?<!\w)_|_(?!\w)|<(?=[A-Za-z/!?])|\A>|{ADDRESS}"  # within a word a stroke below is one, and before a number a < is one
     r"|\A[-+=](?=[-+=\s]|\Z)"  # begins a list, or makes a heading of the line above
 )
-_BLOCK = re.compile(r"\A(?:#{1,6}(?=\s|\Z)|[-+*](?=\s|\Z)|[>|]|={1,}\Z|-{2,}\Z|(?:[-*_]\s*){3,}\Z|`{3,}|~{3,})")
 _NUMBERED = re.compile(r"\A(\d{1,9})([.)])(?=\s|\Z)")
 _CODE_SPAN = re.compile(r"(`[^`]+`)")
 _STROKE = re.compile(r"(?<!\\)\|")
@@ -247,19 +239,14 @@ def escape_markdown(text: str) -> str:
     return _escape(make_one_line(text))
 
 
-def write_sentence(text: str, link: Link | None = None) -> str:
-    r"""A sentence as Markdown: its words escaped, its code marked, its places links.
+def write_sentence(text: str) -> str:
+    r"""A sentence as Markdown: its words escaped, its code marked.
 
-    Of a plain text, as a package of others or an older file gives it, what stands between single backticks is code.
-
-    Args:
-        text: mostly a :class:`Sentence`.
-        link: from a place to its URI; None, or a place it knows none of, leaves the words.
+    In a plain text, from other packages or older files, text between single backticks is code.
 
     >>> from gpa_lsp.foundation.prose import say
-    >>> place = Place(file="/k.cu", line=3, shown_file="k.cu")
-    >>> write_sentence(say("Put {code} into a*b at {place}.", code=Code(text="a[i * n]"), place=place), lambda place: "file:///k.cu#3")
-    'Put `a[i * n]` into a\\*b at [line 3 of k.cu](file:///k.cu#3).'
+    >>> write_sentence(say("Put {code} into a*b.", code=Code(text="a[i * n]")))
+    'Put `a[i * n]` into a\\*b.'
     >>> write_sentence("put `a[i * n]` into a*b")
     'put `a[i * n]` into a\\*b'
     """
@@ -268,30 +255,21 @@ def write_sentence(text: str, link: Link | None = None) -> str:
     written: list[str] = []
     words: list[str] = []
     for part in text.parts:
-        marked = _mark_up(part, link) if isinstance(part, Code | Place) else None
-        if marked is None:
+        if isinstance(part, Code):
+            written.extend((_escape_words(words), mark_code(part.text)))
+            words = []
+        else:
             words.append(str(part))
-            continue
-        written.extend((_escape_words(words), marked))
-        words = []
     return "".join((*written, _escape_words(words))).strip(" ")
 
 
-def write_cell(text: str, link: Link | None = None) -> str:
-    r"""A sentence in a cell of a table, where a stroke ends the cell even within code.
+def write_cell(text: str) -> str:
+    r"""A sentence in a table cell, where even a vertical bar within code would end the cell.
 
     >>> write_cell("a | `b|c`")
     'a \\| `b\\|c`'
     """
-    return _STROKE.sub(r"\|", write_sentence(text, link))
-
-
-def _mark_up(part: Code | Place, link: Link | None) -> str | None:
-    """A value that is more than words; None for a place without an address."""
-    if isinstance(part, Code):
-        return mark_code(part.text)
-    uri = None if link is None else link(part)
-    return None if uri is None else f"[{escape_markdown(str(part))}]({uri.replace('(', '%28').replace(')', '%29')})"
+    return _STROKE.sub(r"\|", write_sentence(text))
 
 
 def _escape_words(words: list[str]) -> str:
@@ -313,7 +291,7 @@ def quote_code(text: str) -> str:
 
 
 def mark_code(text: str) -> str:
-    r"""The same outside of tables, or for a writer of tables that escapes the ends of cells itself.
+    r"""Code between as many backticks as it takes, outside of tables.
 
     >>> mark_code("|R1|"), mark_code("a`b")
     ('`|R1|`', '`` a`b ``')
@@ -323,15 +301,6 @@ def mark_code(text: str) -> str:
         return f"`{plain}`"
     fence = "`" * (1 + max(len(run) for run in _BACKTICKS.findall(plain)))
     return f"{fence} {plain} {fence}"
-
-
-def begin_paragraph(text: str) -> str:
-    r"""A line of ours that may begin with a name: no heading, list, quote, table or fence begins there. What is marked up in it stays so.
-
-    >>> begin_paragraph("# k\n: **12 %**"), begin_paragraph("2. of 3"), begin_paragraph("-lineinfo")
-    ('\\# k : **12 %**', '2\\. of 3', '-lineinfo')
-    """
-    return _NUMBERED.sub(r"\1\\\2", _BLOCK.sub(r"\\\g<0>", make_one_line(text)))
 
 
 def _escape(line: str) -> str:

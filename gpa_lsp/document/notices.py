@@ -1,4 +1,4 @@
-"""Notices: what is said of one line of a source each. Terminals, code-scanning services and pull requests show the same list of them."""
+"""Notices: messages about one source line each. Terminals, code-scanning services and pull requests show the same list."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,7 +22,7 @@ _STYLES = {
 
 
 class Rule(Struct, frozen=True, kw_only=True):
-    """What a notice is an instance of."""
+    """Kind of a notice."""
 
     name: str  # ``long_scoreboard``, ``static/local_array``
     text: str  # a sentence
@@ -37,7 +37,7 @@ Related = tuple[str, Frame, str | None]
 
 
 class Notice(Struct, frozen=True, kw_only=True):
-    """One thing to say, and its line."""
+    """One message, and its line."""
 
     text: str | Line  # on one line
     level: ProblemSeverity = ProblemSeverity.NOTE
@@ -62,7 +62,7 @@ class Notice(Struct, frozen=True, kw_only=True):
         return "".join(text for text, _ in make_line(self.text))
 
     def show_file(self, places: PlaceNames) -> str:
-        """The file as people call it; empty where none is known."""
+        """Path of the file as people read it; empty where none is known."""
         if self.frame is None:
             return "" if self.path is None else places.show_path(self.path)
         if self.kernel is None:
@@ -70,7 +70,7 @@ class Notice(Struct, frozen=True, kw_only=True):
         return places.show_file(self.kernel, self.frame.file)
 
     def show_place(self, places: PlaceNames) -> str:
-        """``file:line`` or ``file:line:column``, or what there is in place of a line."""
+        """``file:line`` or ``file:line:column``; without a line the notice's name or file."""
         if self.frame is None:
             return self.name or self.show_file(places)
         place = write_place(self.show_file(places), self.frame.line)
@@ -78,12 +78,12 @@ class Notice(Struct, frozen=True, kw_only=True):
 
 
 def build_notices(notices: Sequence[Notice], places: PlaceNames) -> list[Paragraph]:
-    """Each as ``file:line: info: …``, the form that terminals and editors make clickable."""
+    """Notices as ``file:line: info: …``, the form that terminals and editors make clickable."""
     return [Paragraph(text=build_line(one, places)) for one in notices]
 
 
 def build_line(notice: Notice, places: PlaceNames) -> Line:
-    """One of them."""
+    """One notice as a line."""
     word = "info" if notice.rule is not None and notice.level is ProblemSeverity.NOTE else notice.level.value
     place = notice.show_place(places)
     lead: Line = ((place, Style.PATH), (": ", Style.PLAIN)) if place else ()
@@ -91,12 +91,12 @@ def build_line(notice: Notice, places: PlaceNames) -> Line:
 
 
 def list_problems(problems: Sequence[Problem]) -> list[Notice]:
-    """What hindered the work."""
+    """Problems as notices."""
     return [Notice(text=describe_problem(one), level=one.severity, path=one.path) for one in problems]
 
 
 def build_problems(problems: Sequence[Problem], places: PlaceNames) -> list[Part]:
-    """All problems at the end of a page, under a heading; nothing where there is none."""
+    """A part with all problems for the end of a page; none without problems."""
     items = [Item(text=build_line(one, places)) for one in list_problems(problems)]
     return [Part(title="Problems", blocks=[Items(items=items)])] if items else []
 

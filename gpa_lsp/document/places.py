@@ -1,4 +1,4 @@
-"""How source places are shown: the path that exists here where there is one, and the line's own text where it can be trusted."""
+"""Source places as they are shown: the local path where the file exists, and the line's text where it can be trusted."""
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -38,13 +38,13 @@ class PlaceNames:
         self._embedded_lines: dict[str, Sequence[str]] = {}
 
     def locate(self, kernel: KernelReport, file: str) -> Path | None:
-        """The file on this machine; None when it is not here."""
+        """The file on this machine; None where it is missing."""
         if self._locator is None:
             return None
         return self._locator.locate(file, kernel.embedded_sources.get(file), kernel.instructions.chains)
 
     def show_file(self, kernel: KernelReport, file: str) -> str:
-        """The path to print: relative below the folder, absolute where it exists, as compiled otherwise."""
+        """Path to print: relative below the folder, absolute where it exists, as compiled otherwise."""
         found = self.locate(kernel, file)
         return file if found is None else self.show_path(found)
 
@@ -85,7 +85,7 @@ class PlaceNames:
 
 
 class PageNames(PlaceNames):
-    """Files of a kernel by as little of their paths as tells them apart, for pages that are read elsewhere.
+    """Places on pages that are read on other machines: files are named by the shortest distinct ends of their paths.
 
     Args:
         read: the text of a line, empty where it must not be shown; None for what the profile carries.
@@ -97,7 +97,7 @@ class PageNames(PlaceNames):
         self._short: dict[int, dict[str, str]] = {}
 
     def show_file(self, kernel: KernelReport, file: str) -> str:
-        """Its short name."""
+        """Short name of a file."""
         if id(kernel) not in self._short:
             frames = (frame for chain in kernel.instructions.chains for frame in chain)
             self._short[id(kernel)] = shorten_paths({file, *(frame.file for frame in frames)})
@@ -128,7 +128,7 @@ class InstructionPlaces:
         self._places = places
 
     def choose_frame(self, row: int) -> Frame | None:
-        """The frame by which an instruction is named: of the user's own the innermost that is here; None without lines."""
+        """Frame that names an instruction: the innermost of the user's own that exists here; None without lines."""
         columns = self._kernel.instructions
         chain = int(columns.chain_index[row])
         if chain < 0:
@@ -136,7 +136,7 @@ class InstructionPlaces:
         return choose_frame(columns.chains[chain], self._is_here)
 
     def show(self, row: int) -> Sequence[str]:
-        """Where an instruction comes from, from the inside out: ``path:line`` for the frame that can be opened, short names for the others.
+        """Inline chain of an instruction, innermost first: ``path:line`` for the frame that can be opened, short names for others.
 
         Of a long chain the ends and the frame that can be opened are shown. Without lines it is the offset, with the function's name
         where it is not the kernel's own.
@@ -161,7 +161,7 @@ class InstructionPlaces:
         return offset if function == self._kernel.mangled_name else f"{shorten_name(demangle(function))}+{offset}"
 
     def name_file(self, file: str) -> str:
-        """A file as the user has it; by as little of its path as tells it from the kernel's others where it is not here."""
+        """Path of a local file; for one that is missing, the shortest distinct end of its path."""
         is_here = self._places.locate(self._kernel, file) is not None
         return self._places.show_file(self._kernel, file) if is_here else self._short_names.get(file, file)
 

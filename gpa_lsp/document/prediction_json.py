@@ -1,4 +1,4 @@
-"""Predictions, kept traces and explorations as JSON values. All numbers are in SI units; what is unknown is null."""
+"""Predictions, kept traces and explorations as JSON values, in SI units; unknown values are null."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -42,7 +42,7 @@ def make_prediction(prediction: SourcePrediction) -> dict[str, Any]:
 
 
 def make_saved_trace(saved: "SavedTrace") -> dict[str, Any]:
-    """What a kept trace shows: ``gpa-lsp/saved-trace/1``."""
+    """A kept trace: ``gpa-lsp/saved-trace/1``."""
     return {
         "format": SAVED_TRACE_FORMAT,
         **pick(saved, "folder name=kernel mangled_name grid block traced_blocks origin is_complete machine"),
@@ -69,7 +69,7 @@ def make_kernel_prediction(kernel: KernelPrediction) -> dict[str, Any]:
 
 
 def make_expression_prediction(prediction: "ExpressionPrediction", source: str) -> dict[str, Any]:
-    """What was predicted from address expressions: ``gpa-lsp/expression-prediction/1``."""
+    """A prediction from address expressions: ``gpa-lsp/expression-prediction/1``."""
     written, volumes = prediction.written, prediction.volumes
     return {
         "format": EXPRESSION_FORMAT,
@@ -100,7 +100,7 @@ def _make_volumes(volumes: VolumePrediction) -> dict[str, Any]:
 
 
 def _make_measured(compared: CountComparison) -> dict[str, Any]:
-    """What was measured beside what was emulated."""
+    """Measured counts next to emulated ones."""
     return {
         "launch": compared.launch,
         "why_not": compared.why or None,
@@ -137,7 +137,7 @@ def _make_access(fact: AccessLineFact) -> dict[str, Any]:
 
 
 def make_fault(fault: Fault) -> dict[str, Any]:
-    """What a kernel did wrong."""
+    """A fault of a kernel."""
     return {key: value for key, value in make_record(fault).items() if key not in ("instruction", "passed")}
 
 
@@ -156,7 +156,7 @@ PROGRAM_FORMAT = "gpa-lsp/program/1"
 def make_program(
     run: ProgramRun, kernels: Sequence[ExaminedKernel], described: Described | None = None
 ) -> dict[str, Any]:
-    """A run, its kernels in the order of their first launches, and what was written beside sources, where it was asked for."""
+    """A run, its kernels in the order of their first launches, and the launch descriptions written beside sources, if asked for."""
     return {
         "format": PROGRAM_FORMAT,
         **pick(run, "machine end seconds peak_bytes notes refused crash memory"),

@@ -47,7 +47,7 @@ _MUCH_RATIO = 0.5  # Of sectors or wavefronts beyond the fewest: such a line is 
 def build_prediction(
     prediction: SourcePrediction, folder: Path | None = None, *, has_source: bool = False, is_brief: bool = False
 ) -> list[Block]:
-    """All launches of a source, the launches of a kernel side by side, and the kernels without a described launch.
+    """Launches of a source one by one, then side by side, then kernels without a described launch.
 
     Args:
         prediction: what to show.
@@ -66,19 +66,19 @@ def build_prediction(
 
 
 def build_prediction_page(prediction: SourcePrediction, folder: Path | None = None) -> tuple[str, str, list[Block]]:
-    """Title, lead and blocks of a page, with the problems, which are told beside other forms, and the source."""
+    """Title, lead and blocks of a page: problems, predictions and the source."""
     blocks = [*build_remarks(prediction.problems), *build_prediction(prediction, folder, has_source=True)]
     return f"Predictions for {prediction.path.name}", describe_origin(prediction), blocks
 
 
 def describe_origin(prediction: SourcePrediction) -> str:
-    """How many launches there are, and what made their code."""
+    """Number of launches, and the compiler."""
     counted = format_launches(len(prediction.kernels))
     return f"{counted}, compiled by {prediction.statics.unit.compiler}; emulated and predicted, not measured"
 
 
 def explain_missing(prediction: SourcePrediction, folder: Path | None) -> list[Paragraph]:
-    """The kernels without a described launch, and what to do about it."""
+    """Kernels without a described launch, and the remedy."""
     names = [shorten_name(demangle(name)) for name in prediction.undescribed]
     if not names:
         return []
@@ -89,7 +89,7 @@ def explain_missing(prediction: SourcePrediction, folder: Path | None) -> list[P
 def build_launch(
     kernel: KernelPrediction, folder: Path | None = None, listing: Table | None = None, *, is_brief: bool = False
 ) -> Part:
-    """One launch: what was emulated, the answers, its lines, its source where a listing is given, and what it printed."""
+    """One launch: what was emulated, answers, lines, its source where a listing is given, and its printed output."""
     blocks: list[Block] = [
         *build_launch_head(kernel),
         *(_choose_briefly(kernel.answers) if is_brief else map(build_answer, kernel.answers)),
@@ -107,7 +107,7 @@ def build_launch(
 
 
 def _choose_briefly(answers: Sequence[Answer]) -> Iterator[Block]:
-    """Faults, and what limits the launch; of the other answers what holds the kernel up; and what was left out."""
+    """Faults, limits, and the findings of most weight."""
     verdicts = [one for one in answers if one.analysis in _VERDICTS]
     yield from (build_answer(one, brief=True) for one in verdicts if one.analysis == _FAULTS)
     yield from (build_answer(replace(one, findings=()), brief=True) for one in verdicts if one.analysis != _FAULTS)
@@ -124,7 +124,7 @@ def _choose_briefly(answers: Sequence[Answer]) -> Iterator[Block]:
 
 
 def _is_new(remedy: str, told: set[str]) -> bool:
-    """Whether a remedy was not told before; from now on it was."""
+    """Whether a remedy is new to *told*, to which it is added."""
     known = remedy in told
     told.add(remedy)
     return not known
@@ -137,7 +137,7 @@ def _name_rest(kernel: KernelPrediction) -> Paragraph:
 
 
 def build_launch_head(kernel: KernelPrediction) -> list[Paragraph]:
-    """What was launched, how much of it was emulated, and what hindered that."""
+    """Launch, extent of the emulation, and problems."""
     return [
         Paragraph(text=((describe_launch(kernel), Style.PLAIN),)),
         Paragraph(text=((describe_execution(kernel.execution), Style.DIM),)),
@@ -154,13 +154,13 @@ def build_remarks(problems: Sequence[Problem]) -> list[Paragraph]:
 
 
 def _name_part(short_name: str, name: str, blocks: Sequence[Block]) -> Part:
-    """A launch, said before the whole name of the kernel."""
+    """Part of a launch; its first block is followed by the whole name of the kernel."""
     whole = [] if short_name == name else [Paragraph(text=((name, Style.DIM),))]
     return Part(title=short_name, style=Style.TITLE, blocks=[*blocks[:1], *whole, *blocks[1:]])
 
 
 def describe_launch(kernel: KernelPrediction) -> str:
-    """The launch and what one SM holds of it."""
+    """The launch and its warps per SM."""
     parts = [
         f"grid {format_dim3(kernel.launch.grid)}, block {format_dim3(kernel.launch.block)}",
         *(() if kernel.registers is None else (format_count_of(kernel.registers, "register"),)),
@@ -176,7 +176,7 @@ _TOLD_SHARE = 0.05  # Analyses that took less than this part of the time are not
 
 
 def describe_execution(execution: Execution) -> str:
-    """How much was emulated, in one sentence.
+    """Extent of the emulation, in one sentence.
 
     >>> describe_execution(Execution(grid_blocks=8, executed_blocks=8, is_complete=True, warp_instructions=1000, lane_instructions=32000,
     ...     seconds=0.002, peak_bytes=0, why="all blocks"))
@@ -200,7 +200,7 @@ def describe_execution(execution: Execution) -> str:
 
 
 def build_access_table(facts: Sequence[AccessLineFact], folder: Path | None = None) -> Table:
-    """What lines do to memory, those with most sectors or wavefronts first; lines that only call what does it are left out."""
+    """Memory accesses by line, those with most sectors or wavefronts first; calling lines are left out."""
     own = [fact for fact in facts if not fact.is_nested]
     own.sort(key=lambda one: (-_count_traffic(one), one.file, one.line))
 
@@ -239,7 +239,7 @@ def _build_lines(facts: Sequence[AccessLineFact], folder: Path | None) -> list[P
 
 
 def _build_waits(kernel: KernelPrediction, folder: Path | None) -> list[Part]:
-    """Which lines the kernel is stalled on, and which are hidden, so that to change them gains nothing."""
+    """Stalls caused by lines with costly accesses or divergence; stalls below a limit are marked as hidden."""
     costs: dict[tuple[str, int], list[str]] = {}
     for access in sorted((one for one in kernel.accesses if not one.is_nested), key=lambda one: -one.excess_ratio):
         costs.setdefault((access.file, access.line), []).append(access.words)
@@ -283,7 +283,7 @@ def _count_traffic(fact: AccessLineFact) -> float:
 
 
 def build_listing(kernel: KernelPrediction, file: str, text: str) -> Table:
-    """The source of a kernel, line by line, with what each line does; no rows where nothing of it is known."""
+    """Source of a kernel with what each line does; no rows where nothing is known."""
     said: dict[int, list[str]] = {}
     hot: set[int] = set()
     for fault in kernel.faults:
@@ -323,7 +323,7 @@ def build_saved_trace(saved: "SavedTrace", folder: Path | None = None) -> list[B
 
 
 def describe_saved_trace(saved: "SavedTrace") -> str:
-    """The launch, how much of it was traced, and for which GPU."""
+    """Launch, extent and GPU of a kept trace."""
     text = (
         f"grid {format_dim3(saved.grid)}, block {format_dim3(saved.block)}; {'a' if saved.is_complete else 'an incomplete'} trace ({saved.origin}) "
         f"of {format_count(saved.traced_blocks)} of {format_count_of(prod(saved.grid), 'block')}"
@@ -332,7 +332,7 @@ def describe_saved_trace(saved: "SavedTrace") -> str:
 
 
 def build_expression_prediction(prediction: "ExpressionPrediction") -> list[Block]:
-    """What was predicted from address expressions."""
+    """A prediction from address expressions."""
     blocks: list[Block] = [
         Paragraph(text=describe_expressions(prediction)),
         *build_remarks(prediction.problems),
@@ -342,7 +342,7 @@ def build_expression_prediction(prediction: "ExpressionPrediction") -> list[Bloc
 
 
 def describe_expressions(prediction: "ExpressionPrediction") -> str:
-    """The launch, and what one SM holds of it."""
+    """Launch, resources and GPU of a prediction from address expressions."""
     written, volumes = prediction.written, prediction.volumes
     launch = written.launch
     parts = [

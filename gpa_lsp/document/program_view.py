@@ -1,4 +1,4 @@
-"""VIEW: a program that ran without a GPU: a few rows per kernel, heaviest first, and what it does with its allocations."""
+"""VIEW: a program emulated without a GPU: a few rows per kernel, heaviest first, and its use of allocations."""
 
 from collections.abc import Iterator, Sequence
 from math import prod
@@ -57,7 +57,7 @@ _Row = tuple[str, str | Line, Style]  # label, text and how much it matters
 
 
 def build_program(run: ProgramRun, kernels: Sequence[ExaminedKernel], folder: Path | None = None) -> list[Block]:
-    """Kernels, what the program does with its allocations, and what was not done as a GPU would do it.
+    """Kernels, findings on allocations, and what was done otherwise than on a GPU.
 
     Args:
         run: the program.
@@ -81,7 +81,7 @@ def build_program(run: ProgramRun, kernels: Sequence[ExaminedKernel], folder: Pa
 
 
 def _describe_left_out(run: ProgramRun) -> str:
-    """What was not computed that the program takes for computed; empty where all was."""
+    """Launches whose results are missing or incomplete; empty where there are none."""
     parts = [
         f"{format_launches(run.skipped)} did nothing" if run.skipped else "",
         f"{format_launches(run.cut_short)} {'was' if run.cut_short == 1 else 'were'} cut short"
@@ -128,7 +128,7 @@ def _list_runs(runs: KernelRuns, sites: Sequence[AllocationSite], folder: Path |
 
 
 def _list_lines(kernel: ExaminedKernel, folder: Path | None) -> Iterator[_Row]:
-    """What one launch of a kernel does, by line."""
+    """Predicted time, costly accesses, divergence and variation of a kernel, by line."""
     runs, prediction = kernel.runs, kernel.prediction
     if prediction is None:
         if runs.unrecorded:
@@ -156,7 +156,7 @@ def _list_lines(kernel: ExaminedKernel, folder: Path | None) -> Iterator[_Row]:
 
 
 def _find_varying(spreads: Sequence[MeasureSpread]) -> list[MeasureSpread]:
-    """Those that vary most beside their mean; how many requests there are goes with the size of a launch."""
+    """Measures that vary most relative to their mean; numbers of requests grow with the launch and are left out."""
     found = [one for one in spreads if one.quantity is not Quantity.COUNT and one.deviation > _EVEN * one.mean]
     return sorted(found, key=lambda one: -one.deviation / one.mean)
 
@@ -173,7 +173,7 @@ def _point_at(fact: AccessLineFact | BranchLineFact, words: str, folder: Path | 
 
 
 def _tell_launch(runs: KernelRuns) -> str:
-    """Which launch it was, where there are several."""
+    """The launch that was recorded, where there are several."""
     if runs.recorded is None or runs.launches == 1:
         return ""
     heaviest = ", the heaviest that was kept" if runs.recorded.is_heaviest else ""
@@ -213,7 +213,7 @@ def _find_divergent(facts: Sequence[BranchLineFact]) -> list[BranchLineFact]:
 
 
 def build_memory(run: ProgramRun, folder: Path | None) -> list[Part]:
-    """The peak and the findings of a program's allocations, largest first, or why there are no findings; nothing without allocations."""
+    """Peak and findings of a program's allocations, largest first, or why there are none; no part without allocations."""
     memory = run.memory
     found = [(site, finding) for site in memory.sites for finding in site.findings]
     if not found:
@@ -239,7 +239,7 @@ def _describe_peak(run: ProgramRun) -> str:
 
 
 def describe_finding(finding: AllocationFinding, folder: Path | None = None) -> str:
-    """One finding without the line of its allocation, a clause."""
+    """A finding in a clause, without the line of its allocation."""
     size = format_bytes(finding.size_bytes)
     several = f" in {format_count_of(finding.count, 'allocation')}" if finding.count > 1 else ""
     place = _write_path(finding.path, folder, finding.kernel)
@@ -278,7 +278,7 @@ def _describe_wait(finding: AllocationFinding, place: str) -> str:
 
 
 def list_own_frames(path: HostPath, kernel: str = "") -> list[HostFrame]:
-    """Frames of the user's code, innermost first, without what the compiler puts around a launch of a kernel (its linkage name)."""
+    """Frames of the user's code, innermost first, without the compiler's stubs around a launch of *kernel* (linkage name)."""
     between = shorten_name(demangle(kernel)) if kernel else None
     return [
         frame
@@ -302,7 +302,7 @@ def _write_frame(frame: HostFrame, folder: Path | None) -> str:
 
 
 def _write_path(path: HostPath, folder: Path | None, kernel: str = "") -> str:
-    """Where the host was; the innermost function that is known, where no line is."""
+    """Line of a host call path; without lines, its innermost known function."""
     own = list_own_frames(path, kernel)
     if own:
         return _write_frame(own[0], folder)
@@ -311,7 +311,7 @@ def _write_path(path: HostPath, folder: Path | None, kernel: str = "") -> str:
 
 
 def _name_site(site: AllocationSite, others: Sequence[AllocationSite], folder: Path | None) -> str:
-    """The line of an allocation, with that of its caller where several go through it, and what kernels call it."""
+    """Line of an allocation, with its caller where several sites share the line, and its names in kernels."""
     own = list_own_frames(site.path)
     place = _write_path(site.path, folder) or "at an unknown place"
     if len(own) > 1 and sum(_find_place(one.path) == _find_place(site.path) for one in others) > 1:
@@ -320,12 +320,12 @@ def _name_site(site: AllocationSite, others: Sequence[AllocationSite], folder: P
 
 
 def quote_uses(site: AllocationSite) -> list[str]:
-    """What kernels call an allocation, at most two names."""
+    """Names of an allocation in kernels, at most two."""
     return [f"`{name}`" for name in dict.fromkeys(use.name for use in site.uses if use.name)][:2]
 
 
 def list_origins(runs: KernelRuns, sites: Sequence[AllocationSite], folder: Path | None) -> Iterator[tuple[str, str]]:
-    """Labels and texts: who launched a kernel, and of each array it accesses the allocation, its copies and the other kernels that access it.
+    """Labelled texts: host call path of a kernel; per array its allocation, copies and other kernels.
 
     Source: CUDAAdvisor, Figures 8 and 9.
     """
@@ -357,7 +357,7 @@ def list_origins(runs: KernelRuns, sites: Sequence[AllocationSite], folder: Path
 
 
 def _list_uses(runs: KernelRuns, sites: Sequence[AllocationSite]) -> list[tuple[ArrayUse, AllocationSite]]:
-    """What a kernel accesses of allocations whose line is known."""
+    """Arrays of a kernel whose allocation has a known line."""
     return [
         (use, site) for site in sites for use in site.uses if use.kernel == runs.mangled_name and _find_place(site.path)
     ]

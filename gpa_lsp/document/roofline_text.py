@@ -1,4 +1,4 @@
-"""A roofline in words: two lines and bars that any editor's hover and any terminal can show. Pure functions.
+"""A roofline in two lines and bars, for hovers and terminals.
 
 The first line says what the kernel comes closest to; the second where it stands under its own ceiling and what is left.
 """
@@ -32,7 +32,7 @@ CLOCK_WORDS = {
 
 
 def describe_roofline(roofline: KernelRoofline) -> tuple[Sentence, Sentence]:
-    """The two lines, plain text; the second may be empty.
+    """Two lines of plain text; the second may be empty.
 
     Args:
         roofline: of a kernel; all its launches together are described, or its longest where these could not be placed.
@@ -44,7 +44,7 @@ def describe_roofline(roofline: KernelRoofline) -> tuple[Sentence, Sentence]:
 
 
 def describe_nearest_roof(report: KernelReport) -> str:
-    """How close a kernel is to its nearest ceiling; empty where no more could be said than what is missing."""
+    """Nearest ceiling of a kernel and its use; empty where it is unknown."""
     roofline = None if report.analyses is None else report.analyses.roofline
     line = None if roofline is None else choose_roofline(roofline)
     if line is not None and line.binding is None:
@@ -69,13 +69,13 @@ def choose_roofline(roofline: KernelRoofline) -> Roofline | None:
 
 
 def describe_clock_rates(clocks: Clocks) -> str:
-    """The clocks that are known; empty when none is."""
+    """The known clocks; empty without any."""
     rates = (("SMs", clocks.sm_hz), ("L2", clocks.l2_hz), ("DRAM", clocks.dram_hz))
     return ", ".join(f"{name} {format_hz(rate)}" for name, rate in rates if rate is not None)
 
 
 def list_bars(line: Roofline, most: int | None = _MOST_BARS, *, with_headroom: bool = False) -> tuple[Bar, ...]:
-    """What the kernel is nearest to as bars, with the rate behind each: the busiest unit where it is nearer than any ceiling, then ceilings."""
+    """Bars of the busiest unit (where it is nearer than any ceiling) and of the ceilings, with their rates."""
     unit = line.tighter_unit
     bars = [_make_bar(roof, with_headroom=with_headroom) for roof in line.shown_roofs]
     if unit is not None:
@@ -138,7 +138,7 @@ def _describe_place(machine: Machine, line: Roofline) -> Sentence:
 
 
 def find_main_point(line: Roofline) -> Point | None:
-    """The point to name: of the dominant type, over the level nearest to its ceiling, else over DRAM, else the outermost known."""
+    """Point of the dominant type, over the level nearest to its ceiling, else over DRAM, else over the outermost level known."""
     points = [point for point in line.points if point.kind is line.dominant]
     if not points:
         return None
@@ -166,7 +166,7 @@ def _say_nothing(missing: Sequence[Missing], machine: Machine) -> tuple[Sentence
 
 
 def describe_roofs(advice: KernelAdvice) -> Sentence:
-    """The nearest ceiling and the others; or which section of the profiler would tell."""
+    """The nearest unit and the others; without any, the profiler section that collects them."""
     if not advice.units:
         option = Code(text="--section SpeedOfLight")
         return say("how close the kernel is to its ceilings is unknown: collect {option}", option=option)

@@ -1,4 +1,4 @@
-"""VIEW: rooflines of a report: what each kernel comes closest to, its points, the ceilings and where they come from."""
+"""VIEW: rooflines of a report: nearest ceilings, points, and the ceilings with their sources."""
 
 from collections.abc import Collection, Sequence
 
@@ -86,7 +86,7 @@ def _describe_nearest(kernel: KernelReport) -> Sequence[Span]:
 
 
 def _name_nearest(line: Roofline | None) -> Sequence[Span]:
-    """The nearest ceiling, how much of it is used, and the headroom."""
+    """Nearest ceiling, its use, and the headroom."""
     nearest = None if line is None else line.tighter_unit or line.binding
     if nearest is None:
         return [(UNKNOWN, Style.PLAIN)] * 3
@@ -133,7 +133,7 @@ def _list_parts(kernel: KernelReport, before: KernelReport | None, view: Rooflin
 
 
 def _describe_change(before: Roofline, now: Roofline) -> str:
-    """What became of the main point since the earlier profile."""
+    """Change of the main point since the earlier profile."""
     point = find_main_point(now)
     old = next(
         (one for one in before.points if point is not None and (one.kind, one.level) == (point.kind, point.level)), None
@@ -203,7 +203,7 @@ def build_instruction_table(line: Roofline, title: str = "") -> Table:
 
 
 def build_amount_table(line: Roofline, title: str = "") -> Table:
-    """Operations and bytes, with where they come from."""
+    """Operations and bytes with their sources."""
     found = [
         (one.kind.value, f"{format_count(one.operations)} operations", one.source, one.is_exact)
         for one in line.operations
@@ -222,7 +222,7 @@ def build_amount_table(line: Roofline, title: str = "") -> Table:
 
 
 def _list_launches(kernel: KernelReport, roofline: KernelRoofline) -> list[Block]:
-    """The launches by their longest, those of each launch context first; nothing where there is one."""
+    """Launches by their longest, launch contexts first; none where there is one launch."""
     if len(roofline.launches) < 2:
         return []
     contexts = list_context_lines(kernel)
@@ -278,7 +278,7 @@ def build_roof_table(machine: Machine, kinds: Collection[OperationKind] | None =
 
 
 def describe_clocks(machine: Machine) -> str:
-    """At which clocks the ceilings are, and who says so."""
+    """Clocks of the ceilings, and their source."""
     clocks, rates = machine.clocks, describe_clock_rates(machine.clocks)
     return f"at {CLOCK_WORDS[clocks.basis]}{': ' if rates else ''}{rates} ({clocks.source})"
 

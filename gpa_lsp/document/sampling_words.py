@@ -1,4 +1,4 @@
-"""How a kernel was sampled, in words: on which GPU, what is unknown of its samples, and the samples that are at none of its instructions."""
+"""Sampling of a kernel in words: GPU, period, unknowns, and samples that belong to none of its instructions."""
 
 from collections.abc import Sequence
 
@@ -25,7 +25,7 @@ OTHER_CODE = "other code that ran meanwhile (not counted in the kernel's samples
 
 
 def describe_device(device: DeviceReport) -> str:
-    """The GPU, as far as it is known."""
+    """GPU name, compute capability, SMs and clock, as far as they are known."""
     clock = [] if device.sm_clock_hz is None else [format_hz(device.sm_clock_hz)]
     return join_facts([*list_gpu_facts(device), *clock])
 
@@ -39,7 +39,7 @@ def list_gpu_facts(gpu: DeviceReport | Machine) -> list[str]:
 
 
 def label_samples(reasons: Sequence[str], samples: npt.NDArray[np.int64], total: int) -> str:
-    """The share of some samples and, with a share of its own where it is not all of them, the main stall reason.
+    """Share of some samples, and their main stall reason (with its own share, where that differs).
 
     >>> label_samples(("long_scoreboard", "selected"), np.array([84, 0]), 100)
     '84 % long_scoreboard'
@@ -55,7 +55,7 @@ def label_samples(reasons: Sequence[str], samples: npt.NDArray[np.int64], total:
 
 
 def describe_time(kernel: KernelReport, duration_ns: float | None) -> str:
-    """A time of a kernel; one that a model says is marked as such, and not told where the model was not checked."""
+    """A time of a kernel; a simulated one is marked, and hidden where the model was not checked."""
     if not kernel.is_simulated:
         return format_duration_ns(duration_ns)
     if not is_time_known(kernel.instructions.texts, kernel.instructions.executions):
@@ -65,21 +65,21 @@ def describe_time(kernel: KernelReport, duration_ns: float | None) -> str:
 
 
 def describe_simulation(kernel: KernelReport) -> str:
-    """What is to be thought of samples that a model says; empty for measured ones."""
+    """Error of simulated samples; empty for measured ones."""
     if not kernel.is_simulated:
         return ""
     return f"simulated, not measured: {describe_error(kernel.sampling.unchecked)}"
 
 
 def describe_quiet(kernel: KernelReport) -> str:
-    """How many of the samples were taken while the scheduler issued nothing."""
+    """Share of the samples that were taken while the scheduler issued nothing."""
     if kernel.latency_samples is None:
         return "how many were not issued is unknown"
     return f"{format_share(kernel.share_of(kernel.latency_samples))} of them not issued"
 
 
 def describe_dropped(kernel: KernelReport) -> str:
-    """The samples that were lost; empty where none was, or nobody knows."""
+    """The dropped samples; empty where none or an unknown number was dropped."""
     dropped = kernel.sampling.dropped_samples
     if not dropped:
         return ""
@@ -88,7 +88,7 @@ def describe_dropped(kernel: KernelReport) -> str:
 
 
 def list_sampling_facts(kernel: KernelReport) -> list[str]:
-    """One clause each: the period, what was dropped, what is foreign; unknown ones are named where the collector says anything of the kind."""
+    """Clauses on period, dropped and foreign samples; unknown numbers are named where the collector counts them."""
     sampling = kernel.sampling
     simulated = describe_simulation(kernel)
     facts = [simulated] if simulated else []

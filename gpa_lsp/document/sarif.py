@@ -110,7 +110,7 @@ class _Log:
         }
 
     def _make_fingerprint(self, identity: tuple[str, ...]) -> str:
-        """The same when lines move: of the identity and a running number."""
+        """Fingerprint of an identity and its running number; it stays the same when lines move."""
         self._given[identity] += 1
         text = "\0".join((*identity[1:], str(self._given[identity])))
         return hashlib.sha256(text.encode("utf-8", errors="surrogatepass")).hexdigest()[:32]
@@ -179,7 +179,7 @@ def make_artifact_uri(path: str) -> str:
 
 
 def _encode(part: str) -> bytes:
-    """The bytes of a name of a file; of one that no file can have, all the same some."""
+    """Bytes of a file name; lone surrogates, which no file name has, are kept."""
     try:
         return part.encode("utf-8", errors="surrogateescape")
     except UnicodeEncodeError:
@@ -187,7 +187,7 @@ def _encode(part: str) -> bytes:
 
 
 def _make_shown(value: Any, name: str = "") -> Any:
-    """A value of the log without anything that steers a viewer; in a message's text no name becomes a link (3.11.6)."""
+    """A value of the log without control characters; in message texts no name becomes a link (3.11.6)."""
     if isinstance(value, dict):
         return {make_visible(key): _make_shown(one, key) for key, one in value.items()}
     if isinstance(value, list):

@@ -25,7 +25,7 @@ from gpa_lsp.document.layout import (
 )
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.document.sampling_words import describe_time
-from gpa_lsp.foundation.locations import Frame, InlineChain, shorten_paths, write_place
+from gpa_lsp.foundation.locations import InlineChain, shorten_paths, write_place
 from gpa_lsp.foundation.numbers import format_count, format_count_of, format_percent, format_share
 from gpa_lsp.kernel.names import demangle, shorten_name
 from gpa_lsp.report.count import count_row
@@ -58,7 +58,7 @@ class _Widths(Struct, kw_only=True):
 
 
 class SassColumns:
-    """Lays out the instructions of a kernel that has some, all functions alike, in lines of so many characters; None for as many as it takes."""
+    """Layout of the instructions of a kernel in lines of *width* characters; None for as many as it takes."""
 
     def __init__(self, kernel: KernelReport, width: int | None) -> None:
         self._kernel = kernel
@@ -72,7 +72,7 @@ class SassColumns:
 
     @property
     def text_start(self) -> int:
-        """Column at which headings between rows stand: that of the loop marks."""
+        """Column of the loop marks, where headings between rows begin."""
         widths = self._widths
         return (
             _PERCENT_CELLS + GAP + sum(GAP + cell for cell in (widths.samples, widths.executions, widths.bar) if cell)
@@ -121,7 +121,7 @@ class SassColumns:
         ]
 
     def _choose_widths(self) -> _Widths:
-        """All columns where there is room. On a narrow terminal executions go first, then bars, second reasons, scheduling bits, reasons."""
+        """Widths of the columns; on a narrow terminal executions go first, then bars, second reasons, scheduling bits, reasons."""
         columns = self._columns
         executed = int(columns.executions.max())
         widths = _Widths(
@@ -153,7 +153,7 @@ class SassColumns:
 
 
 def _find_largest_offset(columns: InstructionColumns) -> int:
-    """Of this module's code: absolute addresses of foreign code would widen the column for everybody."""
+    """Largest offset of this module's code; absolute addresses of foreign code would widen the column."""
     own = columns.pc_offsets[columns.pc_offsets < _FOREIGN_OFFSET]
     return int(own.max()) if len(own) else 0
 
@@ -209,7 +209,7 @@ def _render_files(files: Mapping[str, tuple[str, str]], width: int | None) -> It
 
 
 class _Listing:
-    """The listing of one kernel: what holds for all its sections."""
+    """Listing of one kernel."""
 
     def __init__(
         self, kernel: KernelReport, places: PlaceNames, files: Mapping[str, tuple[str, str]], width: int | None
@@ -274,11 +274,9 @@ class _Listing:
         if text:
             spans.append((f"  {cut(text, _SOURCE_CELLS)}", Style.CODE))
         if len(chain) > 1:
-            spans.append((f"  < {self._show_chain(chain[1:])}", Style.DIM))
+            outer = " < ".join(self._show_line(frame.file, frame.line) for frame in chain[1:])
+            spans.append((f"  < {outer}", Style.DIM))
         return self._layout.fit(spans)
-
-    def _show_chain(self, frames: Sequence[Frame]) -> str:
-        return " < ".join(self._show_line(frame.file, frame.line) for frame in frames)
 
     def _show_line(self, file: str, line: int, last_line: int | None = None) -> str:
         name = self._files[file][0] if file in self._files else self._places.show_file(self._kernel, file)

@@ -1,4 +1,4 @@
-"""VIEW: launches that were simulated or estimated: their time, and what it comes from."""
+"""VIEW: simulated or estimated launches: their times and main stall reasons."""
 
 from collections.abc import Iterator, Sequence
 
@@ -26,7 +26,7 @@ COMPARISON_LEAD = (
 
 
 def build_simulation(launches: Sequence[DocumentLaunch]) -> list[Paragraph]:
-    """A line for each launch."""
+    """One line per launch."""
     return [Paragraph(text=((_describe_launch(one), Style.PLAIN),)) for one in launches]
 
 
@@ -39,7 +39,7 @@ def _describe_launch(one: DocumentLaunch) -> str:
 
 
 def build_estimates(estimates: Sequence[EstimatedLaunch], *, has_trace: bool) -> list[Block]:
-    """A part for each launch.
+    """One part per launch.
 
     Args:
         estimates: of the hybrid framework.

@@ -1,4 +1,4 @@
-"""VIEW: what the code of sources says without a profile: notices on its lines, a page for each kernel, and JSON."""
+"""VIEW: static findings of sources: notices on lines, a page for each kernel, and JSON."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,7 +49,7 @@ def build_static(
     places: PlaceNames,
     waits: Waits | None = None,
 ) -> list[Paragraph]:
-    """What the compilers and we ran into, then a line of resources per kernel, then findings, then how many there are.
+    """Compiler messages and problems, resources per kernel, findings, and their number.
 
     Args:
         sources: what was looked at.
@@ -74,7 +74,7 @@ def build_static(
 def list_static_notices(
     sources: Sequence[SourceStatics], findings: Sequence[StaticFinding], waits: Waits | None = None
 ) -> list[Notice]:
-    """The compilers' messages, what else hindered, and the findings in the order given; *waits* as for :func:`build_static`."""
+    """Compiler messages, problems, and findings in the order given; *waits* as for :func:`build_static`."""
     return [*_list_remarks(sources), *(_make_notice(one, waits) for one in findings)]
 
 
@@ -132,7 +132,7 @@ def _make_notice(finding: StaticFinding, waits: Waits | None) -> Notice:
 
 
 def _find_line(kernel: KernelFindings, source: SourceStatics) -> int:
-    """Of its body in the source; 0 where it is elsewhere."""
+    """Line of the kernel's body in the source; 0 where it is elsewhere."""
     return kernel.place.line if kernel.place is not None and kernel.place.file == str(source.path) else 0
 
 
@@ -143,7 +143,7 @@ def _tell_resources(kernel: KernelFindings, source: SourceStatics, places: Place
 
 
 def build_static_kernel(kernel: KernelFindings, compiler: str) -> Part:
-    """A compiled kernel: its resources, its occupancy over the size of a block, and what its code says line by line.
+    """A compiled kernel: resources, occupancy over block size, and findings by line.
 
     Args:
         kernel: what its code says.
@@ -213,7 +213,7 @@ def _list_findings(findings: Sequence[StaticFinding]) -> Iterator[Part]:
 
 
 def _tabulate_requests(kernel: KernelFindings) -> Iterator[Part]:
-    """Each access of global and shared memory by line, as its addresses tell."""
+    """Requests to global and shared memory by line, from the accesses' addresses."""
     facts, place = kernel.warps, kernel.place
     if facts is None or place is None:
         return
@@ -244,7 +244,7 @@ def _describe_request(facts: WarpFacts, access: SymbolicAccess) -> tuple[Sentenc
 
 
 def make_static_json(sources: Sequence[SourceStatics], waits: Waits | None = None) -> dict[str, Any]:
-    """Everything that is known of the sources, numbers as they are; nothing in it was measured. *waits* as for :func:`build_static`."""
+    """All facts of the sources as JSON; *waits* as for :func:`build_static`."""
     return {"schema": _SCHEMA, "sources": [_make_source(source, waits) for source in sources]}
 
 
@@ -282,7 +282,7 @@ def _make_kernel(kernel: KernelFindings, waits: Waits | None) -> dict[str, Any]:
 
 
 def _make_request(access: SymbolicAccess, facts: WarpFacts) -> dict[str, Any]:
-    """What the PTX says of an access; costs are sectors of global memory, wavefronts of shared memory, and null where unknown."""
+    """An access as JSON; costs are sectors of global memory, wavefronts of shared memory, and null where unknown."""
     frame = next(iter(access.instruction.chain or ()), None)
     stride = facts.describe_stride(access)
     return {
@@ -301,7 +301,7 @@ def _make_request(access: SymbolicAccess, facts: WarpFacts) -> dict[str, Any]:
 
 
 def _make_occupancy(statics: KernelStatics) -> dict[str, Any] | None:
-    """None where the size of the blocks is not known."""
+    """Occupancy of a kernel as JSON; None where the block size is unknown."""
     if statics.occupancy is None or statics.block is None:
         return None
     return {

@@ -49,7 +49,7 @@ def write_terminal(
 
 
 def write_plain(blocks: Sequence[Block], width: int | None = None, *, max_rows: int | None = None) -> str:
-    """The same without styles, each line ended by a line break."""
+    """The blocks as plain text, each line ended by a line break."""
     return join_lines(write_terminal(blocks, width, max_rows=max_rows, indent=0))
 
 
@@ -96,7 +96,7 @@ class _Terminal:
         yield from self.write(part.blocks, inner)
 
     def _head(self, title: Line, part: Part) -> Line:
-        """A heading with its facts in one line, which costs a long name its end before it costs facts."""
+        """A heading and its facts on one line; a long name is cut before the facts are."""
         facts = f"   {'   '.join(part.facts)}"
         if self._width is not None:
             name, style = read_plain(title), title[0][1]
@@ -113,7 +113,7 @@ class _Terminal:
         yield from _count_rest(len(items.items) - len(shown), indent)
 
     def _write_item(self, item: Item, sign: Line, cells: int, indent: int) -> Iterator[Line]:
-        """One item; what is behind its lead and below it stands further right, by the *cells* of the widest lead."""
+        """One item; text behind its lead and below it is indented by the *cells* of the widest lead."""
         text, style = item.lead
         lead = f"{text:>{cells}}  " if cells else f"{text}: " if text else ""
         spans = (*sign, (lead, style)) if lead else sign
@@ -126,7 +126,7 @@ class _Terminal:
         yield from self.write(item.below, hanging)
 
     def _write_rows(self, block: Rows) -> Iterator[Line]:
-        """Rows of two lines at most; where lines or words are too many, those below are cut first."""
+        """Rows of two lines at most; where lines or words are too many, rows are cut from the last one up."""
         every = [
             one
             for row in block.rows
@@ -161,7 +161,7 @@ class _Terminal:
         yield from flow((*spans, (row.text, Style.PLAIN)), self._width, indent=0, hanging=2 + _LABEL_CELLS)
 
     def _end_early(self, line: Line) -> Line:
-        """A line with an ellipsis where more would follow."""
+        """A line that ends with an ellipsis."""
         *others, (text, style) = line
         room = None if self._width is None else self._width - sum(count_cells(one) for one, _ in others)
         whole = f"{text} {ELLIPSIS}"
@@ -186,7 +186,7 @@ class _Terminal:
 
 
 def _is_apart(before: Block, block: Block) -> bool:
-    """Whether an empty line stands between two blocks: around parts, but for one of a list below the text that introduces it."""
+    """Whether an empty line separates two blocks: around parts, except for listed ones below their introduction."""
     if isinstance(block, Rows) or isinstance(before, Rows):
         return True
     if not isinstance(block, Part):

@@ -1,4 +1,4 @@
-"""A kernel's time over its runs in words: a line of blocks where pictures are not possible, one sentence, and what a list of runs says."""
+"""Times of a kernel over its runs in words: a line of block characters, one sentence, and cells of a list of runs."""
 
 from datetime import UTC, datetime, timedelta, tzinfo
 
@@ -25,7 +25,7 @@ _MOST_SUBJECT_CHARS = 48
 
 
 def choose_span(course: TimeCourse) -> tuple[float, float]:
-    """The times at the bottom and the top of a picture; of a course whose runs have times."""
+    """Lowest and highest time of a picture; at least one run must have a time."""
     times = [run.time for run in course.runs if run.time is not None]
     low, high = min(times), max(times)
     missing = max(0.0, _LEAST_SPAN_RATIO * high - (high - low))
@@ -33,7 +33,7 @@ def choose_span(course: TimeCourse) -> tuple[float, float]:
 
 
 def draw_blocks(course: TimeCourse) -> str:
-    """The times as blocks, oldest first, with a triangle before a regression and a stroke where another commit was checked out.
+    """Times as block characters, oldest first, with a triangle before a regression and a stroke at a change of commit.
 
     The lowest block is the shortest time, unless all lie close together; a dot is a run whose time is unknown. Of many runs the newest are drawn,
     and of many commits none.
@@ -61,12 +61,12 @@ def _list_ticks(course: TimeCourse) -> set[int]:
 
 
 def _choose_block(ratio: float) -> str:
-    """Of the height: half a block counts as a whole one, whatever the last digit of a division is."""
+    """Block of a relative height, rounded half up, robust against the last digit of a division."""
     return BLOCKS[int(round(ratio, 6) * (len(BLOCKS) - 1) + 0.5)]
 
 
 def choose_named_ticks(course: TimeCourse, gap: float) -> set[int]:
-    """The positions of the runs whose commit is named in a picture, at least *gap* runs from one to the next: those of regressions first."""
+    """Positions of runs whose commit is named in a picture, at least *gap* runs apart; regressions have precedence."""
     ticks = [position for position in range(len(course.runs)) if course.begins_commit(position)]
     chosen: set[int] = set()
     for position in sorted(ticks, key=lambda position: not course.runs[position].is_regression):
@@ -76,7 +76,7 @@ def choose_named_ticks(course: TimeCourse, gap: float) -> set[int]:
 
 
 def describe_course(course: TimeCourse, *, with_marks: bool = False) -> Sentence:
-    """What became of the time, in one sentence; empty where fewer than two runs have one.
+    """Trend of the time in one sentence; empty where fewer than two runs have a time.
 
     Args:
         course: the runs.
@@ -125,7 +125,7 @@ def _describe_regressions(course: TimeCourse, mark: str) -> Sentence:
 
 
 def name_commit(commit: Commit | None) -> str:
-    """A commit in a few words; where none is known, that.
+    """A commit in a few words; ``unknown`` for None.
 
     >>> name_commit(Commit(digest="8f3c2a91d0", subject="Unroll the loop")), name_commit(None)
     ('8f3c2a91 “Unroll the loop”', 'unknown')
@@ -144,7 +144,7 @@ def write_time(course: TimeCourse, value: float | None) -> str:
 
 
 def write_range(course: TimeCourse, run: TimedRun) -> str:
-    """The ends of the range a run's time lies in; empty where it is unknown."""
+    """Range of a run's time; empty where it is unknown."""
     if run.low is None or run.high is None:
         return ""
     if course.unit == "cycles":
@@ -153,7 +153,7 @@ def write_range(course: TimeCourse, run: TimedRun) -> str:
 
 
 def describe_step(run: TimedRun) -> str:
-    """What became of the time since the run before; empty for the first.
+    """Change since the previous run; empty for the first.
 
     >>> first = TimedRun(number=1, measured_ns=0, time=2.0, low=1.9, high=2.1, launch_count=1)
     >>> describe_step(first)
@@ -183,12 +183,24 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def format_moment(unix_ns: int, zone: tzinfo | None = None) -> str:
-    """Day and minute, in the user's zone without another.
+    """Day and minute, in the user's zone where *zone* is None.
 
     >>> format_moment(1_763_733_720_000_000_000, UTC)
     '2025-11-21 14:02'
     """
     return f"{_convert(unix_ns, zone):%Y-%m-%d %H:%M}"
+
+
+def format_measured(unix_s: int | None) -> str:
+    """Time of a measurement in UTC, the same on every machine; empty when it is unknown or no date.
+
+    >>> format_measured(1_763_733_720), format_measured(10**15)
+    ('2025-11-21 14:02 UTC', '')
+    """
+    try:
+        return "" if unix_s is None else f"{datetime.fromtimestamp(unix_s, UTC):%Y-%m-%d %H:%M} UTC"
+    except (ValueError, OverflowError, OSError):
+        return ""
 
 
 def format_moment_briefly(unix_ns: int, now_ns: int, zone: tzinfo | None = None) -> str:

@@ -1,4 +1,4 @@
-"""Sentences as renderers show them: their places are links and their code is marked, whatever names are in them."""
+"""Sentences as renderers show them: on pages their places are links, and everywhere their code is marked, whatever names are in them."""
 
 import re
 
@@ -20,11 +20,8 @@ SENTENCE = say(
 )
 
 
-def test_markdown_escapes_words_marks_code_and_links_places() -> None:
+def test_markdown_escapes_words_and_marks_code() -> None:
     assert write_sentence(SENTENCE) == r"<0.1 % of a_b\*c is stalled on `` x`y|z `` at line 3 of k_1.cu."
-    linked = write_sentence(SENTENCE, lambda place: f"file://{place.file}#{place.line}".replace(" ", "%20"))
-    assert linked.endswith(r" at [line 3 of k_1.cu](file:///s/k%20%281%29.cu#3).")
-    assert write_sentence(SENTENCE, lambda place: None) == write_sentence(SENTENCE)
     assert write_cell(SENTENCE).count(r"\|") == 1
 
 
@@ -40,9 +37,9 @@ def test_pages_escape_words_mark_code_and_link_places() -> None:
 def test_words_of_a_sentence_become_no_markup(evil: str) -> None:
     sentence = Sentence([evil, Place(file=evil, line=1, shown_file=evil), Code(text=evil)])
     assert not re.search(r"<[bi]>", str(render_prose(sentence, lambda place: "#x")))
-    markdown = re.sub(r"(`+).*?\1", "", write_sentence(sentence, lambda place: "u:x"))
+    markdown = re.sub(r"(`+).*?\1", "", write_sentence(sentence))
     assert "\n" not in markdown
-    assert not re.search(r"(?<!\\)<|(?<!\\)\]\((?!u:x\))", markdown)
+    assert not re.search(r"(?<!\\)<|(?<!\\)\]\(", markdown)
 
 
 def test_headings_that_are_terms_are_explained() -> None:

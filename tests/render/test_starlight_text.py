@@ -2,15 +2,19 @@
 
 import re
 
+from msgspec.structs import replace
+
 from gpa_lsp.diagnosis.advice.advise import advise_kernel
 from gpa_lsp.diagnosis.advice.model import KernelAdvice
-from gpa_lsp.diagnosis.analyses.answers import Answer
+from gpa_lsp.diagnosis.analyses.model import KernelAnalyses
 from gpa_lsp.diagnosis.analyses.questions.starlight import answer_starlight
+from gpa_lsp.diagnosis.analyses.starlight import OUR_ADVICE, SUGGESTIONS_TITLE
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
-from gpa_lsp.document.answer_view import pair_with_advice
+from gpa_lsp.document.answer_view import list_answers
 from gpa_lsp.foundation.numbers import format_speedup
 from gpa_lsp.kernel.model import Kernel
+from gpa_lsp.report.gather import AnalysedKernel, gather_kernel
 from tests.rows.written import write_kernel
 
 KERNEL = write_kernel(
@@ -35,9 +39,11 @@ BARRIERS = write_kernel(
 
 
 def pair(advice: KernelAdvice | None, kernel: Kernel = KERNEL) -> dict[str, str]:
-    table = pair_with_advice(answer_starlight(Subject(kernel)), advice, "row {}".format)
-    assert table is not None
-    at = [column.name for column in table.columns].index("our advice")
+    asked = replace(answer_starlight(Subject(kernel)), analysis="starlight")
+    analyses = KernelAnalyses(roofline=None, answers=(asked,))
+    (answer,) = list_answers(gather_kernel(AnalysedKernel(kernel=kernel, advice=advice, analyses=analyses)))
+    table = next(one for one in answer.tables if one.title == SUGGESTIONS_TITLE)
+    at = [column.name for column in table.columns].index(OUR_ADVICE)
     return {f"{row[0]}: {row[1]}": str(row[at]) for row in table.rows}
 
 
@@ -57,7 +63,7 @@ def test_names_become_estimates_or_the_reason_of_silence():
 def test_advice_names_its_line_and_the_others_their_reason():
     advice, _ = advise_kernel(Subject(BARRIERS, blame_kernel(BARRIERS)))
     shown = pair(advice, BARRIERS)
-    assert shown["Thread synchronisation/branching: Remove synchronisation"].endswith(", row 3")
+    assert shown["Thread synchronisation/branching: Remove synchronisation"].endswith(", line 6 of k.cu")
     assert re.match(
         r"barrier removal 1\.\d+–3\.\d+×", shown["Thread synchronisation/branching: Remove synchronisation"]
     )
@@ -69,7 +75,3 @@ def test_the_names_stay_where_nobody_was_asked():
     assert (
         pair(KernelAdvice(advice=(), silences=()))["Latency/dependency: Unroll the loop"] == "loop unrolling: not run"
     )
-
-
-def test_an_answer_without_the_table_has_nothing_to_pair():
-    assert pair_with_advice(Answer(analysis="starlight", title="", summary=""), None, str) is None

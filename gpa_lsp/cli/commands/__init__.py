@@ -14,7 +14,7 @@ from gpa_lsp.cli.terminal import Terminal
 
 
 class Purpose(Enum):
-    """What a person wants when they name a command; ``--help`` lists commands by it, in this order."""
+    """Purpose of a command; ``--help`` lists commands by it, in this order."""
 
     READ = "see what is slow, and what to change"
     MEASURE = "measure on a GPU"

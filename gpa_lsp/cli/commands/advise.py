@@ -97,7 +97,7 @@ def _write(report: "Report", arguments: argparse.Namespace, terminal: Terminal) 
 
 
 def _judge(report: "Report", least: float | None) -> int:
-    """What is outside of the kernel's code fails no build: an edit of the kernel alone cannot do it."""
+    """Exit code of ``--fail-on-speedup``; advice outside of the kernel's code does not count, since an edit of the kernel cannot follow it."""
     if least is None:
         return 0
     from gpa_lsp.diagnosis.advice.model import Standing  # numpy would delay every other command

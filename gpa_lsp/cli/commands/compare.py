@@ -55,7 +55,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _accept(pair: "LikelyPair", arguments: argparse.Namespace, terminal: Terminal) -> bool:
-    """Whether two kernels that look alike are compared: as the command line says, else as whoever sits before the terminal says."""
+    """Whether to compare two kernels that look alike: by ``--yes``, else by asking on the terminal."""
     from gpa_lsp.document.comparison_view import describe_likely_pair
 
     if arguments.yes:

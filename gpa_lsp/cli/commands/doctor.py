@@ -53,7 +53,7 @@ def _build(components: "Sequence[Component]", packages: "Sequence[Component]") -
 
 
 def _make_row(part: "Component", words: str) -> Sequence[Span]:
-    """A row of the table; a package that is found shows its version as its state."""
+    """A row of the table; the state of an installed package is its version."""
     state = part.state.value
     shown = part.detail if words is part.adds and state == "found" else state
     return (part.name, Style.TITLE), (shown, _STATE_STYLES[state]), (words, Style.PLAIN)

@@ -65,7 +65,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _make_folder(stack: ExitStack) -> Path:
-    """For launches that are looked at and not kept."""
+    """Temporary folder for launches that are analysed but not kept."""
     from gpa_lsp.foundation.processes.watched_command import TEMPORARY
 
     made = tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True)
@@ -146,7 +146,7 @@ def _emulate(
 
 
 def _keep_allocations(run: "ProgramRun") -> None:
-    """For editors, which show findings on the lines of the allocations."""
+    """Store findings on allocations, which editors show on their lines."""
     from gpa_lsp.document.allocation_notes import list_source_allocations
     from gpa_lsp.report.saved.kept_allocations import keep_allocations
 
@@ -185,7 +185,7 @@ def _tell(
 
 
 def _tell_records(run: "ProgramRun", terminal: Terminal) -> None:
-    """What was recorded, as the commands that look at it."""
+    """Print a command for each recorded launch."""
     for kernel in run.kernels:
         one = kernel.recorded
         if one is not None:

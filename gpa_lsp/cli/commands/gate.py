@@ -165,7 +165,7 @@ def load_side(paths: Sequence[Path], arguments: argparse.Namespace, terminal: Te
 
 
 def _load_source(path: Path, arguments: argparse.Namespace, problems: list[Problem]) -> "Iterable[GateKernel]":
-    """Compiled, and emulated where its launches are described; no host code is run."""
+    """Kernels of a source, compiled, and emulated where launches are described; no host code is run."""
     from gpa_lsp.code.binary.cubin import read_cubin
     from gpa_lsp.execution.prediction.predict import predict_code
     from gpa_lsp.kernel.join import list_unmeasured_kernels
@@ -195,7 +195,7 @@ def _load_source(path: Path, arguments: argparse.Namespace, problems: list[Probl
 
 
 def _read_codes(path: Path) -> "Sequence[Cubin]":
-    """The device code of an input; nothing where it is a saved report or a folder, or cannot be read, which the report says already."""
+    """Device code of an input; empty for saved reports, folders and unreadable files, which loading the report complains of."""
     from gpa_lsp.code.binary.containers import find_cubins, recognise_container
     from gpa_lsp.code.binary.cubin import read_cubin
     from gpa_lsp.profile.read import read_profile
@@ -213,7 +213,7 @@ def _read_codes(path: Path) -> "Sequence[Cubin]":
 
 
 def _find_code(codes: "Sequence[Sequence[Cubin]]", kernel: "KernelReport") -> "KernelFindings | None":
-    """What the code of a kernel says; None where none, or more than one, is at hand."""
+    """Static findings of a kernel's code; None where no, or more than one, version of it is at hand."""
     from gpa_lsp.code.binary.cubin import read_compiled_limits
     from gpa_lsp.diagnosis.advice.find_statics import find_static_findings
     from gpa_lsp.diagnosis.analyses.static.model import BlockOrigin, KnownBlock
@@ -244,7 +244,7 @@ def _find_code(codes: "Sequence[Sequence[Cubin]]", kernel: "KernelReport") -> "K
 
 
 def load_remembered(head: "Sequence[GateKernel]") -> GateSide:
-    """What the history holds of some kernels on the same GPU: the pinned run, else the newest that is not of the same profile.
+    """Recorded runs of kernels on the same GPU: the pinned run of each, else the newest from another profile.
 
     Raises:
         InputError: the history cannot be read.

@@ -141,14 +141,18 @@ def _run_saved(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _write_prediction(prediction: "SourcePrediction", arguments: argparse.Namespace, terminal: Terminal) -> None:
+    from gpa_lsp.document.document_page import render_document_page
     from gpa_lsp.document.prediction_json import make_prediction
     from gpa_lsp.document.prediction_view import build_prediction, build_prediction_page
 
-    title, lead, blocks = build_prediction_page(prediction, Path.cwd())
-    is_page = arguments.format == "html"
-    shown = partial(build_prediction, prediction, Path.cwd(), is_brief=not arguments.details)
-    build = shown if not is_page else lambda: blocks
-    _write(build, (title, lead), partial(make_prediction, prediction), arguments, terminal)
+    write_answer(
+        arguments,
+        terminal,
+        text=lambda: build_prediction(prediction, Path.cwd(), is_brief=not arguments.details),
+        json=lambda: make_prediction(prediction),
+        html=lambda: render_document_page(*build_prediction_page(prediction, Path.cwd())),
+        max_rows=arguments.limit,
+    )
 
 
 def _write(
@@ -158,7 +162,7 @@ def _write(
     arguments: argparse.Namespace,
     terminal: Terminal,
 ) -> None:
-    """Write what was predicted in the format that was asked for; the head is the title of a page, and what stands below it."""
+    """Write a prediction in the format asked for; *head* is the title of a page and the sentence below it."""
     from gpa_lsp.document.document_page import render_document_page
 
     def draw() -> str:

@@ -89,7 +89,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _check_options(arguments: argparse.Namespace) -> None:
-    """Raise for what the command line alone shows to be wrong, before anything is compiled.
+    """Check options before anything is compiled.
 
     Raises:
         InputError: an option means nothing, the space is empty or too large, or no launch is described.
@@ -142,7 +142,7 @@ def _build_space(
 
 
 def _build_variants(arguments: argparse.Namespace, subject: "ExplorationSubject") -> "tuple[Configuration, ...]":
-    """Each version of the source with each block: the launch's own where none is named and versions are, or it fixes its grid."""
+    """Each version of the source with each block; the launch's own block where none is named but versions are, or where its grid is fixed."""
     from gpa_lsp.execution.prediction.exploration.model import write_block
     from gpa_lsp.execution.prediction.exploration.simulating import list_variants
 
@@ -219,7 +219,7 @@ def _print(exploration: "Exploration", most: int, terminal: Terminal) -> None:
 
 
 def _draw(exploration: "Exploration", suffix: str) -> bytes:
-    """Each format's renderer is loaded only when it is asked for."""
+    """Exploration in the format of a suffix; renderers are imported when needed."""
     from gpa_lsp.execution.prediction.exploration.answer import answer_exploration
 
     if suffix == ".json":

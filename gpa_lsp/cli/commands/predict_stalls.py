@@ -106,7 +106,7 @@ def _make_settings(arguments: argparse.Namespace) -> "SimulationSettings":
 
 
 def _find_stem(path: Path) -> str:
-    """The name without what says its format."""
+    """File name without the suffix of its format."""
     from gpa_lsp.profile.read import list_suffixes
 
     name = path.name
@@ -115,7 +115,7 @@ def _find_stem(path: Path) -> str:
 
 
 def _compare(arguments: argparse.Namespace, simulated: Path, terminal: Terminal) -> bool:
-    """Show measured beside simulated, on the screen and as a page; False where nothing could be compared."""
+    """Show measured and simulated samples side by side, on the screen and as a page; False where nothing could be compared."""
     from gpa_lsp.document.answer_view import build_answer
     from gpa_lsp.report.measured_simulation import answer_comparison, answer_overview, compare_simulated
     from gpa_lsp.report.pipeline import analyse

@@ -135,7 +135,7 @@ def _make_recipe(arguments: argparse.Namespace) -> "Recipe":
 
 
 def _find_sampling_prefix(ncu: str, recipe: "Recipe") -> str:
-    """Ask the program itself, and only when it matters: it takes a while to answer."""
+    """Prefix of ncu's sampling options, read from ``ncu --help``, which is slow, only where such options are used."""
     from gpa_lsp.profile.collect.recipe import read_sampling_prefix
 
     if recipe.sampling_interval is None and recipe.sampling_buffer_bytes is None:

@@ -52,7 +52,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _tell(recorded: "RecordedProgram", terminal: Terminal) -> None:
-    """What was recorded, as the commands that look at it."""
+    """Print a command for each recorded launch, and why others were not recorded."""
     for one in recorded.launches:
         if one.description is None:
             terminal.complain(f"gpa-lsp: not recorded: {one.kernel}: {one.problem}")

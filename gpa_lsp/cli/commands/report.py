@@ -96,7 +96,7 @@ def _find_courses(report: "Report") -> "Mapping[int, TimeCourse]":
 
 
 def _choose_file(profile: Path) -> Path:
-    """A name in the current folder that is not taken, after the profile's."""
+    """A free name in the current folder, after the profile's."""
     stem = profile.name.partition(".")[0] or "report"
     for number in range(1, _MOST_FILES):
         chosen = Path(f"{stem}.html" if number == 1 else f"{stem}-{number}.html")

@@ -1,4 +1,4 @@
-"""``gpa-lsp report graph``: who makes whom wait in a kernel, as a graph for other programs."""
+"""``gpa-lsp report graph``: the def-use graph of a kernel's stalls, for other programs."""
 
 import argparse
 
@@ -8,6 +8,7 @@ from gpa_lsp.cli.options import add_input_arguments, add_output_argument, declar
 from gpa_lsp.cli.outputs import write_output
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.document.graph_files import GRAPH_FORMATS
+from gpa_lsp.foundation.numbers import format_count_of
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,8 +18,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         parser,
         f"""
         --format {{{formats}}}        how to write it (default: dot)
-        --around [FILE:]LINE...       only the instructions of this source line and what they wait for or hold up; repeatable
-        --steps N                     how many edges are followed from those lines (default: %(default)s)
+        --around [FILE:]LINE...       only the instructions of this source line, what they are stalled on, and what is stalled on them; repeatable
+        --steps N                     number of edges to follow from those lines (default: %(default)s)
         """,
         format="dot",
         around=_parse_line,
@@ -48,16 +49,17 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         graph = cut_around(graph, arguments.around, arguments.steps)
     others = len(report.kernels) - 1
     if others:
-        terminal.complain(f"{report.kernels[0].name} is written; {others} more kernels are there: --kernel chooses")
+        more = format_count_of(others, "other kernel")
+        terminal.complain(f"note: the graph is of {report.kernels[0].name}; choose among {more} with --kernel")
     write_output(write_graph(graph, arguments.format), arguments.output, terminal)
     return choose_exit_code(report)
 
 
 COMMAND = Command(
-    summary="write the def-use graph of a kernel: which instruction makes which wait",
+    summary="write the def-use graph of a kernel: which instruction is stalled on which",
     description=(
-        "Write which instructions of a kernel make which others wait, with samples, stall reasons, registers and source lines, as a graph: DOT for "
-        "Graphviz, GraphML, or JSON as networkx reads it."
+        "Write a graph of the instructions of a kernel that are stalled and those they are stalled on, with samples, stall reasons, registers and "
+        "source lines: as DOT for Graphviz, as GraphML, or as JSON for networkx."
     ),
     purpose=Purpose.READ,
     examples=(

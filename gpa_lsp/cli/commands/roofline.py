@@ -87,7 +87,7 @@ def _draw(report: "Report", before: "Report | None", arguments: argparse.Namespa
 
 
 def _choose_roofs(arguments: argparse.Namespace) -> "Callable[[Machine], Machine] | None":
-    """From a kernel's machine to the one whose ceilings were asked for; None for its own."""
+    """Function from a kernel's machine to the one whose ceilings were asked for; None without ``--machine`` and ``--roofs``."""
     if arguments.machine is None and arguments.roofs is None:
         return None
     from gpa_lsp.gpu.device.empirical import apply_roofs

@@ -47,7 +47,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _find_theory(found: "Calibration", device: int) -> "Machine | None":
-    """The theoretical ceilings at the clock that was measured; None where they cannot be looked up."""
+    """Theoretical ceilings at the measured clock; None where they cannot be looked up."""
 
     from gpa_lsp.gpu.arch.lookup import find_architecture
     from gpa_lsp.gpu.device.find import find_machine, read_attached_device

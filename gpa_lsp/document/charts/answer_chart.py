@@ -56,7 +56,7 @@ def build_answer_chart(chart: Chart, *, width: int | None = 420, height: int = _
 
 
 def _draw_now(mark: str, values: Sequence[Spec], encoding: Spec) -> Spec:
-    """What the points are compared with."""
+    """A layer of the reference that the points are compared with."""
     return {"data": {"values": values}, "mark": {"type": mark, "style": "now"}, "encoding": encoding}
 
 

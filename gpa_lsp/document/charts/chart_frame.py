@@ -1,7 +1,7 @@
 """The part of the plane a roofline chart shows, and which names stand in it without covering one another."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 
 from msgspec import Struct
 
@@ -9,7 +9,7 @@ from gpa_lsp.document.charts.roofline_rows import PlacedRow, Row
 from gpa_lsp.document.charts.vega_lite import Spec, quantitative
 from gpa_lsp.foundation.numbers import Quantity
 
-# Points that lie deeper below the highest roof are in the tables, but not on the chart: one such point would flatten all the others
+# Points further below the highest roof are in the tables, but not on the chart: one such point would flatten all the others
 _MOST_DECADES = 9
 
 LETTER_PIXELS = 6.2  # Width of a letter of a name, about
@@ -35,7 +35,7 @@ _RING_ORDER = ("DRAM", "L2", "L1", "shared memory")  # From the mark outwards
 _ZONE_LABEL_PIXELS = 18  # Names of the zones stand at the bottom of the plane
 
 _NAME_LETTERS = 34
-# What names are placed for, the least chart that has them; in a larger one points stand further apart, and names are as long
+# The smallest chart with names, for which they are placed: in a larger one points lie further apart and names are no longer
 _PLANE_PIXELS = (520, 380)
 
 _MOST_NAMES = 40
@@ -51,11 +51,11 @@ class ChartFrame(Struct, frozen=True, kw_only=True):
     highest: float  # largest rate with the peaks of all types; at least ``top``
 
     def holds(self, point: Row) -> bool:
-        """A point lies in the plane."""
+        """Whether a point lies in the plane."""
         return bool(self.left <= point["x"] <= self.right and self.bottom <= point["y"])
 
     def place(self, point: Row) -> tuple[float, float]:
-        """Pixels from the left and the top of a plane of the usual size."""
+        """Pixels of a point from the left and the top of a plane of the usual size."""
         width, height = _PLANE_PIXELS
         across = math.log10(point["x"] / self.left) / math.log10(self.right / self.left)
         up = math.log10(point["y"] / self.bottom) / math.log10(self.top / self.bottom)
@@ -100,11 +100,9 @@ def choose_frame(points: Sequence[Row], roofs: Sequence[Row], kinds: Sequence[st
     )
 
 
-def ring_points(points: Sequence[Row], frame: ChartFrame, *, scale: float = 1.0) -> list[Row]:
-    """The points with ``ring`` and ``pad``: how many marks of its row and type each surrounds, which it would hide, and pixels of its rings.
-
-    *scale* is that of the drawn plane to one of the usual size.
-    """
+def ring_points(points: Sequence[Row], frame: ChartFrame) -> list[Row]:
+    """The points with ``ring`` (number of marks of its row and type that it would hide and so surrounds) and ``pad`` (pixels of its rings)."""
+    places = [frame.place(point) for point in points]
     groups: dict[tuple[str, str], list[int]] = {}
     for index, point in enumerate(points):
         groups.setdefault((point["row"], point["kind"]), []).append(index)
@@ -112,15 +110,13 @@ def ring_points(points: Sequence[Row], frame: ChartFrame, *, scale: float = 1.0)
     for members in groups.values():
         members.sort(key=lambda index: _RING_ORDER.index(points[index]["level"]))
         for position, index in enumerate(members):
-            near = [other for other in members[:position] if _is_near(points[index], points[other], frame, scale)]
+            near = [
+                other for other in members[:position] if math.dist(places[index], places[other]) < _SAME_PLACE_PIXELS
+            ]
             rings[index] = max((rings[other] + 1 for other in near), default=0)
             for one in (*near, index):
                 pads[one] = max(pads[one], RING_PIXELS * rings[index])
     return [{**point, "ring": ring, "pad": pad} for point, ring, pad in zip(points, rings, pads, strict=True)]
-
-
-def _is_near(one: Row, other: Row, frame: ChartFrame, scale: float) -> bool:
-    return scale * math.dist(frame.place(one), frame.place(other)) < _SAME_PLACE_PIXELS
 
 
 def place_names(
@@ -133,14 +129,16 @@ def place_names(
     """
     named_rows = (row for row in rows if row.row_id in shown and (row.is_whole or row.context) and not row.is_before)
     by_id = {row.row_id: row for row in named_rows}
-    taken = [_box_around(*frame.place(point), 5.0) for point in points if point["row"] in by_id]
+    centres = (frame.place(point) for point in points if point["row"] in by_id)
+    taken = [(x - 5.0, y - 5.0, x + 5.0, y + 5.0) for x, y in centres]
     taken += _find_peak_labels(roofs, {point["kind"] for point in points}, frame)
     named: dict[int, Row] = {}
     order = sorted(by_id, key=lambda row_id: -by_id[row_id].roofline.duration_s)
     for row_id in order[:_MOST_NAMES]:
         name = by_id[row_id].context or by_id[row_id].name
         name = name if len(name) <= _NAME_LETTERS else name[: _NAME_LETTERS - 1] + "…"
-        own = sorted((index for index, point in enumerate(points) if point["row"] == row_id), key=_by_place(points))
+        own = [index for index, point in enumerate(points) if point["row"] == row_id]
+        own.sort(key=lambda index: -float(points[index]["x"]))  # the rightmost first
         places = [
             (index, side, box)
             for index in own
@@ -158,13 +156,8 @@ def place_names(
 _Box = tuple[float, float, float, float]
 
 
-def _by_place(points: Sequence[Row]) -> Callable[[int], float]:
-    """The rightmost point first."""
-    return lambda index: -float(points[index]["x"])
-
-
 def find_name_boxes(x: float, y: float, name: str, pad: float = 0.0) -> Iterator[tuple[str, _Box]]:
-    """Where a name can stand beside a point with rings of ``pad`` pixels, and its room there; only within the plane, above the zones' names."""
+    """Sides of a point where its name fits into the plane above the zones' names, each with the name's box; *pad* is the width of its rings."""
     width, half = LETTER_PIXELS * len(name), _LINE_PIXELS / 2
     beside = _BESIDE_PIXELS + pad
     boxes = {
@@ -179,7 +172,7 @@ def find_name_boxes(x: float, y: float, name: str, pad: float = 0.0) -> Iterator
 
 
 def _find_peak_labels(roofs: Sequence[Row], kinds: Set[str], frame: ChartFrame) -> list[_Box]:
-    """Where the names of the peaks stand: above them, at the right."""
+    """Boxes of the peaks' names: above their lines, at the right end."""
     found: list[_Box] = []
     lower = step = 0
     peaks = sorted(
@@ -192,10 +185,6 @@ def _find_peak_labels(roofs: Sequence[Row], kinds: Set[str], frame: ChartFrame) 
         x -= step * PEAK_NAME_PIXELS
         found.append((x - LETTER_PIXELS * len(roof["words"]), y - _LINE_PIXELS - 4, x + (0 if step else 40), y + 2))
     return found
-
-
-def _box_around(x: float, y: float, radius: float) -> _Box:
-    return x - radius, y - radius, x + radius, y + radius
 
 
 def _overlap(one: _Box, other: _Box) -> bool:
@@ -211,15 +200,12 @@ def _round_up(number: float) -> float:
 
 
 def _round_half_up(number: float) -> float:
-    """To the next power of ten, or half of its way."""
+    """Round up to a power of ten, or to a third of one."""
     power = _round_up(number)
     return power / 3 if number <= power / 3 else power
 
 
-# The axes of charts: what stands beside them, and :class:`ChartAxes`, the encodings of x and y that all layers of the
-# roofline chart share.
-#
-# The numbers beside an axis are the only ones that a chart writes itself: what a tooltip shows comes written, by
+# The axes of charts. Tick labels are the only numbers that a chart formats itself: tooltips get theirs from
 # :mod:`gpa_lsp.foundation.numbers`.
 
 _PREFIXED = "format(datum.value, '~s')"  # 10k, 1.5M: as :func:`gpa_lsp.foundation.numbers.format_decade` writes them
@@ -237,7 +223,7 @@ _PREFIXED_QUANTITIES = (
 
 
 def label_axis(quantity: Quantity) -> Spec:
-    """How the ticks of a quantity are written; empty where Vega's own way, all digits with separators, is ours."""
+    """Format of a quantity's tick labels; empty where Vega's default (all digits, with separators) will do."""
     if quantity is Quantity.RATIO:
         return {"labelExpr": _PERCENT}
     return {"labelExpr": _PREFIXED} if quantity in _PREFIXED_QUANTITIES else {}
@@ -276,7 +262,7 @@ class ChartAxes:
         return quantitative(field, scale=scale, title=self._y_title, axis=axis)
 
     def both(self, x: str, y: str) -> Spec:
-        """Both encodings, of two fields."""
+        """Encodings of x and y by two fields."""
         return {"x": self.x(x), "y": self.y(y)}
 
 

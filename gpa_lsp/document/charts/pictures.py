@@ -1,6 +1,6 @@
 """Charts as pictures, drawn without a browser by vl-convert.
 
-The engine ends the process at characters that XML does not have, so no text reaches it as it came.
+The engine aborts the process at characters that XML does not have, so all texts are made visible first.
 """
 
 import importlib.util
@@ -9,6 +9,8 @@ from typing import Any
 from gpa_lsp.document.charts.themes import build_config
 from gpa_lsp.foundation.errors import MissingToolError, ToolError
 from gpa_lsp.foundation.visible_text import make_values_visible, make_visible
+
+_SCALE = 2  # Pixels of a PNG per pixel of its specification
 
 
 def draw_svg(spec: dict[str, Any], dark: bool = False) -> str:
@@ -22,39 +24,22 @@ def draw_svg(spec: dict[str, Any], dark: bool = False) -> str:
         MissingToolError: vl-convert is not installed.
         ToolError: the specification cannot be drawn.
     """
-    convert = _load()
+    return str(_convert("svg", spec, dark))
+
+
+def draw_png(spec: dict[str, Any], dark: bool = False) -> bytes:
+    """A Vega-Lite specification as PNG; arguments and errors as of :func:`draw_svg`."""
+    return bytes(_convert("png", spec, dark, scale=_SCALE))
+
+
+def _convert(form: str, spec: dict[str, Any], dark: bool, **options: Any) -> Any:
+    check_drawing()
+    import vl_convert  # brings a JavaScript engine of 50 MB
+
+    draw = getattr(vl_convert, f"vegalite_to_{form}")
+    shown = make_values_visible(spec, make_visible)
     try:
-        return str(
-            convert.vegalite_to_svg(
-                make_values_visible(spec, make_visible), config=build_config(dark=dark), allowed_base_urls=[]
-            )
-        )
-    except (ValueError, RuntimeError) as error:
-        raise ToolError("vl-convert", f"cannot draw the chart: {error}") from error
-
-
-def draw_png(spec: dict[str, Any], dark: bool = False, scale: float = 2) -> bytes:
-    """The same as PNG.
-
-    Args:
-        spec: with its data in it.
-        dark: light marks on dark ground.
-        scale: pixels of the picture per pixel of the specification.
-
-    Raises:
-        MissingToolError: vl-convert is not installed.
-        ToolError: the specification cannot be drawn.
-    """
-    convert = _load()
-    try:
-        return bytes(
-            convert.vegalite_to_png(
-                make_values_visible(spec, make_visible),
-                config=build_config(dark=dark),
-                scale=scale,
-                allowed_base_urls=[],
-            )
-        )
+        return draw(shown, config=build_config(dark=dark), allowed_base_urls=[], **options)
     except (ValueError, RuntimeError) as error:
         raise ToolError("vl-convert", f"cannot draw the chart: {error}") from error
 
@@ -71,10 +56,3 @@ def check_drawing() -> None:
             needed_for="a chart as SVG or PNG",
             install="pip install 'gpa-lsp[charts]', or write .html, which a browser draws",
         )
-
-
-def _load() -> Any:
-    check_drawing()
-    import vl_convert  # brings a JavaScript engine of 50 MB
-
-    return vl_convert

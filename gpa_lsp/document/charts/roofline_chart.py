@@ -66,12 +66,12 @@ from gpa_lsp.document.charts.vega_lite import (
 )
 from gpa_lsp.document.roofline_text import CLOCK_WORDS
 from gpa_lsp.foundation.numbers import format_count_of, format_duration_ns, format_hz
-from gpa_lsp.gpu.device.model import Machine, MemoryLevel, OperationKind
+from gpa_lsp.gpu.device.model import Machine, OperationKind
 from gpa_lsp.report.model import KernelReport
 
 
 class RooflineView(StrEnum):
-    """What the axes count."""
+    """Units of a roofline chart's axes."""
 
     TIME = "time"  # Operations per second over operations per byte
     INSTRUCTIONS = "instructions"  # Warp instructions per second over warp instructions per transaction
@@ -81,7 +81,7 @@ MOST_SHOWN = 12  # Kernels shown at first: more cover one another
 
 
 class ChartLook(Struct, frozen=True, kw_only=True):
-    """How a chart is laid out."""
+    """Layout of a chart."""
 
     width: int | None = 720  # in pixels, of the area between the axes; None to fill what it stands in (in a page)
     height: int | None = 440  # pixels, or None to fill it
@@ -95,7 +95,6 @@ def build_roofline_chart(
     before: Sequence[KernelReport] = (),
     view: RooflineView = RooflineView.TIME,
     look: ChartLook | None = None,
-    max_launches: int = 20,
 ) -> dict[str, Any]:
     """The chart of some kernels, those of most time shown and no launch of its own.
 
@@ -104,17 +103,15 @@ def build_roofline_chart(
         before: the kernels of an earlier profile; those of the same linkage name are joined to theirs by arrows.
         view: which of the two.
         look: size, legend and title.
-        max_launches: of each kernel that can be shown.
 
     Returns:
         A specification that holds its data and needs no network.
     """
-    rows = place_kernels(kernels, before, max_launches=max_launches)
-    return build_chart_of_rows(rows, view=view, look=look or ChartLook())
+    return build_chart_of_rows(place_kernels(kernels, before), view=view, look=look or ChartLook())
 
 
 def build_chart_of_rows(rows: Sequence[PlacedRow], *, view: RooflineView, look: ChartLook) -> dict[str, Any]:
-    """The same of rows that were placed already."""
+    """The chart of rows that are placed already."""
     machines, machine_of = group_machines(rows)
     points = build_points(rows, view)
     roofs = _build_all_roofs(rows, machines, view)
@@ -146,7 +143,10 @@ def build_chart_of_rows(rows: Sequence[PlacedRow], *, view: RooflineView, look: 
             {"name": "focused_row", "value": None},
             {"name": "related_rows", "value": []},
             {"name": "drawn_levels", "value": levels or [bandwidth.value for bandwidth in LEVEL_COLOURS]},
-            {"name": "drawn_kinds", "value": kinds or _list_roof_kinds(roofs)},
+            {
+                "name": "drawn_kinds",
+                "value": kinds or list(dict.fromkeys(roof["name"] for roof in roofs if "limit" in roof)),
+            },
             {"name": "all_peaks", "value": False},
             {"name": "show_movements", "value": False},
             {"name": "shown_machine", "value": machine_of[rows[0].row_id] if rows else 0},
@@ -154,19 +154,15 @@ def build_chart_of_rows(rows: Sequence[PlacedRow], *, view: RooflineView, look: 
         "layer": build_layers(frame, view is RooflineView.INSTRUCTIONS, _build_marks(rows, kinds, levels, look)),
     }
     if look.title:
-        spec["title"] = {
-            "text": look.title,
-            "subtitle": [
-                describe_machine(machines),
-                *_explain_rings(held),
-                *_count_hidden(rows, shown, spec["usermeta"]["left_out"]),
-            ],
-        }
+        ringed = any(point["ring"] for point in held)
+        rings = ["rings around a point: the same operations per byte of other levels"] if ringed else []
+        hidden = _count_hidden(rows, shown, spec["usermeta"]["left_out"])
+        spec["title"] = {"text": look.title, "subtitle": [describe_machine(machines), *rings, *hidden]}
     return spec
 
 
 def build_points(rows: Sequence[PlacedRow], view: RooflineView) -> list[Row]:
-    """Every point of some rows that logarithmic axes can show."""
+    """All points of some rows that logarithmic axes can show."""
     is_time = view is RooflineView.TIME
     found = [
         build_point(row.row_id, point)
@@ -198,7 +194,7 @@ def list_kinds(points: Sequence[Row]) -> list[str]:
 
 
 def describe_chart(rows: Sequence[PlacedRow], view: RooflineView) -> str:
-    """What the chart shows, for those who do not see it."""
+    """Description of a chart for screen readers."""
     axes = {
         RooflineView.TIME: "operations per second over operations per byte of each level of the memory",
         RooflineView.INSTRUCTIONS: "warp instructions per second over warp instructions per transaction of each level of the memory",
@@ -208,7 +204,7 @@ def describe_chart(rows: Sequence[PlacedRow], view: RooflineView) -> str:
 
 
 def describe_machine(machines: Sequence[Machine]) -> str:
-    """Whose roofs they are and at which clocks, one line."""
+    """Machine and clocks of the roofs, one line."""
     if not machines:
         return "no kernel has a place in it"
     clocks = machines[0].clocks
@@ -233,14 +229,6 @@ def choose_rows(rows: Sequence[PlacedRow]) -> list[str]:
     ]
 
 
-def _explain_rings(points: Sequence[Row]) -> list[str]:
-    return (
-        ["rings around a point: the same operations per byte of other levels"]
-        if any(point["ring"] for point in points)
-        else []
-    )
-
-
 def _count_hidden(rows: Sequence[PlacedRow], shown: Sequence[str], left_out: Mapping[str, int]) -> list[str]:
     count = sum(row.is_whole and not row.is_before for row in rows)
     drawn = sum(row.is_whole and not row.is_before and row.row_id in shown for row in rows)
@@ -252,18 +240,16 @@ def _count_hidden(rows: Sequence[PlacedRow], shown: Sequence[str], left_out: Map
 
 
 def _build_all_roofs(rows: Sequence[PlacedRow], machines: Sequence[Machine], view: RooflineView) -> list[Row]:
-    found: list[Row] = []
-    sizes: dict[MemoryLevel, int] = list_transaction_bytes(rows)
-    for position, machine in enumerate(machines):
-        if view is RooflineView.TIME:
-            found.extend(build_roofs(machine, position))
-        else:
-            found.extend(build_instruction_roofs(machine, position, sizes))
-    return found
-
-
-def _list_roof_kinds(roofs: Sequence[Row]) -> list[str]:
-    return list(dict.fromkeys(roof["name"] for roof in roofs if "limit" in roof))
+    sizes = list_transaction_bytes(rows)
+    return [
+        roof
+        for position, machine in enumerate(machines)
+        for roof in (
+            build_roofs(machine, position)
+            if view is RooflineView.TIME
+            else build_instruction_roofs(machine, position, sizes)
+        )
+    ]
 
 
 def _build_marks(
@@ -289,7 +275,7 @@ def _build_marks(
 
 
 def build_layers(frame: ChartFrame, counts_instructions: bool, marks: Spec) -> list[Spec]:
-    """All of them, from back to front; *counts_instructions* in the second view."""
+    """All layers, from back to front; *counts_instructions* for warp instructions per transaction."""
     axes = ChartAxes(frame, counts_instructions)
     colour = {**marks["color"], "field": "name"}
     return [
@@ -401,7 +387,7 @@ def _rank(column: str, lower: str) -> Spec:
 
 
 def name_diagonals(axes: ChartAxes, colour: Spec) -> Spec:
-    """Along the line, above it, from its left end; the slowest below it; a line close above another one further along."""
+    """Names above the diagonals, from their left ends; the slowest below its line; one close above another further along."""
     angle = f"-atan2(height / ({axes.rise} / LN10), width / ({axes.run} / LN10)) * 180 / PI"
     looks = {
         "align": "left",
@@ -426,7 +412,7 @@ def name_diagonals(axes: ChartAxes, colour: Spec) -> Spec:
 
 
 def name_peaks(axes: ChartAxes) -> Spec:
-    """Above the line, at its right end; of peaks that stand close, one beside the other."""
+    """Names above the peaks, at the right end; of close peaks side by side."""
     is_close = f"datum.lower > 0 && datum.limit < {CLOSE_PEAKS} * datum.lower"
     beside = {"expr": f"-2 - {PEAK_NAME_PIXELS} * datum.step"}
     return layer(
@@ -441,7 +427,7 @@ def name_peaks(axes: ChartAxes) -> Spec:
 
 
 def draw_ridges(axes: ChartAxes) -> Spec:
-    """Where bandwidths and peaks that are drawn meet."""
+    """Circles at the ridge points of the bandwidths and peaks drawn."""
     looks = {"style": "ridge", "shape": "circle", "size": 22, "filled": True, "clip": True}
     return layer(
         "ridges", "point", looks, {**axes.both("x", "y"), "tooltip": nominal("words")}, {"filter": _IS_RIDGE_SHOWN}
@@ -477,7 +463,7 @@ def _draw_spans(axes: ChartAxes) -> Spec:
 
 
 def _draw_headroom(axes: ChartAxes) -> Spec:
-    """From the points of the row in focus up to what is attainable."""
+    """Lines from the points of the row in focus up to their attainable rates."""
     chosen = {"filter": f"datum.row === focused_row && datum.a > datum.y && {_IS_SHOWN}"}
     encoding = {**axes.both("x", "y"), "y2": {"field": "a"}}
     return layer("points", "rule", {"style": "headroom", "clip": True}, encoding, chosen)

@@ -1,4 +1,4 @@
-"""What a roofline chart draws, as rows: kernels and launches, their points, machines with their roofs and ridge points, and arrows."""
+"""Rows of a roofline chart: kernels and launches, their points, machines with roofs and ridge points, and arrows."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -32,7 +32,7 @@ _SAME_MACHINE_RATIO = 0.05
 
 
 class PlacedRow(Struct, frozen=True, kw_only=True):
-    """What can be selected: a kernel, or one of its launches."""
+    """A row that can be selected: a kernel, or one of its launches."""
 
     row_id: str  # ``k0``, a launch ``k0.3``; of the profile before, ``b0`` and ``b0.3``
     kernel: KernelReport  # the kernel it is, or is a launch of
@@ -46,7 +46,7 @@ class PlacedRow(Struct, frozen=True, kw_only=True):
 
     @property
     def launch(self) -> str:
-        """What of the kernel it is: ``launch 3``, or ``grid 8, block 256 (launch 3)``."""
+        """Launch of the row: ``launch 3``, ``grid 8, block 256 (launch 3)``, or all together."""
         if self.is_whole:
             contexts = count_contexts(self.kernel)
             return f"sum of {contexts}" if contexts else "all launches together"
@@ -54,14 +54,14 @@ class PlacedRow(Struct, frozen=True, kw_only=True):
 
     @property
     def is_whole(self) -> bool:
-        """All launches together."""
+        """Whether the row stands for all launches together."""
         return self.launch_index is None
 
 
 def place_kernels(
     kernels: Sequence[KernelReport], before: Sequence[KernelReport] = (), *, max_launches: int = 20
 ) -> tuple[PlacedRow, ...]:
-    """Everything that can be selected: kernels in the order given, each followed by its launches, then those of before."""
+    """Rows that can be selected: kernels in the order given, each followed by its launches, then those of the earlier profile."""
     names = name_kernels([*kernels, *before])
     placed: list[PlacedRow] = []
     for letter, group in (("k", kernels), ("b", before)):
@@ -89,7 +89,7 @@ def _place(kernel: KernelReport, name: str, row_id: str, max_launches: int) -> I
 
 
 def group_machines(rows: Iterable[PlacedRow]) -> tuple[tuple[Machine, ...], dict[str, int]]:
-    """The machines that are drawn apart, and which of them each row stands under (row id → position)."""
+    """Machines drawn apart, and the machine of each row (row id → position)."""
     machines: list[Machine] = []
     positions: dict[str, int] = {}
     for row in rows:
@@ -118,7 +118,7 @@ def _list_rates(machine: Machine) -> dict[str, float]:
 
 
 def is_drawable(*numbers: float | None) -> bool:
-    """Numbers a logarithmic axis can show, and whose products and quotients are numbers still."""
+    """Whether a logarithmic axis can show the numbers, and their products and quotients stay finite."""
     return all(number is not None and 1 / _LARGEST < number < _LARGEST for number in numbers)
 
 
@@ -155,7 +155,7 @@ def build_point(row_id: str, point: Point | InstructionPoint) -> Row:
 
 
 def describe_transactions(point: InstructionPoint) -> str:
-    """The intensity of a point of the second view."""
+    """Intensity of a point in the instruction view."""
     return f"{format_number(point.intensity)} per {format_bytes(point.transaction_bytes)}"
 
 
@@ -172,7 +172,7 @@ def build_roofs(machine: Machine, position: int) -> Iterator[Row]:
 def build_instruction_roofs(
     machine: Machine, position: int, transaction_bytes: dict[MemoryLevel, int]
 ) -> Iterator[Row]:
-    """The same of the second view: transactions per second of the levels whose *transaction_bytes* are given, and instructions per second."""
+    """Roofs of the instruction view: transactions per second of the levels in *transaction_bytes*, and instructions per second."""
     for level, size in transaction_bytes.items():
         bandwidth = machine.find_bandwidth(level)
         if bandwidth is not None and size > 0 and is_drawable(bandwidth.bytes_per_s):
@@ -185,7 +185,7 @@ def build_instruction_roofs(
 def _build_roof(
     position: int, name: str, per_s: dict[str, float | None], rate: str, roof: Bandwidth | Peak | None
 ) -> Iterator[Row]:
-    """A roof where it can be drawn, by its ``slope`` or ``limit``; without one of a table it is that of the schedulers."""
+    """A roof by its ``slope`` or ``limit``, where it can be drawn; *roof* is None for the schedulers' issue rate."""
     if is_drawable(*per_s.values()):
         doubt = "" if roof is None or roof.is_certain else " (assumed)"
         source = "warp instructions the schedulers can issue" if roof is None else roof.source
@@ -193,7 +193,7 @@ def _build_roof(
 
 
 def find_ridges(roofs: Sequence[Row]) -> Iterator[Row]:
-    """Where a diagonal meets a horizontal of the same machine: left of it the memory is the limit, right of it the units."""
+    """Intersections of the diagonals and horizontals of one machine: left of them memory limits, right of them the units."""
     for slope in (roof for roof in roofs if "slope" in roof):
         for limit in (roof for roof in roofs if "limit" in roof and roof["machine"] == slope["machine"]):
             yield {
@@ -215,7 +215,7 @@ def _describe_ridge(slope: Row, limit: Row) -> str:
 
 
 def find_changes(rows: Sequence[PlacedRow]) -> Iterator[Row]:
-    """From where a kernel stood before to where it stands now: kernels of the same linkage name, for every type and level both have."""
+    """Arrows from a kernel's earlier points to its present ones: same linkage name, for each type and level of both."""
     earlier = {row.kernel.mangled_name: row for row in rows if row.is_before and row.is_whole}
     for row in rows:
         old = earlier.get(row.kernel.mangled_name)
@@ -230,7 +230,7 @@ def find_changes(rows: Sequence[PlacedRow]) -> Iterator[Row]:
 
 
 def find_movements(rows: Iterable[PlacedRow]) -> Iterator[Row]:
-    """Where the suggestions of the analyses would take the points of each kernel."""
+    """Arrows to where the suggestions of the analyses would move the points of each kernel."""
     for row in rows:
         if row.is_before or not row.is_whole or row.kernel.analyses is None:
             continue
@@ -248,7 +248,7 @@ def _build_arrow(
     *,
     is_measured: bool,
 ) -> Iterator[Row]:
-    """How a point moves, or would move, from one intensity and rate to others; none where these cannot be drawn or are the same."""
+    """An arrow between two points; none where these cannot be drawn or are the same."""
     if is_drawable(*start, *end) and start != end:
         yield {
             "row": row.row_id,
@@ -261,10 +261,10 @@ def _build_arrow(
 
 
 def list_transaction_bytes(rows: Iterable[PlacedRow]) -> dict[MemoryLevel, int]:
-    """Bytes of one transaction of each level that has a point of the second view."""
+    """Bytes of one transaction of each level that has a point in the instruction view."""
     return {point.level: point.transaction_bytes for row in rows for point in row.roofline.instruction_points}
 
 
 def _shorten(number: float) -> float:
-    """Six digits: what a chart needs of a number, and half of its length in a page. It draws by them; a reader sees none."""
+    """Round to six digits: enough to draw by, and half the length in a page."""
     return float(f"{number:.6g}")

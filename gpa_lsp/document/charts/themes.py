@@ -1,4 +1,4 @@
-"""How charts look on light and on dark ground: colours for levels of the memory and for text, and Vega-Lite's configuration of both.
+"""Colours of charts on light and on dark ground, and Vega-Lite's configuration of both.
 
 The colours of levels are Okabe and Ito's (2008), which people with any colour vision tell apart, two of them moved a little so that each has a
 contrast of at least 3:1 to both grounds; they are therefore the same on both, and a chart can change its ground without changing its marks.

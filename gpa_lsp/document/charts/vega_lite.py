@@ -1,4 +1,4 @@
-"""Words of Vega-Lite: what the specifications of all charts are made of."""
+"""Building blocks of Vega-Lite specifications."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def nominal(field: str, **more: Any) -> Spec:
 
 
 def tell(*columns: str | tuple[str, str]) -> list[Spec]:
-    """A tooltip of some columns, each with its title where that is not its name."""
+    """A tooltip of some columns, each with a title where that differs from its name."""
     pairs = [(column, column) if isinstance(column, str) else column for column in columns]
     return [nominal(field, title=title) for field, title in pairs]
 

@@ -39,7 +39,7 @@ def render_document_page(title: str, lead: str, blocks: Sequence[Block]) -> str:
 
 
 def _split(part: Part) -> tuple[list[Block], list[Part]]:
-    """What a part holds by itself, and the parts in it."""
+    """Blocks a part holds directly, and its sub-parts."""
     parts = [block for block in part.blocks if isinstance(block, Part)]
     own: list[Block] = [block for block in part.blocks if not isinstance(block, Part)]
     return own, parts

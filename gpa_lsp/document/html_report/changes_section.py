@@ -1,4 +1,4 @@
-"""What became of a kernel since an earlier profile, and over its runs, for a page."""
+"""Sections of a page: changes of a kernel since an earlier profile, and its history."""
 
 from collections.abc import Iterator, Sequence
 from datetime import tzinfo
@@ -66,7 +66,7 @@ def build_change(found: KernelComparison) -> ChangeSection:
 
 
 def build_history_section(course: TimeCourse, zone: tzinfo | None = None) -> Part:
-    """The past of a kernel: what became of its time, its times over runs, and its runs, newest first; moments are of the user's zone without one."""
+    """History of a kernel: trend, chart of times, and runs, newest first; times of day are in the user's zone where *zone* is None."""
     summary = describe_course(course) or say("One run")
     blocks: list[Block] = [_tabulate_runs(course, zone)]
     if len(course.timed) > 1:
@@ -98,14 +98,14 @@ _LEGEND = (
 
 
 def build_history_page(kernels: Sequence[KernelPast], zone: tzinfo | None = None) -> tuple[str, str, list[Block]]:
-    """Title, lead and blocks of the page of several kernels; moments are of the user's zone without one."""
+    """Title, lead and blocks of the history page; times of day are in the user's zone where *zone* is None."""
     runs = sum(len(kernel.course.runs) for kernel in kernels)
     lead = f"{format_count_of(len(kernels), 'kernel')}, {format_count_of(runs, 'run')}"
     return "History of GPU kernels", lead, _build_history(kernels, zone)
 
 
 def _build_history(kernels: Sequence[KernelPast], zone: tzinfo | None) -> list[Block]:
-    """Regressed kernels, then every kernel with its times, ranges, regressions and commits."""
+    """Regressed kernels, then each kernel with its times, ranges, regressions and commits."""
     if not kernels:
         words = (
             "No measurement is recorded. `gpa-lsp history --record PROFILE` records one; editors record what they load."
@@ -168,7 +168,7 @@ _NOTCH_PIXELS = 10  # Of a commit without a name: lines as high as the chart wou
 
 
 def build_course_chart(course: TimeCourse, description: str, zone: tzinfo | None = None) -> Spec:
-    """Times of a kernel with their ranges, regressions by shape and colour, commits as ticks; at least one of its runs has a time."""
+    """Times of a kernel with their ranges, regressions by shape and colour, commits as ticks; at least one run must have a time."""
     low, high = choose_span(course)
     size, unit = _choose_unit(course, high)
     rows = [_describe_run(course, run, size, zone) for run in course.timed]
@@ -193,7 +193,7 @@ def build_course_chart(course: TimeCourse, description: str, zone: tzinfo | None
 
 
 def _choose_unit(course: TimeCourse, high: float) -> tuple[float, str]:
-    """What the times of the axis are divided by, and what they are in then."""
+    """Divisor and unit of the time axis."""
     if course.unit == "cycles":
         return 1.0, "cycles"
     return next(((size, unit) for size, unit in _UNITS_NS if high >= size), _UNITS_NS[-1])
@@ -216,7 +216,7 @@ def _describe_run(course: TimeCourse, run: TimedRun, size: float, zone: tzinfo |
 
 
 def _draw_ticks(course: TimeCourse, x: Spec) -> Iterator[Spec]:
-    """A line with its name where another commit begins; a notch where there is no room for the name."""
+    """A labelled line at each change of commit; a notch where there is no room for the label."""
     named = choose_named_ticks(course, _LABEL_PIXELS * len(course.runs) / _NARROW_PIXELS)
     ticks = [
         {
@@ -242,7 +242,7 @@ def _draw_ticks(course: TimeCourse, x: Spec) -> Iterator[Spec]:
 
 
 def _draw_times(x: Spec, y: Spec) -> Iterator[Spec]:
-    """The line from run to run, and the range each time lies in."""
+    """The line from run to run, and the range of each time."""
     looks = {"strokeWidth": 2, "color": _LINE}
     yield {"mark": {"type": "line", **looks}, "encoding": {"x": x, "y": y}}
     ends = {"y": {**y, "field": "low"}, "y2": {"field": "high"}}

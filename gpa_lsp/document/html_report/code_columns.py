@@ -1,4 +1,4 @@
-"""The instructions of a kernel as columns for the page's script: texts already written, numbers only where bars are drawn from them."""
+"""Instructions of a kernel as columns for the page's script: formatted texts, and numbers where bars are drawn from them."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -21,7 +21,7 @@ _NO_TEXT = "(not disassembled)"
 
 
 class KernelAddresses(Struct, kw_only=True):
-    """Fragments of one kernel's places. Files are numbered as they are met, so that no path stands in an address."""
+    """URL fragments of one kernel's places. Files are numbered as they are met, so that no path stands in an address."""
 
     kernel: int  # number of the kernel in the report
     files: dict[str, int] = field(default_factory=dict)  # path as compiled → its number
@@ -29,11 +29,11 @@ class KernelAddresses(Struct, kw_only=True):
 
     @property
     def whole(self) -> str:
-        """The kernel's section."""
+        """Fragment of the kernel's section."""
         return f"#k{self.kernel}"
 
     def part(self, name: str) -> str:
-        """A part of the section: ``advice``, ``code``.
+        """Fragment of a part of the section: ``advice``, ``code``.
 
         >>> KernelAddresses(kernel=3).part("advice")
         '#k3/advice'
@@ -41,11 +41,11 @@ class KernelAddresses(Struct, kw_only=True):
         return f"{self.whole}/{name}"
 
     def number_file(self, file: str) -> int:
-        """The number of a file."""
+        """Number of a file; new files get the next one."""
         return self.files.setdefault(file, len(self.files))
 
     def line(self, file: str | None, line: int | None) -> str:
-        """A source line; empty for code without one.
+        """Fragment of a source line; empty for code without one.
 
         >>> KernelAddresses(kernel=3).line("k.cu", 8)
         '#k3/line/0/8'
@@ -53,15 +53,15 @@ class KernelAddresses(Struct, kw_only=True):
         return f"{self.whole}/line/{self.number_file(file)}/{line}" if file is not None and line else ""
 
     def place(self, place: Place) -> str:
-        """A line that a sentence names; empty for a file without code of this kernel."""
+        """Fragment of a line named by a sentence; empty for a file without code of this kernel."""
         return self.line(place.file, place.line) if place.file in self.coded_files else ""
 
     def link(self, at: Place | int) -> str:
-        """A line, or an instruction by its row."""
+        """Fragment of a line, or of an instruction by its row."""
         return self.row(at) if isinstance(at, int) else self.place(at)
 
     def row(self, row: int) -> str:
-        """An instruction, by its row in the report's columns."""
+        """Fragment of an instruction, by its row in the report's columns."""
         return f"{self.whole}/row/{row}"
 
 
@@ -90,7 +90,7 @@ class TextPool:
 
 
 def build_code(kernel: KernelReport, addresses: KernelAddresses, pool: TextPool, most_rows: int) -> dict[str, Any]:
-    """Rows, the headings between them, and the chains that tie them to lines."""
+    """Rows of the SASS listing, headings between them, and inline chains that tie them to lines."""
     columns = kernel.instructions
     samples = columns.all_samples.sum(axis=1)
     rows = choose_rows(samples, most_rows)
@@ -121,7 +121,7 @@ def build_code(kernel: KernelReport, addresses: KernelAddresses, pool: TextPool,
 
 
 def describe_left_out(count: int) -> str:
-    """What is not in the page, and where it is; empty for nothing.
+    """Number of instructions left out of the page, and the command that prints them; empty for none.
 
     >>> describe_left_out(12000)
     '12,000 instructions with the fewest samples are not shown; gpa-lsp report sass prints all of them.'
@@ -132,7 +132,7 @@ def describe_left_out(count: int) -> str:
 
 
 def name_row_reasons(columns: InstructionColumns) -> list[str]:
-    """Per row the one or two stall reasons with most samples, ``long_scoreboard 81 %``; empty where nothing was stalled.
+    """Per row the one or two stall reasons with most samples, ``long_scoreboard 81 %``; empty without stalls.
 
     The percentages are of the row's own samples.
     """
@@ -159,7 +159,7 @@ def name_row_reasons(columns: InstructionColumns) -> list[str]:
 def _flatten_chains(
     columns: InstructionColumns, addresses: KernelAddresses, rows: npt.NDArray[np.int64]
 ) -> list[list[int]]:
-    """Per chain file, line, file, line, … from the inside out; empty for chains of rows that are left out."""
+    """Per chain ``[file, line, file, line, …]``, innermost first; empty for chains of rows that are left out."""
     used = set(columns.chain_index[rows].tolist())
     return [
         [number for frame in chain for number in (addresses.number_file(frame.file), frame.line)]
@@ -238,7 +238,7 @@ def choose_rows(samples: npt.NDArray[np.int64], most: int) -> npt.NDArray[np.int
 
 
 def share_rows(counts: list[int], most: int = MOST_ROWS_OF_PAGE) -> list[int]:
-    """How many rows each kernel may show, so that all together keep within a page: small ones whole, large ones equally many.
+    """Numbers of rows shown per kernel within the page's limit: small kernels whole, large ones equally many.
 
     >>> share_rows([100, 5000, 9000], most=6100)
     [100, 3000, 3000]

@@ -1,5 +1,4 @@
-"""Where samples fall, as frames of a flame graph: the host's calls that launch a kernel, the kernel, the lines of its inline chains,
-the functions they call, and the stall reasons there.
+"""Samples of a kernel as frames of a flame graph: host calls, the kernel, lines of inline chains, called functions, stall reasons.
 
 Samples carry no call stack. Those in a function that was called are shared among its call sites by how often each executed, as gprof does, and
 what is called from nowhere we see stands beside the kernel's own lines.
@@ -64,11 +63,11 @@ class _Node(Struct, kw_only=True):
     below: dict[_Key, "_Node"] = field(default_factory=dict)
 
     def enter(self, key: _Key) -> "_Node":
-        """The node of a place below."""
+        """The child node of a place; made where it is missing."""
         return self.below.setdefault(key, _Node(own=np.zeros_like(self.own)))
 
     def sum_all(self) -> _Vector:
-        """With what is below."""
+        """Samples of the node and all below it, by stall reason."""
         total: _Vector = self.own + sum((node.sum_all() for node in self.below.values()), np.zeros_like(self.own))
         return total
 
@@ -107,7 +106,7 @@ class _Caller(Struct, kw_only=True):
     below: dict[str, "_Caller"] = field(default_factory=dict)  # frames that are called here
 
     def sum_all(self) -> _Vector:
-        """With what is below."""
+        """Samples of all launches here and below, by stall reason."""
         parts = [*(node.sum_all() for node in self.own), *(caller.sum_all() for caller in self.below.values())]
         total: _Vector = np.sum(parts, axis=0)
         return total
@@ -160,7 +159,7 @@ class _Procedures:
         self._placed: dict[str, float]
 
     def gather(self, samples: npt.NDArray[np.int64]) -> _Node:
-        """Samples, int64[n, k] by instruction and reason, from the kernel down: all there are, or those of one place that launches."""
+        """Tree of samples, int64[n, k] by instruction and stall reason, from the kernel down."""
         self._samples, self._placed = samples.astype(np.float64), {}
         root = _Node(own=np.zeros(samples.shape[1]))
         entry = self._kernel.mangled_name if self._kernel.mangled_name in self._rows else next(iter(self._owners))
@@ -190,7 +189,7 @@ class _Procedures:
                 yield row, callee
 
     def _weigh(self) -> Mapping[int, float]:
-        """Which part of a function's samples each of its calls is given."""
+        """Share of a function's samples that each call site is given (row → share), by executions."""
         executions = np.maximum(self._kernel.instructions.executions, 0)
         totals: dict[str, list[int]] = {}
         for row, callee in self._calls.items():
@@ -221,7 +220,7 @@ class _Procedures:
 
 
 class _Place(Struct, frozen=True, kw_only=True):
-    """What a frame is of: its label, its address in the page (may be empty), and the function its line is in."""
+    """Subject of a frame: label, address in the page (may be empty), and function of its line."""
 
     label: str
     link: str
@@ -229,7 +228,7 @@ class _Place(Struct, frozen=True, kw_only=True):
 
 
 class _Frames:
-    """Turns places into frames."""
+    """Builder of frames from places."""
 
     def __init__(self, kernel: KernelReport, addresses: KernelAddresses, texts: SourceTexts) -> None:
         self._kernel = kernel
@@ -276,7 +275,7 @@ class _Frames:
         return parent
 
     def _append(self, parent: int | None, label: str, words: str, every: _Vector, link: str = "") -> int:
-        """A frame of samples below it; its number."""
+        """Add a frame without samples of its own; return its number. *every*: samples below it, which decide its group."""
         group = self._find_group(every)
         self._frames.append(FlameFrame(parent=parent, label=label, words=words, samples=0.0, group=group, link=link))
         return len(self._frames) - 1
@@ -298,7 +297,7 @@ class _Frames:
             self._add(number, below, self._describe(key, place.function), depth + 1)
 
     def _add_reasons(self, parent: int, own: _Vector, link: str) -> None:
-        """The stall reasons of a place, below it."""
+        """Add a frame per stall reason below a place."""
         for index in np.argsort(-own, kind="stable").tolist():
             if own[index] <= 0:
                 break
@@ -344,7 +343,7 @@ class _Frames:
 
 
 def build_flame_chart(frames: Sequence[FlameFrame], description: str) -> Spec:
-    """The graph."""
+    """A Vega specification of the flame graph."""
     rows = [{"id": number, **asdict(frame)} for number, frame in enumerate(frames)]
     groups = [group for group in STALL_COLOURS if any(frame.group == group for frame in frames)]
     return {
@@ -390,7 +389,7 @@ def build_flame_chart(frames: Sequence[FlameFrame], description: str) -> Spec:
 
 
 def _list_signals() -> list[Spec]:
-    """The width of the page, and what the reader chose, zoomed to and searched for."""
+    """Signals of the width, and of the frame the reader chose, zoomed to and searched for."""
     return [
         {
             "name": "width",

@@ -61,7 +61,7 @@ from gpa_lsp.foundation.numbers import (
 from gpa_lsp.foundation.prose import Sentence, capitalize, count, join, say
 from gpa_lsp.report.history.model import TimeCourse
 from gpa_lsp.report.model import KernelReport, LineRow
-from gpa_lsp.report.pairs import LinePair, build_pair_index
+from gpa_lsp.report.pairs import build_pair_index
 
 CONTEXT_LINES = 4  # Shown before and after a line with code
 
@@ -75,9 +75,8 @@ _CALLED_SHOWN_FROM = 0.005
 def build_sources(
     kernel: KernelReport, addresses: KernelAddresses, pool: TextPool, texts: SourceTexts
 ) -> list[dict[str, Any]]:
-    """One entry per file, the one with most samples of its own first."""
-    columns = _SourceColumns(kernel, addresses, pool, texts)
-    return columns.build()
+    """Columns of source lines, one entry per file, the one with most samples of its own first."""
+    return _SourceColumns(kernel, addresses, pool, texts).build()
 
 
 class _SourceColumns:
@@ -126,7 +125,12 @@ class _SourceColumns:
             "text": None if known is None else pool.add_all(_read(known, line) for line in lines),
             "hasCode": [int(line in has_code) for line in lines],
             "samples": [0 if row is None else row.inclusive_samples for row in found],
-            "shares": pool.add_all("" if row is None else _describe_share(kernel, row) for row in found),
+            "shares": pool.add_all(
+                format_share(kernel.share_of(row.inclusive_samples))
+                if row is not None and row.inclusive_samples
+                else ""
+                for row in found
+            ),
             "own": pool.add_all("" if row is None else _describe_own(kernel, row) for row in found),
             "reasons": pool.add_all("" if row is None else name_reasons(row.inclusive_by_reason, 2) for row in found),
         }
@@ -142,12 +146,8 @@ def _add_context(coded: Sequence[int], count: int) -> list[int]:
     return sorted(line for line in near if 0 < line <= count) or list(coded)
 
 
-def _describe_share(kernel: KernelReport, row: LineRow) -> str:
-    return format_share(kernel.share_of(row.inclusive_samples)) if row.inclusive_samples else ""
-
-
 def _describe_own(kernel: KernelReport, row: LineRow) -> str:
-    """What of a line's samples is its own, and what the functions called from it add."""
+    """A line's own share, and the share of the functions it calls."""
     total = kernel.total_samples or 1
     parts = (
         [] if row.samples == row.inclusive_samples else [f"{format_percent(row.samples / total)} in the line itself"]
@@ -206,13 +206,10 @@ def link_lines(kernel: KernelReport, addresses: KernelAddresses, pool: TextPool)
         own = _address(place, addresses)
         for is_wait, pairs in ((1, waits.get(place, ())), (0, index.list_waiters(place)[:_MOST_PAIRS])):
             for pair in (one for one in pairs if one.samples >= least):
-                words = f"{format_percent(pair.samples / kernel.total_samples)} {_describe_pair(pair)}"
+                share = format_percent(pair.samples / kernel.total_samples)
+                words = f"{share} {pair.reason}, {describe_cause(pair.category)}"
                 links.append([*own, is_wait, *_address(pair.place, addresses), pool.add(words)])
     return links
-
-
-def _describe_pair(pair: LinePair) -> str:
-    return f"{pair.reason}, {describe_cause(pair.category)}"
 
 
 def _address(place: SourceLine | None, addresses: KernelAddresses) -> tuple[int, int]:
@@ -248,7 +245,7 @@ ROOFLINE = "roofline"  # The analysis whose answer stands under the chart
 
 
 class KernelPlace(Struct, frozen=True, kw_only=True):
-    """Where a kernel stands in the page."""
+    """Context of a kernel in the page: number, names, limits, and what is compared with it."""
 
     number: int  # position in the report
     name: str  # short, different for different kernels
@@ -262,7 +259,7 @@ class KernelPlace(Struct, frozen=True, kw_only=True):
 
 
 def build_kernel_data(kernel: KernelReport, place: KernelPlace, texts: SourceTexts) -> dict[str, Any]:
-    """What the page shows of a kernel when it is chosen: ``html`` (escaped), ``charts`` (number → Vega-Lite), columns of code and sources."""
+    """Data of one kernel's section: ``html`` (escaped), ``charts`` (number → Vega-Lite), columns of code and sources."""
     chains = kernel.instructions.chains
     coded_files = frozenset(frame.file for chain in chains for frame in chain)
     addresses = KernelAddresses(kernel=place.number, coded_files=coded_files)
@@ -306,7 +303,7 @@ def _render(
         "tables": [build_function_table(kernel, names), build_loop_table(kernel, names)],
         "tables_summary": _summarise_tables(kernel),
         "advice": _list_advice(kernel, names),
-        "advice_summary": _summarise_advice(0 if kernel.advice is None else len(kernel.advice.advice)),
+        "advice_summary": _summarise_advice(kernel),
         "roofline": roofline,
         "answers": [part for part in answers if roofline is None or part is not of_roofline],
         "has_code": bool(len(kernel.instructions)),
@@ -328,7 +325,7 @@ def _list_launch_facts(kernel: KernelReport) -> list[str]:
 
 
 def _list_facts(kernel: KernelReport, profile: str, measured: str) -> list[tuple[str, str]]:
-    """Name and value of what is known of a kernel."""
+    """Names and values of known facts of a kernel."""
     configuration = kernel.configuration
     shared_bytes = (configuration.shared_static_bytes or 0) + (configuration.shared_dynamic_bytes or 0)
     facts = [("GPU", describe_device(kernel.device))]
@@ -349,7 +346,7 @@ def _list_facts(kernel: KernelReport, profile: str, measured: str) -> list[tuple
 
 
 def _describe_bases(kernel: KernelReport) -> Sentence:
-    """What the shares on the page are of, in words that tie those of other bases to them."""
+    """A sentence on the bases of the page's shares, and how shares of different bases relate."""
     return say(
         "Shares are of all {samples} of the kernel, issued ones included. A stall reason says how warps wait, a cause what they wait for: one cause "
         "can hold several reasons. Two bases are named where they stand: issue slots, of which only the empty ones have a reason, and the warps' "
@@ -362,7 +359,7 @@ def _describe_bases(kernel: KernelReport) -> Sentence:
 def _build_flame(
     kernel: KernelReport, place: KernelPlace, texts: SourceTexts, addresses: KernelAddresses
 ) -> Figure | None:
-    """A flame graph, which its widest line sums up; None where all samples are at one place."""
+    """A flame graph, described by its widest line; None where all samples are at one place."""
     frames = build_flame_frames(kernel, place.name, addresses, texts)
     if not frames:
         return None
@@ -372,9 +369,7 @@ def _build_flame(
 
 
 def _build_roofline(kernel: KernelReport, before: KernelReport | None, answer: Part | None) -> dict[str, Any] | None:
-    """The roofline of all launches together, with what the analysis of it says: what the template shows. None where nothing is known of the machine
-    or the time.
-    """
+    """Values of the template for the roofline of all launches together and its analysis. None where machine or time is unknown."""
     roofline = kernel.analyses.roofline if kernel.analyses is not None else None
     if roofline is None or roofline.whole is None:
         return None
@@ -395,7 +390,6 @@ def _build_roofline(kernel: KernelReport, before: KernelReport | None, answer: P
         (RooflineView.TIME, "Operations", bool(whole.points)),
         (RooflineView.INSTRUCTIONS, "Warp instructions", bool(whole.instruction_points)),
     )
-    earlier = () if before is None else (before,)
     return {
         "summary": answer.summary if answer is not None else describe_line(whole, roofline.machine)[0],
         "machine": f"{roofline.machine.name}, {describe_clocks(roofline.machine)}",
@@ -404,7 +398,9 @@ def _build_roofline(kernel: KernelReport, before: KernelReport | None, answer: P
             Figure(
                 title=name,
                 words=f"Roofline chart of {name.lower()}; the table below lists its points.",
-                chart=build_roofline_chart([kernel], before=earlier, view=view, look=_ROOFLINE_LOOK),
+                chart=build_roofline_chart(
+                    [kernel], before=() if before is None else (before,), view=view, look=_ROOFLINE_LOOK
+                ),
             )
             for view, name, has_points in views
             if has_points
@@ -415,7 +411,7 @@ def _build_roofline(kernel: KernelReport, before: KernelReport | None, answer: P
 
 
 def _tabulate_points(kernel: KernelReport, whole: Roofline) -> Iterator[Block]:
-    """The points of all launches together, those of each launch context by its longest launch, and what they are made of."""
+    """Points of all launches together and of each context's longest launch, then operations and bytes."""
     contexts = list_context_lines(kernel)
     yield build_point_table(whole, f"Points, sum of {count_contexts(kernel)}" if contexts else "Points")
     yield from (build_point_table(line, f"Points, {name}") for name, line in contexts)
@@ -424,7 +420,7 @@ def _tabulate_points(kernel: KernelReport, whole: Roofline) -> Iterator[Block]:
 
 
 def _list_advice(kernel: KernelReport, names: PlaceNames) -> list[Block]:
-    """Every piece, why there is no other, the profiler's own estimates, and the basis of the attribution."""
+    """All advice, why there is no more, the profiler's own estimates, and the basis of the attribution."""
     every = () if kernel.advice is None else kernel.advice.advice
     blocks: list[Block] = [Paragraph(text=ALTERNATIVES, style=Style.DIM)] if every else []
     blocks += [build_piece(one, every, kernel, names) for one in every]
@@ -436,10 +432,11 @@ def _list_advice(kernel: KernelReport, names: PlaceNames) -> list[Block]:
     return [*blocks, estimates, *build_basis(kernel)]
 
 
-def _summarise_advice(cards: int) -> Sentence:
-    if not cards:
-        return say("Nothing to suggest, and why")
-    return say("{suggestions}: places, bounds and the basis of each estimate", suggestions=count(cards, "suggestion"))
+def _summarise_advice(kernel: KernelReport) -> Sentence:
+    if kernel.advice is None or not kernel.advice.advice:
+        return say("Why nothing is suggested")
+    suggestions = count(len(kernel.advice.advice), "suggestion")
+    return say("{suggestions}: places, bounds and the basis of each estimate", suggestions=suggestions)
 
 
 def _summarise_tables(kernel: KernelReport) -> Sentence:

@@ -21,7 +21,7 @@ from gpa_lsp.document.layout import join_facts
 from gpa_lsp.document.notices import list_problems
 from gpa_lsp.document.page import embed_compressed, read_asset, render_page
 from gpa_lsp.document.sampling_words import describe_time
-from gpa_lsp.document.time_course_words import format_moment
+from gpa_lsp.document.time_course_words import format_measured
 from gpa_lsp.foundation.errors import Problem
 from gpa_lsp.foundation.figures import sum_known
 from gpa_lsp.foundation.numbers import (
@@ -69,7 +69,7 @@ class KernelGroup(Struct, frozen=True, kw_only=True):
 def build_groups(
     kernels: Sequence[KernelReport], names: Mapping[str, str], changes: Mapping[int, ChangeSection]
 ) -> list[KernelGroup]:
-    """The list, by what was measured together, in the report's order."""
+    """Rows of the kernel list, grouped by what was measured together, in the report's order."""
     groups: dict[tuple[str, str], list[int]] = {}
     for number, kernel in enumerate(kernels):
         groups.setdefault(_key_group(kernel), []).append(number)
@@ -77,7 +77,7 @@ def build_groups(
 
 
 def _key_group(kernel: KernelReport) -> tuple[str, str]:
-    """Of what was measured together: one run of one program on one GPU."""
+    """Key of kernels measured together: one run of one program on one GPU."""
     return str(kernel.profile_path or ""), kernel.device.name or ""
 
 
@@ -105,7 +105,7 @@ def _build_group(
 
 
 def list_facts(report: Report) -> list[tuple[str, str]]:
-    """What the page is about: profiles, GPUs, when, how long. Times are added only where they were measured together."""
+    """Facts of the page's head: profiles, GPUs, dates, number of kernels, time. Times are added only within one run."""
     profiles = list(dict.fromkeys(name_profile(kernel) for kernel in report.kernels if kernel.profile_path))
     devices = list(dict.fromkeys(kernel.device.name for kernel in report.kernels if kernel.device.name))
     moments = sorted({kernel.measured_unix_s for kernel in report.kernels if kernel.measured_unix_s is not None})
@@ -127,21 +127,8 @@ def _name_some(profiles: Sequence[str]) -> str:
     return ", ".join(profiles[:_MOST_PROFILES]) + (f" and {format_count(rest)} more" if rest > 0 else "")
 
 
-def format_measured(unix_s: int | None) -> str:
-    """When something was measured, in UTC, so that a page says the same wherever it is written; empty when unknown.
-
-    >>> format_measured(1_763_733_720)
-    '2025-11-21 14:02 UTC'
-    """
-    if unix_s is None:
-        return ""
-    from datetime import UTC
-
-    return f"{format_moment(unix_s * 1_000_000_000, UTC)} UTC"
-
-
 def name_profile(kernel: KernelReport) -> str:
-    """The profile's file name: its folder is the writer's own affair."""
+    """File name of the profile; its folder is private to the machine that writes the page."""
     return kernel.profile_path.name if kernel.profile_path is not None else ""
 
 
@@ -172,7 +159,7 @@ def _build_row(
 
 
 def find_nearest_roof(kernel: KernelReport) -> tuple[str, Gauge] | None:
-    """What the kernel is closest to: a ceiling of its roofline, or a unit nearer to full than any; else what the profiler says of its units."""
+    """Nearest ceiling of the kernel's roofline, or the busiest unit; without a roofline the profiler's unit. None where all are unknown."""
     roofline = kernel.analyses.roofline if kernel.analyses is not None else None
     whole = None if roofline is None else roofline.whole
     nearest = None if whole is None else whole.tighter_unit or whole.binding
@@ -187,7 +174,7 @@ def find_nearest_roof(kernel: KernelReport) -> tuple[str, Gauge] | None:
 
 
 def find_occupancy(kernel: KernelReport) -> Gauge | None:
-    """What was achieved, with a tick at what is possible, else what is possible; None where the analysis of occupancy could not say."""
+    """Achieved occupancy with a tick at the possible one, else the possible one; None where the analysis has no bars."""
     answer = kernel.analyses.find("occupancy") if kernel.analyses is not None else None
     if answer is None or not answer.bars:
         return None
@@ -207,7 +194,7 @@ def render_html_report(
     before: Report | None = None,
     courses: Mapping[int, TimeCourse] | None = None,
 ) -> str:
-    """The page.
+    """A report as one page of HTML.
 
     Sources, folders and names are shown as they were compiled; of the machine that writes the page nothing is said.
 
@@ -253,7 +240,7 @@ def _build_data(
     courses: Mapping[int, TimeCourse],
     texts: SourceTexts,
 ) -> list[dict[str, Any]]:
-    """What the page's script draws of each kernel."""
+    """Data of each kernel for the page's script."""
     limits = share_rows([len(kernel.instructions) for kernel in report.kernels])
     return [
         build_kernel_data(
@@ -278,7 +265,7 @@ def _build_data(
 def _find_changes(
     kernels: Sequence[KernelReport], comparison: Comparison | None
 ) -> tuple[Mapping[int, ChangeSection], Mapping[int, KernelReport]]:
-    """By number of the kernel: what became of it, and what it was."""
+    """Change and earlier report of each kernel, by its number in the page."""
     if comparison is None:
         return {}, {}
     numbers = {id(kernel): number for number, kernel in enumerate(kernels)}
@@ -289,7 +276,7 @@ def _find_changes(
 
 
 def _name_lost(comparison: Comparison | None) -> list[str]:
-    """The kernels that the earlier profile alone has."""
+    """Names of the kernels that only the earlier profile has."""
     return [] if comparison is None else [name_kernels([one])[one.name] for one in comparison.only_before]
 
 

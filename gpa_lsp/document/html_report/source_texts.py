@@ -19,7 +19,7 @@ UNREADABLE = "The file could not be read."
 
 
 class SourceTexts:
-    """Reads sources: those a profile carries first, then files of this machine that are what was compiled, or may be, where there is a locator."""
+    """Reader of source texts: those embedded in a profile first, then files of this machine, where there is a locator."""
 
     def __init__(self, locator: SourceLocator | None, *, is_wanted: bool = True) -> None:
         self._locator = locator
@@ -28,7 +28,7 @@ class SourceTexts:
         self._read: dict[Path, Sequence[str]] = {}
 
     def read(self, kernel: KernelReport, file: str) -> tuple[Sequence[str] | None, str]:
-        """The lines of a file, or None, and one sentence why there are none, or why they may be others; empty where they are verified."""
+        """Lines of a file, or None, and a sentence why they are missing or may have changed; the sentence is empty where they are verified."""
         if not self._is_wanted:
             return None, UNWANTED
         embedded = kernel.embedded_sources.get(file)
@@ -42,18 +42,18 @@ class SourceTexts:
         return self._read_here(path, kernel, file)
 
     def read_line(self, kernel: KernelReport, file: str | None, line: int | None) -> str:
-        """One line without surrounding white space, to be quoted; empty when nobody has it, and when it may be another."""
+        """One line without surrounding white space, to be quoted; empty where it is unknown or may have changed."""
         if file is None or not line:
             return ""
         lines, doubt = self.read(kernel, file)
         return lines[line - 1].strip() if lines is not None and not doubt and 0 < line <= len(lines) else ""
 
     def _holds(self, kernel: KernelReport, file: str, lines: Sequence[str]) -> bool:
-        """Whether a file that only its age speaks for can be what was compiled."""
+        """Whether a file whose size was not recorded can be what was compiled."""
         return self._locator is None or self._locator.may_hold(file, lines, kernel.instructions.chains)
 
     def _read_here(self, path: Path, kernel: KernelReport, file: str) -> tuple[Sequence[str] | None, str]:
-        """A file of another length is another text; of one that was saved since nobody can tell, as after a clone."""
+        """Lines of a local file: None where its length differs, doubtful where it was saved since the measurement."""
         try:
             found = path.stat()
             if found.st_size > _MAX_SOURCE_BYTES:

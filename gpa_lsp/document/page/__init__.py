@@ -1,4 +1,4 @@
-"""The frame that every page shares: one self-contained file that opens from disk, asks no network, and reads on light and on dark ground."""
+"""Frame of every page: one self-contained file that opens from disk, loads nothing, and reads on light and on dark ground."""
 
 import base64
 import gzip
@@ -68,7 +68,7 @@ def embed_script(text: str) -> Markup:
 
 
 def hash_script(text: Markup) -> str:
-    """The source expression that lets exactly this script run.
+    """Source expression of the content security policy that allows exactly this script.
 
     Source: Content Security Policy Level 3, section 2.3.1, hash-source.
 
@@ -139,7 +139,7 @@ def explain_term(label: str) -> Markup:
 
 
 def draw_gauge(gauge: Gauge, tone: str = "") -> Markup:
-    """A bar whose numbers stand beside it."""
+    """A bar; its numbers stand in the next cell."""
     ceiling = "" if gauge.ceiling is None else f";--ceiling:{clamp_ratio(gauge.ceiling)}"
     tick = Markup("<b></b>") if gauge.ceiling is not None else ""
     return Markup('<span class="meter {}" style="--ratio:{}{}" aria-hidden="true"><i></i>{}</span>').format(
@@ -155,7 +155,7 @@ class _PackageTemplates(BaseLoader):
     """Templates named ``package/file`` from the ``assets`` of packages; works from a wheel, a zip and a checkout alike."""
 
     def get_source(self, environment: Environment, template: str) -> tuple[str, str | None, None]:
-        """The text of a template."""
+        """Text of a template (method of :class:`BaseLoader`)."""
         package, _, name = template.rpartition("/")
         try:
             return read_asset(package, name), None, None
@@ -165,7 +165,7 @@ class _PackageTemplates(BaseLoader):
 
 @cache
 def make_environment() -> Environment:
-    """The one environment of all pages: everything is escaped, names cannot hide anything, and a name that is not defined is an error."""
+    """The jinja2 environment of all pages: it escapes everything, shows control characters, and fails on undefined names."""
     environment = Environment(
         loader=_PackageTemplates(),
         autoescape=True,
@@ -185,7 +185,7 @@ def make_environment() -> Environment:
 
 
 def _make_visible(value: Any) -> Any:
-    """What stands between double braces; what is markup already was text before, and went through here."""
+    """Make control characters in a template's value visible; markup has been through here before."""
     return make_lines_visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
@@ -236,7 +236,7 @@ def _build_chart_configs() -> Markup:
 
 
 def make_policy(scripts: Sequence[Markup]) -> str:
-    """What the page may do: run these scripts, style itself, show pictures it holds, and nothing else; above all no network.
+    """Content security policy of a page: it may run these scripts, style itself and show embedded pictures, and load nothing.
 
     Source: Content Security Policy Level 3, section 6.
 

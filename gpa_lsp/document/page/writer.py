@@ -53,24 +53,24 @@ class PageWriter:
         return Markup(macros.write(blocks, self))
 
     def group(self, blocks: Sequence[Block]) -> Iterator[tuple[str, list[Block]]]:
-        """Neighbours of one kind, with its name."""
+        """Groups of neighbouring blocks of one kind, with the kind's name."""
         shown = filter(holds_anything, blocks)
         for kind, group in groupby(shown, key=lambda block: type(block).__name__):
             yield kind, list(group)
 
     @staticmethod
     def group_rows(rows: Sequence[Row]) -> Iterator[tuple[bool, list[Row]]]:
-        """Neighbours that are numbered, or are not."""
+        """Groups of neighbouring rows that are numbered, or are not."""
         for is_numbered, group in groupby(rows, key=lambda row: row.is_numbered):
             yield is_numbered, list(group)
 
     def address(self, at: Place | int | None) -> str:
-        """Where in the page a place is; empty where it is not."""
+        """Address of a place in the page; empty where it has none."""
         return "" if at is None or self._link is None else self._link(at)
 
     @staticmethod
     def name_place(row: Row) -> str:
-        """The place of a row, also where its sentence names it, but not as one that is a link."""
+        """Place of a row, also where its sentence names it without a link."""
         if row.place or row.at is None or not row.is_numbered:
             return row.place
         line = row.at.line
@@ -82,7 +82,7 @@ class PageWriter:
         return render_prose(capitalize(drop_stop(text)), self._link) + "."
 
     def number(self, figure: Figure) -> str:
-        """The number under which the script finds a chart; the page has its title in words."""
+        """Store a chart; return the number under which the script finds it. Its title stands in the page."""
         number = f"chart{len(self.charts)}"
         chart = figure.chart
         spec = chart if isinstance(chart, Mapping) else build_answer_chart(chart, width=None)
@@ -90,7 +90,7 @@ class PageWriter:
         return number
 
     def pack(self) -> Markup:
-        """The charts that were written so far, as the script unpacks them. No schema: a page that names no address is easier to trust."""
+        """Charts written so far, compressed for the page's script."""
         return embed_compressed(self.charts)
 
     def heading(self, part: Part) -> Markup:
@@ -115,7 +115,7 @@ class PageWriter:
         )
 
     def cell(self, span: Span) -> Markup:
-        """What stands in a cell, or in a span: a bar, a place with its link, a sentence, or a text as it is, since it may be a name."""
+        """Content of a cell or span: a bar, a place with its link, a sentence, or a text as it is (it may be a name)."""
         text, style = span
         if isinstance(text, Gauge):
             return draw_gauge(text, _GAUGE_TONES.get(style, ""))
@@ -128,7 +128,7 @@ class PageWriter:
 
     @staticmethod
     def tone(span: Span) -> str:
-        """The class of a cell's looks; empty for plain text and bars."""
+        """CSS class of a cell; empty for plain text and bars."""
         return "" if isinstance(span[0], Gauge) else _TONES.get(span[1], "")
 
     @staticmethod
@@ -142,7 +142,7 @@ class PageWriter:
         return any(isinstance(text, Gauge) for row in table.rows[:1] for text, _ in row)
 
     def is_folded(self, table: Table) -> bool:
-        """Long enough to be opened on demand."""
+        """Whether a table is long enough to be opened on demand."""
         return len(table.rows) >= FOLDED_FROM and not table.is_listing and not self.has_bars(table)
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""The interactive roofline page: one file that opens from disk, with a chart and the same numbers as tables, kept in step."""
+"""The interactive roofline page: one file that opens from disk, with a chart and the same numbers as tables."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -38,7 +38,7 @@ _MOST_MISSING = 12
 
 
 def build_items(rows: Sequence[PlacedRow], shown: Collection[str]) -> list[dict[str, Any]]:
-    """The list of kernels, as the template shows it: those of now, then those that are only in the earlier profile."""
+    """Rows of the page's list of kernels: present ones, then those only in the earlier profile."""
     earlier = {row.kernel.mangled_name: row for row in rows if row.is_before and row.is_whole}
     now = {row.kernel.mangled_name for row in rows if not row.is_before}
     counts: dict[str, int] = {}
@@ -73,7 +73,7 @@ def _build_item(row: PlacedRow, before: PlacedRow | None, launches: int, is_show
 
 
 def _describe_nearest(row: PlacedRow) -> dict[str, str]:
-    """Time, what limits it, and the nearest ceiling with the part that is used and what is left."""
+    """Time, limit, nearest ceiling, its use and headroom."""
     nearest = row.roofline.tighter_unit or row.roofline.binding
     return {
         "time": format_duration_ns(row.roofline.duration_s * 1e9),
@@ -92,7 +92,7 @@ def _mean_time(row: PlacedRow) -> float:
 
 
 def build_details(row: PlacedRow, machine: int) -> Mapping[str, Any]:
-    """What the page's script knows of a kernel or launch: texts, but for ``missing``, which is HTML with everything escaped."""
+    """Details of a kernel or launch for the page's script: plain texts, except for ``missing``, which is escaped HTML."""
     line = row.roofline
     first, second = describe_line(line, row.machine)
     return {
@@ -125,7 +125,7 @@ def _read_cells(table: Table) -> list[list[str]]:
 
 
 def build_machine_item(machine: Machine) -> Mapping[str, Any]:
-    """A machine: name, clocks, roofs with their sources, and what is in doubt."""
+    """A machine: name, clocks, roofs with their sources, and doubts."""
     clocks, facts = machine.clocks, list_gpu_facts(machine)
     return {
         "name": machine.name,
@@ -176,21 +176,18 @@ def render_roofline_page(
         "machines": items,
         "view": view.value,
     }
+    kinds = {point.kind for row in rows for point in row.roofline.points}
+    levels = {point.level for row in rows for point in row.roofline.points}
+    levels |= {point.level for row in rows for point in row.roofline.instruction_points}
     values = {
         "data": embed_compressed(data),
         "items": build_items(rows, first),
         "machines": items,
         "gpus": list(dict.fromkeys(item["gpu"] for item in items)),
         "levels": [
-            {"name": level.value, "colour": colour}
-            for level, colour in LEVEL_COLOURS.items()
-            if _has_level(rows, level.value)
+            {"name": level.value, "colour": colour} for level, colour in LEVEL_COLOURS.items() if level in levels
         ],
-        "kinds": [
-            {"name": kind.value, "path": Markup(path)}
-            for kind, path in KIND_SHAPES.items()
-            if _has_kind(rows, kind.value)
-        ],
+        "kinds": [{"name": kind.value, "path": Markup(path)} for kind, path in KIND_SHAPES.items() if kind in kinds],
         "view": view.value,
         "has_before": any(row.is_before for row in rows),
         "has_movements": any(list_movements(row.kernel) for row in rows),
@@ -208,18 +205,8 @@ def render_roofline_page(
 
 
 def _drop_schema(spec: dict[str, object]) -> dict[str, object]:
-    """Nothing loads the schema's address, but a page that names no address at all is easier to trust."""
+    """A specification without its schema: a page that names no address at all is easier to trust."""
     return {key: value for key, value in spec.items() if key != "$schema"}
-
-
-def _has_level(rows: Sequence[PlacedRow], name: str) -> bool:
-    levels = {point.level.value for row in rows for point in row.roofline.points}
-    levels |= {point.level.value for row in rows for point in row.roofline.instruction_points}
-    return name in levels
-
-
-def _has_kind(rows: Sequence[PlacedRow], name: str) -> bool:
-    return any(point.kind.value == name for row in rows for point in row.roofline.points)
 
 
 def _name_unplaced(report: Report, rows: Sequence[PlacedRow]) -> list[str]:
