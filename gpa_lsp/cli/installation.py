@@ -276,7 +276,7 @@ def _inspect_collector() -> Component:
 
 def _inspect_core() -> Component:
     """The emulator of kernels."""
-    detail = f"by machine code of llvmlite {importlib.metadata.version('llvmlite')}"
+    detail = f"compiles kernels with llvmlite {importlib.metadata.version('llvmlite')}"
     return _found("emulator", detail, "executing kernels without a GPU")
 
 
@@ -310,7 +310,7 @@ def _inspect_timing() -> Component:
     return _judge(
         "timing of launches",
         "timing described launches on a GPU of this machine: gpa-lsp profile --launches, and on save in editors",
-        "a computer with an NVIDIA GPU and its driver; pip install 'gpa-lsp[cuda]'",
+        "use a computer with an NVIDIA GPU and its driver, and pip install 'gpa-lsp[cuda]'",
         None if lacking else "by cuda-bindings",
         lacking,
     )

@@ -129,6 +129,13 @@ class _WithoutTraceback(logging.Formatter):
         return ""
 
 
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Help that breaks no line within an option, a table or a file name, such as ``.gpa-lsp.toml``."""
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
+
+
 def _flush(code: int) -> int:
     """Exit code after printing what argparse left in the buffer."""
     terminal = Terminal(sys.stdout, sys.stderr)
@@ -199,7 +206,7 @@ def build_parser(found: dict[str, Command]) -> argparse.ArgumentParser:
             name,
             description=_fill(command.description),
             parents=[colour],
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=_HelpFormatter,
         )
         command.add_arguments(own)
         examples = "\n".join(f"  gpa-lsp {words}\n{_fill(what, 6)}" for words, what in command.examples)

@@ -142,11 +142,11 @@ _KINDS: dict[str, Callable[[str], Any]] = {
 # what means the same in every command that has it
 _SHARED = {
     "--kernel": "only the kernel of this name, or else kernels whose name (readable, short or mangled) contains NAME",
-    "--map": "sources compiled below FROM are below TO here; repeatable",
+    "--map": "sources that were compiled in folder FROM are in folder TO here; repeatable",
     "--format": "how to print (default: text)",
     "--expand": "json: repeat files, functions and inline chains wherever they are used (default: once, in tables that the rest refers to)",
     "--launches": "the description of launches and arguments (default: SOURCE with .launch.toml in place of its suffix)",
-    "--sizes": 'of a source whose launches are not described, what to assume: "n = 4096, threads = 64x64" (default: what is emulated soon)',
+    "--sizes": 'of a source whose launches are not described, sizes to assume: "n = 4096, threads = 64x64" (default: sizes that emulate quickly)',
     "--machine": "the GPU, by name or by a .toml file that describes one",
     "--arch": "architecture to compile for, such as sm_86",
     "--memory": "memory for each launch, such as 512MiB",
@@ -261,8 +261,8 @@ def add_mode_argument(parser: argparse.ArgumentParser) -> None:
     modes = ",".join(list_members("gpa_lsp.diagnosis.blame.blamers"))
     declare(
         parser,
-        f"--mode {{{modes}}}  scoreboard finds causes by scoreboards and stall counts, and counts what a change leaves of each unit's work "
-        "(the default); paper finds and estimates as GPA (Zhou et al., 2021) was published",
+        f"--mode {{{modes}}}  scoreboard (the default) finds causes by scoreboards and stall counts, and limits gains by the load that stays on "
+        "each unit; paper finds causes and estimates gains as published for GPA (Zhou et al., 2021)",
     )
 
 

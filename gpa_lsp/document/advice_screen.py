@@ -20,7 +20,7 @@ from gpa_lsp.document.advice_words import (
 from gpa_lsp.document.blocks import Block, Paragraph, Part, Row, Rows
 from gpa_lsp.document.context_words import describe_contexts
 from gpa_lsp.document.findings import name_kernels
-from gpa_lsp.document.layout import Style, cut
+from gpa_lsp.document.layout import Style, cut, join_facts
 from gpa_lsp.document.notices import build_problems
 from gpa_lsp.document.places import InstructionPlaces, PlaceNames
 from gpa_lsp.document.sampling_words import describe_time
@@ -42,7 +42,7 @@ MOST_LINES = 12  # Of one kernel
 
 LEAST_TIME_RATIO = 0.01  # Of the time of all kernels; those below share a line
 
-MORE = "more: gpa-lsp advise --details · by line: gpa-lsp check · everything: gpa-lsp report --html"
+MORE = join_facts(("more: gpa-lsp advise --details", "by line: gpa-lsp check", "everything: gpa-lsp report --html"))
 
 WHOLE = "lines that end in … are cut; whole sentences: gpa-lsp "
 

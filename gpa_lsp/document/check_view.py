@@ -196,7 +196,7 @@ def list_first_suggestions(report: Report) -> Iterator[str]:
             elif first.optimizer == LIBRARY_USE:
                 yield f"{names[kernel.name]}: {first.hint}"
             else:
-                yield f"first suggestion for {names[kernel.name]}: {label_suggestion(first)} (gpa-lsp advise shows where{doubt})"
+                yield f"first suggestion for {names[kernel.name]}: {label_suggestion(first)}; details: gpa-lsp advise{doubt}"
 
 
 def name_code_place(kernel: KernelReport, finding: CodeFinding, places: PlaceNames) -> str:

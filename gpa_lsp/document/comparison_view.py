@@ -60,7 +60,11 @@ def build_comparison(comparison: Comparison, places: PlaceNames) -> list[Block]:
     for title, kernels in (("only before", comparison.only_before), ("only after", comparison.only_after)):
         blocks += [Paragraph(text=((f"{title}: ", Style.DIM), (names[kernel.name], Style.TITLE))) for kernel in kernels]
     if not comparison.kernels:
-        blocks.append(Paragraph(text="no kernel is in both reports", style=Style.WARNING))
+        blocks.append(
+            Paragraph(
+                text="no kernel is in both reports; pair kernels by name with --pair OLD=NEW", style=Style.WARNING
+            )
+        )
     return blocks
 
 
@@ -267,7 +271,9 @@ def _make_kernel(found: KernelComparison) -> dict[str, Any]:
         "advice": [
             {
                 "optimizer": outcome.advice.optimizer,
-                **pick(outcome, "fate estimate achieved before_ratio after_ratio"),
+                **pick(outcome, "fate"),
+                "estimate": outcome.advice.speedup.estimate,
+                **pick(outcome, "achieved before_ratio after_ratio"),
                 "signs": [_make_difference(sign) for sign in outcome.signs],
             }
             for outcome in found.outcomes

@@ -87,7 +87,7 @@ def _tabulate_rows(rows: Sequence[GateRow], names: Mapping[str, str], places: Pl
             (flexible("kernel"), lambda row: (names[row.kernel.name], Style.CODE)),
             (flexible("metric", 15), lambda row: row.budget.metric.words),
             (left("origin", drop_order=2), lambda row: ("" if row.origin is None else str(row.origin), Style.DIM)),
-            (right("before"), lambda row: _show_value(row, row.before)),
+            (right("before", drop_order=6), lambda row: _show_value(row, row.before)),
             (right("after"), lambda row: _show_value(row, row.after)),
             (right("change", drop_order=5), _show_change),
             (left("budget"), lambda row: row.budget.text),

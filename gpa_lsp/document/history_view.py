@@ -62,7 +62,7 @@ def _tabulate_runs(rows: Sequence[RunRow], folder: Path | None) -> Table:
             (left("since baseline"), lambda row: show_baseline(row[0])),
             (right("samples", drop_order=1), lambda row: format_count(row[1].total_samples)),
             (right("id"), lambda row: (f"@{row[0].run.run_id}", Style.DIM)),
-            (flexible("best advice", drop_order=1), lambda row: next((one.title for one in row[1].advice), "")),
+            (flexible("suggestion", drop_order=1), lambda row: next((one.title for one in row[1].advice), "")),
             (
                 flexible("profile", keeps_end=True, drop_order=1),
                 lambda row: (show_path(row[1].profile or "", folder), Style.DIM),

@@ -121,8 +121,8 @@ def _list_parts(kernel: KernelReport, before: KernelReport | None, view: Rooflin
         ("Ceilings, nearest first", [build_bars(list_bars(line, most=12))]),
         ("Points" if is_time else "Warp instructions per transaction", [points]),
         ("Launches", _list_launches(kernel, roofline)),
-        ("Where Starlight's suggestions would move the kernel, by its own equations", [Items(items=movements)]),
-        ("Starlight's suggestions and what our own advice makes of them", [Items(items=suggestions)]),
+        ("Movement of the points by Starlight's suggestions, by its own equations", [Items(items=movements)]),
+        ("Starlight's suggestions, with our advice on each", [Items(items=suggestions)]),
         (f"Ceilings of {roofline.machine.name}", _list_roofs(roofline.machine, line)),
         ("Unknown", [list_missing(line.missing)]),
     ]

@@ -1,1 +1,1 @@
-"""GATHER: everything found → :class:`~gpa_lsp.report.model.Report`, with indexes by source line and by pc."""
+"""GATHER: results of all stages → :class:`~gpa_lsp.report.model.Report`, with indexes by source line and by pc."""

@@ -1,4 +1,4 @@
-"""Which line of a kernel calls the library function that its samples lie in, where the line table does not say: :func:`find_callers`.
+"""Estimated callers of library code inlined without call sites: :func:`find_callers`.
 
 Triton compiles functions of its library into the kernel and keeps only their own lines. What such code yields is used by the line that calls it, so
 the line whose instructions most often follow it is taken for the caller; or, where that line comes after one that calls something and has no
@@ -27,7 +27,7 @@ _DEFINITION = re.compile(r"\s*(?:async\s+)?def\s")
 
 
 def find_callers(kernel: "KernelReport", body: Body | None, read_line: ReadLine) -> dict[Place, tuple[int, float]]:
-    """Lines of the kernel's own instructions that nothing ties to its file: the line of its body that calls them, and their samples."""
+    """Lines of foreign files in the kernel's own code → the line of its body that probably calls them, and their samples."""
     if body is None:
         return {}
     home, own_lines = body
@@ -45,7 +45,7 @@ def find_callers(kernel: "KernelReport", body: Body | None, read_line: ReadLine)
 def find_library_callers(
     kernel: "KernelReport", read_line: Callable[[str, int], str | None]
 ) -> dict[SourceLine, SourceLine]:
-    """Lines of libraries → the user's that call them, where nothing else ties the two.
+    """Library lines → the user's lines that probably call them.
 
     Args:
         read_line: the text of a line of a file as compiled, 1-based; None where it is not known.
@@ -68,7 +68,7 @@ def _choose(followers: Counter[int]) -> int:
 
 
 def _follow(kernel: "KernelReport", home: str) -> tuple[dict[Place, float], dict[Place, Counter[int]]]:
-    """Samples of each line of the kernel's own instructions that nothing ties to its file, and which lines of that file follow it how often."""
+    """Samples of each foreign line in the kernel's own code, and how often each line of its file follows it."""
     columns = kernel.instructions
     own = columns.functions.index(kernel.mangled_name) if kernel.mangled_name in columns.functions else -1
     samples = columns.all_samples.sum(axis=1).tolist()
@@ -95,7 +95,7 @@ def _follow(kernel: "KernelReport", home: str) -> tuple[dict[Place, float], dict
 
 
 def _find_call(follower: int, own_lines: Sequence[int], read_line: ReadLine) -> int:
-    """The caller, given the line that follows."""
+    """The calling line, given the line that follows."""
     before = max((line for line in own_lines if line < follower), default=follower)
     for line in range(follower - 1, before, -1):
         text = (read_line(line) or "").partition("#")[0]

@@ -1,4 +1,4 @@
-"""What became of a time: the words and the rules that every comparison of two measurements shares.
+"""Comparison of two measurements: the rules and words that every view shares.
 
 Nothing here needs numpy or a report, so that what was remembered of a kernel can be compared as well as the kernel itself, and the result shown
 by a server that has not loaded any.
@@ -44,7 +44,7 @@ CODE_DIGITS = 32
 
 
 class Verdict(Enum):
-    """What became of a kernel's time."""
+    """Outcome of comparing a kernel's times."""
 
     FASTER = "faster"
     SLOWER = "slower"
@@ -69,14 +69,14 @@ Place = tuple[str, int]  # File as compiled, and line
 
 
 class LaunchTimes(Struct, frozen=True, kw_only=True):
-    """How long the launches of a kernel took."""
+    """Times of a kernel's launches."""
 
     cycles: Spread | None  # SM cycles per launch; None where not counted
     ns: Spread | None  # wall-clock time per launch; None where unknown
 
 
 class MeasuredWork(Struct, frozen=True, kw_only=True):
-    """A kernel's times and samples, and all that tells what work they were measured on."""
+    """Times and samples of a kernel, and the evidence of what work they were measured on."""
 
     times: LaunchTimes  # per launch
     duration_ns: float | None  # mean over launches; None when unknown
@@ -92,7 +92,7 @@ class MeasuredWork(Struct, frozen=True, kw_only=True):
 
     @property
     def clock_hz(self) -> float | None:
-        """The mean clock of the SMs; None where it is unknown or the launches are too short to tell."""
+        """Mean SM clock; None where it is unknown or the launches are too short to tell."""
         cycles, ns = self.times.cycles, self.times.ns
         is_known = cycles is not None and ns is not None and ns.mean >= _LEAST_CLOCK_NS and cycles.mean > 0
         return cycles.mean / ns.mean * 1e9 if is_known and cycles is not None and ns is not None else None
@@ -124,7 +124,7 @@ class PartChange(Struct, frozen=True, kw_only=True):
 
 
 def compare_times(before: LaunchTimes, after: LaunchTimes) -> TimeChange | None:
-    """Time per launch before and after, with the range the speedup lies in; None when one of the two has no time.
+    """Times per launch before and after, with the range of the speedup; None where a time is missing.
 
     In cycles where both have them, because profilers lock clocks, and do so differently. With three launches or more on both sides the range is
     twice the standard error of the ratio of means, else an assumed noise of 3 % and 1,000 cycles (1 µs) of launch overhead; so it is where an
@@ -163,9 +163,7 @@ def compare_times(before: LaunchTimes, after: LaunchTimes) -> TimeChange | None:
 
 
 def measure_range(spread: Spread, unit: str) -> tuple[float, float]:
-    """The range one mean time, of ``cycles`` or ``ns``, lies in, by the rules of :func:`compare_times`: ranges without a common value are a change
-    beyond the noise.
-    """
+    """Range of one mean time in ``cycles`` or ``ns``, by the rules of :func:`compare_times`; disjoint ranges are a change beyond the noise."""
     if spread.count >= _ENOUGH_LAUNCHES and spread.standard_deviation is not None:
         half = 2 * spread.standard_deviation / math.sqrt(spread.count)
     else:  # half of what is assumed between two measurements
@@ -175,7 +173,7 @@ def measure_range(spread: Spread, unit: str) -> tuple[float, float]:
 
 
 class MeasuredChange(Struct, frozen=True, kw_only=True):
-    """What became of a kernel between two measurements, as far as the two can be compared."""
+    """Change of a kernel between two measurements, as far as the two can be compared."""
 
     verdict: Verdict  # what became of its time
     time: TimeChange | None  # None where the two are not compared, and where one has no time
@@ -189,12 +187,12 @@ class MeasuredChange(Struct, frozen=True, kw_only=True):
 
     @property
     def has_stalls(self) -> bool:
-        """Stalls of both are known and can be compared."""
+        """Whether stalls of both are known and comparable."""
         return self.verdict is not Verdict.OTHER_WORK and not self.no_stalls
 
 
 def compare_measurements(before: MeasuredWork, after: MeasuredWork) -> MeasuredChange:
-    """Ask whether two measurements did the same work, and if so, what became of time and stalls.
+    """Judge whether two measurements did the same work, and if so, how time and stalls changed.
 
     Every view that compares two measurements of a kernel asks this.
 
@@ -304,7 +302,7 @@ def _compare_part(
 
 
 def judge_change(time: TimeChange | None, *, same_code: bool) -> Verdict:
-    """What a change of time means; ``same_code`` says that instructions and launch are the same.
+    """Verdict on a change of time; *same_code*: instructions and launch are the same.
 
     >>> judge_change(None, same_code=True).value, judge_change(None, same_code=False).value
     ('same_code', 'unknown')
@@ -319,7 +317,7 @@ def judge_change(time: TimeChange | None, *, same_code: bool) -> Verdict:
 
 
 def _judge_work(before: MeasuredWork, after: MeasuredWork) -> tuple[bool | None, Sentence]:
-    """Whether two measurements did the same work, and what says otherwise; None where the work may differ."""
+    """Whether two measurements did the same work (None where it may differ), and the evidence against."""
     if before.device and after.device and before.device != after.device:
         return False, say("other GPU: {before} → {after}", before=before.device, after=after.device)
     if before.is_simulated is not after.is_simulated:
@@ -343,7 +341,7 @@ def _judge_work(before: MeasuredWork, after: MeasuredWork) -> tuple[bool | None,
 
 
 def _judge_same_code(executed: float | None, threads: float | None, kind: str) -> bool | None:
-    """Judge the work of one code by instructions and threads, after / before."""
+    """Whether equal code did the same work, by the ratios after / before of instructions and threads."""
     is_same_size = threads is None or _is_within(threads, _SAME_THREADS_LIMIT)
     if executed is None:  # threads of a loop in strides of the grid may share the same work
         return True if is_same_size else None
@@ -354,7 +352,7 @@ def _judge_same_code(executed: float | None, threads: float | None, kind: str) -
 
 
 def _judge_other_code(executed: float | None, threads: float | None) -> bool | None:
-    """Judge the work of two codes by instructions and threads, after / before: an edit may change both, so that neither alone proves other work."""
+    """Whether different code did the same work, by ratios after / before; an edit may change both, so neither alone decides."""
     if threads is not None and _is_within(threads, _SAME_THREADS_LIMIT):
         return True if executed is None or _is_within(executed, _SAME_LAUNCH_LIMIT) else None
     if executed is None:
@@ -384,7 +382,7 @@ def _list_work_differences(before: MeasuredWork, after: MeasuredWork, executed: 
 
 
 def _describe_clocks(before: MeasuredWork, after: MeasuredWork) -> Sentence:
-    """Two clocks that differ notably; empty where they do not, or one is unknown."""
+    """Two clocks that differ notably; else empty."""
     old, new = before.clock_hz, after.clock_hz
     if old is None or new is None or _is_within(new / old, _CLOCK_LIMIT):
         return NOTHING
@@ -392,7 +390,7 @@ def _describe_clocks(before: MeasuredWork, after: MeasuredWork) -> Sentence:
 
 
 def explain_missing_stalls(before_samples: int, after_samples: int) -> Sentence:
-    """Why nothing can be said of stalls; empty where both measurements have samples.
+    """Reason why stalls are not compared; empty where both measurements have samples.
 
     >>> explain_missing_stalls(100, 0), explain_missing_stalls(100, 100)
     ('stalls unknown: the report after has no samples', '')
@@ -405,7 +403,7 @@ def explain_missing_stalls(before_samples: int, after_samples: int) -> Sentence:
 
 
 def is_beyond_counts(before: tuple[float, int, float], after: tuple[float, int, float]) -> bool:
-    """Whether a part's time changed by more than counting samples leaves in doubt: its two 95 % intervals have nothing in common.
+    """Whether a part's time changed by more than sampling error: its 95 % intervals do not overlap.
 
     >>> is_beyond_counts((300, 1000, 1.0), (100, 1000, 1.0)), is_beyond_counts((3, 10, 1.0), (1, 10, 1.0))
     (True, False)

@@ -1,4 +1,4 @@
-"""What questions about values look up in a :class:`~gpa_lsp.report.model.KernelCode`, gathered once for each."""
+"""Index of a :class:`~gpa_lsp.report.model.KernelCode` for questions about values, built once per kernel."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ _NOTHING: tuple[int, ...] = ()
 
 
 class CodeIndex:
-    """Rows by resource, calls, and the ways around everything that does not touch a resource.
+    """Rows by resource, calls, and shortcuts past blocks that do not touch a resource.
 
     Attributes:
         block_of: block of each row; -1 without code.
@@ -92,12 +92,12 @@ class CodeIndex:
         return self._reads.get(resource, _NOTHING)
 
     def predecessors(self, block: int) -> list[int]:
-        """Blocks before a block; those that nothing leads to only before their like."""
+        """Blocks before a block; unreachable blocks count only before unreachable ones."""
         starts, sources = self._edges_in
         return sources[starts[block] : starts[block + 1]]
 
     def successors(self, block: int) -> list[int]:
-        """Blocks after a block; after one that nothing leads to, only its like."""
+        """Blocks after a block; after an unreachable one, only unreachable ones."""
         starts, targets = self._edges_out
         return targets[starts[block] : starts[block + 1]]
 
@@ -110,7 +110,7 @@ class CodeIndex:
         return bool(self._find_touched()[1][procedure] >> resource & 1)
 
     def climb_back(self, block: int, resource: int) -> int:
-        """A block that dominates another, with nothing on any way from the one to the other that could write the resource.
+        """The farthest dominator of a block such that no path between the two can write the resource.
 
         What the resource is on entering the one, it is on entering the other.
         """
@@ -125,7 +125,7 @@ class CodeIndex:
         return self._backward.climb(block, stops, self._headers[block])
 
     def climb_on(self, block: int, resource: int) -> int:
-        """A block that post-dominates another, with nothing on any way from the one to the other that could read or write the resource.
+        """The farthest post-dominator of a block such that no path between the two can read or write the resource.
 
         For a block that nothing leads to, itself: beyond are blocks that something leads to, and those have nothing to do with it.
         """
@@ -142,19 +142,19 @@ class CodeIndex:
         return tree.climb(block, stops, headers[block])
 
     def _prepare_forward(self) -> tuple[DominatorTree, frozenset[int], list[int]]:
-        """The tree of post-dominators, the blocks it says too little of, and the headers of loops seen from the end."""
+        """Post-dominator tree, blocks for which it is unreliable, and loop headers of the reversed graph."""
         if self._forward is None:
             tree = DominatorTree(self._code.immediate_post_dominator.tolist())
             self._forward = (tree, _find_leaks(self._code), _find_turned_headers(self._code))
         return self._forward
 
     def _number(self, tree: DominatorTree, rows: Sequence[int], blocks: Sequence[int]) -> list[int]:
-        """The places of blocks, and of the blocks of rows, in a tree, ascending."""
+        """Tree numbers of blocks, and of the blocks of rows, ascending."""
         block_of, number = self.block_of, tree.number
         return sorted({number[block_of[row]] for row in rows if block_of[row] >= 0} | {number[one] for one in blocks})
 
     def _find_touched(self) -> tuple[Sequence[int], Sequence[int]]:
-        """Per procedure, the resources that it and what it calls write, and touch, as bits of a number."""
+        """Per procedure, bit masks of resources written, and touched, by it and its callees."""
         if self._touched is None:
             leads_to = self._find_ways_out()
             ways = [sorted(leads_to[procedure]) for procedure in range(len(self.is_local))]
@@ -171,7 +171,7 @@ class CodeIndex:
         return sums
 
     def _find_ways_out(self) -> dict[int, set[int]]:
-        """Procedure → procedures whose code can run before it returns: those it calls, and those it jumps into."""
+        """Procedure → procedures that may run before it returns: callees and jump targets."""
         leads_to: dict[int, set[int]] = defaultdict(set)
         for block, callee in self.callee_of.items():
             leads_to[self.procedure_of[block]].add(callee)
@@ -185,18 +185,18 @@ class CodeIndex:
 
 @remembered
 def index_code(code: KernelCode) -> CodeIndex:
-    """The index of some code, made when first asked for and kept as long as the code."""
+    """The index of some code, built on first use and kept as long as the code."""
     return CodeIndex(code)
 
 
 def _find_leaks(code: KernelCode) -> frozenset[int]:
-    """Blocks from which a path leads to the end and another one into an endless loop: post-dominators know of the first only."""
+    """Blocks with one path to the end and another into an endless loop, which post-dominators ignore."""
     sources = np.repeat(np.arange(len(code.first_row)), np.diff(code.successor_starts))
     return frozenset(sources[code.reaches_end[sources] & ~code.reaches_end[code.successors]].tolist())
 
 
 def _find_turned_headers(code: KernelCode) -> list[int]:
-    """The header of each block's innermost loop in the graph whose edges are turned round, entered at its end; -1 outside loops."""
+    """Header of each block's innermost loop in the reversed graph, entered at its end; -1 outside loops."""
     count = len(code.first_row)
     if not (code.header_of_block >= 0).any():
         return [-1] * count
@@ -218,7 +218,7 @@ def _list_edges(
     *,
     is_backward: bool,
 ) -> tuple[list[int], list[int]]:
-    """Starts and ends of the edges at each block, without those from blocks that nothing leads to into others."""
+    """Starts and ends of the edges at each block, without edges from unreachable blocks into reachable ones."""
     owners = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     sources, targets = (others, owners) if is_backward else (owners, others)
     kept = is_reachable[sources] | ~is_reachable[targets]

@@ -1,4 +1,4 @@
-"""Where a value comes from and who reads it: reaching definitions and reached uses of one operand, asked for one at a time.
+"""Reaching definitions and reached uses of one operand, one query at a time.
 
 A value is followed from block to block over every edge of the flow graph, past guarded writes (which may not happen), into the local
 functions that are called on the way and out of the one it is in, each time back to where it was called. Blocks in which nothing can happen to it
@@ -40,7 +40,7 @@ UNGUARDED = -1
 def scan_back(
     index: CodeIndex, resource: int, row: int, first: int, condition: int = UNGUARDED
 ) -> tuple[list[int], bool]:
-    """The writes of a resource that may be seen at a place of a block, nearest first, and whether a value from before the block may be, too."""
+    """Writes of a resource in a block that may reach a row, nearest first, and whether a value from before the block may."""
     writes = index.writes(resource)
     place = bisect_left(writes, row)
     if not place or writes[place - 1] < first:
@@ -68,7 +68,7 @@ def scan_back(
 def scan_on(
     index: CodeIndex, resource: int, start: int, last: int, condition: int = UNGUARDED
 ) -> tuple[list[int], bool]:
-    """The reads of a block that may see a value, ascending, and whether it may leave the block: the opposite of :func:`scan_back`."""
+    """Reads in a block that may see a value, ascending, and whether it may leave the block: the opposite of :func:`scan_back`."""
     reads, writes = index.reads(resource), index.writes(resource)
     place, end = bisect_right(reads, start), bisect_right(reads, last)
     written, written_end = bisect_right(writes, start), bisect_right(writes, last)
@@ -115,7 +115,7 @@ _TOP = -1  # Not inside a call that the question came through
 
 
 class FoundRows(PartlyCompared, frozen=True, kw_only=True):
-    """An answer."""
+    """Answer to a query about values."""
 
     UNCOMPARED = ("blocks",)
 
@@ -164,7 +164,7 @@ def find_uses(code: KernelCode, row: int, resource: int) -> FoundRows:
 
 
 def find_web(code: KernelCode, row: int, resource: int, *, is_written: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The web of the value that an instruction reads or writes: what would be one variable in a source.
+    """The web of a value: what would be one variable in a source.
 
     Definitions that share a use, and uses that share a definition; no more than :data:`MOST_ROWS` and :data:`MOST_BLOCKS_OF_WEB` find.
 
@@ -194,7 +194,7 @@ def find_web(code: KernelCode, row: int, resource: int, *, is_written: bool) -> 
 
 
 class _Walk:
-    """What both directions share. A *mode* is the called procedure a block is looked at in, or ``_TOP``."""
+    """Shared parts of both directions. A *mode* is the called procedure in which a block is visited, or ``_TOP``."""
 
     def __init__(self, index: CodeIndex, resource: int) -> None:
         self.index = index
@@ -209,7 +209,7 @@ class _Walk:
         self._passed: set[int] = set()
 
     def finish(self) -> FoundRows:
-        """Go on until there is nothing left to look at, or enough was found."""
+        """Continue until nothing is left, or a limit is reached."""
         blocks = 0
         while self._waiting and len(self.rows) < MOST_ROWS and blocks < MOST_BLOCKS:
             self.step(*self._waiting.pop())
@@ -227,30 +227,30 @@ class _Walk:
         raise NotImplementedError
 
     def put(self, mode: int, block: int) -> None:
-        """Remember to go on from a block, once."""
+        """Queue a block, once."""
         if (mode, block) not in self._put:
             self._put.add((mode, block))
             self._waiting.append((mode, block))
 
     def begin(self, mode: int, block: int) -> bool:
-        """Whether a block is come to for the first time."""
+        """Whether a block is visited for the first time."""
         if (mode, block) in self._begun:
             return False
         self._begun.add((mode, block))
         return True
 
     def ask(self, callee: int, mode: int, block: int) -> bool:
-        """Note that a block that calls a procedure goes on when the value passes through it; whether the procedure has yet to be gone into."""
+        """Remember the block of a call, to continue once the value passes the procedure; return whether the procedure is new."""
         is_new = callee not in self._asking
         self._asking[callee].append((mode, block))
         return is_new
 
     def is_held_up(self, callee: int, block: int) -> bool:
-        """Whether the value has to pass through a procedure to be on the other side of a call, and is not known to do so."""
+        """Whether the value must pass a procedure to get past a call, and is not known to."""
         return callee not in self._passed and self.index.guard[self.index.last[block]] < 0
 
     def let_pass(self, callee: int) -> list[tuple[int, int]]:
-        """The value passes through a procedure: the calls that go on now."""
+        """Mark a procedure as passed by the value; return the calls that continue now."""
         if callee in self._passed:
             return []
         self._passed.add(callee)
@@ -258,7 +258,7 @@ class _Walk:
 
 
 class _Backward(_Walk):
-    """Towards the definitions. What waits are blocks whose value on entry is wanted."""
+    """Search for definitions. Queued blocks want the value on entry."""
 
     def answer(self, row: int, block: int) -> FoundRows:
         """See :func:`find_defs`."""
@@ -270,7 +270,7 @@ class _Backward(_Walk):
         return self.finish()
 
     def step(self, mode: int, block: int) -> None:
-        """The value on entry of a block is wanted."""
+        """Visit a block whose value on entry is wanted."""
         if block in self.index.entry_of:
             self._reach_entry(mode, self.index.entry_of[block])
         for before in self.index.predecessors(block):
@@ -288,7 +288,7 @@ class _Backward(_Walk):
             self.is_from_outside |= not callers or not index.is_local[procedure]
 
     def _leave(self, mode: int, block: int) -> None:
-        """The value at the end of a block is wanted, behind a call there."""
+        """Want the value at the end of a block, after a call there."""
         index = self.index
         if not self.begin(mode, block):
             return
@@ -304,7 +304,7 @@ class _Backward(_Walk):
         self._pass_block(mode, block)
 
     def _pass_block(self, mode: int, block: int) -> None:
-        """The value at the end of a block is wanted, before a call there."""
+        """Want the value at the end of a block, before a call there."""
         index = self.index
         rows, is_open = scan_back(index, self.resource, index.last[block] + 1, index.first[block])
         self.rows.update(rows)
@@ -316,7 +316,7 @@ class _Backward(_Walk):
 
 
 class _Forward(_Walk):
-    """Towards the uses. What waits are blocks that the value leaves, and (as complements) blocks that it comes to by a call."""
+    """Search for uses. Queued are blocks the value leaves, and (as complements) blocks it enters by a call."""
 
     def answer(self, row: int, block: int) -> FoundRows:
         """See :func:`find_uses`."""
@@ -328,7 +328,7 @@ class _Forward(_Walk):
         return self.finish()
 
     def step(self, mode: int, block: int) -> None:
-        """The value is there where control goes on from a block."""
+        """Follow the value where control leaves a block."""
         index = self.index
         if block < 0:
             self._arrive(mode, ~block)
@@ -350,7 +350,7 @@ class _Forward(_Walk):
         self.is_from_outside |= not callers or not index.is_local[procedure]
 
     def _arrive(self, mode: int, block: int) -> None:
-        """The value is there on entry of a block."""
+        """Follow the value from the entry of a block."""
         index = self.index
         if not self.begin(mode, block):
             return
@@ -360,7 +360,7 @@ class _Forward(_Walk):
             self._leave(mode, block)
 
     def _leave(self, mode: int, block: int) -> None:
-        """The value is there at the end of a block, before a call there."""
+        """Follow the value from the end of a block, before a call there."""
         index = self.index
         if block in index.lost_calls:
             self.past_calls.add(index.last[block])
@@ -378,7 +378,7 @@ _REGISTERS = range(ResourceKind.REGISTER << 8, (ResourceKind.REGISTER + 1) << 8)
 
 
 def count_live_registers(code: KernelCode) -> npt.NDArray[np.int32]:
-    """int32[n], general registers that hold a value read at an instruction or behind it, and those it writes; -1 without code.
+    """int32[n], general registers live at or written by each instruction; -1 without code.
 
     A guarded write may not happen, so that what was there before stays alive above it.
 
@@ -406,7 +406,7 @@ def count_live_registers(code: KernelCode) -> npt.NDArray[np.int32]:
 
 
 def _make_masks(code: KernelCode, *, is_read: bool) -> list[int]:
-    """The general registers an instruction reads, or writes: one bit each. One that never executes does neither."""
+    """Bit masks of the general registers each instruction reads, or writes; 0 for instructions that never execute."""
     lists = (code.reads if is_read else code.writes).split()
     known: dict[tuple[int, ...], int] = {}
     masks: list[int] = []
@@ -421,7 +421,7 @@ def _make_masks(code: KernelCode, *, is_read: bool) -> list[int]:
 def _sum_block(
     reads: Sequence[int], writes: Sequence[int], is_sure: Sequence[bool], first: int, last: int
 ) -> tuple[int, int]:
-    """What a block reads of what was there before it, and what it overwrites for sure."""
+    """Registers that a block reads from before it, and those it certainly overwrites."""
     needed = overwritten = 0
     for row in range(last, first - 1, -1):
         if is_sure[row]:
@@ -442,14 +442,14 @@ MOST_STEPS = 8_000  # Instructions looked at for one answer, which takes millise
 
 
 class FoundPartners(Struct, frozen=True, kw_only=True):
-    """An answer."""
+    """Answer to a query about scoreboards."""
 
     rows: tuple[int, ...]  # ascending
     is_complete: bool  # False where :data:`MOST_STEPS` were too few
 
 
 def list_awaited(kernel: KernelReport, row: int) -> tuple[int, ...]:
-    """The scoreboards that an instruction waits for, by its mask or (DEPBAR) by its operands, if only for some of their setters."""
+    """Scoreboards an instruction waits for, by its mask or (DEPBAR) operands, even if only for some of their setters."""
     if kernel.code is None:
         mask = int(kernel.instructions.wait_mask[row])
     else:
@@ -459,14 +459,14 @@ def list_awaited(kernel: KernelReport, row: int) -> tuple[int, ...]:
 
 
 def list_set(kernel: KernelReport, row: int) -> tuple[int, ...]:
-    """The scoreboards that an instruction sets: that of its result, then that of its operands."""
+    """Scoreboards an instruction sets: that of its result, then that of its operands."""
     columns = kernel.instructions
     barriers = (int(columns.write_barrier[row]), int(columns.read_barrier[row]))
     return tuple(dict.fromkeys(barrier for barrier in barriers if barrier < SCOREBOARD_COUNT))
 
 
 def find_setters(kernel: KernelReport, row: int, scoreboard: int) -> FoundPartners:
-    """The instructions whose scoreboard one waits for; nothing where the code is not known."""
+    """Instructions that set a scoreboard which *row* waits for; none where the code is unknown."""
     code = kernel.code
     if code is None or code.block_of_row[row] < 0:
         return FoundPartners(rows=(), is_complete=True)
@@ -494,7 +494,7 @@ def find_setters(kernel: KernelReport, row: int, scoreboard: int) -> FoundPartne
 
 
 def find_waiters(kernel: KernelReport, row: int, scoreboard: int) -> FoundPartners:
-    """The instructions that wait for the scoreboard that one sets, the first on every way; nothing where the code is not known."""
+    """Instructions that wait for the scoreboard set by *row*, the first on each path; none where the code is unknown."""
     code = kernel.code
     if code is None or code.block_of_row[row] < 0:
         return FoundPartners(rows=(), is_complete=True)
@@ -526,7 +526,7 @@ def _list_new(index: CodeIndex, block: int, seen: set[int]) -> Iterator[tuple[in
 
 
 class _Traffic(Struct, frozen=True, kw_only=True):
-    """What every instruction does to scoreboards, as lists."""
+    """Scoreboard operations of every instruction, as lists."""
 
     writes: list[int]  # the scoreboard released when the result is written; 7 for none
     reads: list[int]  # the one released when the operands are read
@@ -534,13 +534,13 @@ class _Traffic(Struct, frozen=True, kw_only=True):
     partly: dict[int, int]  # DEPBAR → scoreboards it waits for until few enough are left, as bits
 
     def holds(self, row: int, scoreboard: int, released: int) -> bool:
-        """Whether an instruction can still hold a scoreboard behind waits for some others."""
+        """Whether an instruction can still hold a scoreboard after waits for the *released* ones."""
         if self.writes[row] == scoreboard:
             return True
         return self.reads[row] == scoreboard and not released >> self.writes[row] & 1
 
     def list_releasing(self, row: int, scoreboard: int) -> int:
-        """The scoreboards, as bits, for one of which to wait is enough."""
+        """Scoreboards (bits) any one of which suffices to wait for."""
         released_by = 1 << scoreboard
         if self.writes[row] != scoreboard and self.writes[row] != NO_BARRIER:
             released_by |= 1 << self.writes[row]

@@ -1,4 +1,4 @@
-"""What a file held when it was measured, as its git repository remembers it.
+"""Text of a file at the time of a measurement, from its git repository.
 
 git is asked, and nothing of the repository is run: only the two plumbing commands that look up a commit and print a blob are used, which know no
 hooks, filters, pagers, aliases or external diffs; the user's and the system's settings are not read; and no transport is allowed, because a
@@ -37,7 +37,7 @@ _SETTINGS = (
 
 
 class CommittedTexts:
-    """Asks git; each commit is looked for once.
+    """Queries to git; each commit is looked up once.
 
     Attributes:
         is_asked: git may be asked. In a workspace that is not trusted it is not.
@@ -48,7 +48,7 @@ class CommittedTexts:
         self._commits: dict[tuple[Path, int], str | None] = {}
 
     def find(self, path: Path, measured_ns: int) -> str | None:
-        """The text a file had in the last commit before a moment; None where there is no repository, no git, no such commit or no such file in it.
+        """Text of a file in the last commit before a time; None without repository, git, such a commit or the file in it.
 
         Args:
             path: of the file, links resolved.
@@ -64,13 +64,13 @@ class CommittedTexts:
         return None if text is None else text.decode("utf-8", errors="surrogateescape")
 
     def _find_commit(self, folder: Path, moment_s: int) -> str | None:
-        """The last one of the history that is checked out, by the times of its commits."""
+        """Last first-parent commit before a time."""
         found = self._ask(folder, ["rev-list", "-1", "--first-parent", f"--before={moment_s}", "HEAD"])
         commit = "" if found is None else found.decode("ascii", errors="replace").strip()
         return commit if commit.isalnum() else None
 
     def _ask(self, folder: Path, arguments: Sequence[str]) -> bytes | None:
-        """What git says; None where it does not, or says more than anybody reads."""
+        """Output of a git command; None where it fails or is too long."""
         settings = [word for setting in _SETTINGS for word in ("-c", setting)]
         command = [str(self._git), "--no-pager", *settings, *arguments]
         try:
@@ -93,6 +93,6 @@ class CommittedTexts:
 
 
 def _clean(environment: Mapping[str, str]) -> dict[str, str]:
-    """Without what would send git elsewhere, or have it run or write something."""
+    """Environment without variables that redirect git or make it run programs."""
     plain = {name: value for name, value in environment.items() if not name.startswith("GIT_")}
     return {**clean_environment(plain), **_CONTROL}

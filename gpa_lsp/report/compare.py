@@ -1,4 +1,4 @@
-"""Compare two reports: what got faster, what was changed, which advice was taken, how good its estimate was.
+"""Comparison of two reports: speedups, differences, and what became of the advice.
 
 Times of parts are shares of samples times the kernel's duration: samples are taken at a fixed rate, so a part's share of them is its share of
 the time. Durations are compared in SM cycles where both reports have them, because profilers lock clocks, and do so differently.
@@ -43,7 +43,7 @@ _LISTED_NAMES = 20
 
 
 class AdviceOutcome(Struct, frozen=True, kw_only=True):
-    """A piece of advice given before, and what became of it."""
+    """Earlier advice, and what became of it."""
 
     advice: Advice  # as it was given
     fate: AdviceFate  # whether it was taken, as far as code and counters tell
@@ -53,13 +53,12 @@ class AdviceOutcome(Struct, frozen=True, kw_only=True):
     # share of the samples after that the same optimizer's advice is about; None where there are no samples, or uncounted since something else
     # forbids the advice
     after_ratio: float | None
-    estimate: float  # the speedup it promised
     # the kernel's speedup, by whatever was changed, for advice that was taken; None otherwise and when unknown
     achieved: float | None
 
 
 class KernelComparison(MeasuredChange, frozen=True, kw_only=True):
-    """One kernel in both reports. Where the two did not do the same work, nothing but that is said."""
+    """One kernel in both reports. Where the two did not do the same work, only that is said."""
 
     before: KernelReport  # the kernel before
     after: KernelReport  # the kernel after
@@ -73,7 +72,7 @@ class KernelComparison(MeasuredChange, frozen=True, kw_only=True):
 
 
 class LikelyPair(Struct, frozen=True, kw_only=True):
-    """Two kernels of different names that could be one, before and after."""
+    """Two kernels of different names that may be the same one."""
 
     before: KernelReport  # in the report before only
     after: KernelReport  # in the report after only
@@ -96,7 +95,7 @@ def compare_reports(
     wanted: Sequence[tuple[str, str]] = (),
     accept: Callable[[LikelyPair], bool] = lambda pair: False,
 ) -> Comparison:
-    """Lay two reports side by side, kernel by kernel.
+    """Pair the kernels of two reports and compare each pair.
 
     Kernels belong together when their linkage names and GPUs are the same; what is left over is matched by its short name, if that
     is unique on both sides (a template argument, a parameter or a compiler's counter changed).
@@ -136,7 +135,7 @@ def _compare_pairs(pairs: Sequence[tuple[KernelReport, KernelReport]]) -> tuple[
 
 
 def compare_kernels(before: KernelReport, after: KernelReport) -> KernelComparison:
-    """Lay two measurements side by side: of one kernel, or of two that do the same work."""
+    """Compare two measurements of one kernel, or of two kernels that do the same work."""
     works = measure_work(before), measure_work(after)
     change = compare_measurements(*works)
     shared = msgspec.structs.asdict(change)
@@ -159,7 +158,7 @@ def compare_kernels(before: KernelReport, after: KernelReport) -> KernelComparis
 
 
 def digest_code(kernel: KernelReport) -> str | None:
-    """Equal for the same instructions with the same control codes, launched the same way; None where instructions or launch are not known."""
+    """Digest of instructions, control codes and launch configuration; None where instructions or launch are unknown."""
     columns = kernel.instructions
     is_launch_known = kernel.configuration.grid is not None and kernel.configuration.block is not None
     if not any(columns.texts) or not is_launch_known:
@@ -172,7 +171,7 @@ def digest_code(kernel: KernelReport) -> str | None:
 
 
 def measure_work(kernel: KernelReport) -> MeasuredWork:
-    """Gather all that tells what work a kernel was measured on; launches without a time are left out of its times."""
+    """Times, samples and evidence of a kernel's work; launches without a time are left out of its times."""
     executions = read_executions(kernel)
     return MeasuredWork(
         times=LaunchTimes(
@@ -197,7 +196,7 @@ def _share(kernel: KernelReport, samples: float) -> float:
 def _compare_lines(
     before: KernelReport, after: KernelReport, works: tuple[MeasuredWork, MeasuredWork]
 ) -> tuple[PartChange, ...]:
-    """Lines by their inclusive samples and what they call; a line that moved is followed where both reports have the source."""
+    """Lines by inclusive and called samples; lines that moved are followed where both reports have the source."""
     old, new = (
         {
             (row.file, row.line): row.inclusive_samples + row.called_samples
@@ -210,7 +209,7 @@ def _compare_lines(
 
 
 def _list_advice(kernel: KernelReport) -> tuple[Advice, ...]:
-    """Advice that promises something: a remark that nothing is to be gained cannot be taken."""
+    """Advice with a gain; other remarks cannot be taken."""
     every = () if kernel.advice is None else kernel.advice.advice
     return tuple(advice for advice in every if advice.speedup.estimate >= LEAST_SPEEDUP)
 
@@ -228,7 +227,7 @@ def _follow_up(
     *,
     same_code: bool,
 ) -> AdviceOutcome:
-    """What became of a piece of advice, by what changed in code and counters."""
+    """Outcome of advice, by differences of code and counters."""
     before, after = kernels
     if same_code:
         fate, signs = AdviceFate.OPEN, tuple[Difference, ...]()
@@ -243,13 +242,12 @@ def _follow_up(
         signs=signs,
         before_ratio=_share(before, advice.matched_samples),
         after_ratio=_find_share_after(advice.optimizer, after),
-        estimate=advice.speedup.estimate,
         achieved=time.speedup if time is not None and is_done else None,
     )
 
 
 def _find_share_after(optimizer: str, after: KernelReport) -> float | None:
-    """Of the samples after, those an optimizer's advice is about; None where nobody counted them."""
+    """Share of the samples after that an optimizer's advice is about; None where it was not counted."""
     if after.advice is None or not after.total_samples:
         return None
     now = next((other for other in after.advice.advice if other.optimizer == optimizer), None)
@@ -262,7 +260,7 @@ def _find_share_after(optimizer: str, after: KernelReport) -> float | None:
 def pair_by_name(
     before: Sequence[KernelReport], after: Sequence[KernelReport]
 ) -> tuple[list[Pair], list[KernelReport], list[KernelReport]]:
-    """Kernels of the same linkage name and GPU, then those whose short name is unique on both sides; and what is left over of each side."""
+    """Kernels of equal linkage name and GPU, then of equal short name unique on both sides; and the rest of each side."""
     pairs: list[Pair] = []
     old, new = list(before), list(after)
     names: tuple[Callable[[KernelReport], object], ...] = (
@@ -297,7 +295,7 @@ def find_named(report: Report, text: str, side: str) -> KernelReport:
 
 
 def find_likely_pairs(before: Sequence[KernelReport], after: Sequence[KernelReport]) -> tuple[LikelyPair, ...]:
-    """Kernels on the same GPU that look alike, most alike first; none is in two pairs."""
+    """Similar kernels on the same GPU, most alike first; no kernel is in two pairs."""
     if len(before) * len(after) > _MOST_COMPARED:
         return ()
     opcodes = {id(kernel): count_opcodes(kernel) for kernel in (*before, *after)}
@@ -316,7 +314,7 @@ def find_likely_pairs(before: Sequence[KernelReport], after: Sequence[KernelRepo
 
 
 class _Likeness(Struct, frozen=True, kw_only=True):
-    """How alike two kernels are; each ratio is 0..1, None where it is unknown."""
+    """Likeness of two kernels; ratios are 0..1, None where unknown."""
 
     before: KernelReport
     after: KernelReport
@@ -327,7 +325,7 @@ class _Likeness(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, before: KernelReport, after: KernelReport, code: float | None) -> "_Likeness":
-        """Likeness of two kernels whose code is as alike as said."""
+        """Measure the likeness of two kernels; *code* is that of their opcodes."""
         threads = [kernel.configuration.all_threads for kernel in (before, after)]
         files = [_find_file(kernel) for kernel in (before, after)]
         names = [shorten_name(kernel.name).partition("<")[0] for kernel in (before, after)]
@@ -342,13 +340,13 @@ class _Likeness(Struct, frozen=True, kw_only=True):
 
     @property
     def value(self) -> float:
-        """The mean of what is known: the code counts most, then the name, which people change least at its stem."""
+        """Weighted mean of what is known: code and name count most, since people rarely change a name's stem."""
         weighted = [(self.code, 4), (self.name, 4), (self.work, 2), (self.file, 2)]
         known = [(float(value), weight) for value, weight in weighted if value is not None]
         return sum(value * weight for value, weight in known) / sum(weight for _, weight in known)
 
     def explain(self) -> Sentence:
-        """What the two have in common."""
+        """Common traits of the two."""
         return list_of(self._list_reasons())
 
     def _list_reasons(self) -> Iterator[Sentence]:
@@ -363,7 +361,7 @@ class _Likeness(Struct, frozen=True, kw_only=True):
 
 
 def _find_file(kernel: KernelReport) -> str:
-    """Name of the file most of its samples are in; empty where it has no lines."""
+    """Name of the file with most samples; empty for code without lines."""
     file = next((row.file for row in kernel.lines if row.file is not None), None)
     return "" if file is None else PurePosixPath(file.replace("\\", "/")).name
 

@@ -1,4 +1,4 @@
-"""What a report holds of a joined kernel: samples by reason and line, :class:`InstructionColumns` and :class:`KernelCode`."""
+"""Contents of a report about a joined kernel: samples by reason and line, :class:`InstructionColumns` and :class:`KernelCode`."""
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -32,7 +32,7 @@ def count_reasons(
 
 
 def rank_reasons(reasons: Sequence[str], every: Sequence[int], quiet: Sequence[int | None]) -> ReasonCounts:
-    """:func:`count_reasons` of lists."""
+    """Samples by reason, as :func:`count_reasons`, of lists."""
     rows = [row for row in zip(reasons, every, quiet, strict=True) if row[1]]
     rows.sort(key=lambda row: (-row[1], row[0]))
     return {reason: _make_count(every, latency) for reason, every, latency in rows}
@@ -40,7 +40,7 @@ def rank_reasons(reasons: Sequence[str], every: Sequence[int], quiet: Sequence[i
 
 @lru_cache(maxsize=1 << 12)
 def _make_count(every: int, latency: int | None) -> ReasonCount:
-    """Most counts of a report are small numbers that occur again and again."""
+    """A shared record: most counts of a report are small numbers that occur many times."""
     return ReasonCount(all_samples=every, latency_samples=latency)
 
 
@@ -58,12 +58,12 @@ def sum_rows(
 
 
 def sum_all(latency_samples: npt.NDArray[np.int64] | None) -> int | None:
-    """All of some latency samples; None when they are unknown."""
+    """Sum of latency samples; None when they are unknown."""
     return None if latency_samples is None else int(latency_samples.sum())
 
 
 def find_top_stall(reasons: Sequence[str], samples: npt.NDArray[np.int64]) -> tuple[str, int] | None:
-    """The stall reason of most samples and how many these are; None where nothing stalled.
+    """Stall reason with most samples, and their number; None without stalls.
 
     >>> find_top_stall(("long_scoreboard", "selected", "wait"), np.array([5, 9, 7]))
     ('wait', 7)
@@ -78,7 +78,7 @@ def find_top_stall(reasons: Sequence[str], samples: npt.NDArray[np.int64]) -> tu
 
 
 class MainStall(Struct, frozen=True, kw_only=True):
-    """The largest part of the stalls that one line causes, or, without causes, of those that are taken on one."""
+    """Largest category of the stalls that one line causes; without causes, largest reason of the stalls taken on one."""
 
     row: int  # the instruction with most of these stalls
     what: BlameCategory | str  # the kind of cause; the stall reason where causes are unknown
@@ -240,7 +240,7 @@ _MAX_DEPTH = (1 << 16) - 1
 
 
 def list_loops(kernel: Kernel) -> tuple[LoopRow, ...]:
-    """Every loop of the kernel's functions, by function and address; the jump to itself that fills a section's end is none."""
+    """All loops of the kernel's functions, by function and address, without the padding jump at a section's end."""
     rows: list[LoopRow] = []
     for function in kernel.functions:
         if function.graph is not None and function.graph.loops:
@@ -249,13 +249,13 @@ def list_loops(kernel: Kernel) -> tuple[LoopRow, ...]:
 
 
 def order_loops(graph: FlowGraph) -> tuple[int, ...]:
-    """The numbers of a function's loops in the order of their rows; those that nothing leads to have none."""
+    """Numbers of a function's reachable loops, in the order of their rows."""
     reachable = (number for number, loop in enumerate(graph.loops) if graph.is_reachable[loop.header])
     return tuple(sorted(reachable, key=lambda number: (graph.loops[number].header, graph.loops[number].depth)))
 
 
 def measure_loop_depths(function: FunctionSamples) -> npt.NDArray[np.uint16]:
-    """uint16[n], how many loops each instruction of a function is in."""
+    """uint16[n], number of loops around each instruction of a function."""
     graph = function.graph
     if graph is None or not graph.loops:
         return np.zeros(len(function.pc_offsets), dtype=np.uint16)
@@ -297,7 +297,7 @@ def _sum_by_block(samples: npt.NDArray[np.int64], graph: FlowGraph) -> npt.NDArr
 
 
 def _sum_over_loops(graph: FlowGraph, by_block: npt.NDArray[np.int64]) -> list[int]:
-    """Per loop, inner loops included; loops come before the loops inside them, so one pass from the end adds each to its parent."""
+    """Sums per loop, inner loops included."""
     return _join_over_loops(graph, by_block, np.add, 0)
 
 
@@ -322,7 +322,7 @@ _Numbers = npt.NDArray[np.int32]
 
 
 def build_instruction_columns(kernel: Kernel) -> InstructionColumns:
-    """All functions of a kernel, one after the other, with inline chains shared between them."""
+    """Columns of all functions of a kernel, one after the other, with shared inline chains."""
     rows, control = kernel.rows, kernel.rows.control
     return InstructionColumns(
         functions=tuple(function.name for function in rows.functions),
@@ -346,7 +346,7 @@ def build_instruction_columns(kernel: Kernel) -> InstructionColumns:
 
 
 def build_kernel_code(kernel: Kernel) -> KernelCode:
-    """What all functions of a kernel do, one after the other; rows, blocks and loops count through."""
+    """Code of all functions of a kernel, one after the other; rows, blocks and loops are numbered across functions."""
     rows, blocks = kernel.rows, _Blocks(kernel.rows)
     return KernelCode(
         counters=rows.counters,
@@ -381,7 +381,7 @@ def build_kernel_code(kernel: Kernel) -> KernelCode:
 
 
 class _Blocks:
-    """The flow graphs of a kernel's functions, joined: what a graph numbers counts through all of them."""
+    """Flow graphs of a kernel's functions, joined and renumbered."""
 
     def __init__(self, rows: KernelRows) -> None:
         found = [
@@ -401,13 +401,13 @@ class _Blocks:
         return tuple(accumulate(sizes, initial=0))
 
     def join(self, parts: Iterable[_Numbers], firsts: Sequence[int] | None = None) -> _Numbers:
-        """Numbers of each graph's rows, blocks (unless said otherwise), loops or procedures; -1, which is none of them, stays so."""
+        """Numbers of each graph's rows, blocks (the default), loops or procedures, renumbered; -1 (none) stays."""
         shifts = self.first_blocks if firsts is None else firsts
         shifted = [np.where(part < 0, -1, part + by) for part, by in zip(parts, shifts, strict=False)]
         return np.concatenate([np.zeros(0, dtype=np.int32), *shifted]).astype(np.int32)
 
     def join_starts(self, parts: Iterable[_Numbers]) -> _Numbers:
-        """Starts of lists of edges: each graph's last one is the next one's first."""
+        """Starts of edge lists: the last of each graph is the first of the next."""
         shifted = [part[:-1] + by for part, by in zip(parts, self.first_edges, strict=False)]
         return np.concatenate([*shifted, self.first_edges[-1:]]).astype(np.int32)
 
@@ -417,7 +417,7 @@ def _join_flags(parts: Iterable[npt.NDArray[np.bool_]]) -> npt.NDArray[np.bool_]
 
 
 def _number_loops(graph: FlowGraph) -> _Numbers:
-    """Each block's innermost loop as the number of its row in the report; -1 outside loops."""
+    """Row in the report of each block's innermost loop; -1 outside loops."""
     order = order_loops(graph)
     row_of = np.full(len(graph.loops) + 1, -1, dtype=np.int32)  # the last one stands for no loop, number -1
     row_of[list(order)] = np.arange(len(order), dtype=np.int32)

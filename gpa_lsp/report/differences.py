@@ -1,4 +1,4 @@
-"""What a change did to a kernel, time and stalls aside: its launch, its code and what was counted while it ran.
+"""Differences between two kernels besides time and stalls: launch, code and counters.
 
 Everything is read from the report, so that saved reports are compared as well as profiles.
 """
@@ -28,7 +28,7 @@ _REGISTER = re.compile(r"\bR(\d+)\b")
 
 
 class Trait(StrEnum):
-    """Something a change can move; the values are its name for people."""
+    """A property that a change can move; the value is its readable name."""
 
     GRID = "grid"
     BLOCK = "block"
@@ -131,12 +131,12 @@ class Difference(Struct, frozen=True, kw_only=True):
 
     @property
     def quantity(self) -> Quantity:
-        """Of both values."""
+        """Quantity of both values."""
         return _QUANTITIES.get(self.trait, Quantity.COUNT)
 
     @property
     def is_change(self) -> bool:
-        """The two differ by more than rounding."""
+        """Whether the two differ by more than rounding."""
         old, new = self.before, self.after
         if isinstance(old, str) or isinstance(new, str) or old is None or new is None:
             return old != new
@@ -144,7 +144,7 @@ class Difference(Struct, frozen=True, kw_only=True):
 
     @property
     def ratio(self) -> float | None:
-        """After / before; None for names, and where there was nothing before."""
+        """Value after / before; None for names, and where there was nothing before."""
         old, new = self.before, self.after
         if isinstance(old, str) or isinstance(new, str) or not old or new is None:
             return None
@@ -152,12 +152,12 @@ class Difference(Struct, frozen=True, kw_only=True):
 
 
 def compare_traits(before: KernelReport, after: KernelReport) -> Mapping[Trait, Difference]:
-    """Every trait that is known of both, also those that stayed, in the order of :class:`Trait`."""
+    """All traits known of both, also unchanged ones, in the order of :class:`Trait`."""
     return _compare((before, partial(_measure, before)), (after, partial(_measure, after)))
 
 
 def compare_traits_at(before: Place, after: Place, opcodes: frozenset[str]) -> Mapping[Trait, Difference]:
-    """Compare the code of some instructions only, such as those of a few lines."""
+    """Traits of some instructions only, such as those of a few lines."""
     old, new = ((place[0], partial(_measure_code_at, place, opcodes)) for place in (before, after))
     return _compare(old, new)
 
@@ -201,7 +201,7 @@ def read_opcode(text: str) -> str:
 
 
 def count_opcodes(kernel: KernelReport) -> Counter[str]:
-    """How often each opcode stands in the code, modifiers aside; empty where there is no disassembly."""
+    """Number of instructions per opcode, modifiers aside; empty where there is no disassembly."""
     return Counter(read_opcode(text) for text in kernel.instructions.texts if text)
 
 
@@ -247,7 +247,7 @@ def read_executions(kernel: KernelReport) -> npt.NDArray[np.float64] | None:
 
 
 def _measure_code(kernel: KernelReport, executions: npt.NDArray[np.float64] | None) -> _Values:
-    """What its instructions are, counted as often as they were executed, or once each."""
+    """Traits of the instructions, weighted by executions, or counted once each."""
     texts = kernel.instructions.texts
     if not any(texts):
         return {}
@@ -284,7 +284,7 @@ def _classify(mnemonic: str) -> tuple[WorkClass, Access | None, bool]:
 
 
 def _count_iterations(kernel: KernelReport, executions: npt.NDArray[np.float64]) -> float:
-    """Executions of the loops' headers by warps, all loops together."""
+    """Warp executions of all loop headers."""
     columns = kernel.instructions
     index = {name: position for position, name in enumerate(columns.functions)}
     headers = {(index[loop.function], loop.header_pc_offset) for loop in kernel.loops if loop.function in index}
@@ -293,7 +293,7 @@ def _count_iterations(kernel: KernelReport, executions: npt.NDArray[np.float64])
 
 
 def _measure_distance(kernel: KernelReport, weights: npt.NDArray[np.float64]) -> float | None:
-    """Instructions from a load to the first that reads it further down, mean over the loads; None where there are none."""
+    """Mean number of instructions from a load to the first that reads it; None without loads."""
     columns = kernel.instructions
     if len(columns) > _MOST_INSTRUCTIONS:
         return None
@@ -317,7 +317,7 @@ def _is_load(mnemonic: str) -> bool:
 
 
 def _find_use(texts: tuple[str, ...], functions: list[int]) -> int | None:
-    """How far behind the first of these its result is used; the rows end at the next function."""
+    """Distance to the first use of the result of the first instruction; the search ends with the function."""
     result = _REGISTER.search(texts[0])
     if result is None:
         return None
@@ -333,7 +333,7 @@ def _find_use(texts: tuple[str, ...], functions: list[int]) -> int | None:
 
 
 def _measure_accesses(kernel: KernelReport) -> _Values:
-    """What was counted of memory and lanes, as the analyses say it."""
+    """Counters of memory and lanes, from the analyses."""
     found: _Values = {}
     moved = {row["memory"]: row for row in _read_table(kernel, "memory_access", "What is moved")}
     for name, per_access, excess in (

@@ -1,4 +1,4 @@
-"""From joined kernels to a :class:`~gpa_lsp.report.model.Report`."""
+"""Assembly of joined kernels into a :class:`~gpa_lsp.report.model.Report`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -98,7 +98,7 @@ _MOST_NAMED = 3  # Kernels of a note
 
 
 class AnalysedKernel(Struct, frozen=True, kw_only=True):
-    """A kernel with what was found out about it."""
+    """A kernel with the results of its analyses."""
 
     kernel: Kernel  # joined
     blame: KernelBlame | None = None  # None where nothing was sampled, or nobody asked
@@ -121,7 +121,7 @@ def gather_report(kernels: Iterable[AnalysedKernel], problems: Sequence[Problem]
 
 
 def assemble_report(reports: Sequence[KernelReport], problems: Sequence[Problem] = ()) -> Report:
-    """The same from reports of kernels that were gathered one by one."""
+    """The report of kernels that were gathered one by one."""
     doubts = [doubt for report in reports for doubt in _doubts(report)]
     unmeasured = dict.fromkeys(report.profile_path for report in reports if not report.launches)
     message, remedy = "code without a profile: nothing was measured", "add a profile of it to see stalls"
@@ -176,7 +176,7 @@ def gather_kernel(analysed: AnalysedKernel) -> KernelReport:
 
 
 def _gather_contexts(analysed: AnalysedKernel, launches: Sequence[LaunchReport]) -> Iterator[LaunchContext]:
-    """The contexts with their parts of the whole."""
+    """Launch contexts with their parts of the whole."""
     groups = group_contexts(analysed.kernel.launches)
     for context, (group, ratio) in zip(analysed.contexts, groups, strict=False):
         numbers = {launch.index for launch in group}
@@ -209,14 +209,14 @@ def _keep_finding(finding: "StaticFinding") -> CodeFinding:
 
 
 def _spread_samples(launches: Sequence[LaunchReport]) -> Spread | None:
-    """How the samples of a launch vary; None where some launches are known as an aggregate only."""
+    """Spread of samples per launch; None where some launches are known as an aggregate only."""
     if any(launch.aggregate is not None for launch in launches):
         return None
     return measure_spread([launch.total_samples for launch in launches if launch.total_samples])
 
 
 def _choose_configuration(kernel: Kernel, launches: Sequence[LaunchReport]) -> LaunchConfiguration:
-    """That of the longest launch; for code without a profile, what the compiler fixed."""
+    """Configuration of the longest launch; for code without a profile, what the compiler fixed."""
     longest = kernel.longest_launch
     if launches:
         return next((one for one in launches if longest and one.index == longest.index), launches[0]).configuration
@@ -231,7 +231,7 @@ def _choose_configuration(kernel: Kernel, launches: Sequence[LaunchReport]) -> L
 
 
 def _keep_sources(kernel: Kernel, files: set[str]) -> Mapping[str, str]:
-    """Of the profile's embedded sources, those with lines in this kernel."""
+    """Embedded sources with lines in this kernel."""
     if kernel.module is None:
         return {}
     return {path: text for path, text in kernel.module.sources.items() if path in files}
@@ -274,7 +274,7 @@ def _gather_launch(launch: Launch) -> LaunchReport:
 
 
 def _count_cycles(launch: Launch) -> float | None:
-    """SM cycles of a launch: as counted, or from its duration and the clock it ran at."""
+    """SM cycles of a launch, counted, or from duration and clock; None when unknown."""
     counted = launch.read_number("sm__cycles_elapsed.max")
     duration_ns = launch.read_number("gpu__time_duration.sum")
     rate_hz = launch.read_number("smsp__cycles_elapsed.avg.per_second")
@@ -284,7 +284,7 @@ def _count_cycles(launch: Launch) -> float | None:
 
 
 def _note_rule(rule: RuleResult) -> list[RuleNote]:
-    """One note per message; the rule's estimate stands on its first one."""
+    """One note per message; the first holds the rule's estimate."""
     speedup = max(rule.speedups, key=lambda estimate: estimate.percent, default=None)
     notes = []
     for position, message in enumerate(rule.messages):
@@ -335,7 +335,7 @@ def _doubts(report: KernelReport) -> list[Problem]:
 
 
 def explain_no_samples(report: KernelReport) -> tuple[str, str]:
-    """Why a measured kernel has no samples, and what to do: it was too short for a sample, or nobody took any."""
+    """Message and remedy for a measured kernel without samples: too short for a sample, or not sampled."""
     longest = max((launch.duration_ns or 0.0 for launch in report.launches), default=0.0)
     periods = [launch.sampling.period_cycles for launch in report.launches]
     period = next((one for one in periods if one is not None), None)
@@ -355,7 +355,7 @@ def explain_no_samples(report: KernelReport) -> tuple[str, str]:
 
 
 def _note_unknowns(reports: Sequence[KernelReport]) -> list[Problem]:
-    """What collectors could not know, and what depends on it: one note a file, however many kernels it holds."""
+    """Notes on what collectors could not know and what depends on it, one per file and kind."""
     found = []
     unsplit = [report.profile_path for report in reports if report.total_samples and report.latency_samples is None]
     for path in dict.fromkeys(unsplit):
@@ -371,7 +371,7 @@ def _note_unknowns(reports: Sequence[KernelReport]) -> list[Problem]:
 
 
 def _note_unfollowed(reports: Sequence[KernelReport]) -> Iterator[Problem]:
-    """Kernels whose requests nobody counted and whose code does not tell them either: one note a file."""
+    """Notes on kernels whose memory requests were not counted and cannot be derived from their code, one per file."""
     unknown = [report for report in reports if report.code_findings is None]
     for path in dict.fromkeys(report.profile_path for report in unknown):
         names = [shorten_name(report.name) for report in unknown if report.profile_path == path]

@@ -1,4 +1,4 @@
-"""What each line of a kernel has to do with its samples: what it is stalled on, what is stalled on it, its hottest instructions, its advice."""
+"""Lines of a kernel: what each is stalled on, what is stalled on it, its hottest instructions, its advice."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,7 +22,7 @@ MOST_PAIRS = 12  # Pairs kept per line and direction; the rest is counted in the
 
 
 class LineCauses(Struct, frozen=True, kw_only=True):
-    """One line of one kernel, by cause."""
+    """Stalls of one line of one kernel, by cause."""
 
     blame: LineBlame  # what became of its samples, and what it costs others
     waits: tuple[LinePair, ...]  # what it is stalled on, most samples first
@@ -33,12 +33,12 @@ class LineCauses(Struct, frozen=True, kw_only=True):
 
     @property
     def caused_samples(self) -> float:
-        """Stalls that would go if this line were free: those blamed on it, wherever they were taken."""
+        """Stalls attributed to this line, wherever they were taken."""
         return self.blame.causing_samples + sum(self.own_stalls.values())
 
 
 def list_waits(kernel: KernelReport) -> tuple[LineWait, ...]:
-    """How much waits for each line that waits or is waited for, most first; empty where nothing was blamed."""
+    """Share of the stalls that each line causes, largest first; empty without attribution."""
     total = max(kernel.total_samples, 1)
     found = (
         LineWait(ratio=min(1.0, one.caused_samples / total), is_simulated=kernel.is_simulated, file=file, line=line)
@@ -48,7 +48,7 @@ def list_waits(kernel: KernelReport) -> tuple[LineWait, ...]:
 
 
 def find_causes(kernel: KernelReport) -> dict[Place, LineCauses]:
-    """Every line of a kernel that waits or is waited for; empty where nothing was blamed."""
+    """Lines that are stalled or cause stalls; empty without attribution."""
     index = build_pair_index(kernel)
     if index is None:
         return {}
@@ -71,7 +71,7 @@ def find_causes(kernel: KernelReport) -> dict[Place, LineCauses]:
 
 
 def find_remedies(kernel: KernelReport) -> dict[Place, tuple[int, ...]]:
-    """Line → the advice that names it: as the cause in one of its hotspots, or as the place of one of its regions.
+    """Advice of each line: as a cause in a hotspot, or as the place of a region.
 
     Returns:
         Indices into the kernel's advice, best first.
@@ -107,7 +107,7 @@ def list_places(chain: InlineChain) -> Iterable[Place]:
 def sum_by_line(
     instructions: InstructionColumns, values: npt.NDArray[np.float64]
 ) -> dict[Place, npt.NDArray[np.float64]]:
-    """Line → sums over the instructions with that line anywhere in their inline chain.
+    """Sums per line over the instructions with that line anywhere in their inline chain.
 
     Args:
         instructions: n of them.
@@ -127,7 +127,7 @@ def sum_by_line(
 
 
 def find_hottest(instructions: InstructionColumns) -> dict[tuple[str, int], tuple[int, ...]]:
-    """(file, line) → the sampled instructions with that line anywhere in their inline chain, most samples first, a few at most."""
+    """Sampled instructions of each line (anywhere in the inline chain), most samples first, a few at most."""
     samples = instructions.all_samples.sum(axis=1)
     hottest: dict[tuple[str, int], list[int]] = {}
     for index in (-samples).argsort(kind="stable"):
@@ -142,7 +142,7 @@ def find_hottest(instructions: InstructionColumns) -> dict[tuple[str, int], tupl
 
 
 def find_body(kernel: KernelReport) -> tuple[str, tuple[int, ...]] | None:
-    """The lines of the kernel's own body: of the outermost frames of its instructions, in the file most of them are in.
+    """Lines of the kernel's own body: outermost frames of its instructions, in the file with most of them; None without lines.
 
     Files of libraries count where there are no others: Julia names no caller of what it compiles into a kernel, most of which is its Base.
     """

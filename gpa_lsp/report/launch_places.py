@@ -1,4 +1,4 @@
-"""Where a kernel was launched from: its launches by calling context, and short names by which contexts are told apart."""
+"""Host call sites of a kernel: its launches by call stack, and short distinct names."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ CallStack = tuple[str, ...]  # Frames as :class:`LaunchReport` has them, innermo
 
 
 class LaunchPlace(Struct, frozen=True, kw_only=True):
-    """The launches of a kernel from one place."""
+    """Launches of a kernel from one call stack."""
 
     name: str  # short, and different for different places where their frames are
     function: str  # of the frame that the name is of; empty when unknown
@@ -23,7 +23,7 @@ class LaunchPlace(Struct, frozen=True, kw_only=True):
 
 
 def list_launch_places(kernel: KernelReport) -> tuple[LaunchPlace, ...]:
-    """The places a kernel was launched from, those with most time first; empty where no calling context is known."""
+    """Call sites of a kernel, those with most time first; empty where no call stack is known."""
     by_stack: dict[CallStack, list[LaunchReport]] = {}
     for launch in kernel.launches:
         by_stack.setdefault(launch.call_stack, []).append(launch)
@@ -47,7 +47,7 @@ def _make_place(frame: str, stack: CallStack, launches: Sequence[LaunchReport]) 
 
 
 def choose_frames(stacks: Sequence[CallStack]) -> list[str]:
-    """By which frame each is told from the others: the innermost that no other has, else the innermost; empty where there is none.
+    """The frame that distinguishes each call stack: the innermost unique one, else the innermost; empty for an empty stack.
 
     >>> choose_frames([("run at k.py:7", "main at a.py:3"), ("run at k.py:7", "main at a.py:9"), ()])
     ['main at a.py:3', 'main at a.py:9', '']
@@ -57,7 +57,7 @@ def choose_frames(stacks: Sequence[CallStack]) -> list[str]:
 
 
 def shorten_frame(frame: str) -> str:
-    """A frame's line without folders, else its function.
+    """File and line of a frame without folders, else its function.
 
     >>> shorten_frame("launch at /src/app.cu:12"), shorten_frame("start (libfoo.so)"), shorten_frame("C:\\\\x\\\\a.cu:3")
     ('app.cu:12', 'start', 'a.cu:3')
@@ -69,7 +69,7 @@ def shorten_frame(frame: str) -> str:
 
 
 def find_common_frames(kernel: KernelReport) -> CallStack:
-    """The outermost frames that all launches have in common, outermost first; empty where a launch has none."""
+    """Outermost frames common to all launches, outermost first; empty where a launch has no stack."""
     stacks = {launch.call_stack for launch in kernel.launches}
     common: list[str] = []
     for frames in zip(*(reversed(stack) for stack in stacks), strict=False):

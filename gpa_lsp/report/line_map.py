@@ -1,4 +1,4 @@
-"""Where the lines of a measured text stand in the text the editor holds now.
+"""Mapping of the lines of a measured text to the text the editor holds now.
 
 Compilers count lines in the text they were given; the person goes on typing. A line keeps its measurement as long as it can be found again,
 in the same order, with the same words; lines that were changed lose theirs.
@@ -40,7 +40,7 @@ class LineMap(Struct, frozen=True, kw_only=True):
     unchanged: bool  # both texts are the same but for white space at line ends and indentation
 
     def find_current(self, measured_line: int) -> int | None:
-        """The line now (1-based) of a measured line (1-based); None when it is gone or was never there."""
+        """Present number (1-based) of a measured line (1-based); None when it is gone or never existed."""
         if not 1 <= measured_line <= len(self.current_lines):
             return None
         return self.current_lines[measured_line - 1] or None
@@ -67,13 +67,12 @@ def map_lines(measured: Sequence[str], current: Sequence[str]) -> LineMap:
 
 @lru_cache(maxsize=8)
 def _strip_measured(lines: tuple[str, ...]) -> list[str]:
-    """The same text is compared with what the editor holds after each keystroke."""
+    """Stripped lines, cached: the measured text is compared after each keystroke."""
     return [line.strip() for line in lines]
 
 
 def map_edited_lines(before: Sequence[str], after: Sequence[str]) -> tuple[int, ...]:
-    """Like :func:`map_lines`, but an edited line is still that line: where as many lines were taken out as were put in, they are paired in order. A
-    line that is gone has 0.
+    """Map lines as :func:`map_lines`, and pair edited lines in order where a gap has equally many on both sides; 0 for gone.
 
     For comparing two measurements, where the person wants to know what the edit did to the line; not for showing one that was made before it.
 
@@ -93,7 +92,7 @@ def map_edited_lines(before: Sequence[str], after: Sequence[str]) -> tuple[int, 
 
 
 def map_edited_texts(before: str, after: str) -> tuple[int, ...]:
-    """:func:`map_edited_lines` of two texts."""
+    """Map the lines of two texts as :func:`map_edited_lines`."""
     return map_edited_lines(split_lines(before), split_lines(after))
 
 
@@ -101,7 +100,7 @@ _Gap = tuple[int, int, int, int]  # Half-open: first and last old line, first an
 
 
 def _pair_gap(old: list[str], new: list[str], gap: _Gap, found: list[int]) -> list[_Gap]:
-    """Pair what can be paired in a gap; returns the smaller gaps that are left."""
+    """Pair lines in a gap; return the smaller gaps that remain."""
     old_start, old_end, new_start, new_end = gap
     equal = _count_equal(old[old_start:old_end], new[new_start:new_end])
     found[old_start : old_start + equal] = range(new_start + 1, new_start + 1 + equal)
@@ -123,7 +122,7 @@ def _pair_gap(old: list[str], new: list[str], gap: _Gap, found: list[int]) -> li
 
 
 def _count_equal(old: list[str], new: list[str]) -> int:
-    """How many lines are equal at the beginning. Stretches are compared as a whole: a keystroke leaves thousands of lines as they were.
+    """Number of equal lines at the beginning, by comparing growing slices: a keystroke leaves thousands unchanged.
 
     >>> _count_equal(["a", "b", "c"], ["a", "b", "x"]), _count_equal(["a"], []), _count_equal(["a"] * 9, ["a"] * 7)
     (2, 0, 7)

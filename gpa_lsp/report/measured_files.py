@@ -1,4 +1,4 @@
-"""The sources of a report as this machine has them: :class:`MeasuredFile`."""
+"""Local versions of a report's sources: :class:`MeasuredFile`."""
 
 import hashlib
 import os
@@ -29,7 +29,7 @@ FindText = Callable[[Path, int], str | None]
 
 
 class Doubt(Enum):
-    """Why a file may not be what was measured, as the end of a sentence about it."""
+    """Reason why a file may not be what was measured, as the end of a sentence about it."""
 
     SAVED_SINCE = "was saved after it was measured"
     OTHER_LENGTH = "is not as long as what was compiled"
@@ -60,12 +60,12 @@ class MeasuredFile(Struct, frozen=True, kw_only=True):
     is_outside: bool = False
 
     def describe_doubt(self) -> str:
-        """What makes its lines unverified, as the rest of a sentence about it; empty where they are not."""
+        """The doubt about the lines, as the rest of a sentence; empty where they are verified."""
         return "" if self.is_verified else (self.doubt or Doubt.SAVED_SINCE).value
 
 
 def know_nothing(_path: Path | str, _measured_ns: int) -> None:
-    """For who keeps no texts, and asks no repository."""
+    """Default of *find_copy* and *find_committed*: no text is known."""
 
 
 def find_files(
@@ -75,7 +75,7 @@ def find_files(
     find_copy: FindCopy = know_nothing,
     find_committed: FindText = know_nothing,
 ) -> tuple[MeasuredFile, ...]:
-    """The sources of a report that this machine has, by path as compiled.
+    """Sources of a report that this machine has, by path as compiled.
 
     Args:
         report: of one profile.
@@ -98,7 +98,7 @@ def find_files(
 
 
 class _Source(Struct):
-    """What a profile says of a source."""
+    """Facts of a profile about a source."""
 
     text: str | None = None  # its own copy
     size_bytes: int | None = None  # when it was compiled
@@ -153,7 +153,7 @@ def _find_file(
 
 
 def _may_hold(compiled_path: str, source: _Source, locator: SourceLocator, lines: Sequence[str] | None) -> bool:
-    """Whether a file whose age alone speaks for it can be what was measured, as its content says; a path is where several projects may lie."""
+    """Whether a file that only its age supports can be what was measured, by its content; several projects may share a path."""
     chains = [kernel.instructions.chains for kernel in source.kernels]
     return lines is None or any(locator.may_hold(compiled_path, lines, one) for one in chains)
 
@@ -161,7 +161,7 @@ def _may_hold(compiled_path: str, source: _Source, locator: SourceLocator, lines
 def _describe_elsewhere(
     compiled_path: str, source: _Source, locator: SourceLocator, find_copy: FindCopy
 ) -> MeasuredFile | None:
-    """A file that the user's mappings lead to and only the editor has, on another machine than this one."""
+    """A file that the user's mappings name and only the editor's machine has; None where they name none."""
     named = locator.name_elsewhere(compiled_path)
     if named is None:
         return None
@@ -178,7 +178,7 @@ def _describe_elsewhere(
 
 
 def _compare_committed(lines: Sequence[str], committed: str | None, size_bytes: int | None) -> tuple[str, ...] | None:
-    """The text that was measured, by what a repository held then; None where that tells nothing.
+    """The measured text, confirmed by the repository's text at that time; None where that tells nothing.
 
     It is the file's own text where both say the same, whatever their line ends; and the committed one where it is as long as what was compiled.
     """
@@ -190,7 +190,7 @@ def _compare_committed(lines: Sequence[str], committed: str | None, size_bytes: 
 
 
 def _list_lengths(text: str) -> tuple[int, int]:
-    """Bytes of a text as it is, and with the line ends of Windows."""
+    """Lengths of a text in bytes, with Unix and with Windows line ends."""
     plain = text.replace("\r\n", "\n")
     size_bytes = len(plain.encode("utf-8", "surrogateescape"))
     return size_bytes, size_bytes + plain.count("\n")
@@ -215,24 +215,19 @@ def _read_source(path: Path, status: os.stat_result) -> tuple[str, ...] | None:
         return None
 
 
-def is_as_compiled(found: os.stat_result, measured_ns: int, size_bytes: int | None) -> bool:
-    """Whether a file holds the text that was compiled, as far as that can be told without the text.
-
-    Its length decides where the compiler wrote it down: a file may be older than the measurement and yet newer than the program, and checking out a
-    repository makes files look new. Otherwise it must not have been saved since the measurement.
-    """
-    return find_doubt(found, measured_ns, size_bytes) is None
-
-
 def find_doubt(found: os.stat_result, measured_ns: int, size_bytes: int | None) -> Doubt | None:
-    """Why a file may not hold the text that was compiled; None where it does; see :func:`is_as_compiled`."""
+    """Reason why a file may not hold the text that was compiled, by its length, else by its age; None where there is none.
+
+    The length decides where the compiler recorded it: a file may be older than the measurement and yet newer than the program, and checking out a
+    repository makes files look new. Otherwise the file must not have been saved since the measurement.
+    """
     if size_bytes is not None:
         return None if found.st_size == size_bytes else Doubt.OTHER_LENGTH
     return None if found.st_mtime_ns <= measured_ns else Doubt.SAVED_SINCE
 
 
 def read_measured_ns(kernel: "KernelReport", profile_modified_ns: int) -> int:
-    """When a kernel was measured, since 1970; when its profile was written, where it does not say."""
+    """Time of a kernel's measurement, since 1970; that of its profile where it is unknown."""
     return profile_modified_ns if kernel.measured_unix_s is None else kernel.measured_unix_s * 1_000_000_000
 
 
@@ -243,7 +238,7 @@ SourceQuestion = tuple[str, int, int | None]
 
 
 class ProfiledSources:
-    """Reads the sources of profiled kernels.
+    """Reader of the sources of profiled kernels.
 
     A source embedded in the profile is believed first. A file on this machine is believed only when it has not changed since the
     measurement, and has the length the compiler saw where that is written down: a hint that quotes another line would be worse than one that
@@ -257,16 +252,11 @@ class ProfiledSources:
         # every question about files of this machine so far, with a digest of the text that was the answer; None where there was none. What was
         # concluded from the answers holds as long as :meth:`ask` gives the same ones.
         self.answers: dict[SourceQuestion, str | None] = {}
-        self._locator = locator
+        self.locator = locator
         self._texts: dict[tuple[Path, int | None], str | None] = {}
 
-    @property
-    def locator(self) -> SourceLocator | None:
-        """Finds files on this machine."""
-        return self._locator
-
     def reader_for(self, kernel: "Kernel") -> Callable[[str], str | None]:
-        """A function from a path as compiled to the text the kernel was compiled from, as far as anyone can tell; None when it is not at hand."""
+        """A function from a path as compiled to the text the kernel was compiled from; it returns None where that is not at hand."""
         embedded = kernel.module.sources if kernel.module is not None else {}
         measured = [launch.created_unix_s for launch in kernel.launches if launch.created_unix_s is not None]
         measured_unix_s = min(measured, default=None)
@@ -276,27 +266,27 @@ class ProfiledSources:
 
         def read(file: str) -> str | None:
             text = embedded.get(file)
-            if text is not None or self._locator is None or measured_unix_s is None:
+            if text is not None or self.locator is None or measured_unix_s is None:
                 return text
             question = (file, measured_unix_s, sizes.get(file))
             found = self._read_located(question)
             if question not in self.answers:
                 self.answers[question] = _digest(found)
             # the same file, asked with the code: a question that is kept has to be asked again without any
-            is_it = found is None or self._locator.locate(file, chains=kernel.rows.chains) == self._locator.locate(file)
+            is_it = found is None or self.locator.locate(file, chains=kernel.rows.chains) == self.locator.locate(file)
             if found is not None and is_it and question[2] is None:
-                is_it = self._locator.may_hold(file, found.splitlines(), kernel.rows.chains)
+                is_it = self.locator.may_hold(file, found.splitlines(), kernel.rows.chains)
             return found if is_it else None
 
         return read
 
     def ask(self, question: SourceQuestion) -> str | None:
-        """The answer to a question today, as a digest."""
+        """Present answer to a question, as a digest."""
         return _digest(self._read_located(question))
 
     def _read_located(self, question: SourceQuestion) -> str | None:
         file, measured_unix_s, size_bytes = question
-        path = None if self._locator is None else self._locator.locate(file)
+        path = None if self.locator is None else self.locator.locate(file)
         return None if path is None else self._read_unchanged(path, measured_unix_s, size_bytes)
 
     def _read_unchanged(self, path: Path, measured_unix_s: int, size_bytes: int | None) -> str | None:
@@ -309,9 +299,7 @@ class ProfiledSources:
 def _read_compiled(path: Path, measured_unix_s: int, size_bytes: int | None) -> str | None:
     try:
         found = path.stat()
-        if found.st_size > _MAX_COMPILED_BYTES or not is_as_compiled(
-            found, measured_unix_s * 1_000_000_000, size_bytes
-        ):
+        if found.st_size > _MAX_COMPILED_BYTES or find_doubt(found, measured_unix_s * 1_000_000_000, size_bytes):
             return None
         return read_bounded(path, _MAX_COMPILED_BYTES).decode("utf-8", "replace")
     except OSError:

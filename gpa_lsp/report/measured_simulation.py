@@ -1,4 +1,4 @@
-"""A kernel as it was measured beside the same as it was simulated: :func:`compare_simulated`. For people who doubt the model, and for us.
+"""Comparison of a measured kernel with its simulation: :func:`compare_simulated`.
 
 Shares are of each side's own samples. The overlap of two lists of shares is what both have in common: the sum of the smaller ones, 1 where they are
 equal.
@@ -33,7 +33,7 @@ _NOT_KNOWN = "unknown."  # In place of a verdict, which is a sentence
 
 
 class SimulatedComparison(Struct, frozen=True, kw_only=True):
-    """A kernel on both sides. Shares are ordered by the larger side."""
+    """A kernel measured and simulated. Shares are ordered by the larger side."""
 
     measured: KernelReport  # as it was measured
     simulated: KernelReport  # as it was simulated
@@ -44,18 +44,18 @@ class SimulatedComparison(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """The kernel's name for people."""
+        """Short name."""
         return shorten_name(self.simulated.name)
 
     @property
     def alike(self) -> list[LaunchReport]:
-        """The measured launches of the shape that was simulated; samples of the others are among the measured ones, too."""
+        """Measured launches of the simulated shape; the measured samples also include those of others."""
         shape = _read_shape(self.simulated)
         return [one for one in self.measured.launches if _read_shape(one) == shape]
 
     @property
     def measured_ns(self) -> float | None:
-        """Time of a launch of the shape that was simulated; None when unknown."""
+        """Mean time of a launch of the simulated shape; None when unknown."""
         times = [one.duration_ns for one in self.alike if one.duration_ns is not None]
         return sum(times) / len(times) if times else None
 
@@ -88,7 +88,7 @@ def _read_shape(one: KernelReport | LaunchReport) -> tuple[object, object]:
 
 
 def find_overlap(pairs: Mapping[_Key, SidePair]) -> float:
-    """What both sides have in common.
+    """Overlap of both sides: the sum of the smaller shares.
 
     >>> find_overlap({"wait": (0.75, 0.5), "selected": (0.25, 0.5)})
     0.75
@@ -97,20 +97,20 @@ def find_overlap(pairs: Mapping[_Key, SidePair]) -> float:
 
 
 def find_hottest(pairs: Mapping[_Key, SidePair]) -> tuple[_Key, _Key] | None:
-    """Where the measured and the simulated samples have most; None without any."""
+    """Keys with the largest measured and the largest simulated share; None for no keys."""
     if not pairs:
         return None
     return max(pairs, key=lambda key: pairs[key][0]), max(pairs, key=lambda key: pairs[key][1])
 
 
 def _agrees(pairs: Mapping[_Key, SidePair]) -> bool:
-    """Both sides have most of the same."""
+    """Whether both sides have the same hottest key."""
     hottest = find_hottest(pairs)
     return hottest is not None and hottest[0] == hottest[1]
 
 
 def _name_line(place: _Line) -> str:
-    """The file's name and the line, for people."""
+    """``file:line`` without folders."""
     file, line = place
     return "code without lines" if file is None else f"{file.replace(chr(92), '/').rpartition('/')[2]}:{line}"
 
@@ -134,7 +134,7 @@ def _share_instructions(columns: InstructionColumns) -> dict[tuple[str, int], fl
 
 
 def _share_lines(kernel: KernelReport) -> dict[_Line, dict[str, float]]:
-    """Line → stall reason → share of its own samples; code without lines of all functions together."""
+    """Line → stall reason → share of its own samples; code without lines is one line."""
     found: dict[_Line, dict[str, float]] = {}
     for row in kernel.lines:
         shares = found.setdefault((row.file, row.line), {})
@@ -144,7 +144,7 @@ def _share_lines(kernel: KernelReport) -> dict[_Line, dict[str, float]]:
 
 
 def answer_overview(found: Sequence[SimulatedComparison]) -> Answer:
-    """Several kernels, those that took longest first."""
+    """Summary of several kernels, those that took longest first."""
     ordered = sorted(found, key=lambda one: -(one.measured_ns or 0.0))
     columns = list_columns(
         "kernel | measured [ns] | simulated [ns] | same reason [ratio] | same line [ratio] | same instruction [ratio]"
@@ -174,7 +174,7 @@ def answer_overview(found: Sequence[SimulatedComparison]) -> Answer:
 
 
 def answer_comparison(found: SimulatedComparison) -> Answer:
-    """Both sides as tables."""
+    """Comparison of one kernel as tables."""
     return Answer(
         analysis=_ANALYSIS,
         title=f"{found.name}: measured and simulated",
@@ -215,7 +215,7 @@ def _list_findings(found: SimulatedComparison) -> tuple[Sentence, ...]:
 
 
 def _describe_hottest(found: SimulatedComparison) -> Sentence:
-    """Lines by their names; of instructions, whether it is the same."""
+    """Hottest lines of both sides, and whether the hottest instruction is the same."""
     hottest = find_hottest(found.lines)
     if hottest is None:
         return NOTHING
@@ -247,7 +247,7 @@ def _describe_times(found: SimulatedComparison) -> Sentence:
 
 
 def _describe_differences(found: SimulatedComparison) -> Sentence:
-    """Where both sides are furthest apart."""
+    """Places with the largest differences between both sides."""
     pairs = [
         (_name_line(place), reason, pair)
         for place, reasons in found.line_reasons.items()
@@ -287,7 +287,7 @@ _SIDES = "measured [ratio] | simulated [ratio]"
 
 
 def _tabulate_lines(found: SimulatedComparison) -> Table:
-    """A row for each line, and one for each of its largest stall reasons."""
+    """A row per line, and one per its largest stall reasons."""
     rows: list[tuple[str, str, float, float]] = []
     for place, total in list(found.lines.items())[:_MOST_LINES]:
         if max(total) < _LEAST_RATIO:

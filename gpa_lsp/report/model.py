@@ -1,4 +1,4 @@
-"""The :class:`Report`: what was found, free of any file it came from, ready to be shown, saved and indexed.
+"""The :class:`Report`: results free of the files they came from, ready to be shown, saved and indexed.
 
 A report is self-contained: it can be written as JSON (``gpa-lsp/report/3``), read back on another machine without profile or cubin, and
 rendered there. Rows per line and per function are objects; rows per instruction are columns, since there can be a hundred thousand.
@@ -71,7 +71,7 @@ class KernelCode(Struct, SharedFacts, frozen=True, kw_only=True, eq=False, dict=
 
 
 class DeviceReport(Struct, frozen=True, kw_only=True):
-    """The GPU; what the profile does not say is None."""
+    """The GPU; facts the profile lacks are None."""
 
     name: str | None  # marketing name
     compute_capability: tuple[int, int] | None  # major and minor version
@@ -112,19 +112,19 @@ class LaunchReport(Struct, frozen=True, kw_only=True):
 
     @property
     def launch_count(self) -> int | None:
-        """How many executions it stands for; None when unknown."""
+        """Number of executions it stands for; None when unknown."""
         return 1 if self.aggregate is None else self.aggregate.launches
 
     @property
     def total_duration_ns(self) -> float:
-        """Time of all it stands for; 0 when unknown."""
+        """Time of all executions it stands for; 0 when unknown."""
         return (self.duration_ns or 0.0) * (self.launch_count or 0)
 
 
 def measure_launch_spread(
     launches: Sequence[LaunchReport], read: Callable[[LaunchReport], float | None]
 ) -> Spread | None:
-    """The spread of a number over launches, of which aggregates know the mean; None when none knows it."""
+    """Spread of a number over launches (aggregates contribute their mean); None where it is unknown."""
     known = [(read(launch), launch.launch_count) for launch in launches]
     return measure_weighted_spread(
         [(value, count) for value, count in known if value is not None and count is not None]
@@ -146,7 +146,7 @@ class LaunchContext(Struct, frozen=True, kw_only=True):
 
 
 class FunctionRole(Enum):
-    """What a function is to its kernel."""
+    """Role of a function in its kernel."""
 
     KERNEL = "kernel"
     DEVICE_FUNCTION = "device_function"  # A section of its own in the same module
@@ -155,7 +155,7 @@ class FunctionRole(Enum):
 
     @property
     def words(self) -> str:
-        """The same for people."""
+        """Readable name."""
         special = {FunctionRole.SUB_FUNCTION: "local function", FunctionRole.OUTSIDE_MODULE: "outside this module"}
         return special.get(self, self.value.replace("_", " "))
 
@@ -246,7 +246,7 @@ class InstructionColumns(ColumnRecord, frozen=True, kw_only=True):
 
 
 class CodeFinding(Struct, frozen=True, kw_only=True):
-    """What the code of a kernel says of one line where nothing measured says it."""
+    """Static finding on one line of a kernel, where no counter covers it."""
 
     check: str  # that found it
     file: str | None  # of the line, as compiled; None for code without lines
@@ -259,7 +259,7 @@ class CodeFinding(Struct, frozen=True, kw_only=True):
 
 
 class KernelReport(PartlyCompared, frozen=True, kw_only=True):
-    """Everything about one kernel, over all its launches in one profile."""
+    """Results for one kernel, over all its launches in one profile."""
 
     UNCOMPARED = ("source_sizes", "code")
 
@@ -306,7 +306,7 @@ class KernelReport(PartlyCompared, frozen=True, kw_only=True):
     library: str = ""  # it belongs to; empty for the user's own and for one of which nothing is known
 
     def mark(self, name: str) -> str:
-        """A name of the kernel with the library that it belongs to."""
+        """A name of the kernel, marked with its library."""
         return f"{name} ({self.library} library kernel)" if self.library else name
 
     @property
@@ -326,7 +326,7 @@ class KernelReport(PartlyCompared, frozen=True, kw_only=True):
 
     @property
     def sampling(self) -> Sampling:
-        """That of all launches with samples together: what one of them does not know is unknown, and so is a period in which they differ."""
+        """Sampling facts of all launches with samples together; a fact unknown of one launch, and a period in which they differ, is unknown."""
         found = [launch.sampling for launch in self.launches if launch.total_samples]
         if not found:
             return Sampling()
@@ -342,12 +342,12 @@ class KernelReport(PartlyCompared, frozen=True, kw_only=True):
 
     @property
     def is_simulated(self) -> bool:
-        """Time, samples and counters are those of a model: nothing of them was measured."""
+        """Whether time, samples and counters come from a model."""
         return any(launch.sampling.is_simulated for launch in self.launches)
 
     @property
     def lacks_sass(self) -> bool:
-        """Instructions of its own, or of functions it calls, have no text: causes, and whatever else looks at instructions, are not whole."""
+        """Whether instructions of the kernel or functions it calls have no text, so causes and instruction advice are incomplete."""
         columns = self.instructions
         if "" not in columns.texts:
             return False
@@ -364,7 +364,7 @@ class KernelReport(PartlyCompared, frozen=True, kw_only=True):
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """What was found in one or more profiles."""
+    """Results for one or more profiles."""
 
     problems: tuple[Problem, ...]  # what could not be read or is in doubt
     kernels: tuple[KernelReport, ...]  # in order of their rank

@@ -1,4 +1,4 @@
-"""Def-use pairs by source line, what a line waits for and who waits for it; and the graph of a kernel's instructions.
+"""Def-use pairs by source line, and the graph of a kernel's instructions.
 
 Blame joins instructions; people read lines. An instruction belongs to every line of its inline chain, so a pair is found from the line inside
 the inlined function as well as from the line that calls it.
@@ -39,13 +39,13 @@ class BlamedPair(Struct, frozen=True, kw_only=True):
 
 
 class InstructionPair(BlamedPair, frozen=True, kw_only=True):
-    """What an instruction waits for in one other for one reason, or what waits for it there."""
+    """A pair with one instruction as cause or as victim, for one reason."""
 
     row: int  # the other instruction
 
 
 class LinePair(BlamedPair, frozen=True, kw_only=True):
-    """What a line waits for in one other place for one reason, or what waits for the line there; over all instructions of the two places.
+    """Pairs of a line with one other place as cause or as victim, for one reason; over all instructions of both.
 
     What connects the two is said of the heaviest pair of instructions.
     """
@@ -59,7 +59,7 @@ class LinePair(BlamedPair, frozen=True, kw_only=True):
 
 
 class LineBlame(Struct, frozen=True, kw_only=True):
-    """What became of the samples of one line, and what it costs others. The first three add up to the line's inclusive samples."""
+    """Samples of one line by outcome, and stalls it causes elsewhere. The first three sum to the line's inclusive samples."""
 
     waiting_samples: float  # taken here, blamed on other instructions (of this line or another)
     own_samples: float  # taken here, and the instruction's own matter
@@ -68,7 +68,7 @@ class LineBlame(Struct, frozen=True, kw_only=True):
 
 
 class PairIndex:
-    """The pairs of one kernel, by line."""
+    """Pairs of one kernel, by line."""
 
     def __init__(self, columns: InstructionColumns, blame: KernelBlame) -> None:
         self._columns = columns
@@ -84,19 +84,19 @@ class PairIndex:
 
     @property
     def places(self) -> Iterable[SourceLine]:
-        """Every line the kernel's instructions come from."""
+        """All lines of the kernel's instructions."""
         return self._chains_of.keys()
 
     def list_waits(self, place: SourceLine) -> tuple[LinePair, ...]:
-        """What a line waits for, most samples first."""
+        """Causes of a line's stalls, most samples first."""
         return self._gather(place, self._bundles.by_use)
 
     def list_waiters(self, place: SourceLine) -> tuple[LinePair, ...]:
-        """Who waits for a line, most samples first."""
+        """Places stalled on a line, most samples first."""
         return self._gather(place, self._bundles.by_def)
 
     def measure_line(self, place: SourceLine) -> LineBlame:
-        """The samples of a line by what became of them; zeros for a line without instructions."""
+        """Samples of a line by outcome; zeros for a line without instructions."""
         chains = self._chains_of.get(place, [])
         bundles = self._bundles
         waiting = [number for chain in chains for number in bundles.by_use.get(chain, ())]
@@ -109,7 +109,7 @@ class PairIndex:
         )
 
     def count_own_stalls(self, place: SourceLine) -> Mapping[str, float]:
-        """Stall reason → samples that are the own matter of a line's instructions, most first; issuing and being passed over are no stalls."""
+        """Stall reason → samples whose cause is the line's own instruction, most first; issuing and not-selected are no stalls."""
         sums = self._own_stalls[self._chains_of.get(place, [])].sum(axis=0)
         order = sorted(np.flatnonzero(sums).tolist(), key=lambda reason: (-sums[reason], self._columns.reasons[reason]))
         return {self._columns.reasons[reason]: float(sums[reason]) for reason in order}
@@ -150,7 +150,7 @@ class PairIndex:
 
 
 def _describe_edge(columns: InstructionColumns, edges: BlameEdges, number: int) -> dict[str, Any]:
-    """What connects the two ends of an edge, as fields of a :class:`BlamedPair`."""
+    """Connection between the two ends of an edge, as fields of a :class:`BlamedPair`."""
     resource, cycles = (
         None if one < 0 else int(one) for one in (edges.resource[number], edges.distance_cycles[number])
     )
@@ -164,12 +164,12 @@ def _describe_edge(columns: InstructionColumns, edges: BlameEdges, number: int) 
 
 
 def build_pair_index(kernel: KernelReport) -> PairIndex | None:
-    """The index of a kernel; None where nothing was blamed."""
+    """Index of a kernel; None without attribution."""
     return None if kernel.blame is None else PairIndex(kernel.instructions, kernel.blame)
 
 
 class _Bundles(ColumnRecord, frozen=True, kw_only=True):
-    """The b combinations of use chain, def chain, reason and category that moved edges have."""
+    """The b combinations of use chain, def chain, reason and category among moved edges."""
 
     use_chain: npt.NDArray[np.int64]  # int64[b], -1 without line
     def_chain: npt.NDArray[np.int64]  # int64[b], -1 without line
@@ -262,7 +262,7 @@ MOST_PAIRS = 200  # Of one instruction, the heaviest ones: lists for people, not
 
 
 def list_causes(kernel: KernelReport, row: int) -> tuple[InstructionPair, ...]:
-    """What an instruction waits for, most samples first; nothing where nothing was blamed."""
+    """Causes of an instruction's stalls, most samples first; empty without attribution."""
     if kernel.blame is None:
         return ()
     edges = kernel.blame.edges
@@ -272,7 +272,7 @@ def list_causes(kernel: KernelReport, row: int) -> tuple[InstructionPair, ...]:
 
 
 def list_victims(kernel: KernelReport, row: int) -> tuple[InstructionPair, ...]:
-    """Instructions that wait for an instruction, most samples first; nothing where nothing was blamed."""
+    """Instructions stalled on an instruction, most samples first; empty without attribution."""
     if kernel.blame is None:
         return ()
     edges = kernel.blame.edges
@@ -281,7 +281,7 @@ def list_victims(kernel: KernelReport, row: int) -> tuple[InstructionPair, ...]:
 
 
 def join_by_instruction(pairs: Iterable[InstructionPair]) -> list[tuple[float, InstructionPair]]:
-    """The other instructions of some pairs: samples of all reasons and the heaviest pair of each, most samples first.
+    """Other instructions of some pairs, with samples of all reasons and their heaviest pair, most samples first.
 
     Args:
         pairs: most samples first.
@@ -296,7 +296,7 @@ def join_by_instruction(pairs: Iterable[InstructionPair]) -> list[tuple[float, I
 
 
 def list_own(kernel: KernelReport, row: int) -> tuple[tuple[str, float], ...]:
-    """Reasons for which samples of an instruction are its own matter, issuing among them, with those samples, most first."""
+    """Reasons of an instruction's samples that have no other cause (issuing included), with samples, most first."""
     if kernel.blame is None:
         return ()
     edges = kernel.blame.edges
@@ -308,7 +308,7 @@ def list_own(kernel: KernelReport, row: int) -> tuple[tuple[str, float], ...]:
 
 
 def count_unattributed(kernel: KernelReport, row: int) -> float:
-    """Samples of an instruction that no cause was found for."""
+    """Samples of an instruction without a known cause."""
     if kernel.blame is None:
         return 0.0
     lost = kernel.blame.unattributed
@@ -318,7 +318,7 @@ def count_unattributed(kernel: KernelReport, row: int) -> float:
 def _make_pairs(
     kernel: KernelReport, edges: BlameEdges, numbers: npt.NDArray[np.int64], others: npt.NDArray[np.int32]
 ) -> tuple[InstructionPair, ...]:
-    """Pairs of some edges, no more than :data:`MOST_PAIRS`; zero samples are no pair."""
+    """Pairs of some edges, at most :data:`MOST_PAIRS`, without those of zero samples."""
     numbers = numbers[edges.all_samples[numbers] > 0]
     order = numbers[np.lexsort((others[numbers], -edges.all_samples[numbers]))]
     samples = edges.all_samples
@@ -342,7 +342,7 @@ def _is_alone(edges: BlameEdges, number: int) -> bool:
 
 
 def build_def_use_graph(kernel: KernelReport) -> "nx.DiGraph[int]":
-    """The instructions of a kernel that were sampled or blamed, and who makes whom wait.
+    """Graph of a kernel's instructions that were sampled or cause stalls.
 
     An edge leads from the cause (def) to the instruction that was stalled (use), as in GPA, section IV and Figure 4. Samples are conserved: those
     that arrive at an instruction over its edges, its own and its unattributed ones are the samples that were taken there.
@@ -395,7 +395,7 @@ def build_def_use_graph(kernel: KernelReport) -> "nx.DiGraph[int]":
 
 
 def cut_around(graph: "nx.DiGraph[int]", lines: Collection[tuple[str | None, int]], steps: int) -> "nx.DiGraph[int]":
-    """The part of a graph around source lines: their instructions, and what can be reached in some steps along or against edges.
+    """Subgraph around source lines: their instructions, and all within some steps along or against edges.
 
     Args:
         graph: of :func:`build_def_use_graph`.
@@ -448,7 +448,7 @@ def _describe_instruction(columns: InstructionColumns, row: int) -> dict[str, An
 
 
 def _add_edges(graph: "nx.DiGraph[int]", edges: BlameEdges, reasons: tuple[str, ...]) -> None:
-    """One edge for a pair of instructions, whatever the number of reasons; its words are those of the heaviest."""
+    """Add one edge per pair of instructions; its facts are those of the heaviest reason."""
     moved = np.flatnonzero(edges.is_moved)
     groups, sizes = np.unique(edges.group, return_counts=True)
     size_of = dict(zip(groups.tolist(), sizes.tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""From paths as the compiler wrote them to files on this machine.
+"""Local files for the paths that the compiler wrote.
 
 A report names sources by the paths of the machine that compiled them. :class:`SourceLocator` finds the same file here, and prefers no answer
 to a wrong one: a marker on the wrong file misleads more than a missing marker.
@@ -71,7 +71,7 @@ def parse_compiled_path(text: str) -> CompiledPath:
 
 
 class SourceLocator:
-    """Finds the files of this machine that compiled paths mean.
+    """Finder of local files for compiled paths.
 
     Asked in this order: the mappings, the path itself, the same relative path below a root, and the file below the roots that shares the
     longest tail with the path. Answers are remembered; make a new locator when files have come or gone. May be used from several threads.
@@ -113,7 +113,7 @@ class SourceLocator:
     def locate(
         self, compiled_path: str, embedded_text: str | None = None, chains: Sequence[InlineChain] | None = None
     ) -> Path | None:
-        """The file here that ``compiled_path`` means.
+        """The local file that ``compiled_path`` means.
 
         Args:
             compiled_path: as in the line table, of any system; ``C:\\…`` works everywhere.
@@ -154,7 +154,7 @@ class SourceLocator:
         return known[1]
 
     def name_elsewhere(self, compiled_path: str) -> Path | None:
-        """Where the user's mappings put a file, though this machine has none there: an editor on another machine may call it so.
+        """Path of a file by the user's mappings, though it does not exist here: it may on the editor's machine.
 
         Returns:
             An absolute path; None where no mapping is of that path, or leads to none.
@@ -169,7 +169,7 @@ class SourceLocator:
         return None
 
     def locate_outside(self, compiled_path: str) -> Path | None:
-        """The file as written that a confined locator does not find because it lies elsewhere; its content is not looked at.
+        """The file as written that a confined locator does not search because of its place; its content is not read.
 
         Returns:
             An absolute path to an existing file; None when there is none, or the locator is not confined.
@@ -186,7 +186,7 @@ class SourceLocator:
         return found if "\0" not in compiled_path and _is_file(found) and not self._may_read(found) else None
 
     def _may_read(self, file: Path) -> bool:
-        """An existing file we may look into."""
+        """Whether a file exists and may be read."""
         if not _is_file(file):
             return False
         if self._confines is None:
@@ -298,7 +298,7 @@ def _list_code(chains: Sequence[InlineChain]) -> dict[str, _FileCode]:
 
 
 def _spell(functions: Iterable[str], file: str) -> frozenset[str]:
-    """The names that a source may give functions: Fortran's compilers write the module's before."""
+    """Names that a source may give functions; Fortran compilers prefix them with the module."""
     spelled: set[str] = set()
     for function in functions:
         found = re.findall(r"[^\W\d]\w*", find_family(demangle(function), file).name.rpartition("::")[2])
@@ -365,7 +365,7 @@ def _is_file(path: Path) -> bool:
 
 
 def _strip_prefix(path: CompiledPath, prefix: CompiledPath) -> tuple[str, ...] | None:
-    """The parts of ``path`` behind ``prefix``; None when it does not start with it."""
+    """Parts of ``path`` after ``prefix``; None where it does not start with it."""
     if path.anchor != prefix.anchor or len(prefix.parts) >= len(path.parts):
         return None
     head = path.parts[: len(prefix.parts)]
@@ -388,7 +388,7 @@ def _count_common_tail(path: CompiledPath, relative: str) -> int:
 
 
 def _choose_by_text(candidates: Sequence[Path], embedded_text: str, *, trusted: bool) -> Path | None:
-    """The one candidate whose text is the embedded one, or else clearly an edit of it; None when none or several are."""
+    """The candidate with the embedded text, or clearly an edit of it; None where none or several match."""
     wanted = _list_lines(embedded_text)
     scored = [(_measure_similarity(wanted, _read_lines(path)), path) for path in candidates]
     best_score = max(score for score, _ in scored)

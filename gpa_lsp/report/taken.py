@@ -1,4 +1,4 @@
-"""Whether advice was taken: what the change would have to do to code and counters, and whether it did.
+"""Judgement of whether advice was taken, by changes of code and counters.
 
 Advice about the launch, the build or the whole kernel is judged by the kernel. Advice about a place is judged at that place: by the
 instructions of its lines before, and of the same lines after. Where the lines cannot be followed, what is left in the whole kernel bounds what is
@@ -24,7 +24,7 @@ from gpa_lsp.report.model import KernelReport
 
 
 class AdviceFate(Enum):
-    """What became of a piece of advice given before."""
+    """Outcome of earlier advice."""
 
     TAKEN = "taken"  # Code or counters changed as the advice would have changed them
     PARTLY_TAKEN = "partly_taken"  # They went the same way, but not as far
@@ -45,7 +45,7 @@ class _Way(StrEnum):
 
 
 class _Sign(Struct, frozen=True, kw_only=True):
-    """What a change that follows advice does to a trait."""
+    """Effect on a trait of a change that follows advice."""
 
     trait: Trait  # of the kernel
     way: _Way  # in which it moves
@@ -128,7 +128,7 @@ _LEAST_TURNS, _UNROLLED_TURNS = 0.9, 0.5
 
 
 def judge_advice(optimizer: str, differences: Mapping[Trait, Difference]) -> tuple[AdviceFate, tuple[Difference, ...]]:
-    """What became of an optimizer's advice, and the differences that tell."""
+    """Fate of an optimizer's advice, and the differences that show it."""
     fates: dict[AdviceFate, list[Difference]] = {}
     for sign in SIGNS.get(optimizer, ()):
         difference = differences.get(sign.trait)
@@ -164,7 +164,7 @@ def _measure_fall(difference: Difference) -> float:
 def judge_local_advice(
     advice: Advice, before: KernelReport, after: KernelReport, differences: Mapping[Trait, Difference]
 ) -> tuple[AdviceFate, tuple[Difference, ...]]:
-    """What became of advice about a place, and the differences there that tell."""
+    """Fate of advice about a place, and the differences there that show it."""
     build = differences.get(Trait.BUILD)
     if build is not None and build.is_change:  # another compiler's work at every place
         return AdviceFate.UNKNOWN, ()

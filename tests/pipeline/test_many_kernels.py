@@ -11,7 +11,7 @@ from gpa_lsp.report.measured_files import ProfiledSources
 from gpa_lsp.report.model import KernelReport, Report
 from gpa_lsp.report.pipeline import judge
 from gpa_lsp.report.pipeline.judge import judge_file
-from gpa_lsp.report.pipeline.way import Way
+from gpa_lsp.report.pipeline.options import AnalysisOptions
 from gpa_lsp.report.saved.store import write_report
 from tests.profile.report_builder import ReportBuilder
 
@@ -56,7 +56,7 @@ def write_profile(path: Path, fixtures: Path, *, misfit: int | None = None) -> P
 def judge_it(profile: Path, name: str | None = None) -> tuple[Report, list[KernelReport]]:
     """The report, and its kernels in the order in which they were told."""
     told: list[KernelReport] = []
-    report = judge_file(profile, Way(kernel_filter=name), ProfiledSources(), None, take=told.append).report
+    report = judge_file(profile, AnalysisOptions(kernel_filter=name), ProfiledSources(), None, take=told.append).report
     return report, told
 
 

@@ -21,7 +21,7 @@ from gpa_lsp.report.measured_files import ProfiledSources
 from gpa_lsp.report.model import Report
 from gpa_lsp.report.pipeline import judge
 from gpa_lsp.report.pipeline.judge import judge_file
-from gpa_lsp.report.pipeline.way import Way
+from gpa_lsp.report.pipeline.options import AnalysisOptions
 from tests.conftest import ROOT
 from tests.patience import LIMIT_S
 from tests.profile.report_builder import ReportBuilder
@@ -117,7 +117,7 @@ def judge_many(folder: Path, count: int) -> Report:
     builder.add_session()
     report = folder / "many.ncu-rep"
     report.write_bytes(builder.build())
-    return judge_file(report, Way(), ProfiledSources(), None).report
+    return judge_file(report, AnalysisOptions(), ProfiledSources(), None).report
 
 
 def test_an_image_is_read_as_often_for_many_kernels_as_for_few(tmp_path: Path, reads: Counter[str]) -> None:
@@ -165,7 +165,7 @@ def test_a_kernel_goes_when_it_was_judged_without_a_search_for_garbage() -> None
     before = {id(rows) for rows in _list_rows()}
     gc.disable()
     try:
-        judged = judge_file(ROOT / "fixtures" / "example.gpa-profile.json", Way(), ProfiledSources(), None)
+        judged = judge_file(ROOT / "fixtures" / "example.gpa-profile.json", AnalysisOptions(), ProfiledSources(), None)
         assert judged.report.kernels
         assert not {id(rows) for rows in _list_rows()} - before
     finally:

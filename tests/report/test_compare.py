@@ -131,7 +131,7 @@ def test_advice_was_taken_where_the_code_changed_as_it_says() -> None:
     open_one, taken = compare_kernels(before, after).outcomes
     assert taken.advice.optimizer == "strength_reduction"
     assert taken.fate is AdviceFate.TAKEN
-    assert (taken.estimate, taken.achieved) == (1.1, 2.0)
+    assert (taken.advice.speedup.estimate, taken.achieved) == (1.1, 2.0)
     assert [(sign.trait, sign.before, sign.after) for sign in taken.signs] == [(Trait.SPECIAL, 1, 0)]
     # Its stalls are fewer, and the load is still right before its use.
     assert open_one.fate is AdviceFate.OPEN

@@ -25,7 +25,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     declare(
         parser,
         """
-        --pair OLD=NEW...  compare kernel OLD of BEFORE with kernel NEW of AFTER, and nothing else; names or parts of them; repeatable
+        --pair OLD=NEW...  compare only kernel OLD of BEFORE with kernel NEW of AFTER, by name or part of a name; repeatable
         --yes              also compare kernels of different names that look alike, without asking
         """,
     )

@@ -8,7 +8,7 @@ from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.options import add_format_argument
 from gpa_lsp.cli.outputs import write_answer
 from gpa_lsp.cli.terminal import Terminal
-from gpa_lsp.document.blocks import Block, Item, Items, Part, Table
+from gpa_lsp.document.blocks import Block, Item, Items, Part, tabulate
 from gpa_lsp.document.layout import Span, Style, flexible, left
 from gpa_lsp.foundation.json_records import pick
 
@@ -37,26 +37,38 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _build(components: "Sequence[Component]", packages: "Sequence[Component]") -> list[Block]:
-    columns = (left(), left(), flexible("", 30))
-    found = Table(columns=columns, rows=[_make_row(part, part.detail) for part in components])
-    uses = Table(columns=columns, rows=[_make_row(part, part.adds) for part in packages])
+    cells = max(len(part.name) for part in components)
+    found = [
+        Item(
+            lead=(part.name.ljust(cells), Style.TITLE),
+            text=((f"{part.state.value:<7}  ", _STATE_STYLES[part.state.value]), (part.detail, Style.PLAIN)),
+        )
+        for part in components
+    ]
+    uses = tabulate(
+        packages,
+        [
+            (left(), lambda part: (part.name, Style.TITLE)),
+            (left(), _show_version),
+            (flexible("", 30), lambda part: part.adds),
+        ],
+    )
     lacking = [
-        Item(text=((f"{part.name}: ", Style.TITLE), (f"{part.adds}; {part.install}", Style.PLAIN)))
+        Item(text=((f"{part.name}: ", Style.TITLE), (f"{part.adds}. To add it: {part.install}", Style.PLAIN)))
         for part in (*components, *packages)
         if part.state.value != "found"
     ]
     return [
-        Part(title="Programs and libraries", blocks=[found]),
+        Part(title="Programs and libraries", blocks=[Items(items=found)]),
         Part(title="Packages, and what they are used for", blocks=[uses]),
         *([Part(title="What the missing parts would add", blocks=[Items(items=lacking)])] if lacking else []),
     ]
 
 
-def _make_row(part: "Component", words: str) -> Sequence[Span]:
-    """A row of the table; the state of an installed package is its version."""
+def _show_version(part: "Component") -> Span:
+    """The version of an installed package, else its state."""
     state = part.state.value
-    shown = part.detail if words is part.adds and state == "found" else state
-    return (part.name, Style.TITLE), (shown, _STATE_STYLES[state]), (words, Style.PLAIN)
+    return part.detail if state == "found" else state, _STATE_STYLES[state]
 
 
 COMMAND = Command(

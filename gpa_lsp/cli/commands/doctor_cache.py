@@ -16,7 +16,7 @@ from gpa_lsp.foundation.numbers import format_bytes, format_count, format_count_
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    declare(parser, "--clear  remove everything that is kept; it is rebuilt when needed")
+    declare(parser, "--clear  remove everything in the cache; it is rebuilt when needed")
     add_format_argument(parser, "json")
 
 
@@ -58,16 +58,16 @@ def _build(kinds: Mapping[str, KeptFiles], folder: Path) -> list[Block]:
             (right("limit"), lambda row: format_bytes(row[3])),
         ],
     )
-    hint = "gpa-lsp doctor cache --clear removes it; it is rebuilt when needed."
+    hint = "gpa-lsp doctor cache --clear empties the cache; it is rebuilt when needed."
     return [table, *([Paragraph(text=hint, style=Style.DIM)] if any(row[1] for row in rows) else [])]
 
 
 COMMAND = Command(
-    summary="say what is kept between runs, or remove it",
-    description="Say how many analysed reports, disassembled functions and scripts are kept in the user's cache, and where; or remove them.",
+    summary="show what is cached between runs, or remove it",
+    description="Show how many analysed reports, disassembled functions and compiled libraries are in the user's cache, and where; or remove them.",
     purpose=Purpose.USE,
     examples=(
-        ("doctor cache", "what is kept between runs, and where"),
+        ("doctor cache", "what is cached between runs, and where"),
         ("doctor cache --clear", "remove it"),
     ),
     add_arguments=_add_arguments,

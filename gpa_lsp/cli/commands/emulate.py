@@ -37,22 +37,22 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         --machine GPU      (default: %(default)s)
         --build COMMAND    build the program first, with what it needs to run here, e.g. --build "make -B"
         --each-kernel N    emulate the first N launches of each kernel; later ones do nothing
-        --seconds S        end the program after so many seconds of processor time (default: %(default)s)
+        --seconds S        end the program after S seconds of processor time (default: %(default)s)
         --memory SIZE      device memory the program may allocate (default: %(default)s)
         --races            look for races on shared memory in every launch; takes longer
         --record DIR       keep the heaviest launch of each kernel in this folder, for gpa-lsp predict and the editor
-        --describe         write the heaviest launch of each kernel, with its data, beside its source below this folder: editors emulate it with
-                           every save
-        --record-launch N  look at launch N of each kernel, and keep it, instead of the heaviest
-        --no-lines         run only: look neither at the lines of the heaviest launches nor at allocations
-        --allocations      look at allocations all the same
+        --describe         describe the heaviest launch of each kernel, with its data, next to its source in this folder or below; editors then
+                           emulate it on every save
+        --record-launch N  analyse and keep launch N of each kernel instead of the heaviest
+        --no-lines         only run the program: analyse neither the lines of the heaviest launches nor allocations
+        --allocations      with --no-lines: analyse allocations all the same
         """,
         machine="A100 PCIe 40GB",
         seconds="600",
         memory="4GiB",
     )
     add_format_argument(parser, "json")
-    add_output_argument(parser, "write to FILE, not after the program's output")
+    add_output_argument(parser, "write the results to FILE instead of after the program's output")
     add_application_argument(parser, "run")
 
 
@@ -214,11 +214,10 @@ def _tell_described(found: "Described", terminal: Terminal) -> None:
 COMMAND = Command(
     summary="run a CUDA program without a GPU: its own output, then faults, memory and divergence of its kernels",
     description=(
-        "Run a program whose kernels are emulated from their PTX. A source that is a whole program is compiled first. A program must be linked with "
+        "Run a program and emulate its kernels from their PTX. A source that is a whole program is compiled first. A program must be linked with "
         "the shared runtime library and carry PTX: nvcc -cudart shared -lineinfo -gencode arch=compute_80,code=compute_80; --build sees to that. "
-        "What it computes is right; what it times "
-        "is not. Exit code: the program's own; 3 where it ended well, but kernels did something wrong or did not run; 2 where its lines could not "
-        "be analysed; 130 after Ctrl-C."
+        "Its results are right; its timings are not. Exit code: the program's own; 3 when it succeeded but kernels had faults or were not emulated; "
+        "2 when its lines could not be analysed; 130 after Ctrl-C."
     ),
     purpose=Purpose.PREDICT,
     examples=(

@@ -32,13 +32,13 @@ _SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     what = "a profile, a saved report, a folder of profiles, device code (cubin, object, program) or a .cu source"
     parser.add_argument("head", metavar="HEAD", nargs="+", type=Path, help=f"after the change: {what}")
-    before = f"before it: the same, or the word {HISTORY!r} for the pinned or newest runs that are remembered here"
+    before = f"before the change: the same kinds of input, or {HISTORY!r} for the pinned (else newest) recorded runs"
     parser.add_argument("--base", metavar="BASE", action="extend", nargs="+", required=True, type=Path, help=before)
     declare(
         parser,
         """
-        --config FILE  the budgets: a pyproject.toml with [tool.gpa-lsp.gate], or another file with [gate] (default: .gpa-lsp.toml, else
-                       pyproject.toml of the current folder, else time +3 %%)
+        --config FILE  the budgets: a pyproject.toml with [tool.gpa-lsp.gate], or another file with [gate] (default: .gpa-lsp.toml or
+                       pyproject.toml in the current folder, else time +3 %%)
         """,
     )
     add_filter_arguments(parser)
@@ -292,15 +292,15 @@ def _describe_run(measurement: "Measurement") -> "GateKernel":
 COMMAND = Command(
     summary="compare with a base under the budgets of a project, for CI",
     description=(
-        "Compare kernels with a base, and end with 1 where one exceeds a budget: time, executed instructions, registers, occupancy, spills, local "
-        "accesses or sectors; without a configuration time by more than 3 % and the noise. Figures are measured, emulated (sources with described "
-        "launches) or of the code, and only those of one kind are compared. Nothing of the project is run. For a change that is not trusted, "
-        "give the configuration of the base (--config). The exit status is 2 when nothing could be judged."
+        "Compare kernels with a base, and exit with 1 when one exceeds a budget for time, executed instructions, registers, occupancy, spills, "
+        "local accesses or sectors (without a configuration: for time, by more than 3 % and the noise). Figures are measured, emulated (sources with "
+        "described launches) or read from the code; only figures of one kind are compared. Nothing of the project is run. For an untrusted "
+        "change, give the configuration of the base with --config. The exit status is 2 when nothing could be judged."
     ),
     purpose=Purpose.COMPARE,
     examples=(
-        ("gate after.ncu-rep --base before.ncu-rep", "exit code 1 where a budget is exceeded"),
-        ("gate after.ncu-rep --base before.ncu-rep --format github", "the same as annotations of GitHub Actions"),
+        ("gate after.ncu-rep --base before.ncu-rep", "exit with 1 when a budget is exceeded"),
+        ("gate after.ncu-rep --base before.ncu-rep --format github", "the same, as annotations of GitHub Actions"),
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -28,13 +28,13 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     what = "only kernels of this source file or folder, or runs of this profile (default: everything)"
     parser.add_argument("paths", metavar="PATH", nargs="*", type=Path, help=what)
     add_filter_arguments(parser)
-    limits = f"(default: {_DEFAULT_LIMIT}, on a page {_PAGE_LIMIT})"
-    declare(parser, f"--limit N  at most N runs shown of each kernel; 0 shows all {limits}")
+    limits = f"(default: {_DEFAULT_LIMIT}, on a page {_PAGE_LIMIT}; 0 for all)"
+    declare(parser, f"--limit N  show at most N runs of each kernel {limits}")
     page = "one page with the time of each kernel over its runs, which opens from disk without a network"
     add_format_argument(parser, "json", "html", page_help=page)
     add_output_argument(parser, "html: write to FILE instead of standard output")
     declare(parser, "--yes  do not ask before --clear")
-    parser.epilog = "RUN is the number that a run is listed by, where one kernel alone has it (--kernel and PATH choose), or its id, as @12."
+    parser.epilog = "RUN is a run's number in the list, if one kernel alone has it (choose by --kernel or PATH), or its id, such as @12."
     actions = parser.add_mutually_exclusive_group()
     declare(
         actions,

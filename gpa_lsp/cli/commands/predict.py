@@ -179,10 +179,10 @@ def _judge(prediction: "SourcePrediction", fail_on: str) -> int:
 
 
 COMMAND = Command(
-    summary="predict what kernels do to memory, where their warps diverge, what they move and what limits them",
+    summary="predict memory accesses, divergence, data volumes and limits of kernels, by emulation",
     description=(
-        "Compile a source, execute its kernels in an emulator with the launches described beside it, and print what each line does to memory, "
-        "where warps diverge, cache hits, faults, and the predicted volumes and limits. Nothing is measured."
+        "Compile a source, emulate the launches described next to it, and print memory accesses and divergence by line, cache hits, faults, and the "
+        "predicted data volumes and limits. Nothing is measured."
     ),
     purpose=Purpose.PREDICT,
     examples=(

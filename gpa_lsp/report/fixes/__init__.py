@@ -1,1 +1,1 @@
-"""What the compiler, the emulator and the simulator make of the edits that answer advice, before anybody makes them."""
+"""Trials of the edits that answer advice: compiled, emulated and simulated before a person makes them."""

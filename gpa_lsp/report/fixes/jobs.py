@@ -1,4 +1,4 @@
-"""From a report's advice to questions for rewrites, and from a fix that is offered to the job of trying it."""
+"""Questions for rewrites from a report's advice, and jobs that try the offered fixes."""
 
 from collections.abc import Iterator, Sequence
 from math import prod
@@ -22,7 +22,7 @@ _DIRECTIVE = "`#pragma unroll "
 
 
 class Question(Struct, frozen=True, kw_only=True):
-    """One place of one piece of advice, ready to be asked about with :func:`~gpa_lsp.diagnosis.rewrites.find.find_rewrites`."""
+    """One place of one piece of advice, for :func:`~gpa_lsp.diagnosis.rewrites.find.find_rewrites`."""
 
     advice: Advice  # what to do
     region: Region | None  # where; None for the kernel as a whole
@@ -31,7 +31,7 @@ class Question(Struct, frozen=True, kw_only=True):
 
 
 def list_questions(kernel: KernelReport) -> tuple[Question, ...]:
-    """What there is to ask about a kernel's advice: one question for each region, best advice first; one for advice without regions."""
+    """Questions about a kernel's advice, best first: one per region, one for advice without regions."""
     found = []
     for advice in kernel.advice.advice if kernel.advice is not None else ():
         regions: tuple[Region | None, ...] = advice.regions or (None,)
@@ -43,7 +43,7 @@ def list_questions(kernel: KernelReport) -> tuple[Question, ...]:
 
 
 def build_context(kernel: KernelReport, advice: Advice, region: Region | None = None) -> RewriteContext:
-    """What is known for rewriting one region that an advice is about; None for the kernel as a whole."""
+    """Facts for rewriting one region of advice; None for the whole kernel."""
     step = _find_register_step(kernel) if advice.optimizer == _OCCUPANCY else None
     # A bound lets a kernel that spills have more registers only where a bound, or a flag, keeps it from them.
     is_bounded = advice.optimizer != "register_reuse" or advice.category is Category.BINARY
@@ -58,7 +58,7 @@ def build_context(kernel: KernelReport, advice: Advice, region: Region | None = 
 
 
 def list_lines(kernel: KernelReport, region: Region) -> tuple[SourceLine, ...]:
-    """The lines a region of advice is about, as they were compiled: its own first, then those of its causes; each once."""
+    """Lines of a region of advice, as compiled: its own first, then those of its causes; each once."""
     return tuple(dict.fromkeys(_list_places(kernel, region)))
 
 
@@ -73,7 +73,7 @@ def _list_places(kernel: KernelReport, region: Region) -> Iterator[SourceLine]:
 
 
 def read_unroll_copies(hint: str) -> int | None:
-    """How far a hint says to unroll; None where it does not.
+    """Unroll factor named by a hint; None without one.
 
     >>> read_unroll_copies("Unroll the loop at line 3 of k.cu by 8 (`#pragma unroll 8`): it runs 64 iterations per entry.")
     8
@@ -88,14 +88,14 @@ def read_unroll_copies(hint: str) -> int | None:
 
 
 def _find_most_threads(kernel: KernelReport) -> int | None:
-    """Threads of the largest block that any launch had; None without launches, and where the block of one is unknown."""
+    """Threads of the largest block launched; None without launches, and where a block size is unknown."""
     blocks = [launch.configuration.block for launch in kernel.launches] or [kernel.configuration.block]
     known = [prod(block) for block in blocks if block is not None]
     return max(known) or None if len(known) == len(blocks) else None
 
 
 def _find_register_step(kernel: KernelReport) -> OccupancyStep | None:
-    """The fewest registers to give up for more resident warps; None where registers alone do not help, or the report does not say enough."""
+    """Least register reduction that admits more resident warps; None where registers alone do not help, or facts are missing."""
     shape, capability = kernel.configuration, kernel.device.compute_capability
     threads = 0 if shape.block is None else prod(shape.block)
     if capability is None or threads < 1 or shape.registers_per_thread is None:
@@ -125,7 +125,7 @@ def make_fix_job(
     architecture: tuple[int, int] | None,
     limit_s: float,
 ) -> FixJob:
-    """The job of a fix.
+    """The job of trying a fix.
 
     Args:
         report: of the kernel that the fix is for.
@@ -152,7 +152,7 @@ def make_fix_job(
 
 
 def move_line(line: int, edits: Sequence[TextEdit]) -> int:
-    r"""Where a line is when edits are made; what is put before its first character moves it.
+    r"""Number of a line after edits; text inserted before its first character moves it.
 
     >>> from gpa_lsp.diagnosis.rewrites.model import TextPlace
     >>> place = TextPlace(line=3, column=0)

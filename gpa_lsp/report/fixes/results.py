@@ -1,4 +1,4 @@
-"""What is asked of a fix and what comes of it, as plain data without numpy: the server imports it before the client has its answer to initialize."""
+"""Jobs that try fixes, and their results: plain data without numpy, imported before the client gets its answer to initialize."""
 
 from enum import Enum
 from pathlib import Path
@@ -25,14 +25,14 @@ class FixJob(Struct, frozen=True, kw_only=True):
 
 
 class LaunchedQuestion(Enum):
-    """What is compared of launches with a fix and without it, in the order in which it is."""
+    """Quantity to compare between launches with and without a fix, in order of cost."""
 
     SECTORS = "sectors"  # Of memory, emulated
     CYCLES = "cycles"  # And what limits the kernel, simulated
 
 
 class LaunchedJob(Struct, frozen=True, kw_only=True):
-    """The same fix to emulate or to simulate, where launches are described."""
+    """A fix to emulate or simulate, where launches are described."""
 
     base: FixJob  # the fix
     question: LaunchedQuestion  # what is compared
@@ -44,7 +44,7 @@ class LaunchedJob(Struct, frozen=True, kw_only=True):
 
 
 class FixState(Enum):
-    """What became of a fix; the values are those of ``data.state``, see ``editors/PROTOCOL.md``."""
+    """State of a fix; the values are those of ``data.state``, see ``editors/PROTOCOL.md``."""
 
     PENDING = "pending"  # Nothing yet: it is being compiled, or will be
     CHANGED = "changed"
@@ -54,7 +54,7 @@ class FixState(Enum):
 
 
 class FixVerdict(Struct, frozen=True, kw_only=True):
-    """What the compiler says of a fix."""
+    """The compiler's result for a fix."""
 
     state: FixState  # what became of it
     words: str = ""  # a clause for a title; empty where there is nothing to say
@@ -65,7 +65,7 @@ class FixVerdict(Struct, frozen=True, kw_only=True):
 
     @property
     def is_doubtful(self) -> bool:
-        """Nobody should apply it without having read what is said of it."""
+        """Whether the fix should be read before it is applied."""
         return self.has_losses or self.state is FixState.FAILED
 
 
@@ -74,7 +74,7 @@ UNKNOWN = FixVerdict(state=FixState.UNKNOWN)
 
 
 class LaunchedResult(Struct, frozen=True, kw_only=True):
-    """What became of an emulation or a simulation."""
+    """Result of an emulation or a simulation."""
 
     words: str = ""  # a clause for a title; empty where the fix changes nothing
     sentence: str = ""  # the same, or that nothing changes; empty where nothing can be compared
@@ -83,7 +83,7 @@ class LaunchedResult(Struct, frozen=True, kw_only=True):
 
 
 def add_launched(verdict: FixVerdict, result: LaunchedResult) -> FixVerdict:
-    """What the compiler says of a fix, and what emulating or simulating it shows."""
+    """Verdict of the compiler extended by the result of an emulation or simulation."""
     if not result.sentence:
         return verdict
     joint = ", but " if result.has_losses and not verdict.has_losses else ", "

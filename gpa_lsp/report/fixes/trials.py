@@ -1,4 +1,4 @@
-"""From a fix to what the compiler makes of it, and what emulating and simulating it shows."""
+"""Trials of a fix: compilation, emulation and simulation of both versions."""
 
 import json
 import tempfile
@@ -62,7 +62,7 @@ def try_fix(job: FixJob) -> FixVerdict:
 
 
 def _find_facts(job: FixJob, text: str, lines: tuple[int, ...]) -> CodeFacts | str:
-    """The facts of one version, or why there are none, a clause."""
+    """Facts of one version, or a clause that says why there are none."""
     key = (job.path, text, job.kernel, lines, job.threads, job.dynamic_shared_bytes, job.roots, job.architecture)
     if key not in _kept:
         try:
@@ -120,12 +120,12 @@ def _find_error(unit: CompiledUnit, job: FixJob) -> str:
 
 
 def compare_launches(job: LaunchedJob) -> LaunchedResult:
-    """What launches of a kernel do with a fix and without it."""
+    """Compare the launches of a kernel with and without a fix."""
     return compare_cycles(job) if job.question is LaunchedQuestion.CYCLES else compare_sectors(job)
 
 
 def compare_sectors(job: LaunchedJob) -> LaunchedResult:
-    """Emulate the launches of a kernel with a fix and without it, and compare the sectors of global memory they ask for."""
+    """Emulate launches with and without a fix, and compare their sectors of global and local memory."""
     before = _count_sectors(job, job.base.text)
     after = None if before is None else _count_sectors(job, job.base.edited)
     if before is None or after is None:
@@ -145,14 +145,14 @@ def compare_sectors(job: LaunchedJob) -> LaunchedResult:
 
 
 class _Traffic(Struct, frozen=True, kw_only=True):
-    """What the described launches of a kernel asked for."""
+    """Memory traffic of the described launches of a kernel."""
 
     blocks: tuple[int, ...]  # of each launch, those that were executed
     sectors: int  # of global and local memory, by all of them
 
 
 def _count_sectors(job: LaunchedJob, text: str) -> _Traffic | None:
-    """What one version asks for; None where it is not launched, or does not run to its end."""
+    """Traffic of one version; None where it is not launched, or does not run to its end."""
     base = job.base
     budget = replace(EDITOR_PREDICTION.budget, seconds=job.seconds, memory_bytes=job.memory_bytes)
     settings = replace(
@@ -182,7 +182,7 @@ def _count_sectors(job: LaunchedJob, text: str) -> _Traffic | None:
 
 
 def compare_cycles(job: LaunchedJob) -> LaunchedResult:
-    """Simulate the launches of a kernel with a fix and without it, and compare their cycles and what limits them."""
+    """Simulate launches with and without a fix, and compare cycles and limits."""
     before = _simulate(job, job.base.text)
     after = None if before is None else _simulate(job, job.base.edited)
     if before is None or after is None or before.launches != after.launches:
@@ -199,7 +199,7 @@ def compare_cycles(job: LaunchedJob) -> LaunchedResult:
 
 
 class _Simulated(Struct, frozen=True, kw_only=True):
-    """What the described launches of a kernel were simulated to take."""
+    """Simulated cycles of the described launches of a kernel."""
 
     launches: int  # how many
     cycles: float  # of all of them
@@ -208,7 +208,7 @@ class _Simulated(Struct, frozen=True, kw_only=True):
 
 
 def _simulate(job: LaunchedJob, text: str) -> _Simulated | None:
-    """One version; None where any of its launches cannot be simulated."""
+    """Simulation of one version; None where a launch cannot be simulated."""
     base = job.base
     try:
         found = simulate_code(
@@ -233,7 +233,7 @@ def _simulate(job: LaunchedJob, text: str) -> _Simulated | None:
 
 
 def _choose_machine(job: LaunchedJob) -> str | None:
-    """The GPU of the settings, else that which was measured, if it is known; None for one of the architecture."""
+    """GPU of the settings, else the measured one if it is known; None for one of the architecture."""
     if job.machine is not None or job.base.measured_on is None:
         return job.machine
     product = next(iter(list_products_named(job.base.measured_on)), None)
@@ -241,7 +241,7 @@ def _choose_machine(job: LaunchedJob) -> str | None:
 
 
 def _find_limit(found: Simulation, kernel: str) -> str:
-    """As every view says it of a profile."""
+    """Limit of the simulated kernel, as every view says it of a profile."""
     with tempfile.TemporaryDirectory(prefix="gpa-lsp-", ignore_cleanup_errors=True) as folder:
         path = Path(folder) / "fix.gpa-profile.json"
         path.write_text(json.dumps(make_document(found.launches, ())), encoding="utf-8")

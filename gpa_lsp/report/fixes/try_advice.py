@@ -1,4 +1,4 @@
-"""The fixes of a report's advice, compiled where its sources are on this machine as they were measured: :func:`try_advice`.
+"""Trials of the fixes of a report's advice, where its sources are on this machine as they were measured: :func:`try_advice`.
 
 An edit that the compiler makes the same code of gains nothing, whatever an estimate says; and one that the simulator finds no faster has no number.
 """
@@ -37,14 +37,14 @@ _NO_FASTER = say("simulated: the edit is no faster")
 
 
 class TriedFix(Struct, frozen=True, kw_only=True):
-    """One edit that does what a piece of advice asks for at one place (:attr:`~gpa_lsp.diagnosis.rewrites.model.Rewrite.is_remedy`)."""
+    """One edit that follows a piece of advice at one place (:attr:`~gpa_lsp.diagnosis.rewrites.model.Rewrite.is_remedy`)."""
 
     question: Question  # the place
     verdict: FixVerdict  # what became of it
 
 
 def hold_to_witnesses(kernel: KernelReport, tried: Sequence[TriedFix]) -> KernelReport:
-    """A kernel whose advice promises only what its edits bear out.
+    """A kernel whose advice is corrected by the results of its edits.
 
     Advice is withdrawn when every place of it has an edit, and all of them compile to the code that is there; it is then among what would not help.
     Other advice quotes its first edit that changes the code, and has no number where the simulator finds none of them faster.
@@ -112,7 +112,7 @@ Progress = Callable[[str, int, int], None]
 
 
 def try_advice(report: Report, locator: SourceLocator, progress: Progress | None = None) -> Report:
-    """A report whose advice is held to what the compiler makes of its edits, and the simulator where launches are described beside the source.
+    """A report whose advice is corrected by compiling its edits, and by simulating them where launches are described.
 
     Nothing of the program is run. Sources that may have changed since they were measured are left alone.
 
@@ -136,7 +136,7 @@ def try_advice(report: Report, locator: SourceLocator, progress: Progress | None
 
 
 def _explain(verdicts: Sequence[FixVerdict]) -> Iterator[Problem]:
-    """Why nothing was compiled, where somebody asked for it."""
+    """Problem that says why nothing was compiled."""
     if not verdicts:
         message = "nothing was compiled: no advice has an edit of a source (.cu) that is here as it was measured"
         yield Problem.note(message)
@@ -145,7 +145,7 @@ def _explain(verdicts: Sequence[FixVerdict]) -> Iterator[Problem]:
 
 
 def _list_trials(kernel: KernelReport, locator: SourceLocator) -> Iterator[tuple[Question, FixJob]]:
-    """The edits for a kernel's advice, best advice first."""
+    """Edits for a kernel's advice, best advice first."""
     texts = dict(_read_sources(kernel, locator))
     for question in list_questions(kernel):
         for path, (local_path, text) in texts.items():
@@ -170,7 +170,7 @@ def _list_trials(kernel: KernelReport, locator: SourceLocator) -> Iterator[tuple
 
 
 def _read_sources(kernel: KernelReport, locator: SourceLocator) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Path as compiled → path here and text, of the sources that are as they were measured and can be compiled by themselves."""
+    """Path as compiled → local path and text, of unchanged sources that can be compiled by themselves."""
     path = kernel.profile_path
     stamp = None if path is None else read_stamp(path)
     modified_ns = 0 if stamp is None else stamp.modified_ns
@@ -187,7 +187,7 @@ def _read_sources(kernel: KernelReport, locator: SourceLocator) -> Iterator[tupl
 
 
 def _try(job: FixJob) -> FixVerdict:
-    """What the compiler makes of a fix, and the simulator where it changes the code and launches are described."""
+    """Verdict of the compiler, and of the simulator where the code changes and launches are described."""
     verdict = try_fix(job)
     described = find_launch_file(job.path) if verdict.state is FixState.CHANGED else None
     if described is None:

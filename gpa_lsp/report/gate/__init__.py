@@ -1,1 +1,1 @@
-"""Whether a change keeps to the budgets of its project: kernels before and after → what exceeds which budget, and on which line."""
+"""Budgets of a project: kernels before and after a change → which budget is exceeded, and on which line."""

@@ -1,4 +1,4 @@
-"""Kernels before and after, and budgets → :class:`~gpa_lsp.report.gate.model.GateResult`."""
+"""Judgement of kernels before and after by budgets → :class:`~gpa_lsp.report.gate.model.GateResult`."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -79,7 +79,7 @@ def _pair(
 
 
 def find_budget(budgets: Budgets, metric: Metric, kernel: GateKernel) -> Budget | None:
-    """The first budget of a metric that names a kernel."""
+    """The first budget of a metric whose pattern matches a kernel."""
     names = (kernel.name, shorten_name(kernel.name), kernel.mangled_name)
     return next(
         (
@@ -105,7 +105,7 @@ def _judge_pair(base: GateKernel, head: GateKernel, budgets: Budgets) -> list[Ga
 
 
 def _judge_figure(base: GateKernel, head: GateKernel, budget: Budget, judgement: MeasuredChange | None) -> GateRow:
-    """By the surest origin that both have; a limit that needs nothing before takes the surest of what is after.
+    """Compare the most reliable origin that both sides have; an absolute limit takes the most reliable one after the change.
 
     What was counted while other work was done is not compared.
     """
@@ -170,7 +170,7 @@ def _judge_time(base: GateKernel, head: GateKernel, budget: Budget, judgement: M
 
 
 def _judge_time_alone(base: GateKernel, head: GateKernel, budget: Budget) -> GateRow:
-    """A limit of the time itself, in nanoseconds."""
+    """Judge by an absolute limit of the time, in nanoseconds."""
     row = partial(GateRow, kernel=head, base=base, budget=budget)
     spread = None if head.work is None else head.work.times.ns
     if spread is None:
@@ -192,7 +192,7 @@ def _judge_time_alone(base: GateKernel, head: GateKernel, budget: Budget) -> Gat
 
 
 def _find_slower_line(base: GateKernel, head: GateKernel, outcome: Outcome) -> SourceLine | None:
-    """The line whose time grew most; None where nobody knows, and of a budget that was kept, where nobody looks."""
+    """Line whose time grew most; None where unknown, and for a budget that was kept."""
     if outcome is Outcome.KEPT or base.report is None or head.report is None:
         return None
     for change in compare_kernels(base.report, head.report).lines:
@@ -210,7 +210,7 @@ def _has_grown(change: PartChange) -> bool:
 def describe_kernel(
     kernel: KernelReport, code: KernelFindings | None = None, predictions: Iterable[KernelPrediction] = ()
 ) -> GateKernel:
-    """Everything a gate can judge of a kernel.
+    """All figures of a kernel that a gate can judge.
 
     Args:
         kernel: measured, or code without a profile.
@@ -235,7 +235,7 @@ def describe_kernel(
 
 
 def _list_reported(kernel: KernelReport, first: SourceLine | None) -> Iterator[tuple[tuple[Metric, Origin], Figure]]:
-    """What a report says; of code without a profile only what stands in it."""
+    """Figures from a report; for code without a profile only static ones."""
     traits = compare_traits(kernel, kernel)
     lines = {Metric.LOCAL_ACCESSES: _find_local_line(kernel), Metric.SECTORS: _find_sector_line(kernel)}
     for metric, trait in TRAITS.items():
@@ -274,7 +274,7 @@ def _find_line(access: SymbolicAccess) -> SourceLine | None:
 def _list_emulated(
     predictions: tuple[KernelPrediction, ...], first: SourceLine | None
 ) -> Iterator[tuple[tuple[Metric, Origin], Figure]]:
-    """Sums over the described launches; instructions only where all blocks ran."""
+    """Means over the described launches; instructions only where all blocks ran."""
     if predictions and all(one.execution.is_complete for one in predictions):
         executed = sum(one.execution.warp_instructions for one in predictions) / len(predictions)
         yield (Metric.INSTRUCTIONS, Origin.EMULATED), Figure(value=executed, line=first)
@@ -290,7 +290,7 @@ def _list_emulated(
 
 
 def _find_local_line(kernel: KernelReport) -> SourceLine | None:
-    """The line with most accesses to local memory, as often as they were executed or else by the loops around them."""
+    """Line with most accesses to local memory, by executions, else by loop depth."""
     columns = kernel.instructions
     weights: Counter[SourceLine] = Counter()
     for row, text in enumerate(columns.texts):
@@ -305,7 +305,7 @@ def _find_local_line(kernel: KernelReport) -> SourceLine | None:
 
 
 def _find_sector_line(kernel: KernelReport) -> SourceLine | None:
-    """The line that requests most sectors more than it needs, as the analysis of memory accesses has it."""
+    """Line with most excess sectors, from the analysis of memory accesses."""
     answer = None if kernel.analyses is None else kernel.analyses.find("memory_access")
     best: tuple[float, str] | None = None
     for table in () if answer is None else answer.tables:

@@ -1,4 +1,4 @@
-"""What a gate judges by and what it says: :class:`Budgets`, :class:`GateKernel`, :class:`GateRow`, :class:`GateResult`.
+"""Records of a gate: :class:`Budgets`, :class:`GateKernel`, :class:`GateRow`, :class:`GateResult`.
 
 Budgets stand in ``[tool.gpa-lsp.gate]`` of ``pyproject.toml``, or ``[gate]`` of ``.gpa-lsp.toml``::
 
@@ -32,7 +32,7 @@ from gpa_lsp.report.model import KernelReport
 
 
 class Metric(StrEnum):
-    """What a budget can be about; the values are its name in configurations."""
+    """Subject of a budget; the value is its name in configurations."""
 
     TIME = "time"
     INSTRUCTIONS = "instructions"
@@ -44,18 +44,18 @@ class Metric(StrEnum):
 
     @property
     def words(self) -> str:
-        """Its name for people."""
+        """Readable name."""
         trait = TRAITS.get(self)
         return trait.value if trait is not None else _WORDS[self]
 
     @property
     def quantity(self) -> Quantity:
-        """What its values are; of times nanoseconds."""
+        """Quantity of the values; times are in nanoseconds."""
         return _QUANTITIES.get(self, Quantity.COUNT)
 
     @property
     def is_better_high(self) -> bool:
-        """More of it is better."""
+        """Whether more is better."""
         return self is Metric.OCCUPANCY
 
 
@@ -78,7 +78,7 @@ _QUANTITIES: Mapping[Metric, Quantity] = {
 
 
 class Origin(StrEnum):
-    """Where a figure comes from, the surest first; the values are words for people. Figures of different origins are never compared."""
+    """Origin of a figure, most reliable first; the value is a word for people. Figures of different origins are never compared."""
 
     MEASURED = "measured"
     SIMULATED = "simulated"
@@ -94,7 +94,7 @@ class Figure(Struct, frozen=True, kw_only=True):
 
 
 class GateKernel(Struct, frozen=True, kw_only=True):
-    """One side of a kernel, whatever it was read from."""
+    """One side of a kernel."""
 
     mangled_name: str  # linkage name
     name: str  # readable name
@@ -105,12 +105,12 @@ class GateKernel(Struct, frozen=True, kw_only=True):
 
     @property
     def time_origin(self) -> Origin:
-        """Where its times come from: a measurement, or a model."""
+        """Origin of its times: a measurement, or a model."""
         return Origin.SIMULATED if self.report is not None and self.report.is_simulated else Origin.MEASURED
 
 
 class LimitKind(Enum):
-    """How a limit is meant."""
+    """Meaning of a limit."""
 
     CHANGE = "change"  # A share of what there was before: ``+3 %``
     DIFFERENCE = "difference"  # So much more than before: ``+8``
@@ -119,13 +119,13 @@ class LimitKind(Enum):
 
 
 class Limit(Struct, frozen=True, kw_only=True):
-    """How far a metric may go."""
+    """Limit of a metric."""
 
     kind: LimitKind  # how it is meant
     amount: float  # a ratio for changes and factors, else in the unit of the metric
 
     def find_bound(self, before: float | None) -> float | None:
-        """The last value that is within the limit; None where it depends on a value before that is unknown."""
+        """The last value within the limit; None where it depends on an unknown value before."""
         if self.kind is LimitKind.VALUE:
             return self.amount
         if before is None:
@@ -136,7 +136,7 @@ class Limit(Struct, frozen=True, kw_only=True):
 
 
 class Budget(Struct, frozen=True, kw_only=True):
-    """What one metric of some kernels may be."""
+    """Limit of one metric for some kernels."""
 
     metric: Metric  # what is limited
     limit: Limit  # how far it may go
@@ -153,7 +153,7 @@ class Budgets(Struct, frozen=True, kw_only=True):
 
 
 class Outcome(Enum):
-    """What became of a budget; the values are words for people."""
+    """Outcome of a budget; the value is a word for people."""
 
     KEPT = "kept"
     EXCEEDED = "exceeded"
@@ -180,7 +180,7 @@ class GateRow(Struct, frozen=True, kw_only=True):
 
 
 class GateResult(Struct, frozen=True, kw_only=True):
-    """What a gate says."""
+    """Result of a gate."""
 
     rows: tuple[GateRow, ...]  # kernel by kernel, longest time before first; budgets in the order of :class:`Metric`
     new: tuple[GateKernel, ...]  # kernels that are after the change only
@@ -189,22 +189,22 @@ class GateResult(Struct, frozen=True, kw_only=True):
 
     @property
     def exceeded(self) -> tuple[GateRow, ...]:
-        """The budgets that were not kept."""
+        """Rows whose budget is exceeded."""
         return tuple(row for row in self.rows if row.outcome is Outcome.EXCEEDED)
 
     @property
     def is_judged(self) -> bool:
-        """At least one budget of one kernel could be judged."""
+        """Whether at least one budget could be judged."""
         return any(row.outcome is not Outcome.UNKNOWN for row in self.rows)
 
     @property
     def has_missing(self) -> bool:
-        """A kernel has no partner, or a figure is unknown."""
+        """Whether a kernel has no partner, or a figure is unknown."""
         return bool(self.new or self.gone) or any(row.outcome is Outcome.UNKNOWN for row in self.rows)
 
     @property
     def has_failed(self) -> bool:
-        """The change is to be stopped."""
+        """Whether the gate fails."""
         return bool(self.exceeded) or (self.budgets.fails_on_missing and self.has_missing)
 
 
@@ -221,7 +221,7 @@ _FACTORS = ("x", "×")
 
 
 def find_configuration(folder: Path) -> Path | None:
-    """The file of a folder that holds the gate's configuration; None where neither does."""
+    """Configuration file of a folder; None without one."""
     own = folder / OWN_FILE
     if own.is_file():
         return own
@@ -230,7 +230,7 @@ def find_configuration(folder: Path) -> Path | None:
 
 
 def read_budgets(path: Path) -> Budgets:
-    """The budgets of a file, or the default where it says nothing of a gate.
+    """Budgets of a file, or the default where it has no gate.
 
     Args:
         path: a file named ``pyproject.toml`` has a table ``[tool.gpa-lsp.gate]``, every other one ``[gate]``.
@@ -268,7 +268,7 @@ def _read_budget(table: Table) -> Budget:
 
 
 def parse_limit(value: Any, metric: Metric) -> Limit:
-    """A limit as it is written.
+    """Parse a limit.
 
     Raises:
         ValueError: it means nothing for this metric; a clause that says why.

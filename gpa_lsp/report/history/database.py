@@ -1,4 +1,4 @@
-"""One connection to the database of the history: opens it, keeps transactions short and whole, and replaces a file that is damaged.
+"""One connection to the history's database: opening, short whole transactions, and replacement of a damaged file.
 
 Two servers and a shell may use the file at once. Every write is one ``BEGIN IMMEDIATE`` transaction, so that a process that is killed leaves all
 of it or nothing, and one that has to wait waits at the beginning, not in the middle. On a local disk the journal is a write-ahead log; where
@@ -85,7 +85,7 @@ SCHEMA_VERSION = len(_STEPS)
 
 
 def prepare_schema(connection: sqlite3.Connection, path: Path) -> None:
-    """Bring the tables up to date, in one transaction; of two processes that try, one does it.
+    """Bring the tables up to date, in one transaction.
 
     Raises:
         InputError: the database is somebody else's, or a newer version's.
@@ -111,7 +111,7 @@ def prepare_schema(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def read_version(connection: sqlite3.Connection) -> int:
-    """Steps this database has behind it."""
+    """Number of schema steps taken by this database."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     return int(version)
 
@@ -187,14 +187,14 @@ class Database:
         self.close()
 
     def close(self) -> None:
-        """End the connection; the last one of all processes empties the write-ahead log."""
+        """Close the connection; the last one of all processes empties the write-ahead log."""
         if self._connection is not None:
             with contextlib.suppress(sqlite3.Error):
                 self._connection.close()
             self._connection = None
 
     def read(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
-        """Do some queries on one state of the database.
+        """Run queries on one state of the database.
 
         Raises:
             InputError: the file cannot be read.
@@ -202,7 +202,7 @@ class Database:
         return self._repair(lambda: self._transact(work, "BEGIN"))
 
     def write(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
-        """Change the database: all of ``work`` or nothing. It may be done twice, when the file turns out to be damaged.
+        """Change the database: all of ``work`` or nothing. ``work`` runs twice if the file turns out to be damaged.
 
         Raises:
             InputError: the file cannot be written.
@@ -210,7 +210,7 @@ class Database:
         return self._repair(lambda: self._transact(work, "BEGIN IMMEDIATE"))
 
     def give_back_space(self, limit_bytes: int) -> None:
-        """Shorten the file by the pages nothing is in, when they are many or the file is longer than it may be.
+        """Return unused pages to the file system, if they are many or the file is longer than allowed.
 
         Where that fails, everything is still there and the file only longer; the next write may do better.
         """
@@ -244,7 +244,7 @@ class Database:
         return result
 
     def _is_too_much(self) -> bool:
-        """Told now and then how a query goes on; what takes more work than any history of ours is endless, as a view put into the file may be."""
+        """Progress handler of SQLite: abort a query that takes more steps than any history needs, as a malicious view may."""
         self._steps += _STEPS_BETWEEN_LOOKS
         return self._steps > _MOST_STEPS
 
@@ -255,7 +255,7 @@ class Database:
         return self._connection
 
     def _repair(self, work: Callable[[], Result]) -> Result:
-        """Do something; when the file turns out to be damaged, once more on a new one."""
+        """Run a function; if the file turns out to be damaged, once more on a new one."""
         for is_last in (False, True):
             try:
                 return work()
@@ -285,7 +285,7 @@ class Database:
         self._connection = connection
 
     def _set_aside(self, reason: str) -> None:
-        """Give a damaged file another name, and the files beside it theirs, unless another process has done so meanwhile."""
+        """Rename a damaged file and its companions, unless another process has done so."""
         real = Path(os.path.realpath(self.path))
         aside = real.with_name(f"{real.name}.damaged-{time.time_ns()}")
         try:
@@ -305,7 +305,7 @@ class Database:
 
 
 def read_number(connection: sqlite3.Connection, pragma: str) -> int:
-    """The value of a pragma that is a number."""
+    """Value of a numeric pragma."""
     (value,) = connection.execute(f"PRAGMA {pragma}").fetchone()
     return int(value)
 
@@ -340,7 +340,7 @@ def _configure(connection: sqlite3.Connection, path: Path) -> None:
 
 @contextlib.contextmanager
 def _hold(path: Path) -> Iterator[None]:
-    """One process at a time; where the system has no such locks, all of them."""
+    """Lock for one process at a time; no lock where the system has none."""
     try:
         import fcntl  # POSIX only
     except ImportError:
@@ -366,7 +366,7 @@ _SHARED_FILE_SYSTEMS = frozenset(
 
 
 def prepare_file(path: Path) -> None:
-    """Make the folder and an empty file that only the user can read, where they are not there yet: sources are private.
+    """Create the folder and an empty file that only the user can read, where missing: sources are private.
 
     Raises:
         InputError: it cannot be made or written, or something else has its name.
@@ -390,7 +390,7 @@ def prepare_file(path: Path) -> None:
 
 
 def is_shared_between_machines(path: Path, mounts: str | None = None) -> bool:
-    """Whether other machines may open the file too. A write-ahead log needs shared memory, which they have not.
+    """Whether other machines may open the file. A write-ahead log needs shared memory, which they lack.
 
     Known on Linux only; elsewhere only network shares of Windows are told.
 
@@ -422,7 +422,7 @@ def is_shared_between_machines(path: Path, mounts: str | None = None) -> bool:
 
 
 def _unescape(text: str) -> str:
-    r"""A mount point as written by the kernel, with octal escapes.
+    r"""Decode a mount point with the kernel's octal escapes.
 
     >>> _unescape(r"/my\040data")
     '/my data'

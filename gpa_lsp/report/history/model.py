@@ -1,4 +1,4 @@
-"""What is remembered of a measurement, and what changed since.
+"""Records of the history: measurements, and changes since.
 
 These objects cross the pipe from the server's worker process and are there before any report is, so this module imports nothing heavy.
 """
@@ -18,14 +18,14 @@ SHORT_DIGEST = 8  # Digits of a commit that are shown
 
 
 class Commit(Struct, frozen=True, kw_only=True):
-    """What git had checked out."""
+    """A commit that was checked out."""
 
     digest: str  # the name of the commit, in hexadecimal digits
     subject: str = ""  # the first line of its message; empty where nothing near tells it
 
     @property
     def short(self) -> str:
-        """The short form that people write.
+        """Short form of the digest.
 
         >>> Commit(digest="8f3c2a91d0e4b7c6").short
         '8f3c2a91'
@@ -34,7 +34,7 @@ class Commit(Struct, frozen=True, kw_only=True):
 
 
 class TimedRun(Struct, frozen=True, kw_only=True):
-    """One measurement."""
+    """One measurement in a course of times."""
 
     number: int  # of the run among those of its kernel, the oldest first
     measured_ns: int  # when, since 1970
@@ -52,12 +52,12 @@ class TimedRun(Struct, frozen=True, kw_only=True):
 
     @property
     def is_regression(self) -> bool:
-        """Slower than the run before by more than the launches of the two leave in doubt, other code and nothing else."""
+        """Whether it is slower than the previous run beyond the noise, with nothing but the code known to differ."""
         return self.verdict is Verdict.SLOWER and not self.note
 
     @property
     def is_gain(self) -> bool:
-        """Faster than the run before, as far as is known by nothing but other code."""
+        """Whether it is faster than the previous run beyond the noise, with nothing but the code known to differ."""
         return self.verdict is Verdict.FASTER and not self.note
 
 
@@ -70,35 +70,35 @@ class TimeCourse(Struct, frozen=True, kw_only=True):
 
     @property
     def timed(self) -> tuple[TimedRun, ...]:
-        """The runs whose time is known."""
+        """Runs with a time."""
         return tuple(run for run in self.runs if run.time is not None)
 
     @property
     def regressions(self) -> tuple[TimedRun, ...]:
-        """The runs that were slower than the one before, oldest first."""
+        """Runs slower than the previous one, oldest first."""
         return tuple(run for run in self.runs if run.is_regression)
 
     def is_made_good(self, position: int) -> bool:
-        """A later run is no slower than the one before this one was, as far as its launches tell."""
+        """Whether a later run is no slower than the one before this one, within its range."""
         limit = next((run.high for run in reversed(self.runs[:position]) if run.high is not None), None)
         later = (run.time for run in self.runs[position + 1 :] if run.time is not None)
         return limit is not None and any(time <= limit for time in later)
 
     @property
     def commits(self) -> tuple[Commit, ...]:
-        """Every commit that was measured, once, oldest first."""
+        """All measured commits, each once, oldest first."""
         known = {run.commit.digest: run.commit for run in self.runs if run.commit is not None}
         return tuple(known.values())
 
     def begins_commit(self, position: int) -> bool:
-        """Another commit was checked out than at the run before; the first run of a known commit begins it."""
+        """Whether another commit was checked out than at the previous run; the first known commit counts."""
         commit = self.runs[position].commit
         earlier = next((run.commit for run in reversed(self.runs[:position]) if run.commit is not None), None)
         return commit is not None and (earlier is None or earlier.digest != commit.digest)
 
 
 class KernelKey(Struct, frozen=True, kw_only=True):
-    """Which measurements are measurements of the same thing."""
+    """Identity of a kernel across measurements."""
 
     mangled_name: str  # linkage name
     # the file the kernel's body is in: its local path, links resolved, where it was found on this machine, else as compiled. For code without lines
@@ -117,7 +117,7 @@ class RememberedAdvice(Struct, frozen=True, kw_only=True):
 
 
 class RememberedPlace(Struct, frozen=True, kw_only=True):
-    """The launches from one place of the host program."""
+    """Launches from one host call site."""
 
     name: str  # file and line, or function, by which the places of a measurement differ
     function: str  # of the frame; empty when unknown
@@ -134,7 +134,7 @@ class Measurement(MeasuredWork, frozen=True, kw_only=True):
     profile: str | None  # path of the profile; None when it came from no file
     session: str  # what all kernels of one reading of one profile share; measurements of one session are variants, not one another's past
     latency_samples: int | None  # of all samples, those without issue; None when unknown
-    advice: tuple[RememberedAdvice, ...]  # best first, a few at most
+    advice: tuple[RememberedAdvice, ...]  # in the order of suggestions, a few at most
     commit: Commit | None = None  # what was checked out here when it was measured; None where unknown
     places: tuple[RememberedPlace, ...] = ()  # where it was launched from, where that is known and there are several
 
@@ -159,7 +159,7 @@ class RememberedFile(Struct, frozen=True, kw_only=True):
 
     @property
     def identity(self) -> str:
-        """What the same file is called in every measurement."""
+        """Name of the file in every measurement: its local path, else as compiled."""
         return self.local_path or self.compiled_path
 
 
@@ -207,7 +207,7 @@ class RunChange(MeasuredChange, frozen=True, kw_only=True):
 
 
 class KernelHistory(Struct, frozen=True, kw_only=True):
-    """What the editor keeps of a kernel's past."""
+    """A kernel's past, as editors keep it."""
 
     run: Run  # the measurement that is shown
     # since the last one before it on the same GPU that did the same work, or where none did, since the last one; None when there is none
@@ -220,16 +220,16 @@ class KernelHistory(Struct, frozen=True, kw_only=True):
 
     @property
     def is_baseline(self) -> bool:
-        """What is shown is itself the pinned measurement."""
+        """Whether the shown measurement is the pinned one."""
         return self.run.is_baseline
 
     def find_line_change(self, place: Place) -> PartChange | None:
-        """What became of a line since the last measurement; None when it is not known."""
+        """Change of a line since the last measurement; None when unknown."""
         return None if self.previous is None else self.previous.lines.get(place)
 
 
 class RunFilter(Struct, frozen=True, kw_only=True):
-    """Which runs to list; the default lists all."""
+    """Filter of runs; the default lists all."""
 
     paths: tuple[str, ...] = ()  # home or profile is one of these, or below it; empty for any
     name: str | None = None  # part of the kernel's name; None for any
@@ -239,7 +239,7 @@ ALL_RUNS = RunFilter()
 
 
 class HistoryLimits(Struct, frozen=True, kw_only=True):
-    """How much is kept."""
+    """Limits of the database."""
 
     database_bytes: int = 64 << 20  # of the whole file; pinned runs are kept even beyond it
     runs_per_kernel: int = 200  # of one kernel on one GPU
@@ -253,12 +253,12 @@ FILE_NAME = "history.db"
 
 
 def find_database() -> Path:
-    """The user's history: in the folder the environment names, else where the platform keeps data."""
+    """Path of the user's history: in the folder named by the environment, else where the platform keeps data."""
     return find_data_folder() / FILE_NAME
 
 
 def measure_bytes(path: Path) -> int | None:
-    """What a history takes on disk, with what is not yet merged into it; None when there is none."""
+    """Bytes of a history on disk, with its write-ahead log; None without one."""
     sizes = []
     for file in (path, Path(f"{os.path.realpath(path)}-wal")):
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""A kernel's past: record its measurements, and say what changed since earlier ones.
+"""A kernel's past: recording measurements, and comparing them with earlier ones.
 
 Servers' worker processes and the command line do this with every profile they read. A Python without SQLite must do without memory, not without
 everything else: what needs it is imported where it is used.
@@ -83,7 +83,7 @@ def remember_kernels(
 
 
 def compare_with_past(history: "History", run: Run) -> KernelHistory:
-    """What changed until a run, since the last of the same work and since the baseline; of the lines, those with a part of the kernel worth a word.
+    """Change of a run since the last of the same work and since the baseline, with notable lines only.
 
     Raises:
         InputError: the history cannot be read.
@@ -108,7 +108,7 @@ def compare_with_past(history: "History", run: Run) -> KernelHistory:
 
 
 def find_courses(kernels: "Sequence[KernelReport]", path: Path | None = None) -> dict[int, TimeCourse]:
-    """The past of kernels that were read without being recorded now: nothing is written, and no history is begun.
+    """Courses of kernels from their recorded runs; nothing is written, and no history is begun.
 
     Args:
         kernels: of a report.
@@ -138,7 +138,7 @@ def find_courses(kernels: "Sequence[KernelReport]", path: Path | None = None) ->
 
 
 def _keep_notable_lines(change: RunChange) -> RunChange:
-    """The change without lines that are not worth a question: a server keeps it for every kernel."""
+    """The change without lines of negligible share, since a server keeps it for every kernel."""
     notable = {
         place: line
         for place, line in change.lines.items()
@@ -148,7 +148,7 @@ def _keep_notable_lines(change: RunChange) -> RunChange:
 
 
 def compare_recorded(history: "History", before: Run, after: Run) -> RunChange:
-    """Lay two runs side by side.
+    """Compare two runs.
 
     Raises:
         InputError: the history cannot be read.
@@ -157,7 +157,7 @@ def compare_recorded(history: "History", before: Run, after: Run) -> RunChange:
 
 
 class KernelMemory:
-    """The history as something that may be missing: a home that cannot be written, or a damaged file, costs the past and nothing else.
+    """The history as an optional part: if it fails, only the past is missing.
 
     The first thing that fails becomes a problem in :attr:`problems`, and from then on nothing is remembered.
 
@@ -178,11 +178,11 @@ class KernelMemory:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What was wrong with the history, each thing once."""
+        """Problems with the history, each once."""
         return (*self._problems, *(self._history.problems if self._history is not None else ()))
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._history is not None:
             self._problems.extend(self._history.problems)
             self._history.close()
@@ -197,7 +197,7 @@ class KernelMemory:
         return self._attempt(lambda: remember_kernels(history, kernels)) or nothing
 
     def find_source(self, local_path: str, measured_ns: int) -> tuple[str, ...] | None:
-        """What a file held when something was measured; None when unknown."""
+        """Lines of a file when something was measured; None when unknown."""
         history = self._history
         if history is None:
             return None
@@ -227,9 +227,7 @@ def _make_warning(error: Exception) -> Problem:
 
 
 def choose_comparable(run: Run, earlier: Iterable[Run]) -> tuple[Run, bool] | None:
-    """Choose the run to compare a run with, and whether the two can be compared: the last of the same work, else the last whose work may be the same,
-    else the last; None where there is no predecessor.
-    """
+    """The run to compare with and whether the two are comparable: the last of the same work, else of possibly the same, else the last; or None."""
     first = possible = None
     for one in earlier:
         is_same_work = compare_measurements(one.measurement, run.measurement).is_same_work
@@ -242,7 +240,7 @@ def choose_comparable(run: Run, earlier: Iterable[Run]) -> tuple[Run, bool] | No
 
 
 def compare_runs(before: Run, after: Run, before_content: RememberedLines, after_content: RememberedLines) -> RunChange:
-    """Lay two runs side by side."""
+    """Compare two runs by their measurements and lines."""
     old, new = before.measurement, after.measurement
     change = compare_measurements(old, new)
     lines, gone = _compare_lines(before, after, before_content, after_content) if change.has_stalls else ({}, ())
@@ -259,7 +257,7 @@ def compare_runs(before: Run, after: Run, before_content: RememberedLines, after
 def _compare_places(
     before: Sequence[RememberedPlace], after: Sequence[RememberedPlace]
 ) -> tuple[tuple[str, float | None, float | None], ...]:
-    """Compare places by name, and where a line has moved by its function, if no other place is in that one."""
+    """Call sites paired by name, or where a line moved, by a function that has no other call site."""
     if not before or not after:
         return ()
     old = {place.name: place for place in before}
@@ -281,7 +279,7 @@ def _compare_places(
 def _compare_lines(
     before: Run, after: Run, before_content: RememberedLines, after_content: RememberedLines
 ) -> tuple[dict[Place, PartChange], tuple[PartChange, ...]]:
-    """Line after → its change, and the lines that are gone. Lines of files whose text then or now is unknown are left out."""
+    """Line after → its change, and lines that are gone. Files whose text is unknown on either side are left out."""
     digest = before.measurement.code_digest
     same_code = digest is not None and digest == after.measurement.code_digest
     old_files, new_files = ({one.identity: one for one in side.files} for side in (before_content, after_content))
@@ -310,7 +308,7 @@ def _compare_lines(
 
 
 def _list_costs(content: RememberedLines, identity: str, file: RememberedFile | None) -> dict[Place, float]:
-    """Line of a file, under its identity → its samples with everything inlined into it and called from it."""
+    """Line (under the file's identity) → its inclusive and called samples."""
     if file is None:
         return {}
     return {
@@ -323,7 +321,7 @@ def _list_costs(content: RememberedLines, identity: str, file: RememberedFile | 
 def _pair_lines(
     identity: str, old: RememberedFile | None, new: RememberedFile | None, wanted: Iterable[Place], *, same_code: bool
 ) -> Mapping[Place, int] | None:
-    """Line before → line after, without those that are gone; None where it cannot be told."""
+    """Line before → line after, without lines that are gone; None where it cannot be told."""
     if old is None or new is None:
         return {}  # the kernel had, or has, no samples in that file
     if old.text is None or new.text is None:
@@ -333,7 +331,7 @@ def _pair_lines(
 
 
 def build_course(history: "History", run: Run, most: int = MOST_COURSE_RUNS) -> TimeCourse:
-    """A run and those before it that did the same work, out of some at most.
+    """A run and up to *most* - 1 earlier ones of the same work.
 
     Raises:
         InputError: the history cannot be read.
@@ -343,7 +341,7 @@ def build_course(history: "History", run: Run, most: int = MOST_COURSE_RUNS) -> 
 
 
 def build_courses(history: "History", wanted: RunFilter, most: int | None) -> tuple[tuple[Run, TimeCourse], ...]:
-    """Every kernel that matches by its newest run, the newest first, and what became of its time.
+    """Matching kernels by their newest run, newest first, each with its course of times.
 
     Variants of a kernel in one profile have a course each, and so has each size.
 
@@ -378,7 +376,7 @@ def _choose_chain(run: Run, earlier: Sequence[Run]) -> list[Run]:
 
 
 def _make_course(history: "History", chain: Sequence[Run], looked_at: int) -> TimeCourse:
-    """Make a course of some runs, newest first, that were chosen from so many."""
+    """Course of some runs (newest first), chosen from *looked_at*."""
     measurements = [run.measurement for run in chain]
     unit = _choose_unit(measurements)
     timed = [
@@ -393,7 +391,7 @@ def _make_course(history: "History", chain: Sequence[Run], looked_at: int) -> Ti
 
 
 def _choose_unit(measurements: Sequence[Measurement]) -> str:
-    """Time on the clock, unless only cycles are known of every run."""
+    """Unit of a course: ns, unless more runs know cycles."""
     has_ns = [_find_spread(one, "ns") is not None for one in measurements]
     has_cycles = [_find_spread(one, "cycles") is not None for one in measurements]
     return "cycles" if sum(has_cycles) > sum(has_ns) else "ns"
@@ -421,7 +419,7 @@ def _make_timed(run: Run, before: Measurement | None, unit: str) -> TimedRun:
 
 
 def _find_spread(measurement: Measurement, unit: str) -> Spread | None:
-    """The time per launch; what is not a positive time says nothing."""
+    """Positive time per launch; None where unknown."""
     spread = measurement.times.cycles if unit == "cycles" else measurement.times.ns
     if unit == "ns" and spread is None and measurement.duration_ns is not None:
         spread = Spread(count=1, mean=measurement.duration_ns, minimum=None, maximum=None, standard_deviation=None)
@@ -432,7 +430,7 @@ RunTime = tuple[Run, MeasuredChange]  # An earlier run, and what became of the t
 
 
 class RunRow(Struct, frozen=True, kw_only=True):
-    """A run in the list of its kernel's."""
+    """A row of the list of runs."""
 
     run: Run  # the run
     # the last one before it that did the same work, or where none did, the last one; None where there is none
@@ -443,7 +441,7 @@ class RunRow(Struct, frozen=True, kw_only=True):
 def build_overview(
     history: "History", wanted: RunFilter, most_runs: int | None
 ) -> tuple[tuple[tuple[RunRow, ...], int], ...]:
-    """The runs that match, by kernel; the kernel with the newest run first.
+    """Matching runs by kernel, the kernel with the newest run first.
 
     Args:
         history: open.

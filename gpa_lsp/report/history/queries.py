@@ -1,4 +1,4 @@
-"""Questions to the tables of the history, each within a transaction of its caller; also which earlier run a run is to be compared with."""
+"""Queries to the tables of the history, in the caller's transaction, and the choice of the run to compare with."""
 
 import logging
 import os
@@ -40,24 +40,24 @@ _FILE_COLUMNS = (str, str | None, bytes | None, int)
 
 
 def bind_key(key: KernelKey) -> tuple[str, str, str, str]:
-    """The columns of a kernel."""
+    """Values of a kernel's key columns."""
     return key.mangled_name, key.home, key.device, write_capability(key.compute_capability)
 
 
 def has_run(connection: sqlite3.Connection, run_id: int) -> bool:
-    """There is a row for a run, readable or not."""
+    """Whether there is a row for a run, readable or not."""
     if not 0 < run_id < 1 << 63:
         return False
     return connection.execute("SELECT 1 FROM run WHERE id = ?", (run_id,)).fetchone() is not None
 
 
 def find_recorded(connection: sqlite3.Connection, mangled_name: str, identity: str) -> Run | None:
-    """The run that a measurement was recorded as, wherever its sources were then; the latest of several."""
+    """The latest run recorded from a measurement, wherever its sources were then."""
     return first_run(connection, "kernel.mangled_name = ? AND run.identity = ?", (mangled_name, identity))
 
 
 def find_run(connection: sqlite3.Connection, run_id: int) -> Run | None:
-    """A run by its number; None where there is none that can be read."""
+    """A run by its id; None where there is none or it is damaged."""
     return first_run(connection, "run.id = ?", (run_id,)) if has_run(connection, run_id) else None
 
 
@@ -70,7 +70,7 @@ def require_run(connection: sqlite3.Connection, run_id: int) -> None:
 
 
 def expect_run(connection: sqlite3.Connection, run_id: int) -> Run:
-    """A run by its number.
+    """A run by its id.
 
     Raises:
         InputError: there is none, or its row is damaged.
@@ -83,7 +83,7 @@ def expect_run(connection: sqlite3.Connection, run_id: int) -> Run:
 
 
 def find_other_device(connection: sqlite3.Connection, run: Run) -> str | None:
-    """The name of another GPU the kernel was measured on before, the latest."""
+    """The latest other GPU that the kernel was measured on; None without one."""
     key = run.measurement.key
     found = connection.execute(
         "SELECT kernel.device FROM run JOIN kernel ON kernel.id = run.kernel_id"
@@ -95,7 +95,7 @@ def find_other_device(connection: sqlite3.Connection, run: Run) -> str | None:
 
 
 def count_runs(connection: sqlite3.Connection, key: KernelKey) -> int:
-    """Measurements of a kernel."""
+    """Number of measurements of a kernel."""
     (count,) = connection.execute(
         f"SELECT count(*) FROM run WHERE kernel_id IN (SELECT id FROM kernel WHERE {IS_KERNEL})", bind_key(key)
     ).fetchone()
@@ -103,7 +103,7 @@ def count_runs(connection: sqlite3.Connection, key: KernelKey) -> int:
 
 
 def list_runs(connection: sqlite3.Connection, wanted: RunFilter = ALL_RUNS) -> tuple[Run, ...]:
-    """Runs, newest measurement first; rows that are damaged are left out."""
+    """Runs, newest measurement first; damaged rows are left out."""
     conditions = ["1"]
     values: list[str | int] = []
     if wanted.paths:
@@ -121,7 +121,7 @@ def list_runs(connection: sqlite3.Connection, wanted: RunFilter = ALL_RUNS) -> t
 
 
 def read_content(connection: sqlite3.Connection, run: Run) -> RememberedLines:
-    """The lines and files of a run; none where it is gone or its row is damaged."""
+    """Lines and files of a run; none where it is gone or damaged."""
     run_id = run.run_id
     row = connection.execute("SELECT lines FROM run WHERE id = ?", (run_id,)).fetchone()
     files: tuple[RememberedFile, ...] = ()
@@ -159,7 +159,7 @@ def list_files(connection: sqlite3.Connection, run_id: int) -> tuple[RememberedF
 
 
 def find_source(connection: sqlite3.Connection, local_path: str, measured_ns: int) -> tuple[str, ...] | None:
-    """What a file held at a moment: a copy made by a measurement then or before, and known to have been the file's content since.
+    """Text of a file at a time: a copy recorded then or before, and known to be the file's content at that time.
 
     Args:
         connection: in a transaction.
@@ -179,7 +179,7 @@ def find_source(connection: sqlite3.Connection, local_path: str, measured_ns: in
 
 
 def find_source_id(connection: sqlite3.Connection, run_id: int, file: str) -> int | None:
-    """The number of the text a run has of a file, local or as compiled; None where it has none."""
+    """Id of a run's text of a file, by its local path or as compiled; None without one."""
     row = connection.execute(
         "SELECT source_id FROM run_file WHERE run_id = ? AND ? IN (local_path, compiled_path) AND source_id IS NOT NULL",
         (run_id, file),
@@ -202,7 +202,7 @@ def _unpack(packed: bytes) -> str | None:
 
 
 def first_run(connection: sqlite3.Connection, condition: str, values: Sequence[str | int]) -> Run | None:
-    """The newest run that fulfils a condition on the columns of ``run`` and ``kernel``."""
+    """The newest run that fulfils a condition on the columns of ``run`` and ``kernel``; None without one."""
     return next(_iterate_runs(connection, condition, values, -1), None)
 
 
@@ -244,7 +244,7 @@ def _read_run(row: tuple[int, int, int, str | None, str, str, str, str, str, str
 
 
 def find_previous(connection: sqlite3.Connection, run: Run) -> Run | None:
-    """The latest earlier measurement of the same kernel on the same GPU; None where there is none.
+    """The latest earlier measurement of the same kernel on the same GPU; None without one.
 
     Where one profile holds several variants of a kernel (an autotuner's), the one with the same code, else the one with the same launch;
     None where neither tells them apart. A kernel whose name has changed with its template arguments or with the line its directive is on is
@@ -262,7 +262,7 @@ def find_previous(connection: sqlite3.Connection, run: Run) -> Run | None:
 
 
 def list_predecessors(connection: sqlite3.Connection, run: Run, most: int) -> tuple[Run, ...]:
-    """The run before, the one before that, and so on, newest first: what asking :func:`find_previous` again and again gives.
+    """Earlier runs, newest first, as repeated :func:`find_previous` would give.
 
     The runs of one kernel are read together, for a history is asked for with every kernel that is loaded.
     """
@@ -283,8 +283,7 @@ def list_predecessors(connection: sqlite3.Connection, run: Run, most: int) -> tu
 
 
 def _list_before(connection: sqlite3.Connection, run: Run, most: int) -> tuple[Run, ...]:
-    """The runs of a run's kernel before it, newest first. A session that may be cut off at the end is left out, since its variants are chosen from
-    together."""
+    """Runs of the kernel before a run, newest first, without a last session that may be incomplete."""
     values = (*bind_key(run.measurement.key), run.measurement.measured_ns)
     runs = select_runs(connection, f"{IS_KERNEL} AND run.measured_ns < ?", values, most)
     if len(runs) < most:
@@ -294,7 +293,7 @@ def _list_before(connection: sqlite3.Connection, run: Run, most: int) -> tuple[R
 
 
 def _list_earlier(known: Sequence[Run], run: Run) -> tuple[Run, ...]:
-    """Known runs of a run's kernel in the latest session before it."""
+    """Known runs of the kernel in the latest session before a run."""
     mine = run.measurement
     earlier = [
         one
@@ -305,7 +304,7 @@ def _list_earlier(known: Sequence[Run], run: Run) -> tuple[Run, ...]:
 
 
 def find_baseline_of(connection: sqlite3.Connection, run: Run) -> Run | None:
-    """The pinned run of a run's kernel, or of what it was called before; it may be the run itself."""
+    """The pinned run of a run's kernel, also under an earlier name; it may be the run itself."""
     family = _read_family(run)
     pinned = select_runs(connection, f"{IS_FAMILY} AND run.id = kernel.baseline_id", _bind_family(run, family))
     if family.line is not None:
@@ -327,7 +326,7 @@ def _bind_family(run: Run, family: KernelFamily) -> tuple[str, ...]:
 def _list_latest_session(
     connection: sqlite3.Connection, run: Run, condition: str, values: Sequence[str]
 ) -> tuple[Run, ...]:
-    """The runs that fulfil a condition in the latest session before the run's."""
+    """Runs that fulfil a condition in the latest session before the run's."""
     measurement = run.measurement
     earlier = f"{condition} AND run.measured_ns < ? AND run.session != ?"
     bound: tuple[str | int, ...] = (*values, measurement.measured_ns, measurement.session)
@@ -338,7 +337,7 @@ def _list_latest_session(
 
 
 def _choose_variant(run: Run, variants: Sequence[Run]) -> Run | None:
-    """The variant of a kernel in one profile with the same code, else the one with the same launch."""
+    """The variant of a kernel in one profile with the same code, else the same launch; None where neither is unique."""
     if len(variants) == 1:
         return variants[0]
     mine = run.measurement
@@ -352,13 +351,13 @@ def _choose_variant(run: Run, variants: Sequence[Run]) -> Run | None:
 
 
 def _is_only_member(connection: sqlite3.Connection, run: Run, family: KernelFamily) -> bool:
-    """No other kernel of the family is in the run's profile."""
+    """Whether no other kernel of the family is in the run's profile."""
     values = (*_bind_family(run, family), run.measurement.session)
     return len(select_runs(connection, f"{IS_FAMILY} AND run.session = ?", values)) == 1
 
 
 def _follow_line(connection: sqlite3.Connection, run: Run, line: int, relatives: Sequence[Run]) -> Run | None:
-    """The kernel, named by the line of its directive, whose line has become this one.
+    """The kernel named by the line of its directive whose line has become *line*.
 
     Where the sources do not tell, the one of the same name, unless its line is known to be another one now.
     """
@@ -384,5 +383,5 @@ def _map_sources(connection: sqlite3.Connection, old_source: int, new_source: in
 
 
 def _find_current_line(table: Sequence[int], old_line: int | None) -> int | None:
-    """Where a line is now; None where that is unknown, or it was edited beyond recognition."""
+    """Present number of a line; None where unknown or edited beyond recognition."""
     return (table[old_line - 1] or None) if old_line is not None and 0 < old_line <= len(table) else None

@@ -1,4 +1,4 @@
-"""From a kernel's report to what is remembered of it."""
+"""Recordings of a kernel's report for the history."""
 
 import hashlib
 import json
@@ -60,7 +60,7 @@ _Entry = tuple[
 
 
 def find_commit(path: Path, measured_ns: int) -> Commit | None:
-    """What was checked out in the working tree of a file or folder at a moment; None outside of one, and where the log begins later."""
+    """The commit checked out in the working tree of a path at a time; None outside of a repository, and before its log begins."""
     folder = _find_repository(path)
     if folder is None:
         return None
@@ -78,7 +78,7 @@ def find_commit(path: Path, measured_ns: int) -> Commit | None:
 
 
 def _find_repository(path: Path) -> Path | None:
-    """The folder git keeps of the working tree: ``.git``, or where a file of that name says it is."""
+    """Git folder of the working tree: ``.git``, or the folder named by a file ``.git``."""
     for folder in (path, *path.parents)[:_MOST_FOLDERS]:
         found = folder / ".git"
         try:
@@ -96,7 +96,7 @@ def _find_repository(path: Path) -> Path | None:
 
 @lru_cache(maxsize=8)
 def _read_log(log: Path, stamp: Stamp) -> tuple[_Entry, ...]:
-    """The entries of a log, oldest first: of a state of the file, since a profile has many kernels."""
+    """Entries of a log, oldest first; cached by *stamp*, since a profile has many kernels."""
     del stamp
     found = (_ENTRY.fullmatch(line) for line in _read_end(log, _MOST_LOG_BYTES).split(b"\n"))
     return tuple(
@@ -136,7 +136,7 @@ _MOST_SOURCES_BYTES = 8 << 20  # Source texts of one measurement, together
 
 
 def is_measured(kernel: KernelReport) -> bool:
-    """There is something to remember: code without a profile, launches that failed and models say nothing about the future."""
+    """Whether a kernel can be recorded: measured, not failed, not simulated."""
     return (
         bool(kernel.launches)
         and not kernel.is_simulated
@@ -145,7 +145,7 @@ def is_measured(kernel: KernelReport) -> bool:
 
 
 class Surroundings(ColumnRecord, frozen=True, kw_only=True):
-    """Where and when a profile was read."""
+    """Circumstances in which a profile was read: time, files, commit."""
 
     measured_ns: int  # when the kernel was measured, since 1970
     read_ns: int  # when ``files`` were read
@@ -166,7 +166,7 @@ def describe_surroundings(
     read_ns: int,
     roots: Sequence[Path],
 ) -> Surroundings:
-    """Where and when a kernel was read.
+    """Circumstances in which a kernel was read.
 
     Args:
         kernel: with its instructions.
@@ -191,7 +191,7 @@ def describe_surroundings(
 
 
 def _find_commit(kernel: KernelReport, body: MeasuredFile | None, measured_ns: int) -> Commit | None:
-    """Of the working tree the body is in; of the profile's where nobody allowed us to look at the body, or it is not here."""
+    """Commit of the body's working tree; of the profile's where the body is missing or may not be read."""
     if body is not None and not body.is_outside:
         return find_commit(Path(body.local_path), measured_ns)
     if kernel.profile_path is None:
@@ -202,7 +202,7 @@ def _find_commit(kernel: KernelReport, body: MeasuredFile | None, measured_ns: i
 def build_recording(
     kernel: KernelReport, surroundings: Surroundings, limits: HistoryLimits = DEFAULT_LIMITS
 ) -> Recording:
-    """What is remembered of a kernel."""
+    """Recording of a kernel."""
     lines, is_whole = _choose_lines(kernel, surroundings.caused_samples, limits.lines_per_run)
     body = surroundings.body
     wanted = dict.fromkeys([*([body] if body else []), *(line.file for line in lines)])
@@ -216,7 +216,9 @@ def build_recording(
 
 
 def _describe(kernel: KernelReport, surroundings: Surroundings) -> Measurement:
-    advice = kernel.advice.advice if kernel.advice is not None else ()
+    every = kernel.advice.advice if kernel.advice is not None else ()
+    worthy = kernel.advice.worthy if kernel.advice is not None else ()
+    advice = (*worthy, *(one for one in every if one not in worthy))
     reasons = list(kernel.by_reason.items())[:_MOST_REASONS]
     profile = None if kernel.profile_path is None else make_storable(os.path.abspath(kernel.profile_path))  # noqa: PTH100
     work = measure_work(kernel)
@@ -248,7 +250,7 @@ def _describe(kernel: KernelReport, surroundings: Surroundings) -> Measurement:
 
 
 def _list_places(kernel: KernelReport) -> tuple[RememberedPlace, ...]:
-    """The places a kernel was launched from, where there are several: their mean alone would hide what became of each."""
+    """Call sites of a kernel, where there are several: their mean alone would hide changes of each."""
     places = list_launch_places(kernel)
     if len(places) < _LEAST_PLACES:
         return ()
@@ -275,7 +277,7 @@ def _find_home(kernel: KernelReport, surroundings: Surroundings) -> str:
 
 
 def identify(kernel: KernelReport) -> str:
-    """A digest of what the profile says, and of nothing that depends on where it lies or who reads it."""
+    """Digest of a measurement that does not depend on where the profile lies or who reads it."""
     launches = [
         [launch.duration_ns, sorted((name, count.all_samples) for name, count in launch.by_reason.items())]
         for launch in kernel.launches
@@ -291,7 +293,7 @@ def identify(kernel: KernelReport) -> str:
 
 
 def _name_session(kernel: KernelReport, measured_ns: int) -> str:
-    """The same for all kernels of one profile as it is now, different when it was written again."""
+    """Key shared by all kernels of one state of a profile."""
     path = kernel.profile_path
     if path is None:
         return str(measured_ns)
@@ -306,7 +308,7 @@ def _name_session(kernel: KernelReport, measured_ns: int) -> str:
 def _choose_lines(
     kernel: KernelReport, caused_samples: Mapping[Place, float] | None, most: int
 ) -> tuple[tuple[RememberedLine, ...], bool]:
-    """The lines that suffer or cause most, and whether these are all."""
+    """Lines with most samples or caused stalls, and whether these are all."""
     found: dict[Place, RememberedLine] = {}
     for row in kernel.lines:
         if row.file is None or row.line is None:
@@ -347,7 +349,7 @@ def _find_top_reason(counts: ReasonCounts) -> str:
 def _read_files(
     kernel: KernelReport, wanted: Iterable[str], surroundings: Surroundings, limits: HistoryLimits
 ) -> tuple[RememberedFile, ...]:
-    """The files with kept lines, with their texts as long as there is room, hottest first."""
+    """Files of the kept lines, with their texts as far as there is room, hottest first."""
     left_bytes = _MOST_SOURCES_BYTES
     found = []
     for path in wanted:
@@ -369,7 +371,7 @@ def _read_files(
 
 
 def _find_text(kernel: KernelReport, path: str, surroundings: Surroundings) -> tuple[str | None, int]:
-    """A file's text as measured, and until when it is known to have been that."""
+    """Text of a file as measured, and the time until which the file is known to have held it."""
     embedded = kernel.embedded_sources.get(path)
     if embedded is not None:
         return embedded, surroundings.measured_ns
@@ -384,7 +386,7 @@ def _find_text(kernel: KernelReport, path: str, surroundings: Surroundings) -> t
 
 
 def _is_untouched(path: Path, measured_ns: int) -> bool:
-    """The file itself still holds what was measured; else the text is a copy somebody kept, and says nothing about the time since."""
+    """Whether the file still holds what was measured; else the text is a copy and says nothing about later times."""
     try:
         return path.stat().st_mtime_ns <= measured_ns
     except OSError:

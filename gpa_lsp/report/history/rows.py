@@ -1,4 +1,4 @@
-"""What is remembered as text and bytes of a row, and back. JSON, compressed where it is long; nothing is pickled."""
+"""Rows of the history: records as JSON, compressed where long; nothing is pickled."""
 
 import hashlib
 import math
@@ -40,7 +40,7 @@ class DamagedRowError(ValueError):
 
 
 def check_columns(values: Sequence[object], kinds: Sequence[type | UnionType]) -> None:
-    """Whether the values of a row are of the kinds its columns are declared with, which SQLite itself does not insist on.
+    """Check the types of a row's values, which SQLite does not enforce.
 
     Raises:
         DamagedRowError: one is not.
@@ -51,7 +51,7 @@ def check_columns(values: Sequence[object], kinds: Sequence[type | UnionType]) -
 
 
 def make_storable(text: str) -> str:
-    """A text as the database can hold it: no lone surrogates, and no longer than a name can sensibly be.
+    """A text that the database can hold: no lone surrogates, and bounded length.
 
     Different texts stay different.
 
@@ -66,17 +66,17 @@ def make_storable(text: str) -> str:
 
 
 def make_storable_time(unix_ns: int) -> int:
-    """A time as a column can hold it."""
+    """A time clamped to the column's range."""
     return min(max(unix_ns, 0), _LATEST_NS)
 
 
 def write_capability(capability: tuple[int, int] | None) -> str:
-    """``8.6``; empty when unknown."""
+    """A compute capability as ``8.6``; empty when unknown."""
     return "" if capability is None else f"{capability[0]}.{capability[1]}"
 
 
 def read_capability(text: str) -> tuple[int, int] | None:
-    """What :func:`write_capability` wrote.
+    """Parse a compute capability; None for an empty text.
 
     >>> read_capability("8.6"), read_capability("")
     ((8, 6), None)
@@ -88,12 +88,12 @@ def read_capability(text: str) -> tuple[int, int] | None:
 
 
 def pack_text(text: str) -> bytes:
-    """Compressed."""
+    """Compress a text."""
     return zlib.compress(text.encode("utf-8", "backslashreplace"), 6)
 
 
 def unpack_text(packed: bytes) -> str:
-    """What :func:`pack_text` packed.
+    """Decompress a text.
 
     Raises:
         DamagedRowError: it is not.
@@ -109,7 +109,7 @@ def unpack_text(packed: bytes) -> str:
 
 
 class _Facts(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What of a measurement has no column of its own: records as lists of their fields, and no word for an endless or unknown number but null."""
+    """Columns of a measurement that are stored together: records as lists of fields, null for infinite and unknown numbers."""
 
     name: str
     launch: tuple[_Dim3 | None, _Dim3 | None, int | None, int | None, int | None]
@@ -135,7 +135,7 @@ class _Lines(Struct, frozen=True, kw_only=True):
 
 
 def write_facts(measurement: Measurement) -> str:
-    """What of a measurement has no column of its own."""
+    """JSON of a measurement's facts."""
     times, commit = measurement.times, measurement.commit
     facts = _Facts(
         name=measurement.name,
@@ -156,7 +156,7 @@ def write_facts(measurement: Measurement) -> str:
 
 
 def read_commit(text: str) -> Commit | None:
-    """The commit of a measurement, from what :func:`write_facts` wrote; None where it was not known, or not yet asked for, or the row is damaged."""
+    """Commit from stored facts; None where it is unknown or the row is damaged."""
     try:
         commit = msgspec.json.decode(text, type=_Facts).commit
     except msgspec.DecodeError:
@@ -200,7 +200,7 @@ def read_measurement(key: KernelKey, columns: tuple[int, str | None, str], text:
 
 
 def write_lines(lines: Sequence[RememberedLine], positions: Mapping[str, int], *, is_whole: bool) -> bytes:
-    """Lines with their files as positions in the measurement's list of files."""
+    """Packed lines, with files as positions in the measurement's list of files."""
     rows = tuple(
         (
             positions[line.file],
@@ -217,7 +217,7 @@ def write_lines(lines: Sequence[RememberedLine], positions: Mapping[str, int], *
 
 
 def read_lines(packed: bytes, files: Sequence[str]) -> tuple[tuple[RememberedLine, ...], bool]:
-    """What :func:`write_lines` wrote: the lines, and whether they are all.
+    """Lines of a measurement, and whether they are all.
 
     Raises:
         DamagedRowError: it is something else.

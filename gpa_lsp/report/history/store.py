@@ -40,7 +40,7 @@ from gpa_lsp.report.history.rows import (
 
 
 def add_recording(connection: sqlite3.Connection, recording: Recording, now_ns: int) -> tuple[int, bool]:
-    """Insert a measurement, or bring the details of one that is there up to date.
+    """Insert a measurement, or update the details of a recorded one; return its id, and whether it is new.
 
     Read again, a measurement keeps its number, its times and the source texts it came with: what the files hold now may be something else. Its
     figures follow the new reading, unless that lacks the instructions the first one had.
@@ -135,7 +135,7 @@ def _add_files(connection: sqlite3.Connection, run_id: int, files: Sequence[Reme
 
 
 def _add_source(connection: sqlite3.Connection, text: str) -> int:
-    """Every text is there once, however many measurements need it."""
+    """Id of a stored text; equal texts are stored once."""
     digest = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
     known = connection.execute("SELECT id FROM source WHERE digest = ?", (digest,)).fetchone()
     if known is not None:
@@ -154,7 +154,7 @@ _EVICTABLE = "id != ? AND id NOT IN (SELECT baseline_id FROM kernel WHERE baseli
 
 
 def trim(connection: sqlite3.Connection, limits: HistoryLimits, kept_run_id: int) -> None:
-    """Throw out what is too much, within the transaction that added a run."""
+    """Delete runs beyond the limits, within the transaction that added a run."""
     removed = _trim_kernel(connection, limits.runs_per_kernel, kept_run_id)
     if removed:
         remove_orphans(connection)
@@ -166,7 +166,7 @@ def trim(connection: sqlite3.Connection, limits: HistoryLimits, kept_run_id: int
 
 
 def remove_orphans(connection: sqlite3.Connection) -> None:
-    """Remove sources no run needs and kernels that have no runs."""
+    """Delete sources without runs and kernels without runs."""
     connection.execute(
         "DELETE FROM source WHERE id NOT IN (SELECT source_id FROM run_file WHERE source_id IS NOT NULL)"
     )
@@ -174,7 +174,7 @@ def remove_orphans(connection: sqlite3.Connection) -> None:
 
 
 def count_used_bytes(connection: sqlite3.Connection) -> int:
-    """The database without the pages nothing is in."""
+    """Bytes of the database without free pages."""
     pages, free, size = (read_number(connection, name) for name in ("page_count", "freelist_count", "page_size"))
     return (pages - free) * size
 
@@ -192,7 +192,7 @@ def _trim_kernel(connection: sqlite3.Connection, most_runs: int, kept_run_id: in
 
 
 def _remove_oldest(connection: sqlite3.Connection, kept_run_id: int) -> int:
-    """How many runs went; 0 when only pinned ones are left."""
+    """Delete a batch of the oldest runs; return their number, 0 when only pinned ones are left."""
     (count,) = connection.execute(f"SELECT count(*) FROM run WHERE {_EVICTABLE}", (kept_run_id,)).fetchone()
     removed = connection.execute(
         f"DELETE FROM run WHERE id IN (SELECT id FROM run WHERE {_EVICTABLE} ORDER BY measured_ns, id LIMIT ?)",
@@ -204,7 +204,7 @@ def _remove_oldest(connection: sqlite3.Connection, kept_run_id: int) -> int:
 def _ask(
     question: Callable[Concatenate[sqlite3.Connection, Parameters], Result],
 ) -> Callable[Concatenate["History", Parameters], Result]:
-    """Make a method of a question, which it asks in a transaction of its own."""
+    """Turn a query into a method that runs in its own transaction."""
 
     def ask(self: "History", /, *args: Parameters.args, **options: Parameters.kwargs) -> Result:
         return self.read(lambda connection: question(connection, *args, **options))
@@ -213,7 +213,7 @@ def _ask(
 
 
 class History(Database):
-    """The history in one database file. For one thread; any number of processes may have it open.
+    """The history in one database file. For one thread; several processes may open it.
 
     Every method raises :class:`~gpa_lsp.foundation.errors.InputError` where the file cannot be read or written any more. A damaged file is
     replaced by a new one and kept under another name; :attr:`problems` then says so.
@@ -231,7 +231,7 @@ class History(Database):
         self.limits = limits
 
     def record(self, recording: Recording) -> Run:
-        """Keep a measurement. One that is there already is not kept twice: its details are brought up to date."""
+        """Store a measurement, or update it if it is stored already."""
 
         def add(connection: sqlite3.Connection) -> Run:
             run_id, is_new = add_recording(connection, recording, time.time_ns())
@@ -256,7 +256,7 @@ class History(Database):
     find_source = _ask(queries.find_source)
 
     def pin(self, run_id: int) -> Run:
-        """Make a run its kernel's baseline, in place of any other.
+        """Make a run its kernel's baseline, replacing any other.
 
         Raises:
             InputError: there is no such run.
@@ -273,7 +273,7 @@ class History(Database):
         return self.write(set_baseline)
 
     def unpin(self, key: KernelKey) -> bool:
-        """Forget which run is a kernel's baseline; the run stays. False when none was."""
+        """Remove a kernel's baseline; the run stays. False when there was none."""
 
         def clear(connection: sqlite3.Connection) -> bool:
             changed = connection.execute(
@@ -285,7 +285,7 @@ class History(Database):
         return self.write(clear)
 
     def delete(self, run_ids: Iterable[int]) -> None:
-        """Forget some runs, pinned or not.
+        """Delete runs, pinned or not.
 
         Raises:
             InputError: one of them is not there; then none is forgotten.
@@ -302,7 +302,7 @@ class History(Database):
         self.give_back_space(0)
 
     def clear(self) -> int:
-        """Forget everything; says how many runs that were."""
+        """Delete everything; return the number of runs."""
 
         def remove(connection: sqlite3.Connection) -> int:
             removed = connection.execute("DELETE FROM run").rowcount

@@ -1,7 +1,6 @@
-"""The whole flow on one page: profiles in, report out. Computes nothing itself.
+"""Pipeline: profiles in, report out.
 
-A file that was analysed before, by this version and in this way, comes from the user's cache; readers, analyses and advice are imported only for one
-that was not.
+A file that this version analysed before with these options comes from the user's cache; only for others are readers, analyses and advice imported.
 """
 
 import hashlib
@@ -22,7 +21,7 @@ from gpa_lsp.foundation.kept_files import identify_program
 from gpa_lsp.kernel.names import list_named
 from gpa_lsp.report.measured_files import ProfiledSources
 from gpa_lsp.report.model import Report
-from gpa_lsp.report.pipeline.way import Progress, TakeKernel, Way
+from gpa_lsp.report.pipeline.options import AnalysisOptions, OnKernel, Progress
 from gpa_lsp.report.saved.kept_reports import KeptReport, load_kept, open_kept_reports, store_kept
 from gpa_lsp.report.source_paths import SourceLocator
 
@@ -43,7 +42,7 @@ def load(paths: Sequence[Path], *, kernel_filter: str | None = None, **options: 
 
     Args:
         paths: as :func:`analyse` takes them, or reports saved as JSON, which keep the attribution they were saved with.
-        kernel_filter: as in :class:`Way`; of several files a whole name wins over a part of one.
+        kernel_filter: as in :class:`AnalysisOptions`; of several files a whole name wins over a part of one.
         options: for :func:`analyse`.
 
     Returns:
@@ -83,17 +82,17 @@ def analyse(
     locator: SourceLocator | None = None,
     roofs: "KeptRoofs | None" = None,
     progress: Progress | None = None,
-    take: TakeKernel | None = None,
+    take: OnKernel | None = None,
 ) -> Report:
     """Read, decode, join, blame, analyse, advise and gather.
 
     Args:
         paths: profiles, folders in which profiles are looked for, or files with device code (cubins, fat binaries, programs), whose kernels
             come without samples.
-        kernel_filter: as in :class:`Way`.
-        disassemble: as in :class:`Way`.
-        answers: as in :class:`Way`; a report that is kept with them is taken where they are not asked for, too.
-        mode: as in :class:`Way`.
+        kernel_filter: as in :class:`AnalysisOptions`.
+        disassemble: as in :class:`AnalysisOptions`.
+        answers: as in :class:`AnalysisOptions`; a report that is kept with them is taken where they are not asked for, too.
+        mode: as in :class:`AnalysisOptions`.
         locator: finds sources on this machine, for hints that name expressions; None uses those in the profile only.
         roofs: finds measured roofs; None puts kernels under theoretical ones.
         progress: told (what, done, total) as the work goes on.
@@ -102,15 +101,15 @@ def analyse(
     Returns:
         A report. An input that cannot be used becomes a problem in it, and the others go on.
     """
-    way = Way(kernel_filter=kernel_filter, disassemble=disassemble, answers=answers, mode=mode)
-    means = _Means(way=way, locator=locator, roofs=roofs, kept=open_kept_reports())
+    options = AnalysisOptions(kernel_filter=kernel_filter, disassemble=disassemble, answers=answers, mode=mode)
+    context = _Context(options=options, locator=locator, roofs=roofs, kept=open_kept_reports())
     problems: list[Problem] = []
     files = _drop_repeated(_list_profiles(paths, problems))
     reports = []
     for number, path in enumerate(files):
         if progress is not None:
             progress(f"reading {path.name}", number, len(files))
-        reports.append(_analyse_file(path, means, progress, take))
+        reports.append(_analyse_file(path, context, progress, take))
     roof_problems = roofs.problems if roofs is not None else ()
     kernels = [kernel for report in reports for kernel in report.kernels]
     kernels.sort(key=lambda kernel: (*kernel.rank, str(kernel.profile_path)))
@@ -118,39 +117,39 @@ def analyse(
     return Report(problems=(*problems, *found, *roof_problems), kernels=tuple(kernels))
 
 
-class _Means(Struct, frozen=True, kw_only=True):
-    """What files are analysed with."""
+class _Context(Struct, frozen=True, kw_only=True):
+    """Settings and services of an analysis."""
 
-    way: Way
+    options: AnalysisOptions
     locator: SourceLocator | None
     roofs: "KeptRoofs | None"
     kept: "KeptFiles"
 
 
 def _analyse_file(
-    path: Path, means: _Means, progress: Progress | None = None, take: TakeKernel | None = None
+    path: Path, context: _Context, progress: Progress | None = None, take: OnKernel | None = None
 ) -> Report:
-    """The report of one file: the one that is kept, or a new one, which is kept then."""
-    sources = ProfiledSources(means.locator)
+    """Report of one file: cached, or new and cached then."""
+    sources = ProfiledSources(context.locator)
 
     def still_holds(seen: Mapping[Any, Any]) -> bool:
-        return all(_ask(question, path, sources, means.roofs) == answer for question, answer in seen.items())
+        return all(_ask(question, path, sources, context.roofs) == answer for question, answer in seen.items())
 
-    before = _look_at(path)
-    holding, without_answers = _make_keys(path, means)
+    before = _read_stamp(path)
+    holding, without_answers = _make_keys(path, context)
     for key in holding:
-        found = load_kept(means.kept, key, still_holds)
+        found = load_kept(context.kept, key, still_holds)
         if found is not None:
             return found.rename(path)
-    lacking = None if without_answers is None else load_kept(means.kept, without_answers, still_holds)
+    lacking = None if without_answers is None else load_kept(context.kept, without_answers, still_holds)
     from gpa_lsp.report.pipeline.judge import judge_file  # brings the readers, the analyses and the optimizers
 
     try:
         judged = judge_file(
             path,
-            means.way,
+            context.options,
             sources,
-            means.roofs,
+            context.roofs,
             known=_list_faultless(lacking, path),
             progress=progress,
             take=take,
@@ -160,22 +159,22 @@ def _analyse_file(
         return Report(problems=(problem,), kernels=())
     report = judged.report
     is_whole = not any(problem.is_passing for problem in report.problems)
-    if holding and is_whole and before == _look_at(path):
-        names = {kernel.device.name for kernel in report.kernels} if means.roofs is not None else set()
+    if holding and is_whole and before == _read_stamp(path):
+        names = {kernel.device.name for kernel in report.kernels} if context.roofs is not None else set()
         questions: list[tuple[Any, ...]] = [("file", name) for name in judged.other_files]
         questions.extend(("roofs", name) for name in names)
         seen = dict(lacking.seen) if lacking is not None else {}
-        seen |= {question: _ask(question, path, sources, means.roofs) for question in questions}
+        seen |= {question: _ask(question, path, sources, context.roofs) for question in questions}
         seen |= {("source", *question): answer for question, answer in sources.answers.items()}
-        store_kept(means.kept, holding[0], KeptReport(path=path, seen=seen, report=report), judged.packed)
+        store_kept(context.kept, holding[0], KeptReport(path=path, seen=seen, report=report), judged.packed)
         if lacking is not None and without_answers is not None:
-            means.kept.remove(without_answers)
-        means.kept.trim()
+            context.kept.remove(without_answers)
+        context.kept.trim()
     return report
 
 
 def _list_faultless(kept: KeptReport | None, path: Path) -> tuple["KernelReport", ...]:
-    """The kernels of a report that lacks analyses, where nothing is known to be wrong with any; what is would have to be told again."""
+    """Kernels of a cached report without answers, if it has no problems that would have to be repeated."""
     if kept is None:
         return ()
     from gpa_lsp.report.gather import assemble_report  # brings what reads profiles
@@ -185,7 +184,7 @@ def _list_faultless(kept: KeptReport | None, path: Path) -> tuple["KernelReport"
 
 
 def _ask(question: tuple[Any, ...], path: Path, sources: ProfiledSources, roofs: "KeptRoofs | None") -> str | None:
-    """What an analysis may look at beside its file, as a text that changes when the answer does."""
+    """Digest of an input of an analysis besides its file: a source, measured roofs, or another file."""
     kind, *what = question
     if kind == "source":
         file, measured_unix_s, stamp = what
@@ -195,8 +194,8 @@ def _ask(question: tuple[Any, ...], path: Path, sources: ProfiledSources, roofs:
     return _digest_file(path.parent / what[0])
 
 
-def _look_at(path: Path) -> tuple[int, int] | None:
-    """What changes when a file is written to."""
+def _read_stamp(path: Path) -> tuple[int, int] | None:
+    """Size and modification time of a file; None where it cannot be read."""
     try:
         found = path.stat()
     except OSError:
@@ -204,8 +203,8 @@ def _look_at(path: Path) -> tuple[int, int] | None:
     return found.st_size, found.st_mtime_ns
 
 
-def _make_keys(path: Path, means: _Means) -> tuple[tuple[str, ...], str | None]:
-    """Where the report of a file is kept: under its own name or, behind it, with more than is asked for; and one without the analyses asked for.
+def _make_keys(path: Path, context: _Context) -> tuple[tuple[str, ...], str | None]:
+    """Cache keys that hold the wanted report, and the key of a report without answers (None where not wanted).
 
     Nothing where the file cannot be read, or this program cannot be told from another.
     """
@@ -213,24 +212,30 @@ def _make_keys(path: Path, means: _Means) -> tuple[tuple[str, ...], str | None]:
     program = identify_program()
     if content is None or program is None:
         return (), None
-    way = means.way
+    options = context.options
     parts: list[object] = [
         _KEPT_FORMAT,
         program,
         sys.version_info[:2],
         content,
         path.suffixes[-2:],  # a format may be told by its ending
-        [way.kernel_filter, way.disassemble, way.mode, means.locator is not None, means.roofs is not None],
+        [
+            options.kernel_filter,
+            options.disassemble,
+            options.mode,
+            context.locator is not None,
+            context.roofs is not None,
+        ],
         [identify_tool(find_tool(name)) for name in ("nvdisasm", "cuobjdump")],
     ]
     without, complete = (
         hashlib.sha256(json.dumps([*parts, answers]).encode()).hexdigest() for answers in (False, True)
     )
-    return ((complete,), without) if way.answers else ((without, complete), None)
+    return ((complete,), without) if options.answers else ((without, complete), None)
 
 
 def _digest_file(path: Path) -> str | None:
-    """The digest of a file; None for one that cannot be read, or is so large that its header must first say what it is."""
+    """Digest of a file; None where it cannot be read, or is too large and not recognised as input."""
     try:
         stream, size_bytes = open_regular_file(path)
         with stream:
@@ -242,7 +247,7 @@ def _digest_file(path: Path) -> str | None:
 
 
 def _begins_as_input(path: Path) -> bool:
-    """Whether a file's first bytes, whatever its name, are those of a profile or of device code."""
+    """Whether a file's first bytes are those of a profile or of device code."""
     from gpa_lsp.code.binary.containers import recognise_container
     from gpa_lsp.profile.read import find_readers
 
@@ -251,7 +256,7 @@ def _begins_as_input(path: Path) -> bool:
 
 
 def _drop_repeated(paths: Iterable[Path]) -> list[Path]:
-    """Each file once, whatever its name: a file given twice would count twice."""
+    """Each file once, by real path: a file given twice would count twice."""
     first: dict[str, Path] = {}
     for path in paths:
         first.setdefault(os.path.realpath(path), path)
@@ -259,7 +264,7 @@ def _drop_repeated(paths: Iterable[Path]) -> list[Path]:
 
 
 def _walk(folder: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
-    """Files of these names in a folder and below it; what cannot be listed, or goes away meanwhile, is passed over."""
+    """Files with these suffixes in and below a folder; unreadable ones are skipped."""
     for parent, _, names in os.walk(folder):
         for name in names:
             file = Path(parent, name)

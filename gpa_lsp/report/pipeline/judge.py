@@ -1,4 +1,4 @@
-"""From one file to its report: read, decode, join, blame, analyse, advise, gather."""
+"""Analysis of one file: read, decode, join, blame, analyse, advise, gather."""
 
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ from gpa_lsp.profile.read import open_profile, read_profile
 from gpa_lsp.report.gather import AnalysedKernel, assemble_report, gather_kernel, gather_report
 from gpa_lsp.report.measured_files import ProfiledSources, SourceQuestion
 from gpa_lsp.report.model import KernelReport, Report
-from gpa_lsp.report.pipeline.way import Progress, TakeKernel, Way
+from gpa_lsp.report.pipeline.options import AnalysisOptions, OnKernel, Progress
 from gpa_lsp.report.saved.kept_reports import PackedKernels, pack_kernels
 
 if TYPE_CHECKING:
@@ -46,55 +46,53 @@ _FEWEST_SHARED = 121  # Kernels; another process takes half a second to start, a
 
 _MOST_PROCESSES = 8
 
-_FEWEST_TOGETHER = 8  # Of the first ones, because somebody waits for the longest kernel, and of the last ones
+_FEWEST_TOGETHER = 8  # Kernels in the first parts, since a person waits for the longest kernel, and in the last ones
 
-# Of the kernels that are left a part has one in so many at most: no process works alone for long at the end
+# A part has at most one in so many of the kernels that are left, so that no process works alone for long at the end
 _LAST_PARTS = 8
 
 
 def judge_file(
     path: Path,
-    way: Way,
+    options: AnalysisOptions,
     sources: ProfiledSources,
     roofs: KeptRoofs | None,
     *,
     known: Sequence[KernelReport] = (),
     progress: Progress | None = None,
-    take: TakeKernel | None = None,
+    take: OnKernel | None = None,
 ) -> "JudgedFile":
-    """Analyse a file, its kernels below measured roofs, or theoretical ones where nothing finds any.
+    """Analyse a file; its kernels are placed below measured roofs, or theoretical ones where none are known.
 
     Raises:
         GpaError: the file cannot be used.
     """
-    if way.mode is None:
-        kernels, problems, other_files = _load(path, way, progress)
+    if options.mode is None:
+        kernels, problems, other_files = _load(path, options, progress)
         report = gather_report([AnalysedKernel(kernel=kernel) for kernel in kernels], problems)
         return JudgedFile(report=report, other_files=other_files)
-    judge = _Judge(way, sources, roofs, take, known)
-    # Which kernels a name means is known when all are: a whole name wins over a part of one.
-    if way.kernel_filter is None and recognise_container(path) is None:
+    judge = _Judge(options, sources, roofs, take, known)
+    # a filter needs the names of all kernels: a whole name wins over a part of one
+    if options.kernel_filter is None and recognise_container(path) is None:
         with open_profile(path) as opened:
-            found = None if opened is None else _judge_in_parts(path, opened, way, judge, progress)
+            found = None if opened is None else _judge_in_parts(path, opened, judge, progress)
         if found is not None:
             return JudgedFile(report=found, packed=tuple(judge.packed))
-    kernels, problems, other_files = _load(path, way, progress)
+    kernels, problems, other_files = _load(path, options, progress)
     return JudgedFile(
         report=judge.report(kernels, problems, progress), other_files=other_files, packed=tuple(judge.packed)
     )
 
 
 class JudgedFile(Struct, frozen=True, kw_only=True):
-    """What became of a file."""
+    """Result for a file."""
 
     report: Report  # of all its kernels
     other_files: tuple[str, ...] = ()  # the files beside it that were read, by their paths from its folder
     packed: tuple[PackedKernels, ...] = ()  # kernels that other processes judged, as they came from there
 
 
-def _judge_in_parts(
-    path: Path, opened: OpenedProfile, way: Way, judge: "_Judge", progress: Progress | None
-) -> Report | None:
+def _judge_in_parts(path: Path, opened: OpenedProfile, judge: "_Judge", progress: Progress | None) -> Report | None:
     """The report of a profile with many kernels, a few of which are in memory at a time; None where it has to be read as a whole.
 
     Where there are many, other processes judge them; but the longest are judged here meanwhile where somebody waits for those.
@@ -106,10 +104,10 @@ def _judge_in_parts(
     parts = _divide(opened.launches, shrinks=is_shared)
     here = parts[: _PARTS_HERE if judge.is_awaited else 0] if is_shared else parts
     for number, part in enumerate(here):
-        if number == 1 and way.disassemble:
+        if number == 1 and judge.options.disassemble:
             _disassemble_parts(opened, here[1:])
-        if not judge.judge_part(opened, part, way):
-            return None  # in which order problems are told is for those to say who see all launches
+        if not judge.judge_part(opened, part):
+            return None  # reading all launches at once puts their problems in order
         done += len(part)
         progress("finding causes", done, total)
     if is_shared:
@@ -128,7 +126,7 @@ def _judge_in_parts(
 def _judge_elsewhere(
     path: Path, opened: OpenedProfile, parts: Sequence[Sequence[int]], judge: "_Judge", count: int
 ) -> "Iterator[_Result | None]":
-    """What other processes find out about some parts of a profile, as it is known. While they start, all the code is disassembled.
+    """Results of other processes, as they arrive. While these start, all the code is disassembled.
 
     Raises:
         ToolError: one of them died.
@@ -139,7 +137,7 @@ def _judge_elsewhere(
 
     prepare = partial(_open_ahead, path)
     with PartWorkers(judge_apart, count=count, title="analysis process", prepare=prepare) as workers:
-        if judge.way.disassemble:
+        if judge.options.disassemble:
             _disassemble_parts(opened, parts)
         yield from workers.run([judge.share(path, part) for part in parts])
 
@@ -151,18 +149,18 @@ def _disassemble_parts(opened: OpenedProfile, parts: Sequence[Sequence[int]]) ->
 
 
 class _Task(Struct, frozen=True, kw_only=True):
-    """Some launches of a profile for another process, and what is known of their kernels."""
+    """Launches of a profile for another process, and what is known of their kernels."""
 
     path: Path
     numbers: Sequence[int]
-    way: Way
+    options: AnalysisOptions
     locator: bytes  # pickled, so that the process sees that it is the same in all tasks
     roofs: KeptRoofs | None
     known: tuple[KernelReport, ...] = ()
 
 
 class _Result(Struct, frozen=True, kw_only=True):
-    """What another process found."""
+    """Result of another process."""
 
     numbers: tuple[int, ...]  # the first launch of each kernel
     packed: bytes  # the kernels in that order; see :class:`PackedKernels`
@@ -171,11 +169,11 @@ class _Result(Struct, frozen=True, kw_only=True):
 
 
 def judge_apart(task: _Task) -> _Result | None:
-    """Judge some kernels in a process for that; None where something is wrong with their launches."""
-    _, opened = _keep_open(task.path, _look_at(task.path))
-    sources = _keep_sources(task.path, _look_at(task.path), task.locator)
-    judge = _Judge(task.way, sources, task.roofs, None, task.known)
-    if opened is None or not judge.judge_part(opened, task.numbers, task.way):
+    """Judge some kernels in a worker process; None where a launch has problems."""
+    _, opened = _keep_open(task.path, _read_stamp(task.path))
+    sources = _keep_sources(task.path, _read_stamp(task.path), task.locator)
+    judge = _Judge(task.options, sources, task.roofs, None, task.known)
+    if opened is None or not judge.judge_part(opened, task.numbers):
         return None
     return _Result(
         numbers=tuple(judge.judged),
@@ -186,17 +184,17 @@ def judge_apart(task: _Task) -> _Result | None:
 
 
 def _open_ahead(path: Path) -> None:
-    _keep_open(path, _look_at(path))
+    _keep_open(path, _read_stamp(path))
 
 
-def _look_at(path: Path) -> tuple[int, int]:
+def _read_stamp(path: Path) -> tuple[int, int]:
     status = path.stat()
     return status.st_size, status.st_mtime_ns
 
 
 @lru_cache(maxsize=1)
 def _keep_open(path: Path, seen: tuple[int, int]) -> tuple[ExitStack, OpenedProfile | None]:
-    """A profile that stays open for further parts of it, as it was seen; whoever shares its parts out has opened it before."""
+    """An opened profile, cached for further parts of the same state of the file."""
     del seen
     stack = ExitStack()
     return stack, stack.enter_context(open_profile(path, is_known_sound=True))
@@ -204,13 +202,13 @@ def _keep_open(path: Path, seen: tuple[int, int]) -> tuple[ExitStack, OpenedProf
 
 @lru_cache(maxsize=1)
 def _keep_sources(path: Path, seen: tuple[int, int], locator: bytes) -> ProfiledSources:
-    """The sources of a profile as it was seen: found and read once for all its parts."""
+    """Sources of one state of a profile, cached for all its parts."""
     del path, seen
     return ProfiledSources(pickle.loads(locator))
 
 
 def _divide(launches: Sequence[LaunchOutline], *, shrinks: bool = False) -> list[list[int]]:
-    """Which launches are read together: all of a kernel, and the longest kernels first, in parts that grow, and perhaps shrink at the end.
+    """Groups of launches that are read together: whole kernels, longest first, in groups that grow and may shrink at the end.
 
     >>> twice = [LaunchOutline(index=index, mangled_name=f"k{index % 130}", duration_ns=index) for index in range(260)]
     >>> [len(part) // 2 for part in _divide(twice)]
@@ -232,17 +230,17 @@ def _divide(launches: Sequence[LaunchOutline], *, shrinks: bool = False) -> list
 
 
 class _Judge:
-    """Judges kernels, each once; what is known lacks analyses alone."""
+    """Judge of kernels, each once; *known* kernels lack only their answers."""
 
     def __init__(
         self,
-        way: Way,
+        options: AnalysisOptions,
         sources: ProfiledSources,
         roofs: KeptRoofs | None,
-        take: TakeKernel | None,
+        take: OnKernel | None,
         known: Sequence[KernelReport] = (),
     ) -> None:
-        self.way = way  # how
+        self.options = options
         self._sources = sources
         self._roofs = roofs
         self._take = take
@@ -253,13 +251,13 @@ class _Judge:
 
     @property
     def is_awaited(self) -> bool:
-        """Somebody is told each kernel when it is judged."""
+        """Whether reports of kernels are passed on as they are judged."""
         return self._take is not None
 
-    def judge_part(self, opened: OpenedProfile, numbers: Sequence[int], way: Way) -> bool:
+    def judge_part(self, opened: OpenedProfile, numbers: Sequence[int]) -> bool:
         """Judge the kernels of some launches; False, and nothing judged, where something is wrong with a launch."""
         profile = opened.read(numbers)
-        kernels, problems = join_profile(profile, with_text=way.disassemble)
+        kernels, problems = join_profile(profile, with_text=self.options.disassemble)
         if problems or profile.problems:
             return False
         for kernel in kernels:
@@ -267,25 +265,25 @@ class _Judge:
         return True
 
     def share(self, path: Path, numbers: Sequence[int]) -> _Task:
-        """The same for another process."""
+        """The task of judging some launches in another process."""
         known = tuple(self._known[number] for number in numbers if number in self._known)
         locator = pickle.dumps(self._sources.locator)
-        return _Task(path=path, numbers=numbers, way=self.way, locator=locator, roofs=self._roofs, known=known)
+        return _Task(path=path, numbers=numbers, options=self.options, locator=locator, roofs=self._roofs, known=known)
 
     def adopt(self, result: _Result) -> None:
-        """Take what another process found for what was found here."""
+        """Add the results of another process."""
         self._sources.answers.update(result.answers)
         packed = PackedKernels.unpack(result.packed)
         self.packed.append(packed)
         for number, report, problems in zip(result.numbers, packed.kernels, result.problems, strict=True):
             self.judged[number] = (report, problems)
             if self._roofs is not None:
-                self._roofs.find(report.device.name)  # what is wrong with them is told by who looked here
+                self._roofs.find(report.device.name)  # collects problems of the roofs in this process
             if self._take is not None:
                 self._take(report)
 
     def judge(self, kernel: Kernel) -> tuple[KernelReport, tuple[Problem, ...]]:
-        """The report of a kernel, and the problems met; a kernel is known by its first launch."""
+        """Report of a kernel, and problems; cached by its first launch."""
         number = kernel.launches[0].index if kernel.launches else None
         before = None if number is None else self.judged.get(number)
         if before is not None:
@@ -293,9 +291,9 @@ class _Judge:
         problems: list[Problem] = []
         known = None if number is None else self._known.get(number)
         if known is None or known.mangled_name != kernel.mangled_name:
-            report = gather_kernel(_judge_kernel(kernel, self.way, self._sources, self._roofs, problems))
+            report = gather_kernel(_judge_kernel(kernel, self.options, self._sources, self._roofs, problems))
         else:
-            report = _complete(known, kernel, self.way, self._roofs, problems)
+            report = _complete(known, kernel, self.options, self._roofs, problems)
         kernel.rows.forget()
         found = report, tuple(problems)
         if number is not None:
@@ -324,30 +322,30 @@ def _assemble(judged: Sequence[tuple[KernelReport, Sequence[Problem]]], problems
 
 
 def _measure(kernel: Kernel) -> float:
-    """How long it took, of what is known."""
+    """Time of a kernel's launches in ns; unknown times count 0."""
     return sum(launch.read_number("gpu__time_duration.sum") or 0.0 for launch in kernel.launches)
 
 
 def _judge_kernel(
-    kernel: Kernel, way: Way, sources: ProfiledSources, roofs: KeptRoofs | None, problems: list[Problem]
+    kernel: Kernel, options: AnalysisOptions, sources: ProfiledSources, roofs: KeptRoofs | None, problems: list[Problem]
 ) -> AnalysedKernel:
-    """Without samples there is nothing to attribute, but questions and counters all the same; without a launch no advice either."""
-    assert way.mode is not None
+    """Results for a kernel: attribution needs samples, advice needs a launch, answers and limits need neither."""
+    assert options.mode is not None
     read_source = sources.reader_for(kernel)
-    contexts = [_look_at_kernel(one, way, roofs, read_source) for one in kernel.contexts]
-    subject = _look_at_kernel(kernel, way, roofs, read_source, contexts[0] if contexts else None)
-    analyses = analyse_kernel(subject) if way.answers else None
+    contexts = [_look_at_kernel(one, options, roofs, read_source) for one in kernel.contexts]
+    subject = _look_at_kernel(kernel, options, roofs, read_source, contexts[0] if contexts else None)
+    analyses = analyse_kernel(subject) if options.answers else None
     limiter, doubts = judge_kernel(subject)
     problems.extend((*(analyses.problems if analyses is not None else ()), *doubts))
     found = () if kernel.library or kernel.rows.counts_requests else _read_code(kernel, read_source, problems)
     if subject.blame is None:
         return AnalysedKernel(kernel=kernel, analyses=analyses, limiter=limiter, code_findings=found)
     problems.extend(subject.blame.problems)
-    judged = tuple(_judge_context(one, way, problems) for one in contexts)
+    judged = tuple(_judge_context(one, options, problems) for one in contexts)
     return AnalysedKernel(
         kernel=kernel,
         blame=subject.blame if kernel.total_samples else None,
-        advice=_advise(subject, judged, way, problems),
+        advice=_advise(subject, judged, options, problems),
         analyses=analyses,
         limiter=limiter,
         code_findings=found,
@@ -367,49 +365,51 @@ def _read_code(
 
 def _look_at_kernel(
     kernel: Kernel,
-    way: Way,
+    options: AnalysisOptions,
     roofs: KeptRoofs | None,
     read_source: SourceReader | None,
     main: Subject | None = None,
 ) -> Subject:
     """A kernel with its blame and its place under the roofs."""
-    assert way.mode is not None
+    assert options.mode is not None
     is_launched = kernel.total_samples or kernel.longest_launch is not None
-    blame = blame_kernel(kernel, way.mode) if is_launched else None
+    blame = blame_kernel(kernel, options.mode) if is_launched else None
     return Subject(kernel, blame, _place(kernel, roofs), main, read_source)
 
 
-def _advise(subject: Subject, contexts: Sequence[AnalysedKernel], way: Way, problems: list[Problem]) -> KernelAdvice:
-    """The advice on a kernel; where its launches are of several contexts, that on them together, or on each as published."""
+def _advise(
+    subject: Subject, contexts: Sequence[AnalysedKernel], options: AnalysisOptions, problems: list[Problem]
+) -> KernelAdvice:
+    """Advice on a kernel; with several launch contexts, combined (or on each, as published)."""
     if not contexts:
-        advice, met = _ask_optimizers(subject, way)
+        advice, met = _ask_optimizers(subject, options)
         problems.extend(met)
         return advice
-    if way.mode == PAPER:
+    if options.mode == PAPER:
         return join_contexts([one.advice for one in contexts if one.advice is not None], subject)
     ratios = [ratio for _, ratio in group_contexts(subject.kernel.launches)]
     parts = [(ratio, one.advice) for ratio, one in zip(ratios, contexts, strict=False) if one.advice is not None]
     return combine_advice(parts, subject)
 
 
-def _ask_optimizers(subject: Subject, way: Way) -> tuple[KernelAdvice, tuple[Problem, ...]]:
-    return advise_as_published(subject) if way.mode == PAPER else advise_kernel(subject)
+def _ask_optimizers(subject: Subject, options: AnalysisOptions) -> tuple[KernelAdvice, tuple[Problem, ...]]:
+    return advise_as_published(subject) if options.mode == PAPER else advise_kernel(subject)
 
 
-def _judge_context(subject: Subject, way: Way, problems: list[Problem]) -> AnalysedKernel:
-    """A launch context of a kernel, judged by itself: what limits it, and what to do."""
+def _judge_context(subject: Subject, options: AnalysisOptions, problems: list[Problem]) -> AnalysedKernel:
+    """Limiter and advice of one launch context."""
     limiter, doubts = judge_kernel(subject)
-    advice, met = _ask_optimizers(subject, way)
+    advice, met = _ask_optimizers(subject, options)
     problems.extend(one for one in (*doubts, *met) if one not in problems)
     return AnalysedKernel(kernel=subject.kernel, limiter=limiter, advice=advice)
 
 
 def _complete(
-    known: KernelReport, kernel: Kernel, way: Way, roofs: KeptRoofs | None, problems: list[Problem]
+    known: KernelReport, kernel: Kernel, options: AnalysisOptions, roofs: KeptRoofs | None, problems: list[Problem]
 ) -> KernelReport:
-    """A kernel that was judged before, with the answers that nobody asked for then."""
+    """A known kernel, completed by its answers."""
     main = kernel.contexts[0] if kernel.contexts else None
-    first = None if main is None else _look_at_kernel(main, way, roofs, None)
+    first = None if main is None else _look_at_kernel(main, options, roofs, None)
     analyses = analyse_kernel(Subject(kernel, known.blame, _place(kernel, roofs), first))
     problems.extend(analyses.problems)
     return replace(known, analyses=analyses)
@@ -419,24 +419,29 @@ def _place(kernel: Kernel, roofs: KeptRoofs | None) -> KernelRoofline | None:
     return place_kernel(kernel, None if roofs is None else roofs.find(kernel.device.name))
 
 
-def _load(path: Path, way: Way, progress: Progress | None) -> tuple[list[Kernel], list[Problem], tuple[str, ...]]:
+def _load(
+    path: Path, options: AnalysisOptions, progress: Progress | None
+) -> tuple[list[Kernel], list[Problem], tuple[str, ...]]:
     if recognise_container(path) is not None:
-        kernels, problems = _load_code(path, way)
+        kernels, problems = _load_code(path, options)
         return kernels, problems, ()
     profile = read_profile(path)
     found, met = join_profile(
-        profile, kernel_filter=_make_filter(profile, way.kernel_filter), with_text=way.disassemble, progress=progress
+        profile,
+        kernel_filter=_make_filter(profile, options.kernel_filter),
+        with_text=options.disassemble,
+        progress=progress,
     )
     return list(found), [*profile.problems, *met], profile.other_files
 
 
-def _load_code(path: Path, way: Way) -> tuple[list[Kernel], list[Problem]]:
-    """The kernels of a cubin, fat binary or program, with nothing measured."""
+def _load_code(path: Path, options: AnalysisOptions) -> tuple[list[Kernel], list[Problem]]:
+    """Kernels of a cubin, fat binary or program, not measured."""
     kernels: list[Kernel] = []
     problems: list[Problem] = []
-    choose = choose_by_name(way.kernel_filter)
+    choose = choose_by_name(options.kernel_filter)
     for cubin in find_cubins(path):
-        found, met = list_unmeasured_kernels(cubin, choose=choose, with_text=way.disassemble)
+        found, met = list_unmeasured_kernels(cubin, choose=choose, with_text=options.disassemble)
         kernels.extend(found)
         problems.extend(met)
     return kernels, problems

@@ -1,4 +1,4 @@
-"""What emulated programs did with their allocations, by the lines of their sources, in the user's cache: the newest of each source, for editors."""
+"""Cached findings on the allocations of emulated programs, by source, for editors; the newest run of each source."""
 
 import hashlib
 import logging
@@ -30,7 +30,7 @@ class AllocationNote(Struct, frozen=True, kw_only=True):
 
 
 class SourceAllocations(Struct, frozen=True, kw_only=True):
-    """What the newest run of a program found of one source."""
+    """Findings of the newest run of a program on one source."""
 
     file: MeasuredFile  # the source, as it was when the program ran
     machine: str  # the GPU that the program saw
@@ -38,12 +38,12 @@ class SourceAllocations(Struct, frozen=True, kw_only=True):
 
 
 def open_kept_allocations() -> KeptFiles:
-    """The user's own."""
+    """The user's cache of findings on allocations."""
     return KeptFiles(find_cache_folder() / "allocations", limit_bytes=_LIMIT_BYTES)
 
 
 def keep_allocations(found: list[SourceAllocations]) -> None:
-    """Keep what a run found, in place of what earlier runs found of the same sources."""
+    """Store the findings of a run, replacing earlier ones of the same sources."""
     files = open_kept_allocations()
     for one in found:
         files.store(_name(one.file.local_path), pack_records(one))
@@ -51,7 +51,7 @@ def keep_allocations(found: list[SourceAllocations]) -> None:
 
 
 def look_at_allocations(local_path: str, known: EntryMark | None) -> tuple[EntryMark | None, SourceAllocations | None]:
-    """Read what is kept of a source, unless a look before has read it.
+    """Read the cached findings of a source, unless they are known already.
 
     Args:
         local_path: of the source, links resolved.

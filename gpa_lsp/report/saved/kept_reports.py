@@ -1,4 +1,4 @@
-"""Reports of single files in the user's cache, so that what was analysed once is loaded.
+"""Cached reports of single files, so that what was analysed once is loaded.
 
 An entry is a row of compressed pickles: they keep columns as they are and load ten times as fast as JSON is parsed. They run no code, whoever wrote
 them (:mod:`gpa_lsp.foundation.packed_records`), and are read only after the entry's digest was found right (:mod:`gpa_lsp.foundation.kept_files`).
@@ -32,7 +32,7 @@ _LENGTH = struct.Struct("<Q")
 
 
 class KeptReport(Struct, frozen=True, kw_only=True):
-    """A report as it is kept."""
+    """A cached report."""
 
     path: Path  # the file it was made from, as it was named then
     # what was looked at beside the file: question → answer. The report holds as long as the answers are the same.
@@ -40,7 +40,7 @@ class KeptReport(Struct, frozen=True, kw_only=True):
     report: Report  # of this file alone
 
     def rename(self, path: Path) -> Report:
-        """The report of the same content under another name."""
+        """The report of the same content under another path."""
         if path == self.path:
             return self.report
         kernels = (
@@ -54,12 +54,12 @@ class KeptReport(Struct, frozen=True, kw_only=True):
 
 
 def open_kept_reports() -> KeptFiles:
-    """The user's own."""
+    """The user's cache of reports."""
     return KeptFiles(find_cache_folder() / "reports", limit_bytes=LIMIT_BYTES)
 
 
 def load_kept(files: KeptFiles, key: str, still_holds: Callable[[Mapping[Any, Any]], bool]) -> KeptReport | None:
-    """The report under a key; None when there is none, it cannot be used, or what was seen has changed."""
+    """The report under a key; None where there is none, it is damaged, or its inputs have changed."""
     entry = files.load(key)
     if entry is None:
         return None
@@ -89,27 +89,27 @@ def _unpack_parts(entry: bytes) -> Iterator[Any]:
 
 
 def _is_sound(report: Report) -> bool:
-    """Whether somebody who writes other types into an entry would be found out only when they are shown."""
+    """Whether the values have the right types; others would fail only when they are shown."""
     return all(isinstance(one, KernelReport) for one in report.kernels) and all(
         isinstance(one, Problem) for one in report.problems
     )
 
 
 class PackedKernels(Struct, frozen=True, kw_only=True):
-    """Some kernels as they are kept."""
+    """Kernels with their packed form."""
 
     kernels: tuple[KernelReport, ...]  # theirs
     content: bytes  # the same, pickled and compressed
 
     @classmethod
     def unpack(cls, content: bytes) -> "PackedKernels":
-        """Of what :func:`pack_kernels` gave."""
+        """Unpack the result of :func:`pack_kernels`."""
         kernels = unpack_records(zlib.decompress(content))
         return cls(kernels=kernels, content=content)
 
 
 def pack_kernels(kernels: Iterable[KernelReport]) -> bytes:
-    """Some kernels as they are kept."""
+    """Kernels, pickled and compressed."""
     return _pack(tuple(kernels))
 
 
@@ -118,7 +118,7 @@ def _pack(part: object) -> bytes:
 
 
 def store_kept(files: KeptFiles, key: str, kept: KeptReport, packed: Sequence[PackedKernels] = ()) -> None:
-    """Keep a report under a key as in :func:`load_kept`."""
+    """Store a report under a key."""
     known = [kernel for pack in packed for kernel in pack.kernels]
     numbers = {id(kernel): number for number, kernel in enumerate(known)}
     others = [kernel for kernel in kept.report.kernels if id(kernel) not in numbers]

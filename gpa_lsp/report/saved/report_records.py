@@ -1,4 +1,4 @@
-"""What a saved report is: the structs of the model, and where their JSON differs from them, the layout it has."""
+"""Layout of a saved report: structs of the model, and where their JSON differs from them."""
 
 import math
 import re
@@ -159,7 +159,7 @@ class SavedFinding(Struct, frozen=True, kw_only=True):
 
 
 class Tables(Struct, frozen=True, kw_only=True):
-    """What many objects of the report have in common.
+    """Values shared by many objects of the report.
 
     Where the schema says so, a whole number is a position in one of these tables, from 0; with --expand there are none.
     """
@@ -174,7 +174,7 @@ class Tables(Struct, frozen=True, kw_only=True):
 
 
 class SavedReport(Struct, frozen=True, kw_only=True):
-    """What was found in one or more GPU profiles: stall samples of kernels by function, source line, loop and instruction.
+    """Findings in one or more GPU profiles: stall samples of kernels by function, source line, loop and instruction.
 
     A sample is one look of the profiler at one warp, filed under the instruction the warp was about to issue and the reason it had not issued
     it yet. Later writers may add properties; readers pass over those they do not know. Numbers are finite; null means unknown.
