@@ -3,7 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
-from gpa_lsp.document.gate_view import describe_row
+from gpa_lsp.document.gate_view import build_gate, describe_row
+from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.document.terminal import write_plain
 from gpa_lsp.report.gate.judge import describe_kernel, judge_kernels
 from gpa_lsp.report.gate.model import (
     DEFAULT_BUDGETS,
@@ -65,6 +67,18 @@ def test_times_fail_beyond_the_budget_and_the_noise(
     before: tuple[float, ...], after: tuple[float, ...], outcome: Outcome
 ) -> None:
     assert judge(measure(*before), change_code(measure(*after))) == [outcome]
+
+
+def test_a_table_of_long_times_fits_a_screen() -> None:
+    sides = []
+    for cycles in (917_819_375.0, 845_256_957.0):
+        kernel = build_kernel(ROWS, name="accumulate_everything_there_is", durations_ns=[4e8])
+        launches = tuple(replace(launch, elapsed_cycles=cycles) for launch in kernel.launches)
+        sides.append(describe_kernel(replace(kernel, launches=launches)))
+    result = judge_kernels(*([change_code(side)] for side in sides), DEFAULT_BUDGETS)
+    lines = write_plain([build_gate(result, PlaceNames())], 80).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any("845,256,957 cycles" in line for line in lines)
 
 
 def test_the_same_code_is_never_slower() -> None:

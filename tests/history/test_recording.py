@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from gpa_lsp.diagnosis.advice.model import Standing
 from gpa_lsp.report.compare import digest_code
 from gpa_lsp.report.history.model import HistoryLimits, Recording
 from gpa_lsp.report.history.recording import Surroundings, build_recording, is_measured
@@ -51,6 +52,15 @@ def record(kernel: KernelReport | None = None, limits: HistoryLimits | None = No
     )
     surroundings = replace(surroundings, **changes)  # type: ignore[arg-type]
     return build_recording(kernel or make_kernel(), surroundings, limits or HistoryLimits())
+
+
+def test_advice_is_recorded_in_the_order_of_suggestions() -> None:
+    advice = make_kernel().advice
+    assert advice is not None
+    (worthy,) = advice.advice
+    small = replace(worthy, optimizer="loop_unrolling", standing=Standing.SMALL)
+    found = record(make_kernel(advice=replace(advice, advice=(small, worthy)))).measurement.advice
+    assert [one.optimizer for one in found] == ["code_reordering", "loop_unrolling"]
 
 
 def test_figures_are_those_of_the_report() -> None:
