@@ -1,6 +1,6 @@
 """VIEW: a program emulated without a GPU: a few rows per kernel, heaviest first, and its use of allocations."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from pathlib import Path
 
@@ -37,7 +37,7 @@ from gpa_lsp.foundation.numbers import (
     format_seconds,
 )
 from gpa_lsp.foundation.ownership import choose_frame, is_library_file
-from gpa_lsp.kernel.names import shorten_name
+from gpa_lsp.kernel.names import shorten_distinctly, shorten_name
 from gpa_lsp.profile.model import HostFrame
 
 _MOST_SHAPES = 2
@@ -66,15 +66,15 @@ def build_program(run: ProgramRun, kernels: Sequence[ExaminedKernel], folder: Pa
     """
     launches = format_launches(sum(kernel.launches for kernel in run.kernels))
     counted = f"{launches} of {format_count_of(len(run.kernels), 'kernel')} in {format_seconds(run.seconds)}"
+    ordered = sorted(kernels, key=lambda one: -one.runs.warp_instructions)
+    short = shorten_distinctly(one.runs.name for one in ordered)
+    names = {one.runs.mangled_name: short[one.runs.name] for one in ordered}
     not_run = [*(f"{why}." for why in run.refused), _describe_left_out(run)]
     notes = [Item(text=f"{note}.") for note in run.notes]
     return [
         Paragraph(text=f"{counted}, on an emulated {run.machine}; nothing was measured", style=Style.DIM),
         *(Paragraph(text=(("not run: ", Style.DIM), (why, Style.WARNING))) for why in not_run if why),
-        *(
-            _build_kernel(kernel, run.memory.sites, folder)
-            for kernel in sorted(kernels, key=lambda one: -one.runs.warp_instructions)
-        ),
+        *(_build_kernel(kernel, names, run.memory.sites, folder) for kernel in ordered),
         *build_memory(run, folder),
         *([Part(title="Notes", blocks=[Items(items=notes)])] if notes else []),
     ]
@@ -92,15 +92,17 @@ def _describe_left_out(run: ProgramRun) -> str:
     return said and f"{said}: what the program computed from their results may be wrong"
 
 
-def _build_kernel(kernel: ExaminedKernel, sites: Sequence[AllocationSite], folder: Path | None) -> Part:
+def _build_kernel(
+    kernel: ExaminedKernel, names: Mapping[str, str], sites: Sequence[AllocationSite], folder: Path | None
+) -> Part:
     runs = kernel.runs
     rows = [
         *_list_runs(runs, sites, folder),
         *_list_lines(kernel, folder),
-        *((label, text, Style.PLAIN) for label, text in list_origins(runs, sites, folder)),
+        *((label, text, Style.PLAIN) for label, text in list_origins(runs, sites, folder, names)),
     ]
     return Part(
-        title=shorten_name(runs.name),
+        title=names[runs.mangled_name],
         style=Style.TITLE,
         facts=(format_launches(runs.launches), f"{format_count(runs.warp_instructions)} warp instructions"),
         blocks=[
@@ -324,7 +326,9 @@ def quote_uses(site: AllocationSite) -> list[str]:
     return [f"`{name}`" for name in dict.fromkeys(use.name for use in site.uses if use.name)][:2]
 
 
-def list_origins(runs: KernelRuns, sites: Sequence[AllocationSite], folder: Path | None) -> Iterator[tuple[str, str]]:
+def list_origins(
+    runs: KernelRuns, sites: Sequence[AllocationSite], folder: Path | None, names: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
     """Labelled texts: host call path of a kernel; per array its allocation, copies and other kernels.
 
     Source: CUDAAdvisor, Figures 8 and 9.
@@ -348,7 +352,7 @@ def list_origins(runs: KernelRuns, sites: Sequence[AllocationSite], folder: Path
         hosts = dict.fromkeys(_write_path(path, folder) for one in site.copies for path in one.hosts)
         if hosts:
             parts.append(f"counterpart on the host allocated at {', '.join(list(hosts)[:2])}")
-        others = [shorten_name(demangle(one.kernel)) for one in site.uses if one.kernel != runs.mangled_name]
+        others = [names[one.kernel] for one in site.uses if one.kernel != runs.mangled_name and one.kernel in names]
         if others:
             parts.append(f"also in {', '.join(others[:3])}")
         yield "array", "; ".join(parts)

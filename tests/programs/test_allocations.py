@@ -95,7 +95,9 @@ def test_an_array_is_followed_from_its_allocation_over_copies_and_kernels(found:
     assert name_lines(factors.path) == [find_line("cudaMalloc(&found"), caller]
     assert (factors.read_bytes, factors.written_bytes) == (1 << 20, 0)
     assert [(one.is_to_device, one.size_bytes) for one in factors.copies] == [(True, 1 << 20), (False, 1 << 20)]
-    told = dict(list_origins(overwrite, found.memory.sites, SOURCES))
+    told = dict(
+        list_origins(overwrite, found.memory.sites, SOURCES, {one.mangled_name: one.name for one in found.kernels})
+    )
     assert told["host"].startswith(f"main allocations.cu:{find_line('overwrite<<<')}")
     assert told["array"].startswith("`factors` read, allocated at ")
 
@@ -381,5 +383,5 @@ def test_programs_that_waste_memory_on_purpose_are_told_so(
 def test_the_stub_of_a_template_is_no_frame_of_the_user(tmp_path: Path) -> None:
     found = run(build(write(tmp_path, LEFT), tmp_path, *DEBUGGED))[0]
     (kernel,) = found.kernels
-    ((label, text), *_) = list_origins(kernel, found.memory.sites, tmp_path)
+    ((label, text), *_) = list_origins(kernel, found.memory.sites, tmp_path, {})
     assert label == "host" and text.startswith("main ") and text.endswith("program.cu:7") and "<" not in text
