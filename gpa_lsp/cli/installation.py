@@ -7,7 +7,6 @@ import platform
 import subprocess
 import sys
 from collections.abc import Mapping
-from enum import Enum
 from pathlib import Path
 
 from msgspec import Struct
@@ -99,19 +98,11 @@ if cuda.cuInit(0) == 0 and cuda.cuDeviceGetCount(ctypes.byref(count)) == 0:
 """
 
 
-class State(Enum):
-    """Whether a component is there."""
-
-    FOUND = "found"
-    MISSING = "missing"
-    BROKEN = "broken"
-
-
 class Component(Struct, frozen=True, kw_only=True):
     """A part that gpa-lsp uses if it is installed."""
 
     name: str
-    state: State
+    state: str  # found, missing or broken
     detail: str  # version and place, or what is wrong
     adds: str  # what it is used for
     install: str  # how to install it
@@ -159,8 +150,8 @@ def inspect_installation() -> tuple[Component, ...]:
 def _judge(name: str, adds: str, install: str, detail: str | None, lack: str = "not installed") -> Component:
     """A component that is found where there is a detail, its version or place, else missing."""
     if detail is None:
-        return Component(name=name, state=State.MISSING, detail=lack, adds=adds, install=install)
-    return Component(name=name, state=State.FOUND, detail=detail, adds=adds, install="")
+        return Component(name=name, state="missing", detail=lack, adds=adds, install=install)
+    return Component(name=name, state="found", detail=detail, adds=adds, install="")
 
 
 def _found(name: str, detail: str, adds: str) -> Component:
@@ -169,7 +160,7 @@ def _found(name: str, detail: str, adds: str) -> Component:
 
 def _break(name: str, adds: str, install: str, detail: str) -> Component:
     """A component that is installed but does not work."""
-    return Component(name=name, state=State.BROKEN, detail=detail, adds=adds, install=install)
+    return Component(name=name, state="broken", detail=detail, adds=adds, install=install)
 
 
 def _inspect_licences() -> Component:

@@ -140,14 +140,8 @@ def test_bad_input_exits_with_2_and_the_rest_is_printed(
     command: str, smooth: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "broken.json").write_text('{"schema": "gpa-lsp/report/1", "problems": 3}')
-    assert (
-        main(
-            [*command.split(), "broken.json", smooth, "--fail-on=finding"]
-            if command == "check"
-            else [*command.split(), "broken.json", smooth]
-        )
-        == 2
-    )
+    flags = ["--fail-on=finding"] if command == "check" else []
+    assert main([*command.split(), "broken.json", smooth, *flags]) == 2
     printed = capsys.readouterr()
     assert "broken.json: error: /problems: is a number, not an array; write the report again" in printed.out
     assert "smooth" in printed.out
@@ -314,7 +308,10 @@ def test_doctor_says_what_is_missing(
     monkeypatch.setenv("GPA_LSP_CUOBJDUMP", str(broken))
     assert main(["doctor"]) == 0
     shown = capsys.readouterr().out
-    assert "  nvdisasm: instruction texts, def-use and control flow; pip install nvidia-cuda-nvdisasm\n" in shown
+    assert (
+        "  nvdisasm: instruction texts, def-use and control flow. To add it: pip install nvidia-cuda-nvdisasm\n"
+        in shown
+    )
     assert "broken" in next(line for line in shown.splitlines() if line.startswith("  cuobjdump"))
 
 

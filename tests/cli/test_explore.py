@@ -176,20 +176,9 @@ def test_an_interruption_keeps_what_is_done(tmp_path: Path, jobs: str) -> None:
     """The signal goes to all processes of the group, as Ctrl-C in a terminal does."""
     (tmp_path / "gather.cu").write_text(GATHER)
     (tmp_path / "gather.launch.toml").write_text(GATHERED)
-    command = [
-        sys.executable,
-        "-m",
-        "gpa_lsp.cli.main",
-        "predict",
-        "explore",
-        "gather.cu",
-        "--resume",
-        "j",
-        "--jobs",
-        jobs,
-    ]
+    command = f"-m gpa_lsp.cli.main predict explore gather.cu --resume j --jobs {jobs} --threads 32..1024"
     process = subprocess.Popen(
-        [*command, "--threads", "32..1024"],
+        [sys.executable, *command.split()],
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
         preexec_fn=hear_interrupts,  # noqa: PLW1509 - there are no threads here
     )  # fmt: skip
@@ -264,11 +253,8 @@ def test_tiles_are_ranked_by_simulation(tiled: Path, capsys: pytest.CaptureFixtu
     named = {(one["configuration"]["block"][0], str(one["configuration"]["definitions"])) for one in ranked}
     assert named == {(16, "[]"), (32, "[['TILE', '32']]"), (64, "[['TILE', '64']]")}
     assert all(one["cycles"] > 0 and one["limiter"] and one["executed_blocks"] > 0 for one in ranked)
-    assert [one["grid_blocks"] for one in sorted(ranked, key=lambda one: one["configuration"]["block"])] == [
-        256,
-        128,
-        64,
-    ]
+    by_block = sorted(ranked, key=lambda one: one["configuration"]["block"])
+    assert [one["grid_blocks"] for one in by_block] == [256, 128, 64]
     assert [one["seconds"] for one in ranked] == sorted(one["seconds"] for one in ranked)
 
 

@@ -120,11 +120,8 @@ def test_the_list_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     record_two()
     main(["history", "--pin", "@1"])
     (kernel,) = read_history(capsys)
-    assert (kernel["mangled_name"], kernel["device"], kernel["compute_capability"]) == (
-        "saxpy",
-        "NVIDIA GeForce RTX 3070",
-        [8, 6],
-    )
+    identity = [kernel[name] for name in ("mangled_name", "device", "compute_capability")]
+    assert identity == ["saxpy", "NVIDIA GeForce RTX 3070", [8, 6]]
     second, first = kernel["runs"]
     assert (second["run"], second["duration_ns"], second["since_previous"]["run"]) == (2, 3e6, 1)
     assert second["since_previous"]["verdict"] == "faster"

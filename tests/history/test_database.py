@@ -62,9 +62,8 @@ def test_rubbish_is_put_aside_and_a_new_history_begun(tmp_path: Path, content: b
 
 
 def test_an_empty_file_is_a_new_history(tmp_path: Path) -> None:
-    path = tmp_path / "history.db"
-    path.touch()
-    with History(path) as history:
+    (tmp_path / "history.db").touch()
+    with open_history(tmp_path) as history:
         history.record(make_recording())
         assert history.problems == ()
 
@@ -168,16 +167,12 @@ def test_another_programs_database_is_refused_and_left_alone(tmp_path: Path, ver
     assert list_damaged(tmp_path) == []
 
 
-def test_a_folder_of_that_name_is_refused(tmp_path: Path) -> None:
+def test_a_folder_for_the_file_and_a_file_for_the_folder_are_refused(tmp_path: Path) -> None:
     (tmp_path / "history.db").mkdir()
-    with pytest.raises(InputError, match=r"not remembered.*GPA_LSP_DATA_DIR"):
-        open_history(tmp_path)
-
-
-def test_a_file_where_the_folder_should_be_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("")
-    with pytest.raises(InputError, match=r"not remembered.*GPA_LSP_DATA_DIR"):
-        open_history(tmp_path / "data")
+    for folder in (tmp_path, tmp_path / "data"):
+        with pytest.raises(InputError, match=r"not remembered.*GPA_LSP_DATA_DIR"):
+            open_history(folder)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")

@@ -48,19 +48,17 @@ def test_a_kernel_with_half_the_cycles_is_twice_as_fast() -> None:
     assert found.time.low < 2.0 < found.time.high
 
 
-def test_slower() -> None:
-    found = compare_kernels(measured(build_kernel(BEFORE), 100_000), measured(build_kernel(AFTER), 130_000))
-    assert found.verdict is Verdict.SLOWER
-
-
-def test_a_difference_within_the_assumed_noise_is_no_change() -> None:
-    found = compare_kernels(measured(build_kernel(BEFORE), 100_000), measured(build_kernel(AFTER), 98_000))
-    assert found.verdict is Verdict.NO_CHANGE
-
-
-def test_launch_overhead_decides_for_tiny_kernels() -> None:
-    found = compare_kernels(measured(build_kernel(BEFORE), 8_900), measured(build_kernel(AFTER), 8_100))
-    assert found.verdict is Verdict.NO_CHANGE
+@pytest.mark.parametrize(
+    ("before", "after", "verdict"),
+    [
+        (100_000, 130_000, Verdict.SLOWER),
+        (100_000, 98_000, Verdict.NO_CHANGE),  # within the assumed noise
+        (8_900, 8_100, Verdict.NO_CHANGE),  # launching takes that long
+    ],
+)
+def test_a_verdict_is_beyond_the_noise(before: float, after: float, verdict: Verdict) -> None:
+    found = compare_kernels(measured(build_kernel(BEFORE), before), measured(build_kernel(AFTER), after))
+    assert found.verdict is verdict
 
 
 def test_the_same_instructions_and_launch_are_no_change_whatever_the_times() -> None:
@@ -79,11 +77,7 @@ def test_another_launch_of_the_same_code_is_a_change() -> None:
 def test_other_sizes_of_the_same_code_are_not_compared() -> None:
     kernel = measured(build_kernel(BEFORE, advice=ADVICE), 100_000)
     small, large = (
-        replace(
-            kernel,
-            configuration=replace(kernel.configuration, grid=grid),
-            instructions=replace(kernel.instructions, executions=np.full(3, executions)),
-        )
+        count(replace(kernel, configuration=replace(kernel.configuration, grid=grid)), executions)
         for grid, executions in (((7, 1, 1), 100), ((2000, 1, 1), 28_200))
     )
     found = compare_kernels(small, measured(large, 9e9))
@@ -139,8 +133,9 @@ def test_advice_was_taken_where_the_code_changed_as_it_says() -> None:
     assert (open_one.before_ratio, open_one.after_ratio) == (pytest.approx(0.7), pytest.approx(0.4))
 
 
-def count(kernel: KernelReport, *executions: int) -> KernelReport:
-    return replace(kernel, instructions=replace(kernel.instructions, executions=np.array(executions)))
+def count(kernel: KernelReport, executions: int) -> KernelReport:
+    columns = kernel.instructions
+    return replace(kernel, instructions=replace(columns, executions=np.full(len(columns), executions)))
 
 
 def test_other_instructions_elsewhere_are_no_sign_of_advice_about_a_place() -> None:
@@ -161,32 +156,23 @@ def test_other_instructions_elsewhere_are_no_sign_of_advice_about_a_place() -> N
     assert [sign.trait for sign in outcome.signs] == [Trait.SPECIAL, Trait.CONVERSIONS]
 
 
-LOOP = "k.cu:4  LDG.E R2, [R4.64]  ; selected=10\nk.cu:5  FFMA R2, R2, R3, R6  ; long_scoreboard=70/60\nk.cu:6  BRA 0x0  ; wait=5"
+LOAD = "k.cu:4  LDG.E R2, [R4.64]  ; selected=10\n"
+LOOP = f"{LOAD}k.cu:5  FFMA R2, R2, R3, R6  ; long_scoreboard=70/60\nk.cu:6  BRA 0x0  ; wait=5"
 UNROLL = "loop_unrolling code 1.5x samples=70/60\n  region kernel 0\n    1 <- 0   long_scoreboard"
 
 
 @pytest.mark.parametrize(
     ("rows", "executions", "fate"),
     [
-        (
-            LOOP.replace("LDG.E", "LDG.E.128"),
-            (250, 250, 250),
-            AdviceFate.OPEN,
-        ),  # four elements a thread, as many fewer turns
-        (f"{LOOP.splitlines()[0]}\n" * 3 + LOOP, (250, 250, 250, 250, 250, 250), AdviceFate.TAKEN),
-        (f"{LOOP.splitlines()[0].replace('LDG.E', 'LDG.E.128')}\n" + LOOP, (100, 100, 100, 100), AdviceFate.UNKNOWN),
-        (
-            LOOP.replace("k.cu:4", "k.cu:14").replace("k.cu:5  FFMA", "k.cu:15  FADD"),
-            (1000, 1000, 1000),
-            AdviceFate.UNKNOWN,
-        ),
+        (LOOP.replace("LDG.E", "LDG.E.128"), 250, AdviceFate.OPEN),  # four elements a thread, as many fewer turns
+        (LOAD * 3 + LOOP, 250, AdviceFate.TAKEN),
+        (LOAD.replace("LDG.E", "LDG.E.128") + LOOP, 100, AdviceFate.UNKNOWN),
+        (LOOP.replace("k.cu:4", "k.cu:14").replace("k.cu:5  FFMA", "k.cu:15  FADD"), 1000, AdviceFate.UNKNOWN),
     ],
 )
-def test_a_loop_is_unrolled_where_its_instructions_are_repeated(
-    rows: str, executions: tuple[int, ...], fate: AdviceFate
-) -> None:
-    before = measured(count(build_kernel(LOOP, advice=UNROLL), 1000, 1000, 1000), 200_000)
-    after = measured(count(build_kernel(rows), *executions), 100_000)
+def test_a_loop_is_unrolled_where_its_instructions_are_repeated(rows: str, executions: int, fate: AdviceFate) -> None:
+    before = measured(count(build_kernel(LOOP, advice=UNROLL), 1000), 200_000)
+    after = measured(count(build_kernel(rows), executions), 100_000)
     (outcome,) = compare_kernels(before, after).outcomes
     assert outcome.fate is fate, outcome.signs
 

@@ -41,7 +41,7 @@ def _build(components: "Sequence[Component]", packages: "Sequence[Component]") -
     found = [
         Item(
             lead=(part.name.ljust(cells), Style.TITLE),
-            text=((f"{part.state.value:<7}  ", _STATE_STYLES[part.state.value]), (part.detail, Style.PLAIN)),
+            text=((f"{part.state:<7}  ", _STATE_STYLES[part.state]), (part.detail, Style.PLAIN)),
         )
         for part in components
     ]
@@ -56,7 +56,7 @@ def _build(components: "Sequence[Component]", packages: "Sequence[Component]") -
     lacking = [
         Item(text=((f"{part.name}: ", Style.TITLE), (f"{part.adds}. To add it: {part.install}", Style.PLAIN)))
         for part in (*components, *packages)
-        if part.state.value != "found"
+        if part.state != "found"
     ]
     return [
         Part(title="Programs and libraries", blocks=[Items(items=found)]),
@@ -67,8 +67,7 @@ def _build(components: "Sequence[Component]", packages: "Sequence[Component]") -
 
 def _show_version(part: "Component") -> Span:
     """The version of an installed package, else its state."""
-    state = part.state.value
-    return part.detail if state == "found" else state, _STATE_STYLES[state]
+    return part.detail if part.state == "found" else part.state, _STATE_STYLES[part.state]
 
 
 COMMAND = Command(
