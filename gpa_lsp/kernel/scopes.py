@@ -32,7 +32,7 @@ class ScopeKind(StrEnum):
 class Scope(Struct, frozen=True, kw_only=True):
     """A part of the kernel."""
 
-    kind: ScopeKind
+    kind: ScopeKind  # kind of part
     function: str  # mangled name of the routine it is in (for INLINED: the inlined function; for CALL: the callee, where known)
     row: int  # its first instruction (a loop's header, the call, the function's entry)
     file: str | None = None  # as compiled; None without line information

@@ -149,7 +149,7 @@ int main() {
 
 
 def test_a_line_that_other_work_hides_is_told_apart(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Both kernels have stores of 32 sectors per request: the one is stalled on them, the other next to never."""
+    """Stores of 32 sectors per request in both kernels: one is stalled on them, the other hardly ever."""
     source.write_text(_HIDDEN)
     _, out, _ = run(capsys, "scale.cu", "--arch", "sm_80")
     assert out.endswith("; --stalls simulates whether a kernel is stalled on its lines\n") and "simulated)" not in out

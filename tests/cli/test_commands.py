@@ -1,4 +1,4 @@
-"""How commands behave: exit codes, errors in one line, streams, kernels by name."""
+"""Behaviour of commands: exit codes, errors in one line, streams, kernels by name."""
 
 import io
 import json
@@ -82,7 +82,7 @@ def test_help_of_every_command(command: str, capsys: pytest.CaptureFixture[str])
 
 
 def test_texts_name_only_options_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
-    """What remedies tell people to type: ``gpa-lsp COMMAND FILE --option``."""
+    """Remedies quote commands to type: ``gpa-lsp COMMAND FILE --option``."""
     written = re.compile(r"gpa-lsp ([a-z]+(?: [a-z]+)??)((?: [A-Z]{2,}| --[a-z-]+)+)")
     sources = (ROOT / "gpa_lsp").rglob("*.py")
     named = {

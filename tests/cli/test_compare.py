@@ -62,7 +62,7 @@ def test_yes_compares_what_looks_alike(capsys: pytest.CaptureFixture[str]) -> No
 
 
 class Keyboard(io.StringIO):
-    """Somebody at a terminal who has typed this."""
+    """Standard input of a terminal at which this text was typed."""
 
     def isatty(self) -> bool:
         return True

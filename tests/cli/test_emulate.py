@@ -373,7 +373,7 @@ def test_what_was_recorded_is_looked_at_by_the_command_that_is_said(
 def test_what_was_recorded_can_be_simulated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What is recorded holds PTX alone, of which machine code is made for the GPU."""
+    """A recording holds PTX alone, from which machine code is assembled for the GPU."""
     if find_tool("ptxas") is None:
         pytest.skip("there is no ptxas")
     source = tmp_path / "beyond.cu"
@@ -398,7 +398,7 @@ def test_what_was_recorded_can_be_simulated(
 def test_a_report_is_no_program(
     words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What it is, and which commands read it."""
+    """The message says that it is a report, and which commands read it."""
     monkeypatch.chdir(tmp_path)
     Path("old.ncu-rep").write_bytes(b"NVR")
     assert main([*words, "old.ncu-rep"]) == 2

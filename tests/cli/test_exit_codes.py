@@ -1,4 +1,4 @@
-"""No command leaves 0 where a part of what it was asked for failed."""
+"""Commands end with other than 0 where a part of the request failed."""
 
 import os
 import sys

@@ -344,7 +344,7 @@ def described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
 def test_a_description_that_was_written_for_the_host_code_is_explored(
     described: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its grid is given in blocks; other blocks cover the same threads."""
+    """The grid is given in blocks; other blocks cover the same threads."""
     code, _, err = run(capsys, "k.cu", "--kernel", "scaled", "--block", "32x8", "--block", "64x4", "-o", "k.json")
     assert (code, err) == (0, "")
     found = {

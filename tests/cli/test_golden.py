@@ -1,4 +1,4 @@
-"""What every command prints for the example report, byte for byte, in ``tests/golden/render``, and sessions in ``tests/golden/doors``."""
+"""Output of every command for the example report, byte for byte, in ``tests/golden/render``, and sessions in ``tests/golden/doors``."""
 
 import re
 import shlex
@@ -131,7 +131,7 @@ def test_printed(
 
 
 def read_steps(door: str) -> list[tuple[str, str]]:
-    """What is typed in a session, and the text that a here-document holds; empty for other commands."""
+    """Read the commands of a session, each with the text of its here-document (empty without one)."""
     text = (GOLDEN / "doors" / f"{door}.txt").read_text(encoding="utf-8")
     return re.findall(r"^\$ (.+)\n(?:((?:> .*\n)+)|)", text, re.MULTILINE)
 

@@ -93,7 +93,7 @@ COMMANDS = [
 
 
 def answer(command: str, capsys: pytest.CaptureFixture[str]) -> str:
-    """What a command prints, and what it writes, with single spaces."""
+    """Run a command and return its output and its file, with single spaces."""
     assert main(command.split()) == 0
     printed = capsys.readouterr()
     output = command.partition(" -o ")[2]

@@ -272,7 +272,7 @@ def test_the_page_of_a_report_has_its_past_when_it_is_asked_for(capsys: pytest.C
 
 
 def read_packed(page: Path) -> str:
-    """What the page's script unpacks of its kernels."""
+    """Unpack the compressed kernels of a page."""
     found = re.findall(r'id="packed\d+">([^<]+)<', page.read_text(encoding="utf-8"))
     return "".join(gzip.decompress(base64.b64decode(packed)).decode() for packed in found)
 

@@ -1,4 +1,4 @@
-"""What the system refuses, and files that are no files: said in a line, in bounded work, and never by a hang."""
+"""Special files and system errors: one line of complaint, bounded work and no hang."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ GIB = 1 << 30
 
 @pytest.fixture(autouse=True)
 def never_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What waits for ever is interrupted, as by somebody at a terminal."""
+    """Interrupt a test that blocks, as Ctrl-C does."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GPA_LSP_DATA_DIR", str(tmp_path / "data"))
     signal.setitimer(signal.ITIMER_REAL, LIMIT_S)

@@ -101,7 +101,7 @@ def write_reports(evil: str) -> str:
 
 
 def run(arguments: Sequence[str], name: str) -> tuple[str, str]:
-    """What a command prints, or the text of the file that it writes, and what it says on standard error."""
+    """Run a command; returns its output, or the text of its file, and its standard error."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="") for _ in range(2))
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = main([f"./{name}" if one == "FILE" else one for one in arguments])
@@ -128,7 +128,7 @@ def run_harmless(arguments: tuple[str, ...], names: str) -> str:
 
 
 def list_faults(arguments: tuple[str, ...], evil: str, name: str) -> list[str]:
-    """What is wrong with an output, beside the same of a report whose texts are harmless."""
+    """List the faults of an output, given the output for a report with harmless texts."""
     (shown, told), harmless = run(arguments, name), run_harmless(arguments, "k" * len(evil))
     form = (
         "html"

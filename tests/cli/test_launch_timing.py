@@ -214,7 +214,7 @@ def test_code_without_a_description_is_refused(
 def test_of_a_build_the_code_for_this_gpu_is_taken(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Not that for a newer one, whose PTX cannot be assembled here."""
+    """Code for a newer GPU is passed over: its PTX cannot be assembled here."""
     here = JobsHere(TimedDriver(capability=(8, 6)))
     monkeypatch.setattr(timing_processes, "_POOL", here)
     nvcc = shutil.which("nvcc")

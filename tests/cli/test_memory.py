@@ -40,7 +40,7 @@ def test_text_is_headed_by_the_short_name_and_marked(project: Path, capsys: pyte
 
 
 def test_a_launch_is_one_screen(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What limits it, what is wrong and what its lines do; the rest is named."""
+    """Shown are the limit, faults and facts of lines; the rest is named."""
     code, out, _ = run(capsys, "kernels.cu", "--kernel", "transpose")
     _, details, _ = run(capsys, "kernels.cu", "--kernel", "transpose", "--details")
     lines = out.splitlines()

@@ -68,7 +68,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @contextmanager
 def full_disk(size_bytes: int = 64) -> Iterator[None]:
-    """No file of this process, and of those it starts, grows beyond a few bytes: writing more fails, as on a disk that is full."""
+    """Limit files of this process and its children to a few bytes: writing more fails, as on a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, before[1]))

@@ -66,7 +66,7 @@ def test_a_source_without_a_launch_is_simulated_with_what_it_says(
 
 @pytest.fixture
 def measured(project: Path, capsys: pytest.CaptureFixture[str]) -> Path:
-    """What was simulated, taken for measured."""
+    """A report of simulated stalls, taken for measured."""
     assert run(capsys, "kernels.cu", "--kernel", "transpose", "--machine", "A100", "-o", "m.gpa-profile.json")[0] == 0
     path = project.parent / "m.gpa-profile.json"
     document = json.loads(path.read_text())

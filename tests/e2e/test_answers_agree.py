@@ -1,4 +1,4 @@
-"""What different parts say of one kernel, on every real report: they must not contradict each other."""
+"""Parts of the program do not contradict each other on a kernel, for every real report."""
 
 import pytest
 
@@ -56,7 +56,7 @@ def test_the_largest_sure_estimate_comes_first_and_what_is_outside_of_the_kernel
 
 
 def test_a_number_is_neither_wide_nor_begins_at_no_gain() -> None:
-    """Also of kernels with several launch contexts, whose gains are weighed."""
+    """Kernels with several launch contexts, whose gains are weighted, are among them."""
     kernels = [*list_kernels(), *analyse_report("more_pairs/rtx3080_lab3_part1.ncu-rep").kernels]
     assert any(kernel.contexts for kernel in kernels)
     for kernel in kernels:

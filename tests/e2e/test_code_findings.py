@@ -1,4 +1,4 @@
-"""What machine code alone says of requests to memory where nobody counted them: on the right line, marked as static, in every output."""
+"""Findings on memory requests from machine code alone, where nothing was counted: on the right line and marked as static in every output."""
 
 import io
 import json

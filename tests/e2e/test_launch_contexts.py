@@ -106,7 +106,7 @@ def test_the_order_of_files_does_not_matter(write: Write) -> None:
 
 
 def _draw_rooflines(path: Path) -> list[tuple[str, float, float]]:
-    """What a roofline shows at first: what was launched, and where its points stand."""
+    """First view of a roofline: launches, and positions of their points."""
     data = build_roofline_chart([judge(path)])
     shown = next(one["value"] for one in data["params"] if one["name"] == "shown_rows")
     names = {row["id"]: row["launch"].partition(" (launch")[0] for row in data["datasets"]["rows"]}

@@ -1,4 +1,4 @@
-"""How busy a unit is, is found once: where the profiler's percentages are missing, everybody quotes what the kernel achieves of the roofs."""
+"""Use of each unit is found once: without the profiler's percentages every view quotes the kernel's part of the roofs."""
 
 import json
 import shutil

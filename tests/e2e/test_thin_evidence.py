@@ -1,4 +1,4 @@
-"""Where the evidence is thin there is no number: the advice stands, its gain is likely, and the reason is said."""
+"""Advice on thin evidence has no number: its gain is likely, and the reason is said."""
 
 import io
 from contextlib import redirect_stdout

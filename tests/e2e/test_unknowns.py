@@ -128,7 +128,7 @@ def show_text(workshop: Workshop, section: Section) -> str:
 
 
 def show_html(workshop: Workshop, section: Section) -> str:
-    """What stands in the page, and in the parts of it that are packed."""
+    """Text of the page, its packed parts unpacked."""
     page = workshop.run("report", str(workshop.save(section)), "--format", "html")
     parts = [page, *(str(part["html"]) for part in unpack(page))]
     return html.unescape(" ".join(re.sub(r"<[^>]*>", " ", part) for part in parts))
@@ -238,7 +238,7 @@ def test_every_output_is_asked_about_every_kind_of_unknown() -> None:
 
 
 def take_out(text: str, *names: str) -> str:
-    """Without what names the file."""
+    """Remove all that names the file."""
     return re.sub("|".join(map(re.escape, names)), "PROFILE", text)
 
 

@@ -1,4 +1,4 @@
-"""What is judged of two sides: noise, origins, patterns, kernels without a partner."""
+"""Verdicts on two sides: noise, origins, patterns, kernels without a partner."""
 
 import pytest
 from msgspec.structs import replace
@@ -140,7 +140,7 @@ def test_the_line_is_the_one_whose_time_grew_most() -> None:
 
 
 def put(kernel: GateKernel, metric: Metric, **values: float) -> GateKernel:
-    """With figures by the names of their origins."""
+    """A kernel with figures by the names of their origins."""
     figures = {(metric, Origin[name.upper()]): Figure(value=value) for name, value in values.items()}
     kept = {key: figure for key, figure in kernel.figures.items() if key[0] is not metric}
     return replace(kernel, figures={**kept, **figures})

@@ -1,4 +1,4 @@
-"""What changed between two runs."""
+"""Changes between two runs."""
 
 import pytest
 from msgspec.structs import replace

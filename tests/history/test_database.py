@@ -32,7 +32,7 @@ def fill(folder: Path, count: int = 30) -> Path:
 
 
 def list_damaged(folder: Path) -> list[Path]:
-    """Without the logs, which keep their database's company."""
+    """Databases that were put aside, without their logs (-wal and -shm)."""
     return sorted(path for path in folder.glob("history.db.damaged-*") if not path.name.endswith(("-wal", "-shm")))
 
 

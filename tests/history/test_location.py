@@ -1,4 +1,4 @@
-"""Where the history is, and what its file system can do."""
+"""Folder of the history, and abilities of its file system."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What is remembered of a kernel's report."""
+"""Run that is recorded of a kernel's report."""
 
 import os
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What is written is what is read; anything else is said to be damaged."""
+"""Rows are read as they were written; others are reported as damaged."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""What the history finds again."""
+"""Runs are recorded, found, pinned, deleted and listed."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""What is remembered of where a kernel was read."""
+"""Sources and commit that are recorded with a run."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What axe says of a page."""
+"""Violations that axe finds in a page."""
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page

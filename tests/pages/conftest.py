@@ -25,7 +25,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where screenshots go: the folder that GPA_LSP_SCREENSHOTS names, else one that is thrown away."""
+    """Folder of screenshots: $GPA_LSP_SCREENSHOTS, else a temporary one."""
     folder = Path(os.environ.get("GPA_LSP_SCREENSHOTS") or tmp_path_factory.mktemp("pictures"))
     folder.mkdir(parents=True, exist_ok=True)
     return folder

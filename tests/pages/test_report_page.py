@@ -47,7 +47,7 @@ def opened(browser: Browser, example: Path) -> Iterator[OpenPage]:
 
 
 def list_errors(opened: OpenPage) -> list[str]:
-    """What the page complained of; Vega-Lite's remarks on a specification are none of the page's errors."""
+    """Complaints of the page, without Vega-Lite's remarks on specifications."""
     return [text for text in opened.complaints if not text.startswith("warning: WARN")]
 
 
@@ -69,7 +69,7 @@ def list_chosen(page: Page, pane: str, kind: str) -> list[str]:
 
 
 def open_all_parts(page: Page) -> None:
-    """What is folded at first."""
+    """Unfold every part of the kernel."""
     page.eval_on_selector_all("section.part > details", "parts => parts.forEach((part) => { part.open = true; })")
 
 

@@ -1,4 +1,4 @@
-"""What was analysed once is loaded: the same report, as long as everything it depends on is the same, and never code."""
+"""Reports are analysed once and then loaded, as long as all inputs are the same; entries never run code."""
 
 import json
 import os
@@ -149,7 +149,7 @@ def test_who_needs_no_answers_is_given_the_report_that_has_them(workspace: Path,
 def test_answers_are_added_to_what_was_judged_without(
     workspace: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As when somebody checks a report, and opens it then."""
+    """A report is checked first and opened afterwards."""
     whole = write(analyse([workspace / PROFILE]), tmp_path)
     (entry,) = cache.iterdir()
     name = entry.name

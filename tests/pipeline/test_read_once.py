@@ -1,4 +1,4 @@
-"""What the kernels of an image share is read once per report, however many there are: the image, its lines, the syntax tree of the source.
+"""Images, their lines and syntax trees of sources are read once per report, however many kernels share them.
 
 What one kernel needs alone goes with it.
 """
@@ -64,7 +64,7 @@ def judged_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """What is read how often, while a test runs."""
+    """Count what is read while a test runs."""
     found: Counter[str] = Counter()
 
     def watch(place: Any, name: str) -> None:

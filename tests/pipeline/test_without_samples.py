@@ -89,7 +89,7 @@ def test_in_place_of_shares_and_samples_every_view_says_by_counters() -> None:
 
 
 def test_narrow_loads_are_found_by_warp_states() -> None:
-    """Of a warp's time 3/4 of three quarters go, which are long_scoreboard, and 1/4 of one quarter: of 3 instructions 3/4 of one."""
+    """Long_scoreboard is three quarters of a warp's time in one launch and one quarter in the other."""
     states = dict.fromkeys(STATES, 0.0) | {
         "smsp__average_warps_issue_stalled_selected_per_issue_active.ratio": 1.0,
         "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio": 3.0,

@@ -1,1 +1,1 @@
-"""What a release is tried with, and the tests of what prepares it."""
+"""Trial of a release, and tests of its preparation."""

@@ -1,4 +1,4 @@
-"""What both marketplaces ask of an extension, and show of it."""
+"""Requirements of both marketplaces on an extension."""
 
 import json
 import re
@@ -20,7 +20,7 @@ CATEGORIES = {
 
 
 def read_size(path: Path) -> tuple[int, int]:
-    """Of a PNG, in pixels."""
+    """Width and height of a PNG, in pixels."""
     head = path.read_bytes()[:24]
     assert head.startswith(b"\x89PNG")
     width, height = struct.unpack(">II", head[16:])

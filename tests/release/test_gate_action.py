@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="the steps are for bash"
 
 @dataclass
 class Runner:
-    """What a runner knows between steps.
+    """State that a runner keeps between steps.
 
     Attributes:
         folder: its own; the checkout is in it.

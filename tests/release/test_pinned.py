@@ -1,4 +1,4 @@
-"""What the workflows run is pinned: libraries by their hashes, actions by their commits."""
+"""Workflows run pinned libraries (by hash) and pinned actions (by commit)."""
 
 import re
 import tomllib

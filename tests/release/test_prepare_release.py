@@ -1,4 +1,4 @@
-"""What the release workflow asks before it builds."""
+"""Checks of the release workflow before it builds."""
 
 import importlib.util
 import json

@@ -1,4 +1,4 @@
-"""What a wheel is tried with names every command, and expects what the program prints today."""
+"""The trial of a wheel covers every command and expects the program's present output."""
 
 import shutil
 from pathlib import Path

@@ -197,7 +197,7 @@ class Environment:
         return complaints if handshake is None else [*complaints, f"gpa-lsp serve: {handshake}"]
 
     def try_command(self, trial: Trial) -> str | None:
-        """What is wrong with it, or None."""
+        """Run a command; returns what is wrong with it, or None."""
         done = self.run([str(self.program), *trial.arguments])
         printed = done.stdout + done.stderr
         if FAULT in printed or "Traceback" in printed:

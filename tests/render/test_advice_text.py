@@ -1,4 +1,4 @@
-"""What the terminal shows of advice: its places, its limits, its width, and reasons where there is none."""
+"""Advice on the terminal: places, limits, widths, and reasons where there is none."""
 
 from collections.abc import Iterable
 from pathlib import Path

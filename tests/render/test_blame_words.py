@@ -1,4 +1,4 @@
-"""What bounds a kernel, what the answer rests on, and the profiler's own estimates."""
+"""Sentences on a kernel's limit, the basis of the answer and the profiler's own estimates."""
 
 import pytest
 from msgspec.structs import replace

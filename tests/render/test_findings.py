@@ -1,4 +1,4 @@
-"""Which places become findings, and what is said of them."""
+"""Places that become findings, and their sentences."""
 
 from msgspec.structs import replace
 

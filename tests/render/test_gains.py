@@ -1,4 +1,4 @@
-"""What a change gains is printed within what it can gain at most, in every wording."""
+"""Estimated gains are printed within their bound, in every wording."""
 
 import math
 import re
@@ -56,7 +56,7 @@ def test_a_range_that_begins_at_no_gain_is_printed_as_likely() -> None:
 
 
 def test_one_place_writes_estimates() -> None:
-    """What writes a part of an estimate by itself does not know the bound."""
+    """A function that writes part of an estimate by itself does not know the bound."""
     found = [
         str(path.relative_to(ROOT))
         for path in (ROOT / "gpa_lsp").rglob("*.py")

@@ -1,4 +1,4 @@
-"""What is predicted, emulated and found in code without a profile, in every form it has, with every text hostile."""
+"""Predictions, emulated runs and findings in code, in every format, with every text hostile."""
 
 import json
 from functools import cache

@@ -1,4 +1,4 @@
-"""Whatever names a line names the user's: headers, intrinsics and runtimes stand behind it, and copies of a line are one line."""
+"""Lines are named in the user's own files: headers, intrinsics and runtimes come second, and copies of a line are one line."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is made without the text of instructions says so wherever it stands."""
+"""Answers made without SASS say so in every view."""
 
 import json
 from collections.abc import Callable, Iterable

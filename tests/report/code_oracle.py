@@ -60,7 +60,7 @@ def _is_never(code: KernelCode, row: int) -> bool:
 
 
 def _assume(known: frozenset[int], condition: int) -> frozenset[int] | None:
-    """What is known when a condition holds as well; None when it cannot."""
+    """Add a condition to the known ones; None where they contradict it."""
     if condition < 0:
         return known
     return None if condition ^ 1 in known else known | {condition}
@@ -92,7 +92,7 @@ def _go_on(code: KernelCode, state: State) -> Iterator["State | str"]:
 
 
 def _leave_block(code: KernelCode, state: State) -> Iterator["tuple[int, tuple[int, ...]] | str"]:
-    """Where control goes behind a block; guards of jumps are not looked at."""
+    """Successors of a block; guards of jumps are not evaluated."""
     row, stack = state.row, state.stack
     block = int(code.block_of_row[row])
     flow = Flow(int(code.flow[row]))

@@ -100,7 +100,7 @@ def test_changes_are_ordered_by_time_and_where_that_is_unknown_by_share() -> Non
 
 
 def test_an_aggregate_does_not_say_how_its_launches_differ() -> None:
-    """So its noise is assumed, however many launches were added up: none seen is not none there."""
+    """The noise is assumed, however many launches were summed: their spread is unknown."""
     before, after = (measure_weighted_spread([(mean, 1200)]) for mean in (2e6, 1e6))
     change = compare_times(LaunchTimes(cycles=None, ns=before), LaunchTimes(cycles=None, ns=after))
     assert change is not None

@@ -1,4 +1,4 @@
-"""Where values come from and who reads them."""
+"""Definitions and uses of values."""
 
 import pytest
 from hypothesis import given

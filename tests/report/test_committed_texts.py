@@ -1,4 +1,4 @@
-"""What a source held when it was measured, asked of real repositories, hostile ones too."""
+"""Text of a source at the time of measurement, from real git repositories, hostile ones included."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""What comparing two reports says about each kernel."""
+"""Comparison of two reports, kernel by kernel."""
 
 import numpy as np
 import pytest

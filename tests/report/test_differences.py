@@ -1,4 +1,4 @@
-"""What a change did to launch, code and counters."""
+"""Differences of launch, code and counters."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What stays of a kernel's name when its template arguments, its types or its line change."""
+"""Kernel names without template arguments, types and line numbers."""
 
 import pytest
 

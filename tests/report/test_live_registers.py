@@ -1,4 +1,4 @@
-"""How many registers are alive where."""
+"""Number of live registers at each instruction."""
 
 import pytest
 from hypothesis import given

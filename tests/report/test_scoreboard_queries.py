@@ -1,4 +1,4 @@
-"""Who sets and who awaits scoreboards."""
+"""Instructions that set and that await scoreboards."""
 
 from gpa_lsp.report.code_queries import MOST_STEPS, find_setters, find_waiters, list_awaited, list_set
 from gpa_lsp.report.gather import AnalysedKernel, gather_report

@@ -1,4 +1,4 @@
-"""What tells that advice was taken."""
+"""Signs that advice was taken."""
 
 import pytest
 

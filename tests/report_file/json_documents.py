@@ -1,4 +1,4 @@
-"""What tests of JSON reports share: writing, comparing, and the schema as the writer must keep to it."""
+"""Tools of tests of JSON reports: writing, comparing, and the schema at its strictest."""
 
 import io
 import json

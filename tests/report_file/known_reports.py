@@ -95,7 +95,7 @@ def make_report() -> Report:
 
 
 def make_full_report() -> Report:
-    """Those kernels, and as number 4 one with samples by the place of its launch."""
+    """The report of ``make_report`` and a kernel with samples by the place of its launch."""
     kernel, report = build_kernel(PLACED), make_report()
     samples = kernel.instructions.all_samples
     first = samples[:1] // 3
@@ -106,7 +106,7 @@ def make_full_report() -> Report:
 
 
 def make_unknown_report() -> Report:
-    """What only the second version could say: latency samples, grid and block are unknown, and a launch stands for several."""
+    """A report with facts new in version 2: unknown latency samples, grid and block, and a launch that stands for several."""
     kernel = _forget_latency(build_kernel(LISTING, blame=""))
     anywhere = LaunchConfiguration(
         grid=None, block=None, registers_per_thread=32, shared_static_bytes=None, shared_dynamic_bytes=0

@@ -65,7 +65,7 @@ def make_report_schema() -> Schema:
 
 
 def show_schema(value: Any, level: int = 0) -> str:
-    """As text: a line for each property that is described, and for each list of those required."""
+    """Format a schema as text, a line for each described property and each list of required ones."""
     if level > 3 or not isinstance(value, dict):
         return json.dumps(value, ensure_ascii=False)
     indent = "\n" + "  " * (level + 1)
@@ -74,7 +74,7 @@ def show_schema(value: Any, level: int = 0) -> str:
 
 
 def make_schema(codec: Codec, found: dict[str, Schema]) -> Schema:
-    """What a codec reads and writes; ``found`` gets the ``$defs`` it refers to, by class name."""
+    """Make the schema of a codec's JSON; ``found`` gets the ``$defs`` it refers to, by class name."""
     match codec:
         case RecordCodec():
             name = codec.kind.__name__
@@ -186,7 +186,7 @@ def _find_record(codec: Codec) -> RecordCodec:
 
 
 def _read_comments(kind: type) -> dict[str, str]:
-    """What is said of each field of a record and of its bases, as sentences: in the comment behind it or above it, or in the docstring."""
+    """Read the description of each field of a record and of its bases: the comment behind or above it, or its part of the docstring."""
     words: dict[str, str] = {}
     for one in reversed(kind.__mro__[: kind.__mro__.index(Struct)]):
         above: list[str] = []
@@ -201,7 +201,7 @@ def _read_comments(kind: type) -> dict[str, str]:
 
 
 def _write_sentence(text: str) -> str:
-    """As people read it who know JSON and not Python."""
+    """Rewrite a comment for readers of JSON who do not know Python."""
     text = re.sub(r"^\w+\[[\w, ]+\](?: \([^)]*\))?,? ", "", text)
     text = re.sub(r":\w+:`[~.]*(?:[\w.]+\.)?(\w+)`", r"\1", text).replace("``", "").replace("None", "null")
     text = " ".join(text.split())

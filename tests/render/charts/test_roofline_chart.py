@@ -91,7 +91,7 @@ def find_zone(svg: str, colour: str) -> tuple[float, float]:
 
 
 def test_points_of_one_intensity_are_rings_around_one_another() -> None:
-    """As many bytes of L1, L2 and DRAM: one place, of which DRAM has the mark, L2 the inner and L1 the outer ring."""
+    """The bytes of L1, L2 and DRAM are equal: DRAM has the mark, L2 the inner and L1 the outer ring."""
     traffic = dict.fromkeys((MemoryLevel.L1, MemoryLevel.L2, MemoryLevel.DRAM), 0.8e12)
     spec = build_roofline_chart([place("copy", make_roofline(make_machine(), traffic=traffic))])
     assert {point["level"]: point["ring"] for point in spec["datasets"]["points"]} == {"DRAM": 0, "L2": 1, "L1": 2}
@@ -121,7 +121,7 @@ def test_a_drawn_chart_names_its_roofs_and_kernels() -> None:
 
 
 def test_the_diagonals_end_in_the_highest_peak() -> None:
-    """In the picture: the line of each level ends at the height of the peak's line."""
+    """The line of each level ends at the height of the peak's line, in pixels."""
     svg = draw_svg(build_roofline_chart([place("saxpy")]))
     peak = re.search(r'aria-roledescription="rule mark container".*?role-mark layer_5.*?<line', svg, re.S)
     assert peak is not None
