@@ -303,7 +303,7 @@ def _list_caveats(subject: Subject, *, is_ahead: bool, is_within: bool) -> tuple
 
 def _list_reasons(pairs: Sequence[_Pair], obstacles: Counter[Hold | None]) -> tuple[Sentence, ...]:
     covered = say(
-        "{pairs} of {total} have independent instructions to cover them, and count as far as those reach",
+        "{pairs} of {total} covered by independent instructions, and counted as far as those reach",
         pairs=count(len(pairs)),
         total=count(len(pairs) + sum(obstacles.values()), "dependence"),
     )
