@@ -54,6 +54,13 @@ def test_a_launch_that_is_cut_short_is_told(tmp_path: Path) -> None:
     assert "not run" not in write_plain(build_program(found, []))
 
 
+def test_kernels_of_one_short_name_are_told_apart(tmp_path: Path) -> None:
+    found, _ = run(build(SOURCES / "benchmark_loop.cu", tmp_path), "1")
+    runs = [replace(found.kernels[0], mangled_name=word, name=f"void reduce<{word}>({word}*)") for word in ("A", "B")]
+    told = write_plain(build_program(found, [ExaminedKernel(runs=one, prediction=None) for one in runs]))
+    assert "reduce<…>#1" in told and "reduce<…>#2" in told
+
+
 def test_a_recorded_launch_gives_what_the_program_got(tmp_path: Path) -> None:
     program = build(SOURCES / "symbols.cu", tmp_path)
     found, _ = run(program, records=tmp_path / "records")
