@@ -418,17 +418,10 @@ def test_terminals_that_know_only_ascii() -> None:
 # Through a real process.
 
 
-def run(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str, program: tuple[str, str] = ("-m", "gpa_lsp")) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"}
-    return subprocess.run(
-        [sys.executable, "-m", "gpa_lsp", *arguments],
-        env=environment,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        timeout=LIMIT_S,
-        **options,
-    )
+    command = [sys.executable, *program, *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, encoding="utf-8", check=False, timeout=LIMIT_S)
 
 
 def test_process(smooth: str) -> None:
@@ -469,15 +462,7 @@ def test_starting_loads_nothing_heavy(smooth: str) -> None:
         "print(sorted({name.split('.')[0] for name in sys.modules} "
         "& {'rich', 'networkx', 'pygls', 'lsprotocol', 'google', 'elftools', 'backports', 'vl_convert', 'typer', 'pydantic'}), file=sys.stderr)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script, "check", smooth],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        encoding="utf-8",
-        check=True,
-        timeout=LIMIT_S,
-    )
-    assert done.stderr == "[]\n"
+    assert run("check", smooth, program=("-c", script)).stderr == "[]\n"
 
 
 @pytest.mark.parametrize("colour", ["never", "always"])

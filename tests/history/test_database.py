@@ -258,14 +258,8 @@ with History(path) as history:
 @pytest.mark.skipif(sys.platform != "linux", reason="limits files as a full disk would")
 def test_a_full_disk_is_said_and_what_was_kept_stays(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
-    ran = subprocess.run(
-        [sys.executable, "-c", FULL_DISK, str(path)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=True,
-    )
+    command = [sys.executable, "-c", FULL_DISK, str(path)]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT_S, check=True)
     assert "not remembered" in ran.stdout
     assert "disk" in ran.stdout
     with History(path) as history:

@@ -12,7 +12,8 @@ from gpa_lsp.execution.emulator.model import FaultKind
 from gpa_lsp.execution.launches.read_launches import read_launches
 from gpa_lsp.execution.prediction.built_modules import read_modules
 from gpa_lsp.execution.programs.examine import ExaminedKernel
-from gpa_lsp.foundation.processes.watched_command import Ending
+from gpa_lsp.execution.programs.model import KernelRuns, LaunchShape, ProgramRun
+from gpa_lsp.foundation.processes.watched_command import CommandEnd, Ending
 from tests.patience import in_bounded_time
 from tests.programs.built import SOURCES, build, run
 
@@ -54,11 +55,24 @@ def test_a_launch_that_is_cut_short_is_told(tmp_path: Path) -> None:
     assert "not run" not in write_plain(build_program(found, []))
 
 
-def test_kernels_of_one_short_name_are_told_apart(tmp_path: Path) -> None:
-    found, _ = run(build(SOURCES / "benchmark_loop.cu", tmp_path), "1")
-    runs = [replace(found.kernels[0], mangled_name=word, name=f"void reduce<{word}>({word}*)") for word in ("A", "B")]
+def test_kernels_of_one_short_name_are_told_apart() -> None:
+    runs = [
+        KernelRuns(
+            mangled_name=word,
+            name=f"void cub::DeviceReduceKernel<cub::Policy1000, cub::Sum, {word}*, {word}*>({word}*)",
+            launches=1,
+            emulated=1,
+            skipped=0,
+            warp_instructions=10,
+            seconds=0.1,
+            shapes=(LaunchShape(grid=(1, 1, 1), block=(256, 1, 1), shared_bytes=0, launches=1),),
+            faults=(),
+        )
+        for word in ("float", "int")
+    ]
+    found = ProgramRun(end=CommandEnd(ending=Ending.ENDED), machine="A100 PCIe 40GB", kernels=tuple(runs))
     told = write_plain(build_program(found, [ExaminedKernel(runs=one, prediction=None) for one in runs]))
-    assert "reduce<…>#1" in told and "reduce<…>#2" in told
+    assert "DeviceReduceKernel<…>#1" in told and "DeviceReduceKernel<…>#2" in told
 
 
 def test_a_recorded_launch_gives_what_the_program_got(tmp_path: Path) -> None:
