@@ -32,7 +32,6 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, NO_BARRIER, ControlCodes, Instructions
 from gpa_lsp.code.binary.opcodes import describe_mnemonic
@@ -50,7 +49,7 @@ _REUSE = ".reuse"
 _LONGEST_STALL = 15
 _REUSE_SLOTS = 4
 _ControlRow = tuple[int, int, int, int, int, int]
-# Stall cycles, yield flag, write barrier, read barrier, wait mask, reuse flags of a line without control code
+# Fields of :class:`ControlCodes`, in their order, of a line without control code
 _PLAIN: _ControlRow = (1, 0, NO_BARRIER, NO_BARRIER, 0, 0)
 
 
@@ -136,18 +135,8 @@ def _find_reuse(body: str) -> int:
 
 def _make_columns(rows: Sequence[_ControlRow]) -> ControlCodes:
     table = np.array(rows, dtype=np.uint8).reshape(-1, len(_PLAIN))
-
-    def column(index: int) -> npt.NDArray[np.uint8]:
-        return np.ascontiguousarray(table[:, index])
-
-    return ControlCodes(
-        stall_cycles=column(0),
-        yield_flag=column(1),
-        write_barrier=column(2),
-        read_barrier=column(3),
-        wait_mask=column(4),
-        reuse=column(5),
-    )
+    columns = map(np.ascontiguousarray, table.T)
+    return ControlCodes(**dict(zip(ControlCodes.__struct_fields__, columns, strict=True)))
 
 
 def _refuse(message: str, number: int) -> InputError:

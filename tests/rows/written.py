@@ -31,6 +31,7 @@ from gpa_lsp.kernel.scatter import index_routines
 from gpa_lsp.profile.model import Device, Metric, Module, Sampling, StallSamples
 from tests.control_flow.assembly import assemble
 from tests.rows.builders import make_cubin, make_launch
+from tests.rows.sections import is_instruction
 
 _SECTION = re.compile(r"\[([\w.$]+)\]")
 _FRAME = re.compile(r"(?:(?P<function>[^@\s]+)@)?(?P<file>.+):(?P<line>\d+)")
@@ -134,11 +135,6 @@ def _split_sections(text: str, name: str) -> dict[str, list[str]]:
     return sections
 
 
-def _is_instruction(line: str) -> bool:
-    code = line.partition("#")[0].strip()
-    return bool(code) and not code.endswith(":")
-
-
 def _notes(line: str) -> list[str]:
     return [part.strip() for part in line.partition("#")[2].split("|")]
 
@@ -186,7 +182,7 @@ def _write_function(
     name: str, lines: list[str], reasons: tuple[str, ...], registers: int, *, is_entry: bool
 ) -> FunctionSamples:
     function, instructions = assemble("\n".join(lines), name, registers=registers, is_entry=is_entry)
-    rows = [line for line in lines if _is_instruction(line)]
+    rows = [line for line in lines if is_instruction(line)]
     count = len(rows)
     assert count == len(instructions)
     chains: dict[InlineChain, int] = {}
