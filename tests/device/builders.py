@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from gpa_lsp.profile.model import Device, Launch, Metric, MetricScalar
+from tests.rows import builders
 
 
 def make_device(
@@ -23,20 +24,7 @@ def make_device(
 
 
 def make_launch(device: Device, metrics: Mapping[str, MetricScalar], failure: str | None = None) -> Launch:
-    return Launch(
-        index=0,
-        mangled_name="k",
-        plain_name="k",
-        demangled_name="k",
-        module_id=None,
-        grid=(1, 1, 1),
-        block=(32, 1, 1),
-        device=device,
-        created_unix_s=None,
-        context_id=None,
-        stream_id=None,
-        metrics={name: Metric(name=name, value=value) for name, value in metrics.items()},
-        samples=None,
-        samples_truncated=False,
-        failure=failure,
+    read = {name: Metric(name=name, value=value) for name, value in metrics.items()}
+    return builders.make_launch(
+        "k", plain_name="k", demangled_name="k", module_id=None, device=device, metrics=read, failure=failure
     )

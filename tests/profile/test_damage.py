@@ -32,6 +32,7 @@ from tests.profile.report_builder import (
     encode,
     encode_rule,
 )
+from tests.rows.builders import make_launch
 from tests.zstandard import zstd
 
 SAMPLES = {reason: {offset: (offset + 2, offset) for offset in range(0, 320, 16)} for reason in ("wait", "drain")}
@@ -210,16 +211,9 @@ def test_memory_stays_a_small_multiple_of_the_file(report: ReportBuilder) -> Non
 
 # The written invariants of a profile, one broken at a time.
 
-UNKNOWN = dict.fromkeys(("created_unix_s", "context_id", "stream_id"))
 METRIC = Metric(name="smsp__pcsamp_sample_count", value=10)
-LAUNCH = Launch(
-    **UNKNOWN,
-    **dict.fromkeys(("plain_name", "demangled_name"), ""),
-    index=0,
-    mangled_name="k",
-    module_id=1,
-    grid=(1, 1, 1),
-    block=(32, 1, 1),
+LAUNCH = make_launch(
+    "k",
     device=Device(name=None, compute_capability=None, sm_count=None, sm_clock_hz=None),
     metrics={METRIC.name: METRIC},
     samples=StallSamples(
@@ -228,7 +222,6 @@ LAUNCH = Launch(
         all_samples=np.array([[1, 2], [3, 4]], np.int64),
         latency_samples=np.array([[1, 0], [3, 4]], np.int64),
     ),
-    samples_truncated=False,
 )
 MODULE = Module(module_id=1, image=None, compute_capability=None, functions=(LoadedFunction(name="k", address=16),))
 
