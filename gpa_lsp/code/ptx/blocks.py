@@ -57,7 +57,7 @@ def find_live_in(
 def _summarise(
     instructions: Sequence[PtxInstruction], first: Sequence[int], last: Sequence[int]
 ) -> tuple[list[int], list[int]]:
-    """Per block, as sets of bits: the registers it reads before writing them, and those it certainly writes."""
+    """The registers each block reads before writing them, and those it certainly writes, as sets of bits."""
     uses: list[int] = []
     kills: list[int] = []
     for start, end in zip(first, last, strict=True):

@@ -161,7 +161,7 @@ class _Reader:
         return HazardMatrix(readers=readers, rows=rows)
 
     def check_all_used(self) -> None:
-        """No citation without a value, no difference without a figure: either would be a slip of the pen."""
+        """Refuse citations without a value and differences without a figure: either would be a slip of the pen."""
         idle = sorted(self._sources.keys() - self._cited)
         if idle:
             raise self._error("sources", f"cited nowhere: {', '.join(idle)}")

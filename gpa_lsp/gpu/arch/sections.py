@@ -42,7 +42,7 @@ class Figure(Struct, Generic[T], frozen=True, kw_only=True):
 
 
 class Unknown(Struct, frozen=True, kw_only=True):
-    """No value, on purpose.
+    """A value that is left out on purpose.
 
     >>> Unknown(why="no such instruction").value is None
     True

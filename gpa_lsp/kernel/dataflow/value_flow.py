@@ -122,7 +122,7 @@ class FunctionFlow:
         return self._chains[row] >= 0
 
     def rows_before(self, row: int, limit: int = LONGEST_WINDOW) -> Sequence[int]:
-        """Up to ``limit`` rows that come before ``row`` on every path, ascending; the nearest ones."""
+        """The rows, at most ``limit``, that come before ``row`` on every path, ascending; the nearest ones."""
         known_row, known_limit, known = self._before
         if (known_row, known_limit) == (row, limit):
             return known
