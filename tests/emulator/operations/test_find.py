@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from gpa_lsp.code.ptx.model import Immediate, Pair, PtxInstruction, Register, Vector
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.compiled.lane_operations import list_steps
-from gpa_lsp.execution.emulator.semantics.find import count_flattened, find_meaning
+from gpa_lsp.execution.emulator.semantics.find import find_meaning
+from gpa_lsp.execution.emulator.semantics.model import flatten
 from tests.conftest import examples
 from tests.emulator.operations.evaluating import bind, read_instruction
 from tests.emulator.oracle.find import bind_operation
@@ -56,8 +57,8 @@ def test_nothing_that_can_be_written_raises(instruction: PtxInstruction) -> None
     meaning = find_meaning(instruction)
     if meaning is None:
         return
-    assert len(meaning.sources) == count_flattened(instruction.sources)
-    assert len(meaning.results) == count_flattened(instruction.destinations)
+    assert len(meaning.sources) == len(flatten(instruction.sources))
+    assert len(meaning.results) == len(flatten(instruction.destinations))
     assert len(meaning.values) == len(meaning.results)
     steps = list_steps(meaning)
     assert all(set(step.operands) <= set("abcdekxyz") and len(step.operands) <= 3 for step in steps)

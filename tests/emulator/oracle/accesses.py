@@ -9,12 +9,12 @@ from gpa_lsp.code.ptx.model import Address, Immediate, Operand, PtxInstruction, 
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.execution.emulator.engine.arena import ARENA_BASE, Region
-from gpa_lsp.execution.emulator.engine.binder import Binder, flatten, read_as
+from gpa_lsp.execution.emulator.engine.binder import Binder, read_as
 from gpa_lsp.execution.emulator.engine.faults import Access
 from gpa_lsp.execution.emulator.engine.fragments import Fragment, guarded_mask
 from gpa_lsp.execution.emulator.engine.functions import find_space
 from gpa_lsp.execution.emulator.engine.values import Value
-from gpa_lsp.execution.emulator.semantics.model import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
+from gpa_lsp.execution.emulator.semantics.model import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES, flatten
 from tests.emulator.oracle.atomics import AtomicFunction, atomic_function
 
 _PENDING_SHIFT, _PHASE_SHIFT = 20, 63

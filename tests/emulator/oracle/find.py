@@ -4,7 +4,7 @@ from functools import cache
 
 import tests.emulator.oracle.families as catalogue
 from gpa_lsp.code.ptx.model import PtxInstruction
-from gpa_lsp.execution.emulator.semantics.find import count_flattened
+from gpa_lsp.execution.emulator.semantics.model import flatten
 from gpa_lsp.foundation.catalogue import load_catalogue
 from tests.emulator.oracle.model import Family, Operation
 
@@ -28,11 +28,10 @@ def bind_operation(instruction: PtxInstruction) -> Operation | None:
     """
     for family in _find_families().get(instruction.opcode, ()):
         operation = family.bind(instruction)
-        if operation is None:
-            continue
-        if count_flattened(instruction.sources) != len(operation.source_types):
-            continue
-        if count_flattened(instruction.destinations) != len(operation.result_types):
-            continue
-        return operation
+        if (
+            operation is not None
+            and len(flatten(instruction.sources)) == len(operation.source_types)
+            and len(flatten(instruction.destinations)) == len(operation.result_types)
+        ):
+            return operation
     return None

@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 
 from gpa_lsp.code.ptx.model import PtxInstruction, SpecialRegister
-from gpa_lsp.execution.emulator.engine.binder import CLOCKS, Binder, flatten, read_as
+from gpa_lsp.execution.emulator.engine.binder import CLOCKS, Binder, read_as
 from gpa_lsp.execution.emulator.engine.fragments import Fragment, guarded_mask
 from gpa_lsp.execution.emulator.engine.values import BOOL, WARP_LANES
+from gpa_lsp.execution.emulator.semantics.model import flatten
 from tests.emulator.oracle.find import bind_operation
 from tests.emulator.oracle.model import LaneOperation, Operation, WarpOperation
 

@@ -11,7 +11,6 @@ from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.execution.emulator.compiled.lane_operations import LaneFunction, list_steps
 from gpa_lsp.execution.emulator.compiled.lowering import FrameLayout, Lowering, NotLowered, Operation
 from gpa_lsp.execution.emulator.compiled.model import ATOMIC, FUNCTIONS, LOAD, NOT_ZERO, NOTE, STORE
-from gpa_lsp.execution.emulator.engine.binder import flatten
 from gpa_lsp.execution.emulator.engine.fragments import BoundFunction, CallEdge
 from gpa_lsp.execution.emulator.engine.functions import find_space, is_by_steps
 from gpa_lsp.execution.emulator.engine.layout import Piece
@@ -20,7 +19,13 @@ from gpa_lsp.execution.emulator.semantics.changes import find_change
 from gpa_lsp.execution.emulator.semantics.find import find_meaning
 from gpa_lsp.execution.emulator.semantics.matrix_layouts import MatrixPiece, MatrixRequest, matrix_addresses
 from gpa_lsp.execution.emulator.semantics.matrix_products import Product, describe_product
-from gpa_lsp.execution.emulator.semantics.model import LOCAL_WINDOW, LONGEST_VECTOR, SHARED_WINDOW, WINDOW_BYTES
+from gpa_lsp.execution.emulator.semantics.model import (
+    LOCAL_WINDOW,
+    LONGEST_VECTOR,
+    SHARED_WINDOW,
+    WINDOW_BYTES,
+    flatten,
+)
 from gpa_lsp.execution.emulator.semantics.words import ADD_FLOAT
 
 Lower = Callable[[Lowering], None]

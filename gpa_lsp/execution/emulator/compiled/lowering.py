@@ -11,13 +11,13 @@ from gpa_lsp.code.ptx.model import Immediate, Operand, PtxFunction, PtxInstructi
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.compiled.lane_operations import OPERATIONS, LaneFunction, list_steps
 from gpa_lsp.execution.emulator.compiled.model import LANES, NOT_ZERO, PYTHON
-from gpa_lsp.execution.emulator.engine.binder import find_special, flatten
+from gpa_lsp.execution.emulator.engine.binder import find_special
 from gpa_lsp.execution.emulator.engine.fragments import BoundFunction
 from gpa_lsp.execution.emulator.engine.geometry import Geometry
 from gpa_lsp.execution.emulator.engine.layout import Lives, Piece, make_constant
 from gpa_lsp.execution.emulator.engine.machine import Machine
 from gpa_lsp.execution.emulator.engine.values import Value
-from gpa_lsp.execution.emulator.semantics.model import Meaning
+from gpa_lsp.execution.emulator.semantics.model import Meaning, flatten
 
 # Fields of :data:`~gpa_lsp.execution.emulator.compiled.model.OPERATION`; those left out have its defaults
 Operation = dict[str, Any]

@@ -30,8 +30,8 @@ from gpa_lsp.execution.emulator.compiled.transfers import (
     mark,
     store,
     store_shared,
-    take,
 )
+from gpa_lsp.execution.emulator.semantics.words import take
 from gpa_lsp.foundation.machine_code.types import bits_of, lanes, put, s32, s64, u32, u64, view
 
 

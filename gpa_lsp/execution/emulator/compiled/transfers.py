@@ -26,7 +26,7 @@ from gpa_lsp.execution.emulator.compiled.model import (
 )
 from gpa_lsp.execution.emulator.compiled.shared_watch import unit_of
 from gpa_lsp.execution.emulator.semantics.model import LONGEST_VECTOR
-from gpa_lsp.execution.emulator.semantics.words import COMPARE_AND_SWAP, change_word
+from gpa_lsp.execution.emulator.semantics.words import COMPARE_AND_SWAP, change_word, give, take
 from gpa_lsp.foundation.machine_code.types import (
     Pointer,
     all_lanes,
@@ -58,29 +58,6 @@ INIT, ARRIVE, ARRIVE_AND_DROP = range(13, 16)
 # Words of barriers: arrivals expected, pending ones, and the phase in the highest bit. Bytes of transactions are not counted: what would complete
 # them is not emulated.
 PENDING_SHIFT, COUNT_MASK, PHASE_SHIFT = 20, (1 << 20) - 1, 63
-
-
-def take(source, size):
-    """An unsigned number of 1, 2, 4 or 8 bytes: u64."""
-    if size == 8:
-        return view(source, u64)[0]
-    if size == 4:
-        return u64(view(source, u32)[0])
-    if size == 2:
-        return u64(view(source, u16)[0])
-    return u64(view(source, u8)[0])
-
-
-def give(to, value, size):
-    """Write a number of 1, 2, 4 or 8 bytes."""
-    if size == 8:
-        view(to, u64)[0] = value
-    elif size == 4:
-        view(to, u32)[0] = u32(value)
-    elif size == 2:
-        view(to, u16)[0] = u16(value)
-    else:
-        view(to, u8)[0] = u8(value)
 
 
 def blend(to, values, mask):

@@ -8,13 +8,11 @@ import numpy as np
 from gpa_lsp.code.ptx.model import (
     Immediate,
     Operand,
-    Pair,
     PtxFunction,
     PtxInstruction,
     Register,
     SpecialRegister,
     Symbol,
-    Vector,
 )
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.engine.fragments import Fragment, Step
@@ -270,19 +268,6 @@ class Binder:
 
         self.steps.append(step)
         return slot
-
-
-def flatten(operands: tuple[Operand, ...]) -> list[Operand | None]:
-    """Operands with vectors and pairs taken apart; None for dropped results."""
-    out: list[Operand | None] = []
-    for operand in operands:
-        if isinstance(operand, Vector):
-            out.extend(operand.elements)
-        elif isinstance(operand, Pair):
-            out.extend((operand.first, operand.second))
-        else:
-            out.append(operand)
-    return out
 
 
 def read_as(fragment: Fragment, slot: int, dtype: "np.dtype[Any]") -> Value:

@@ -12,7 +12,7 @@ from gpa_lsp.code.ptx.blocks import PtxBlocks
 from gpa_lsp.code.ptx.model import Immediate, Symbol
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.engine.barriers import BlockBarrier, WarpBarrier, end_with_barrier
-from gpa_lsp.execution.emulator.engine.binder import Binder, UnsupportedInstruction, flatten
+from gpa_lsp.execution.emulator.engine.binder import Binder, UnsupportedInstruction
 from gpa_lsp.execution.emulator.engine.control import (
     Builtin,
     end_guarded,
@@ -35,7 +35,7 @@ from gpa_lsp.execution.emulator.engine.fragments import (
 from gpa_lsp.execution.emulator.engine.machine import Machine
 from gpa_lsp.execution.emulator.engine.values import Value
 from gpa_lsp.execution.emulator.model import FAILED_ASSERTION, FaultKind
-from gpa_lsp.execution.emulator.semantics.model import LOCAL_WINDOW, WINDOW_BYTES
+from gpa_lsp.execution.emulator.semantics.model import LOCAL_WINDOW, WINDOW_BYTES, flatten
 
 _LONGEST_TEXT = 1024
 _CONVERSION = re.compile(r"%[-+ #0]*(\d+|\*)?(?:\.(\d+|\*))?(hh|h|ll|l|z|j|t)?([diouxXeEfFgGaAcsp%])")

@@ -6,7 +6,7 @@ from gpa_lsp.code.ptx.blocks import find_blocks
 from gpa_lsp.code.ptx.model import Address, Immediate, PtxFunction, PtxInstruction, Register, Space, Symbol
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.engine.barriers import WarpBarrier, end_with_barrier
-from gpa_lsp.execution.emulator.engine.binder import Binder, UnsupportedInstruction, flatten, read_as
+from gpa_lsp.execution.emulator.engine.binder import Binder, UnsupportedInstruction, read_as
 from gpa_lsp.execution.emulator.engine.control import end_with_fault
 from gpa_lsp.execution.emulator.engine.ends import Ending, bind_end
 from gpa_lsp.execution.emulator.engine.fragments import (
@@ -23,6 +23,7 @@ from gpa_lsp.execution.emulator.engine.texture_steps import TEXTURES, bind_textu
 from gpa_lsp.execution.emulator.engine.warp_group_steps import bind_warp_group, is_warp_group_product
 from gpa_lsp.execution.emulator.model import FaultKind
 from gpa_lsp.execution.emulator.semantics.find import find_meaning
+from gpa_lsp.execution.emulator.semantics.model import flatten
 
 
 def bind_instruction(binder: Binder) -> None:

@@ -10,11 +10,12 @@ from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.model import Operand, PtxInstruction, Space, TextureAddress
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.engine.binder import Binder, UnsupportedInstruction, flatten, read_as
+from gpa_lsp.execution.emulator.engine.binder import Binder, UnsupportedInstruction, read_as
 from gpa_lsp.execution.emulator.engine.fragments import Fragment, guarded_mask
 from gpa_lsp.execution.emulator.engine.machine import Machine, Texture
 from gpa_lsp.execution.emulator.engine.values import Value
 from gpa_lsp.execution.emulator.model import FaultKind
+from gpa_lsp.execution.emulator.semantics.model import flatten
 from gpa_lsp.execution.emulator.semantics.modifiers import find_limits
 from gpa_lsp.execution.launches.model import TextureInput
 from gpa_lsp.foundation.records import ColumnRecord

@@ -206,22 +206,12 @@ def arrange(words: npt.NDArray[np.uint32], kind: ScalarType, *, is_turned: bool)
 # Elements of matrices: from registers to numbers and back.
 
 _TF32 = np.uint32(0xFFFF_E000)
-_HALF_NAN = np.uint16(0x7FFF)  # The canonical NaN of f16 and bf16
+_HALF_NAN = np.uint16(0x7FFF)  # The canonical NaN of f16
 
 
 def unpack(registers: Any, kind: ScalarType) -> Any:
     """Registers [w, 32, r] → elements [w, 32, e]: float64 for floating point, small integers for integers, uint8 bits for B1."""
     return _UNPACKERS[kind](np.ascontiguousarray(registers))
-
-
-def _unpack_nibbles(words: Any) -> Any:
-    octets = words.view(np.uint8)
-    return np.stack([octets & 0xF, octets >> 4], axis=-1).reshape(*octets.shape[:2], -1).view(np.int8)
-
-
-def _unpack_signed_nibbles(words: Any) -> Any:
-    nibbles = _unpack_nibbles(words)
-    return np.subtract(np.bitwise_xor(nibbles, np.int8(8)), np.int8(8))
 
 
 @cache
@@ -234,7 +224,6 @@ def _list_e4m3() -> npt.NDArray[np.float64]:
 
 
 _UNPACKERS: dict[ScalarType, Callable[[Any], Any]] = {
-    S.F64: lambda registers: registers,
     S.F32: lambda registers: registers.astype(np.float64),
     S.TF32: lambda words: np.bitwise_and(words, _TF32).view(np.float32).astype(np.float64),
     S.F16: lambda words: words.view(np.float16).astype(np.float64),
@@ -244,31 +233,19 @@ _UNPACKERS: dict[ScalarType, Callable[[Any], Any]] = {
     S.S32: lambda words: words.view(np.int32),
     S.U8: lambda words: words.view(np.uint8),
     S.S8: lambda words: words.view(np.int8),
-    S.U4: _unpack_nibbles,
-    S.S4: _unpack_signed_nibbles,
     S.B1: lambda words: np.unpackbits(words.view(np.uint8), axis=-1, bitorder="little"),
 }
 
 
 def pack(elements: Any, kind: ScalarType) -> Any:
-    """Elements [w, 32, e] of a result → registers [w, 32, r]: uint32, float32 or float64; NaNs are canonical."""
-    if kind is S.F64:
-        return elements
+    """Elements [w, 32, e] of a result in F32, S32 or F16 → registers [w, 32, r]: float32 or uint32; NaNs are canonical."""
     if kind is S.F32:
         nan = np.uint32(0x7FFF_FFFF).view(np.float32)
         return np.where(np.isnan(elements), nan, elements.astype(np.float32))
     if kind is S.S32:
         return elements.astype(np.int32).view(np.uint32)
-    bits = elements.astype(np.float16).view(np.uint16) if kind is S.F16 else _narrow_to_bfloat(elements)
+    bits = elements.astype(np.float16).view(np.uint16)
     return np.ascontiguousarray(np.where(np.isnan(elements), _HALF_NAN, bits)).view(np.uint32)
-
-
-def _narrow_to_bfloat(values: Any) -> Any:
-    """float64 → uint16 bits of bf16, by float32 rounded to odd, which can be rounded again as if it were exact."""
-    single = values.astype(np.float32)
-    back, bits = single.astype(np.float64), single.view(np.uint32)
-    odd = np.where((back != values) & np.isfinite(values), (bits - (np.abs(back) > np.abs(values))) | 1, bits)
-    return ((odd + 0x7FFF + (odd >> 16 & 1)) >> 16).astype(np.uint16)
 
 
 def multiply_floats(a: Any, b: Any, c: Any) -> Any:

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.engine.binder import Binder, UnsupportedInstruction, flatten, read_as
+from gpa_lsp.execution.emulator.engine.binder import Binder, UnsupportedInstruction, read_as
 from gpa_lsp.execution.emulator.engine.fragments import Fragment, guarded_mask
 from gpa_lsp.execution.emulator.engine.machine import Machine
 from gpa_lsp.execution.emulator.engine.values import BOOL, U32, U64, WARP_LANES, Value
@@ -38,6 +38,7 @@ from gpa_lsp.execution.emulator.engine.warp_group_products import (
 )
 from gpa_lsp.execution.emulator.model import FaultKind
 from gpa_lsp.execution.emulator.semantics.matrix_layouts import BITS, left_fragment, register_type, sum_fragment
+from gpa_lsp.execution.emulator.semantics.model import flatten
 from gpa_lsp.foundation.numbers import format_count
 from gpa_lsp.foundation.records import ColumnRecord
 

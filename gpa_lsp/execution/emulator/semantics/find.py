@@ -6,9 +6,9 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 import gpa_lsp.execution.emulator.semantics.families as catalogue
-from gpa_lsp.code.ptx.model import Operand, Pair, PtxInstruction, Vector
+from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.execution.emulator.semantics import exchange, floats, words
-from gpa_lsp.execution.emulator.semantics.model import Family, Meaning
+from gpa_lsp.execution.emulator.semantics.model import Family, Meaning, flatten
 from gpa_lsp.foundation.catalogue import load_catalogue
 from gpa_lsp.foundation.machine_code import types
 
@@ -24,17 +24,6 @@ def _find_families() -> dict[str, tuple[Family, ...]]:
     return found
 
 
-def count_flattened(operands: tuple[Operand, ...]) -> int:
-    """Count operands with vectors taken apart and pairs as two."""
-    count = 0
-    for operand in operands:
-        if isinstance(operand, Vector):
-            count += len(operand.elements)
-        else:
-            count += 2 if isinstance(operand, Pair) else 1
-    return count
-
-
 def find_meaning(instruction: PtxInstruction) -> Meaning | None:
     """Find the meaning of an instruction.
 
@@ -43,13 +32,12 @@ def find_meaning(instruction: PtxInstruction) -> Meaning | None:
     """
     for family in _find_families().get(instruction.opcode, ()):
         meaning = family.find(instruction)
-        if meaning is None:
-            continue
-        if count_flattened(instruction.sources) != len(meaning.sources):
-            continue
-        if count_flattened(instruction.destinations) != len(meaning.results):
-            continue
-        return meaning
+        if (
+            meaning is not None
+            and len(flatten(instruction.sources)) == len(meaning.sources)
+            and len(flatten(instruction.destinations)) == len(meaning.results)
+        ):
+            return meaning
     return None
 
 

@@ -146,7 +146,6 @@ _SHAPES: dict[ScalarType, frozenset[Shape]] = {
     S.S4: frozenset({(8, 8, 32)}),
     S.B1: frozenset({(8, 8, 128)}),
 }
-_ELEMENT_BITS = {S.BF16: 16, S.U8: 8, S.S8: 8, S.TF32: 32, S.F64: 64, S.U4: 4, S.S4: 4, S.B1: 1}
 
 
 def count_registers(name: str, shape: Shape, kind: ScalarType) -> int | None:
@@ -168,7 +167,7 @@ def count_registers(name: str, shape: Shape, kind: ScalarType) -> int | None:
     if kind is S.F16:
         return 8
     elements = (rows if name == "a" else columns) * depth // 32
-    return elements * _ELEMENT_BITS[kind] // max(32, _ELEMENT_BITS[kind])
+    return elements * BITS[kind] // max(32, BITS[kind])
 
 
 _SHAPE = re.compile(r"m(\d{1,3})n(\d{1,3})k(\d{1,3})", re.ASCII)

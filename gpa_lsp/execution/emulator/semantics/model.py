@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from gpa_lsp.code.ptx.model import PtxInstruction
+from gpa_lsp.code.ptx.model import Operand, Pair, PtxInstruction, Vector
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 
 S = ScalarType
@@ -44,6 +44,19 @@ class Family(Struct, frozen=True, kw_only=True):
     opcodes: tuple[str, ...]  # first words of the instructions that it may know; several families can name the same one
     # gives the meaning, with all its choices made, or None for a form that it does not know; once per instruction of a kernel
     find: Callable[[PtxInstruction], Meaning | None]
+
+
+def flatten(operands: tuple[Operand, ...]) -> list[Operand | None]:
+    """Operands with vectors and pairs taken apart; None for dropped results."""
+    out: list[Operand | None] = []
+    for operand in operands:
+        if isinstance(operand, Vector):
+            out.extend(operand.elements)
+        elif isinstance(operand, Pair):
+            out.extend((operand.first, operand.second))
+        else:
+            out.append(operand)
+    return out
 
 
 def of_one(kind: ScalarType, sources: int, value: str) -> Meaning:

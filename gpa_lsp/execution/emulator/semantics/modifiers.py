@@ -9,7 +9,6 @@ INTEGERS = frozenset({S.U16, S.S16, S.U32, S.S32, S.U64, S.S64})  # Types of int
 SIGNED = frozenset({S.S8, S.S16, S.S32, S.S64})
 _UNSIGNED = {1: S.U8, 2: S.U16, 4: S.U32, 8: S.U64}
 _SIGNED = {1: S.S8, 2: S.S16, 4: S.S32, 8: S.S64}
-ROUNDINGS = ("rn", "rz", "rm", "rp")
 
 
 def as_unsigned(kind: ScalarType) -> ScalarType:
@@ -31,14 +30,6 @@ def find_limits(kind: ScalarType) -> tuple[int, int]:
 def find_type(instruction: PtxInstruction) -> ScalarType | None:
     """The one type of an instruction; None when it names none or several."""
     return instruction.types[0] if len(instruction.types) == 1 else None
-
-
-def find_rounding(instruction: PtxInstruction) -> str:
-    """The rounding modifier ``rn rz rm rp``; ``rn`` when none is written."""
-    for word in instruction.suffixes:
-        if word in ROUNDINGS:
-            return word
-    return "rn"
 
 
 def find_literal(instruction: PtxInstruction, source: int) -> int | None:

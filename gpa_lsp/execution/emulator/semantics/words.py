@@ -1,6 +1,29 @@
-"""Functions of words, and atomic operations on them, for PTX and SASS: typed Python."""
+"""Functions of words, in registers and in memory, and atomic operations on them, for PTX and SASS: typed Python."""
 
-from gpa_lsp.foundation.machine_code.types import as_bits, as_float, s32, s64, u32, u64, unrolled
+from gpa_lsp.foundation.machine_code.types import as_bits, as_float, s32, s64, u8, u16, u32, u64, unrolled, view
+
+
+def take(source, size):
+    """An unsigned number of 1, 2, 4 or 8 bytes: u64."""
+    if size == 8:
+        return view(source, u64)[0]
+    if size == 4:
+        return u64(view(source, u32)[0])
+    if size == 2:
+        return u64(view(source, u16)[0])
+    return u64(view(source, u8)[0])
+
+
+def give(to, value, size):
+    """Write a number of 1, 2, 4 or 8 bytes."""
+    if size == 8:
+        view(to, u64)[0] = value
+    elif size == 4:
+        view(to, u32)[0] = u32(value)
+    elif size == 2:
+        view(to, u16)[0] = u16(value)
+    else:
+        view(to, u8)[0] = u8(value)
 
 
 def combine_bits(a, b, c, table):

@@ -26,6 +26,19 @@ _UNSIGNED = {"lo": "<", "ls": "<=", "hi": ">", "hs": ">="}
 _COMBINATIONS = {"and": "&", "or": "|", "xor": "^"}
 
 
+def find_rounding(words: tuple[str, ...]) -> str:
+    """The rounding modifier ``rn rz rm rp rna`` among suffixes; ``rn`` when none is written."""
+    return next((word for word in words if word in ROUNDINGS), "rn")
+
+
+def limit(words: tuple[str, ...], value: str) -> str:
+    """A number with ``.relu`` and ``.sat``, where suffixes have them; rounding undoes neither."""
+    for word, function in (("relu", "clip_negative"), ("sat", "saturate")):
+        if word in words:
+            value = f"{function}({value})"
+    return value
+
+
 def write_half(name: str, kind: ScalarType, *, shift: int | None = None, flushes: bool = False) -> str:
     """An operand of half precision as f32.
 

@@ -1,12 +1,10 @@
 """Loads, stores, atomic operations and copies of warps, and notes of their sectors and passes: typed Python, executed as machine code."""
 
-from gpa_lsp.execution.emulator.semantics.words import change_word
+from gpa_lsp.execution.emulator.semantics.model import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
+from gpa_lsp.execution.emulator.semantics.words import change_word, give, take
 from gpa_lsp.execution.simulator.execution.memory_spaces import (
     FIRST_BANK,
     GENERIC,
-    LOCAL_WINDOW,
-    SHARED_WINDOW,
-    WINDOW_BYTES,
     WORD_STRIDE,
     MemorySpace,
 )
@@ -43,13 +41,10 @@ from gpa_lsp.foundation.machine_code.types import (
     mask_of,
     popcount,
     put,
-    s8,
-    s16,
     s32,
     s64,
     trailing_zeros,
     u8,
-    u16,
     u32,
     u64,
     view,
@@ -285,29 +280,18 @@ def load_value(memory: CoreBytes, place: s64, size: s64, sign_bytes: s32) -> u64
     """Bytes of a lane, extended to a word; 0 outside of the memory."""
     if is_inside(memory, place, size) == 0:
         return 0
-    at = memory.data + place
-    if size == 8:
-        return u64(view(at, u64)[0])
-    if size == 4:
-        return u64(view(at, u32)[0])
-    if size == 2:
-        return u64(u32(s32(view(at, s16)[0]))) if sign_bytes != 0 else u64(view(at, u16)[0])
-    return u64(u32(s32(view(at, s8)[0]))) if sign_bytes != 0 else u64(at[0])
+    found = take(memory.data + place, size)
+    if sign_bytes == 0 or size >= 4:
+        return found
+    unused = u64(64 - 8 * size)
+    return u64(s64(found << unused) >> s64(unused)) & ALL_LANES
 
 
 def store_value(memory: CoreBytes, place: s64, size: s64, value: u64, unknown: u32) -> None:
     """Write bytes, of which some bits may say that they have no known value; those outside of the memory are dropped."""
     if is_inside(memory, place, size) == 0:
         return
-    at = memory.data + place
-    if size == 8:
-        view(at, u64)[0] = value
-    elif size == 4:
-        view(at, u32)[0] = u32(value)
-    elif size == 2:
-        view(at, u16)[0] = u16(value)
-    else:
-        at[0] = u8(value)
+    give(memory.data + place, value, size)
     if memory.unknown is not None:
         for word in range(place >> 2, (place + size + 3) >> 2):
             memory.unknown[word] = u8(unknown & 1)

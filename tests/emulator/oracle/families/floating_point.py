@@ -12,7 +12,8 @@ import numpy as np
 
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.semantics.modifiers import find_rounding, find_type
+from gpa_lsp.execution.emulator.semantics.modifiers import find_type
+from gpa_lsp.execution.emulator.semantics.writing import find_rounding
 from tests.emulator.oracle import directed
 from tests.emulator.oracle.exact_arithmetic import DOUBLE, SINGLE
 from tests.emulator.oracle.halves import widen
@@ -53,7 +54,7 @@ def _bind_sign(instruction: PtxInstruction, kind: ScalarType) -> LaneOperation:
 def _find_single(instruction: PtxInstruction) -> tuple[Function, int] | None:
     """Exact arithmetic on float32 before ``.ftz`` and ``.sat``, and its operands."""
     opcode = "fma" if instruction.opcode == "mad" else instruction.opcode
-    mode = find_rounding(instruction)
+    mode = find_rounding(instruction.suffixes)
     approximates = "approx" in instruction.suffixes or "full" in instruction.suffixes
     if opcode == "rcp":
         one = np.float32(1)
@@ -86,7 +87,7 @@ def _find_double(instruction: PtxInstruction) -> tuple[Function, int] | None:
     opcode = "fma" if instruction.opcode == "mad" else instruction.opcode
     if "approx" in instruction.suffixes:
         return (_reciprocal_of_high_word, 1) if opcode == "rcp" else None
-    mode = find_rounding(instruction)
+    mode = find_rounding(instruction.suffixes)
     one = np.float64(1)
     if opcode == "rcp":
         quotient = np.divide if mode == "rn" else over_lanes(directed.divide_double(mode))
@@ -102,7 +103,7 @@ def _bind_mixed(instruction: PtxInstruction) -> LaneOperation | None:
     kind, half = instruction.types
     if kind is not S.F32 or half not in (S.F16, S.BF16):
         return None
-    function, _ = SINGLE.find(instruction.opcode, find_rounding(instruction))
+    function, _ = SINGLE.find(instruction.opcode, find_rounding(instruction.suffixes))
     to_single = widen(half)
     last = saturate if "sat" in instruction.suffixes else canonicalise
     if instruction.opcode == "fma":

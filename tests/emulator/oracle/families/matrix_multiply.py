@@ -16,7 +16,9 @@ import numpy.typing as npt
 
 from gpa_lsp.code.ptx.model import PtxInstruction, Vector
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.engine.warp_group_products import multiply_floats, multiply_integers, pack, unpack
+from gpa_lsp.execution.emulator.engine.warp_group_products import multiply_floats, multiply_integers
+from gpa_lsp.execution.emulator.engine.warp_group_products import pack as pack_elements
+from gpa_lsp.execution.emulator.engine.warp_group_products import unpack as unpack_elements
 from gpa_lsp.execution.emulator.semantics.matrix_layouts import (
     MatrixProduct,
     find_product,
@@ -32,6 +34,22 @@ from tests.emulator.oracle.model import Family, WarpOperation
 # Lanes 4q … 4q+3 and 16+4q … 16+4q+3 work on product q. Source: PTX ISA 9.0, section 9.7.14.5.1.
 
 S = ScalarType
+
+
+def unpack(registers: Any, kind: ScalarType) -> Any:
+    """Registers [w, 32, r] → elements [w, 32, e], those of four bits and doubles as well."""
+    if kind is S.F64:
+        return registers
+    if kind not in (S.U4, S.S4):
+        return unpack_elements(registers, kind)
+    octets = np.ascontiguousarray(registers).view(np.uint8)
+    nibbles = np.stack([octets & 0xF, octets >> 4], axis=-1).reshape(*octets.shape[:2], -1).view(np.int8)
+    return nibbles if kind is S.U4 else np.subtract(np.bitwise_xor(nibbles, np.int8(8)), np.int8(8))
+
+
+def pack(elements: Any, kind: ScalarType) -> Any:
+    """Elements [w, 32, e] of a result → registers [w, 32, r]."""
+    return elements if kind is S.F64 else pack_elements(elements, kind)
 
 
 def bind(instruction: PtxInstruction) -> WarpOperation | None:

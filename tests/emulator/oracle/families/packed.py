@@ -10,7 +10,8 @@ import numpy as np
 
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.semantics.modifiers import find_rounding, find_type
+from gpa_lsp.execution.emulator.semantics.modifiers import find_type
+from gpa_lsp.execution.emulator.semantics.writing import find_rounding
 from tests.emulator.oracle.exact_arithmetic import SINGLE
 from tests.emulator.oracle.lanes import by_parts, over_lanes
 from tests.emulator.oracle.model import Family, LaneOperation, same_types
@@ -36,7 +37,7 @@ def bind(instruction: PtxInstruction) -> LaneOperation | None:
 def _bind_singles(instruction: PtxInstruction) -> LaneOperation | None:
     if instruction.opcode not in ("add", "sub", "mul", "fma"):
         return None
-    function, count = SINGLE.find(instruction.opcode, find_rounding(instruction))
+    function, count = SINGLE.find(instruction.opcode, find_rounding(instruction.suffixes))
     finished = finish(function, flushes="ftz" in instruction.suffixes)
     return same_types(by_parts(finished, np.float32), S.F32X2, count)
 

@@ -8,7 +8,7 @@ from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.semantics.model import Family, Meaning, find_word, name_bits
 from gpa_lsp.execution.emulator.semantics.modifiers import find_limits
-from gpa_lsp.execution.emulator.semantics.writing import HALVES, INTEGRAL, ROUNDINGS, write_half
+from gpa_lsp.execution.emulator.semantics.writing import HALVES, INTEGRAL, ROUNDINGS, find_rounding, limit, write_half
 from gpa_lsp.foundation.machine_code.types import as_bits, as_float, f64, u32
 
 S = ScalarType
@@ -146,15 +146,7 @@ def _write_half(words: tuple[str, ...], source: ScalarType, result: ScalarType, 
         value = f"{INTEGRAL[mode]}({value})"
     name = "narrow_single" if is_single else "narrow_double"
     rounding = ROUNDINGS[mode if mode in ("rz", "rm", "rp") else "rn"]
-    return f"u16({name}({_limit(words, value)}, {result.name}, {rounding}, {int('satfinite' in words)}))"
-
-
-def _limit(words: tuple[str, ...], value: str) -> str:
-    """Apply ``.relu`` and ``.sat``, which rounding does not undo."""
-    for word, function in (("relu", "clip_negative"), ("sat", "saturate")):
-        if word in words:
-            value = f"{function}({value})"
-    return value
+    return f"u16({name}({limit(words, value)}, {result.name}, {rounding}, {int('satfinite' in words)}))"
 
 
 def _write_float(words: tuple[str, ...], value: str, source: ScalarType, result: ScalarType, mode: str) -> str:
@@ -219,16 +211,11 @@ def _find_packed(instruction: PtxInstruction) -> Meaning | None:
 
 def _write_narrow(words: tuple[str, ...], value: str, name: str) -> str:
     """f32 as bits of a format, with the rounding, ``.satfinite`` and ``.relu`` of the instruction."""
-    mode = find_mode(words)
+    mode = find_rounding(words)
     saturates = int("satfinite" in words)
     if name == "SCALE":
         return f"to_scale({value}, {int(mode == 'rp')}, {saturates})"
-    return f"narrow_single({_limit(words, value)}, {name}, {ROUNDINGS[mode]}, {saturates})"
-
-
-def find_mode(words: tuple[str, ...]) -> str:
-    """The rounding of an instruction."""
-    return next((word for word in words if word in ROUNDINGS), "rn")
+    return f"narrow_single({limit(words, value)}, {name}, {ROUNDINGS[mode]}, {saturates})"
 
 
 _PACKED = {"u16": 16, "s16": 16, "u8": 8, "s8": 8, "u4": 4, "s4": 4, "u2": 2, "s2": 2}

@@ -10,8 +10,8 @@ from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.semantics.floats import copy_sign
 from gpa_lsp.execution.emulator.semantics.model import Family, Meaning, find_word, name_bits, of_one
-from gpa_lsp.execution.emulator.semantics.modifiers import find_rounding, find_type
-from gpa_lsp.execution.emulator.semantics.writing import ROUNDINGS, write_extreme, write_half
+from gpa_lsp.execution.emulator.semantics.modifiers import find_type
+from gpa_lsp.execution.emulator.semantics.writing import ROUNDINGS, find_rounding, write_extreme, write_half
 from gpa_lsp.foundation.machine_code.types import as_bits
 
 S = ScalarType
@@ -94,7 +94,7 @@ def _find_single(instruction: PtxInstruction) -> Meaning | None:
     if opcode in _FUNCTIONS:
         value = f"f32({_FUNCTIONS[opcode].format(f'f64({operands[0]})')})"
         return of_one(S.F32, 1, _finish(instruction, value))
-    mode = find_rounding(instruction)
+    mode = find_rounding(instruction.suffixes)
     if {"approx", "full"} & set(instruction.suffixes):
         mode = "rn"
     if opcode == "div" and "approx" in instruction.suffixes:
@@ -116,7 +116,7 @@ def _find_double(instruction: PtxInstruction) -> Meaning | None:
         return of_one(S.F64, 1, f"cut_low_word({value})")
     if opcode not in _COUNTS:
         return None
-    mode, operands = find_rounding(instruction), _list_operands(instruction, S.F64)
+    mode, operands = find_rounding(instruction.suffixes), _list_operands(instruction, S.F64)
     if mode == "rn":
         return of_one(S.F64, _COUNTS[opcode], _DOUBLE[opcode].format(*operands))
     value = f"as_float(each_exactly({_EXACT[opcode].format(*operands)}, {ROUNDINGS[mode]}, 0))"
@@ -127,7 +127,7 @@ def _find_pair(instruction: PtxInstruction) -> Meaning | None:
     """``add sub mul fma.f32x2``: by halves of 64 bits."""
     if instruction.opcode not in ("add", "sub", "mul", "fma"):
         return None
-    parts, mode, count = [], find_rounding(instruction), _COUNTS[instruction.opcode]
+    parts, mode, count = [], find_rounding(instruction.suffixes), _COUNTS[instruction.opcode]
     flushes = "ftz" in instruction.suffixes
     for shift in (0, 32):
         halves = [f"as_float(u32({one}(u64) >> {shift}))" for one in "abc"]
@@ -144,7 +144,7 @@ def _find_mixed(instruction: PtxInstruction) -> Meaning | None:
         return None
     is_fused = instruction.opcode == "fma"
     operands = [write_half("a", half), write_half("b", half) if is_fused else "b(f32)", "c(f32)"]
-    value = _write_single(instruction.opcode, operands, find_rounding(instruction))
+    value = _write_single(instruction.opcode, operands, find_rounding(instruction.suffixes))
     last = "saturate" if "sat" in instruction.suffixes else "canonical"
     sources = (half, half, kind) if is_fused else (half, kind)
     return Meaning(sources=sources, results=(kind,), values=(f"{last}({value})",))

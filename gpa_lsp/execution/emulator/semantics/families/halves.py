@@ -8,7 +8,7 @@ from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.semantics.model import Family, Meaning, of_one
 from gpa_lsp.execution.emulator.semantics.modifiers import find_type
-from gpa_lsp.execution.emulator.semantics.writing import ELEMENTS, PAIRS, write_extreme, write_half
+from gpa_lsp.execution.emulator.semantics.writing import ELEMENTS, PAIRS, limit, write_extreme, write_half
 
 S = ScalarType
 _SIMPLE = {"add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}"}
@@ -42,9 +42,7 @@ def _write_one(instruction: PtxInstruction, kind: ScalarType, shift: int | None,
     if opcode in ("min", "max"):
         return f"narrow_single({write_extreme(instruction, operands)}, {kind.name}, NEAREST, 0)"
     value = (_SIMPLE.get(opcode) or _IN_DOUBLE[opcode]).format(*operands)
-    for word, function in (("sat", "saturate"), ("relu", "clip_negative")):
-        if word in words:
-            value = f"{function}({value})"
+    value = limit(words, value)
     narrow = "narrow_single" if opcode in _SIMPLE else "narrow_double"
     value = f"u32({narrow}({value}, {kind.name}, NEAREST, 0))"
     return f"flush_bits({value}, {kind.name})" if flushes else value

@@ -72,7 +72,6 @@ def _find_integers(instruction: PtxInstruction, part: str) -> Meaning:
     """``add sub{.sat}`` and ``min max{.relu}`` of two 16-bit or four 8-bit integers."""
     number = part.partition("x")[0]
     bits, signed = int(number[1:]), number[0] == "s"
-    least = -(1 << bits - 1) if signed else 0
     found = []
     for place in range(32 // bits):
         a, b = (_take(one, bits * place, bits, signed=signed, kind="s32") for one in "ab")
@@ -80,7 +79,7 @@ def _find_integers(instruction: PtxInstruction, part: str) -> Meaning:
         if "relu" in instruction.suffixes:
             value = f"larger({value}, 0)"
         if "sat" in instruction.suffixes:
-            value = f"clamp({value}, {least}, {least + (1 << bits) - 1})"
+            value = _saturate(value, bits, signed=signed)
         found.append(value)
     return of_one(S.U32, 2, _join(found, bits))
 
