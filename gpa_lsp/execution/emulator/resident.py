@@ -15,7 +15,7 @@ from gpa_lsp.code.ptx.model import PtxFunction, PtxModule, Space
 from gpa_lsp.code.ptx.static_instructions import list_reachable, list_static_instructions
 from gpa_lsp.execution.emulator.batches import Runner
 from gpa_lsp.execution.emulator.emulate import check_launch
-from gpa_lsp.execution.emulator.engine.arena import ARENA_BASE, Arena, Region
+from gpa_lsp.execution.emulator.engine.arena import ARENA_BASE, Arena, Region, fill_variable, find_room
 from gpa_lsp.execution.emulator.engine.device_runtime import PREFIXES, DeviceRuntime
 from gpa_lsp.execution.emulator.engine.faults import FaultLog
 from gpa_lsp.execution.emulator.engine.functions import bind_function
@@ -40,7 +40,6 @@ _LARGEST_PARAMETERS = 32 << 10
 _MOST_PRINTED = 16 << 20
 # For parameters of launches by device code that have not begun; memory is taken as it is touched
 _LAUNCHES_BYTES = 64 << 20
-_ALIGNMENT_BYTES = 512
 # frees that faults are explained by
 _MOST_FREED = 1024
 _HEAP_BYTES = 8 << 20  # what CUDA gives device code without being asked
@@ -105,7 +104,7 @@ class ResidentMemory:
         self, name: str, space: Space, size_bytes: int, *, element_bytes: int = 1, is_array: bool = True
     ) -> Region | None:
         """A region of the emulator's own; None when there is no room for it."""
-        end = self._next + -(-(size_bytes + _ALIGNMENT_BYTES) // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
+        end = self._next + find_room(size_bytes)
         if end > self.own_end:
             return None
         region = Region(
@@ -243,10 +242,9 @@ class ResidentModule:
             if region is None:
                 continue
             self.variables[name] = region
-            if one.initial:
-                given = np.frombuffer(one.initial, np.uint8)[: region.size_bytes]
-                memory.bytes_at(region.base, len(given))[:] = given
-        self._fill_addresses()
+        addresses = find_function_addresses(module) | {name: one.base for name, one in self.variables.items()}
+        for name, region in self.variables.items():
+            fill_variable(memory.bytes_at(region.base, region.size_bytes), module.variables[name], addresses.get)
         self._begun = {name: memory.bytes_at(one.base, one.size_bytes).copy() for name, one in self.variables.items()}
 
     def _make_runtime(self) -> DeviceRuntime | None:
@@ -269,17 +267,6 @@ class ResidentModule:
         """Whether a variable has changed since the module was loaded."""
         region = self.variables[name]
         return not np.array_equal(self._begun[name], self.memory.bytes_at(region.base, region.size_bytes))
-
-    def _fill_addresses(self) -> None:
-        addresses = find_function_addresses(self.module) | {name: one.base for name, one in self.variables.items()}
-        for name, region in self.variables.items():
-            for offset, symbol, added in self.module.variables[name].initial_symbols:
-                address = addresses.get(symbol)
-                if address is not None and offset + 8 <= region.size_bytes:
-                    value = (address + added) % (1 << 64)
-                    self.memory.bytes_at(region.base + offset, 8)[:] = np.frombuffer(
-                        value.to_bytes(8, "little"), np.uint8
-                    )
 
 
 class ResidentKernel:

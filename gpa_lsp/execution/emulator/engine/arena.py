@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from gpa_lsp.code.ptx.model import Space
+from gpa_lsp.code.ptx.model import PtxVariable, Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.execution.emulator.engine.faults import Access, FaultLog
 from gpa_lsp.execution.emulator.engine.geometry import WarpSet
@@ -43,6 +43,39 @@ class Region(ColumnRecord, frozen=True, kw_only=True):
     argument: int | None = None  # index of the parameter; None for variables
     dtype: "np.dtype[Any]" = np.dtype(np.uint8)  # of the elements, as the arrays are given back
     is_array: bool = True  # given back at the end
+
+
+def find_room(size_bytes: int) -> int:
+    """Bytes from the beginning of a region to that of the next one: its own, and a gap; a multiple of the alignment."""
+    return -(-(size_bytes + _GAP_BYTES) // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
+
+
+def view_bytes(data: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """The bytes of an array; a copy where it is not contiguous."""
+    return np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+
+
+def fill_variable(
+    memory: npt.NDArray[np.uint8],
+    variable: PtxVariable,
+    find_address: Callable[[str], int | None],
+    given: npt.NDArray[Any] | None = None,
+) -> None:
+    """Fill the bytes of a module's variable: initial bytes, then addresses of symbols, then what a launch gives it.
+
+    Args:
+        find_address: of a symbol; None for unknown ones, whose places stay as they are.
+        given: None for nothing; what is longer than the variable is cut off.
+    """
+    if variable.initial:
+        memory[: len(variable.initial)] = np.frombuffer(variable.initial, np.uint8)[: len(memory)]
+    for offset, symbol, added in variable.initial_symbols:
+        address = find_address(symbol)
+        if address is not None and offset + 8 <= len(memory):
+            memory[offset : offset + 8].view(np.uint64)[0] = (address + added) % (1 << 64)
+    if given is not None:
+        raw = view_bytes(given)[: len(memory)]
+        memory[: len(raw)] = raw
 
 
 def make_zeros(size_bytes: int) -> npt.NDArray[np.uint8]:
@@ -87,7 +120,7 @@ class Arena:
         base = ARENA_BASE + self._end
         region = Region(name=name, space=space, base=base, size_bytes=size_bytes, **details)
         self.regions.append(region)
-        self._end += -(-(size_bytes + _GAP_BYTES) // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
+        self._end += find_room(size_bytes)
         return region
 
     def add_at(self, base: int, name: str, space: Space, size_bytes: int, **details: Any) -> Region:
@@ -108,7 +141,7 @@ class Arena:
         region = Region(name=name, space=space, base=base, size_bytes=size_bytes, **details)
         self._given.append(region)
         self.regions.append(region)
-        self._end = max(self._end, -(-(end - ARENA_BASE + _GAP_BYTES) // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES)
+        self._end = max(self._end, find_room(end - ARENA_BASE))
         return region
 
     def allocate(self) -> None:

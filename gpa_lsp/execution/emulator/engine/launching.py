@@ -15,7 +15,7 @@ from gpa_lsp.code.ptx.blocks import find_blocks
 from gpa_lsp.code.ptx.model import PtxFunction, PtxModule, PtxVariable, Space, SpecialRegister
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.code.ptx.static_instructions import StaticInstruction, list_reachable
-from gpa_lsp.execution.emulator.engine.arena import Arena, Region
+from gpa_lsp.execution.emulator.engine.arena import Arena, Region, fill_variable, view_bytes
 from gpa_lsp.execution.emulator.engine.binder import WORKSPACE_REGISTERS
 from gpa_lsp.execution.emulator.engine.faults import FaultLog
 from gpa_lsp.execution.emulator.engine.functions import bind_function
@@ -242,7 +242,7 @@ def _add_buffer(arena: Arena, buffer: BufferInput, base: int | None) -> Region:
 def _fill_buffer(memory: npt.NDArray[np.uint8], buffer: BufferInput, given: npt.NDArray[Any] | None) -> None:
     """Fill a region, which is zeros; arrays of zeros are left alone, so that their pages are never touched."""
     if not buffer.is_zero:
-        memory[:] = _as_bytes(buffer.data)
+        memory[:] = view_bytes(buffer.data)
     if given is None:
         return
     if given.nbytes > len(memory):
@@ -250,17 +250,13 @@ def _fill_buffer(memory: npt.NDArray[np.uint8], buffer: BufferInput, given: npt.
             f"array {buffer.name} has {format_count(given.nbytes)} bytes, but the launch describes {format_count(len(memory))}",
             remedy="describe the array as large as it is",
         )
-    memory[: given.nbytes] = _as_bytes(given)
+    memory[: given.nbytes] = view_bytes(given)
 
 
 def _check_names(arrays: Mapping[str, Any], known: set[str]) -> None:
     unknown = sorted(set(arrays) - known)
     if unknown:
         raise InputError(f"no array {unknown[0]}", remedy=f"there are: {', '.join(sorted(known)) or 'none'}")
-
-
-def _as_bytes(data: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-    return np.ascontiguousarray(data).reshape(-1).view(np.uint8)
 
 
 def _number_blocks(machine: Machine, functions: list[PtxFunction]) -> None:
@@ -289,18 +285,9 @@ def _add_variable(arena: Arena, variable: PtxVariable, inputs: LaunchInputs) -> 
 
 def _fill_variables(machine: Machine, inputs: LaunchInputs, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     for name, region in machine.variables.items():
-        variable = machine.module.variables[name]
-        data = machine.arena.bytes_of(region)
-        if variable.initial:
-            data[: len(variable.initial)] = np.frombuffer(variable.initial, np.uint8)[: len(data)]
-        for offset, symbol, added in variable.initial_symbols:
-            address = machine.find_symbol(symbol, machine.kernel)
-            if address is not None and offset + 8 <= len(data):
-                data[offset : offset + 8].view(np.uint64)[0] = (address + added) % (1 << 64)
         given = arrays.get(name, inputs.variables.get(name))
-        if given is not None:
-            raw = _as_bytes(given)[: len(data)]
-            data[: len(raw)] = raw
+        memory, variable = machine.arena.bytes_of(region), machine.module.variables[name]
+        fill_variable(memory, variable, lambda symbol: machine.find_symbol(symbol, machine.kernel), given)
 
 
 def _fill_parameters(machine: Machine, inputs: LaunchInputs, regions: list[Region]) -> None:

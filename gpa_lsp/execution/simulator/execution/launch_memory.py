@@ -7,21 +7,19 @@ from gpa_lsp.code.binary.cubin import Symbols
 from gpa_lsp.code.binary.driver_constants import DriverConstants, find_driver_constants
 from gpa_lsp.code.binary.elf import ElfImage, read_elf, walk_records
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Cubin
-from gpa_lsp.code.ptx.model import PtxModule, PtxVariable, Space
-from gpa_lsp.execution.emulator.engine.arena import make_zeros
+from gpa_lsp.code.ptx.model import PtxModule, Space
+from gpa_lsp.execution.emulator.engine.arena import fill_variable, find_room, make_zeros, view_bytes
+from gpa_lsp.execution.emulator.semantics.model import LOCAL_WINDOW, SHARED_WINDOW
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.launches.model import MOST_SPAN_BYTES, LaunchInputs
 from gpa_lsp.execution.simulator.execution.memory_spaces import (
     GLOBAL_BASE,
-    LOCAL_WINDOW,
-    SHARED_WINDOW,
     Bank,
     ConstantBanks,
 )
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.records import ColumnRecord
 
-_ALIGNMENT_BYTES = 512
 _PARAMETER_BANK = 0x0A  # EIATTR_PARAM_CBANK: u32 symbol, u16 offset, u16 size of the parameters in bank 0
 _INITIALISED = ".nv.global.init"
 _BANK_BYTES = 1 << 16
@@ -57,22 +55,23 @@ def lay_out_launch(
     for buffer in inputs.buffers:
         given = buffer.base_address
         starts.append(end if given is None else given - GLOBAL_BASE)
-        end += _round(buffer.data.nbytes) if given is None else 0
+        end += find_room(buffer.data.nbytes) if given is None else 0
     variables: dict[str, int] = {}
     for name, one in module.variables.items():
         if one.space in (Space.GLOBAL, Space.CONST) and not one.is_texture:
             variables[name] = inputs.variable_addresses.get(name, GLOBAL_BASE + end)
-            end += 0 if name in inputs.variable_addresses else _round(max(one.size_bytes, 1))
+            end += 0 if name in inputs.variable_addresses else find_room(max(one.size_bytes, 1))
     elf = read_elf(cubin.image, path=cubin.path)
     constants = end  # the program's, as generic addresses see them
     section = elf.find_section(f".nv.constant{_PROGRAM_BANK}")
-    end += 0 if section is None else _round(len(elf.section_bytes(section)))
-    data = make_zeros(max(end, _ALIGNMENT_BYTES))
+    end += 0 if section is None else find_room(len(elf.section_bytes(section)))
+    data = make_zeros(max(end, find_room(0)))
     for start, buffer in zip(starts, inputs.buffers, strict=True):
         if not buffer.is_zero:
-            data[start : start + buffer.data.nbytes] = np.ascontiguousarray(buffer.data).reshape(-1).view(np.uint8)
+            data[start : start + buffer.data.nbytes] = view_bytes(buffer.data)
     for name, address in variables.items():
-        _fill_variable(data, module.variables[name], address - GLOBAL_BASE, inputs, variables)
+        one, start = module.variables[name], address - GLOBAL_BASE
+        fill_variable(data[start : start + one.size_bytes], one, variables.get, inputs.variables.get(name))
     for (name, offset), word in _read_function_numbers(elf, module).items():
         if name in variables and name not in inputs.variables:
             start = variables[name] - GLOBAL_BASE + offset
@@ -116,29 +115,7 @@ def _find_given_end(module: PtxModule, inputs: LaunchInputs) -> int:
     end = max(base + size for base, size in given) - GLOBAL_BASE
     if min(base for base, _ in given) < GLOBAL_BASE or end > MOST_SPAN_BYTES:
         raise InputError("an array cannot lie where it is described to lie", remedy="record the launch again")
-    return _round(end)
-
-
-def _round(size_bytes: int) -> int:
-    """Bytes with a gap after them, a multiple of the alignment."""
-    return -(-(size_bytes + _ALIGNMENT_BYTES) // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
-
-
-def _fill_variable(
-    data: npt.NDArray[np.uint8], variable: PtxVariable, start: int, inputs: LaunchInputs, addresses: dict[str, int]
-) -> None:
-    size = variable.size_bytes
-    if variable.initial:
-        first = variable.initial[:size]
-        data[start : start + len(first)] = np.frombuffer(first, np.uint8)
-    for offset, symbol, added in variable.initial_symbols:
-        if symbol in addresses and offset + 8 <= size:
-            word = (addresses[symbol] + added) % (1 << 64)
-            data[start + offset : start + offset + 8] = np.frombuffer(word.to_bytes(8, "little"), np.uint8)
-    given = inputs.variables.get(variable.name)
-    if given is not None:
-        raw = np.ascontiguousarray(given).reshape(-1).view(np.uint8)[:size]
-        data[start : start + len(raw)] = raw
+    return find_room(end)
 
 
 def _read_function_numbers(elf: ElfImage, module: PtxModule) -> dict[tuple[str, int], bytes]:
