@@ -10,13 +10,12 @@ from msgspec import Struct
 from gpa_lsp.code.binary.model import ResourceKind, encode_resource
 from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.code.symbolic_accesses.requests import count_wavefronts
+from gpa_lsp.execution.emulator.semantics.model import LOCAL_WINDOW, SHARED_WINDOW
 from gpa_lsp.execution.simulator.execution.compiled_steps import BoundStep, CompiledSteps, Segment, WalkFaultError
 from gpa_lsp.execution.simulator.execution.lowering import Lowering
 from gpa_lsp.execution.simulator.execution.memory_spaces import (
     FIRST_BANK,
     GLOBAL_BASE,
-    LOCAL_WINDOW,
-    SHARED_WINDOW,
     Bank,
     ConstantBanks,
     MemorySpace,

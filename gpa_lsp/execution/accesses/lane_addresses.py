@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.symbolic_accesses.requests import SECTOR_BYTES, WARP_LANES
+from gpa_lsp.execution.emulator.engine.values import unpack_lanes
 from gpa_lsp.execution.emulator.trace import Accesses, Buffer, Trace
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.numbers import format_count
@@ -56,12 +57,6 @@ def count_lanes(masks: npt.NDArray[np.uint32]) -> Integers:
     """
     counts: Integers = np.bitwise_count(masks).astype(np.int64)
     return counts
-
-
-def unpack_masks(masks: npt.NDArray[np.uint32]) -> Marks:
-    """bool[n, 32], bit i of each mask in column i."""
-    as_bytes = np.ascontiguousarray(masks, dtype="<u4").view(np.uint8).reshape(-1, 4)
-    return np.unpackbits(as_bytes, axis=1, bitorder="little").view(np.bool_)
 
 
 def check_trace(trace: Trace) -> None:
@@ -132,7 +127,7 @@ def list_lanes(accesses: Accesses, rows: Integers) -> LaneList:
     place = np.arange(int(counts.sum())) + np.repeat(
         accesses.first_address[rows].astype(np.int64) - np.cumsum(counts) + counts, counts
     )
-    lane = np.nonzero(unpack_masks(accesses.lane_mask[rows]))[1]
+    lane = np.nonzero(unpack_lanes(accesses.lane_mask[rows]))[1]
     return LaneList(row=np.repeat(rows, counts), lane=lane, address=accesses.addresses[place])
 
 
@@ -151,7 +146,7 @@ def spread_lanes(accesses: Accesses, rows: Integers) -> tuple[npt.NDArray[np.uin
     Returns:
         uint64[n, 32] and bool[n, 32]: the address of each lane, and whether it is active; what is not active holds zero.
     """
-    active = unpack_masks(accesses.lane_mask[rows])
+    active = unpack_lanes(accesses.lane_mask[rows])
     addresses = np.zeros(active.shape, dtype=np.uint64)
     addresses[active] = list_lanes(accesses, rows).address
     return addresses, active

@@ -14,7 +14,7 @@ Integers = npt.NDArray[np.int64]
 
 MOST_STARTS = WARP_LANES * (256 >> WORD_SHIFT)  # Words of all lanes of a row of local memory
 
-_MIX = -7046029254386353131  # Odd, with bits as if drawn by lot
+MIX = -7046029254386353131  # Odd, with bits as if drawn by lot
 _LOCAL = int(Space.LOCAL)
 _WORD_BYTES = 1 << WORD_SHIFT
 _LANE_BITS = (WARP_LANES - 1).bit_length()
@@ -82,9 +82,9 @@ def _is_alike(lanes: LaneColumns, row: int, other: int) -> bool:
 def _mix_shape(lanes: LaneColumns, row: int) -> np.int64:
     first, apart = lanes.first[row], np.int64(0)
     for lane in range(1, count_bits(np.int64(lanes.mask[row]))):
-        apart += (lanes.address[first + lane] - lanes.address[first]) * (_MIX + 2 * lane)
+        apart += (lanes.address[first + lane] - lanes.address[first]) * (MIX + 2 * lane)
     mixed = np.int64(lanes.mask[row]) << 16 | np.int64(lanes.width[row]) << 8 | np.int64(lanes.space[row])
-    mixed = (mixed ^ apart ^ (apart >> 29)) * _MIX
+    mixed = (mixed ^ apart ^ (apart >> 29)) * MIX
     return mixed ^ (mixed >> 32)
 
 
@@ -240,7 +240,6 @@ def list_units(lanes: LaneColumns, rows: Integers, shift: int, sizes: Integers, 
 
 
 DIGIT_BITS = 11  # Of a key that one pass of a sort looks at
-_MIX = -7046029254386353131  # Odd, with bits as if drawn by lot
 
 
 def open_slots(count: int) -> "npt.NDArray[np.int32]":
@@ -264,7 +263,7 @@ def number_rows(
     for row in range(columns.shape[1]):
         mixed = np.int64(0)
         for column in range(columns.shape[0]):
-            mixed = ((mixed ^ (mixed >> 32)) + columns[column, row]) * _MIX
+            mixed = ((mixed ^ (mixed >> 32)) + columns[column, row]) * MIX
         slot = (mixed ^ (mixed >> 32)) & (len(slots) - 1)
         while slots[slot] >= 0:
             column = 0

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.execution.accesses.lane_addresses import INFINITE, NOT_COUNTED
-from gpa_lsp.execution.accesses.request_loops import count_bits, open_slots
+from gpa_lsp.execution.accesses.request_loops import MIX, count_bits, open_slots
 from gpa_lsp.foundation.machine_code.loops import compiled, part
 from gpa_lsp.foundation.machine_code.types import leading_zeros
 
@@ -22,7 +22,6 @@ Slots = npt.NDArray[np.int32]
 # In place of the distance of a list: each of its units has its own; in place of its array: they lie in several
 SEVERAL = -3
 
-_MIX = -7046029254386353131  # Odd, with bits as if drawn by lot
 _PAGE_BITS = 3  # Units that follow each other have slots that do
 _WORD_BITS = 5  # Places of a word of marks
 _BEGIN, _NEXT, _MARKED, _WORDS, _DISTANCE = range(5)  # Of a state
@@ -75,7 +74,7 @@ def number_units(units: Integers, slots: Slots, numbers: Integers, known: Intege
     count = 0
     for place in range(len(units)):
         unit = units[place]
-        mixed = (unit >> _PAGE_BITS) * _MIX
+        mixed = (unit >> _PAGE_BITS) * MIX
         slot = ((mixed ^ (mixed >> 32)) << _PAGE_BITS | unit & ((1 << _PAGE_BITS) - 1)) & (len(slots) - 1)
         while slots[slot] >= 0 and known[slots[slot]] != unit:
             slot = (slot + 1) & (len(slots) - 1)
@@ -100,7 +99,7 @@ def merge_lists(lists: UnitLists, slots: Slots, kept: Integers, merged: Integers
     for number in range(len(lists.size)):
         mixed = lists.size[number]
         for place in range(lists.first[number], lists.first[number] + lists.size[number]):
-            mixed = (mixed ^ lists.unit[place]) * _MIX
+            mixed = (mixed ^ lists.unit[place]) * MIX
             mixed ^= mixed >> 29
         slot = mixed & (len(slots) - 1)
         while slots[slot] >= 0 and not _is_equal(lists, number, kept[slots[slot]]):

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES
 from gpa_lsp.code.ptx.model import PtxModule
+from gpa_lsp.execution.emulator.engine.values import WARP_LANES
 from gpa_lsp.execution.launches.block_mates import BlockPlace, place_block
 from gpa_lsp.execution.launches.build import build_inputs
 from gpa_lsp.execution.launches.launch import LaunchDescription
@@ -25,7 +26,7 @@ from gpa_lsp.execution.simulator.execution.launch_memory import LaunchMemory, la
 from gpa_lsp.execution.simulator.execution.memory_spaces import MemorySpaces, SpecialRegisters
 from gpa_lsp.execution.simulator.execution.recording import Recorder
 from gpa_lsp.execution.simulator.execution.walking import Walk, WalkLimits, describe_problems
-from gpa_lsp.execution.simulator.execution.warp_state import WARP_LANES, WarpState
+from gpa_lsp.execution.simulator.execution.warp_state import WarpState
 from gpa_lsp.execution.simulator.warp_walk import LOCAL_SECTOR, KernelWalk, NotSimulated, WarpWalk
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.numbers import format_seconds

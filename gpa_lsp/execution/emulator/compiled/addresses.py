@@ -4,6 +4,7 @@ Functions without type annotations may take and give 32 values, one per lane.
 """
 
 from gpa_lsp.execution.emulator.compiled.model import FAILED, LANES, CoreMachine, Operation
+from gpa_lsp.execution.emulator.semantics.model import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from gpa_lsp.foundation.machine_code.types import (
     Pointer,
     bits_of,
@@ -26,7 +27,6 @@ from gpa_lsp.foundation.machine_code.types import (
 ALL_LANES = 0xFFFFFFFF
 # Numbers of spaces, as in :class:`~gpa_lsp.code.ptx.model.Space`
 IN_GENERIC, IN_GLOBAL, IN_SHARED, IN_LOCAL, IN_CONST, IN_PARAM = range(6)
-SHARED_WINDOW, LOCAL_WINDOW, WINDOW_BYTES = 0x7FFD00000000, 0x7FFE00000000, 1 << 32
 # Layouts of a warp's addresses: each one access width after the one before, all equal, or anything else
 SCATTERED, IN_A_ROW, AT_ONE_PLACE = range(3)
 UNKNOWN, OUTSIDE = 0, 1  # In place of addresses: the handle is no texture's; the coordinates lie outside

@@ -14,6 +14,7 @@ from gpa_lsp.execution.emulator.compiled import addresses, memory, rows, schedul
 from gpa_lsp.execution.emulator.compiled.lane_operations import OPERATIONS, list_steps, write_operations
 from gpa_lsp.execution.emulator.compiled.matrices import multiply_floats, multiply_matrices
 from gpa_lsp.execution.emulator.compiled.model import PYTHON, CoreMachine
+from gpa_lsp.execution.emulator.engine.values import pack_lanes
 from gpa_lsp.execution.emulator.semantics.find import find_names
 from gpa_lsp.execution.emulator.semantics.model import Meaning
 from gpa_lsp.foundation.machine_code import VARIABLE
@@ -155,7 +156,7 @@ class LaneOperation:
         for place, kind in enumerate(self.meaning.results):
             kept[f"r{place}"] = np.zeros(shape, kind.natural_dtype)
         kept["new carry"] = np.zeros(shape, np.bool_)
-        masks = np.packbits(active, axis=1, bitorder="little").view("<u4")[:, 0]
+        masks = pack_lanes(active)
         for step, function in zip(self._steps, self._functions, strict=True):
             if step.result not in kept:
                 kept[step.result] = np.zeros(shape, f"u{step.function.bits // 8}")

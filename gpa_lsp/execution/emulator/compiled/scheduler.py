@@ -21,7 +21,7 @@ from gpa_lsp.execution.emulator.engine.control import end_lanes
 from gpa_lsp.execution.emulator.engine.faults import Access, find_thread
 from gpa_lsp.execution.emulator.engine.fragments import Barrier, Batch, Fragment, Segment, build_fragment
 from gpa_lsp.execution.emulator.engine.meter import BudgetReached
-from gpa_lsp.execution.emulator.engine.values import find_lanes, pack_lanes
+from gpa_lsp.execution.emulator.engine.values import pack_lanes, unpack_lanes
 from gpa_lsp.execution.emulator.model import FaultKind
 from gpa_lsp.execution.emulator.semantics.model import LONGEST_VECTOR
 
@@ -374,7 +374,7 @@ class CompiledScheduler:
         for one in _GENERIC if named is Space.GENERIC else (named,):
             if not call("choose_lanes", self._place, int(one)):
                 continue
-            lanes = find_lanes(handed["wrong"])
+            lanes = np.flatnonzero(unpack_lanes(handed["wrong"]))
             if len(lanes):
                 memory = self.batch.memory if one in (Space.SHARED, Space.LOCAL) else self._machine.arena
                 memory.report(access, one, self.batch.root, lanes, handed["addresses"][lanes])

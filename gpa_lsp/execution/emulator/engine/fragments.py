@@ -16,7 +16,7 @@ from gpa_lsp.execution.emulator.engine.faults import Access, FaultLog
 from gpa_lsp.execution.emulator.engine.geometry import Blocks, Geometry, WarpSet
 from gpa_lsp.execution.emulator.engine.layout import Piece
 from gpa_lsp.execution.emulator.engine.meter import Meter
-from gpa_lsp.execution.emulator.engine.values import WARP_LANES, Value, pack_lanes
+from gpa_lsp.execution.emulator.engine.values import WARP_LANES, Value, pack_lanes, unpack_lanes
 from gpa_lsp.execution.emulator.model import DeviceError, FaultKind
 from gpa_lsp.foundation.numbers import format_count
 
@@ -492,7 +492,7 @@ def build_fragment(
     count = int(np.bitwise_count(chosen).sum())
     mask = None
     if count != len(rows) * WARP_LANES:
-        mask = np.unpackbits(chosen.astype("<u4").view(np.uint8), bitorder="little").view(np.bool_)
+        mask = unpack_lanes(chosen).reshape(-1)
     return Fragment(
         batch=batch,
         warps=warps,

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 # Array [n] over the lanes of a warp set, or a numpy scalar (*uniform*). Its dtype has the width of the register; which of the dtypes of that width it
 # is depends on its writer, and readers view it as they need. No value is modified in place.
@@ -49,10 +50,11 @@ def find_active_rows(mask: Value) -> Value:
 
 
 def pack_lanes(mask: Value) -> Value:
-    """The mask bool[32w] as uint32[w], bit i for lane i of each warp."""
+    """The mask bool[32w] or bool[w, 32] as uint32[w], bit i for lane i of each warp."""
     return np.packbits(mask, bitorder="little").view("<u4")
 
 
-def find_lanes(masks: Value) -> Value:
-    """int64[k]: the lanes whose bits are set in uint32[w], 32 of each warp."""
-    return np.flatnonzero(np.unpackbits(masks.astype("<u4").view(np.uint8), bitorder="little"))
+def unpack_lanes(masks: "npt.NDArray[np.uint32]") -> "npt.NDArray[np.bool_]":
+    """bool[w, 32] of uint32[w], lane i for bit i."""
+    as_bytes = np.ascontiguousarray(masks, dtype="<u4").view(np.uint8).reshape(-1, 4)
+    return np.unpackbits(as_bytes, axis=1, bitorder="little").view(np.bool_)

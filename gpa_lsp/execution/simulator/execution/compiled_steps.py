@@ -14,7 +14,9 @@ from gpa_lsp.code.binary import model
 from gpa_lsp.code.binary.model import Flow
 from gpa_lsp.code.binary.opcodes import MemorySpace as KnownSpace
 from gpa_lsp.code.binary.opcodes import Opcode
+from gpa_lsp.execution.emulator.engine.values import WARP_LANES
 from gpa_lsp.execution.emulator.semantics import exchange, floats, words
+from gpa_lsp.execution.emulator.semantics import model as meanings
 from gpa_lsp.execution.simulator.execution import (
     lane_values,
     memory_spaces,
@@ -37,7 +39,7 @@ from gpa_lsp.execution.simulator.execution.operand_values import MachineInstruct
 from gpa_lsp.execution.simulator.execution.recording import NoteRoom, Recorder
 from gpa_lsp.execution.simulator.execution.row_operands import Row, encode_predicate
 from gpa_lsp.execution.simulator.execution.walk_model import Code, CoreWalk, Fault, Flag, Stop, tabulate
-from gpa_lsp.execution.simulator.execution.warp_state import WARP_LANES, Lanes, WarpState
+from gpa_lsp.execution.simulator.execution.warp_state import Lanes, WarpState
 from gpa_lsp.execution.simulator.warp_walk import LOCAL_SECTOR
 from gpa_lsp.foundation.machine_code.build import Code as MachineCode
 from gpa_lsp.foundation.machine_code.build import load_module
@@ -183,7 +185,7 @@ def _refuse(instruction: MachineInstruction, opcode: Opcode) -> str:
 
 _OF_SPACES = (Fault.OUTSIDE, Fault.MISALIGNED)
 _SOURCES = (
-    walk_steps, walk_accesses, walk_registers, walk_model, lane_values, floats, words, exchange, memory_spaces, model,
+    walk_steps, walk_accesses, walk_registers, walk_model, lane_values, floats, words, exchange, meanings, memory_spaces, model,
 )  # fmt: skip
 
 

@@ -14,14 +14,11 @@ from gpa_lsp.execution.emulator.semantics.floats import (
     greatest,
     least,
     narrow_double,
-    saturate,
     widen,
 )
+from gpa_lsp.execution.emulator.semantics.model import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from gpa_lsp.execution.simulator.execution.memory_spaces import (
     DISTRIBUTED,
-    LOCAL_WINDOW,
-    SHARED_WINDOW,
-    WINDOW_BYTES,
     MemorySpace,
 )
 from gpa_lsp.foundation.machine_code import types
@@ -79,11 +76,6 @@ def word_of(value):
 def half_of(value):
     """A double as one of half precision."""
     return narrow_double(f64(value), F16, NEAREST, False)
-
-
-def keep_range(value):
-    """``.SAT``: from 0 to 1; what is no number becomes 0."""
-    return saturate(value)
 
 
 def extend(value, count, is_signed):
@@ -272,7 +264,7 @@ VALUES = {
     "extend": "extend(a, b, literal)", "size": "find_size(a)", "count": "u64(popcount(u32(a)))", "reverse": "u64(reverse_bits(u32(a)))",
     "leading_one": "find_leading_one(a, literal & 2, literal & 1)", "mask_of_ones": "make_mask(a, b)",
     "choose_sum": "choose_sum(a, b, c, p, literal)", "choose": "a if p != 0 else b",
-    "fma_saturated": "word_of(keep_range(f32(fuse(f64(single(a)), f64(single(b)), f64(single(c))))))",
+    "fma_saturated": "word_of(saturate(f32(fuse(f64(single(a)), f64(single(b)), f64(single(c))))))",
     "double_sum": "as_bits(double(a) + double(b) + double(c))", "double_product": "as_bits(double(a) * double(b))",
     "double_fma": "as_bits(fma(double(a), double(b), double(c)))",
     "extreme": "word_of(least(single(a), single(b)) if p != 0 else greatest(single(a), single(b)))",
@@ -290,7 +282,7 @@ VALUES = {
     "double_to_double": "as_bits(round_number(double(a), literal))",
     "pack": "pack_halves(f64(single(b)), f64(single(a)))", "half_fma_to_single": "word_of(fuse(half(a), half(b), half(c)))",
     "half_fma": "pack_halves(fuse(half(a), half(b), half(c)), fuse(half(a >> 16), half(b >> 16), half(c >> 16)))",
-    "half_fma_saturated": "pack_halves(keep_range(fuse(half(a), half(b), half(c))), keep_range(fuse(half(a >> 16), half(b >> 16), half(c >> 16))))",
+    "half_fma_saturated": "pack_halves(saturate(fuse(half(a), half(b), half(c))), saturate(fuse(half(a >> 16), half(b >> 16), half(c >> 16))))",
     "compared_halves": "mark_halves(compare_halves(a, b, literal & 63) * p, literal >> ONES)",
     "half_extremes": "choose_half(a, b, p) | choose_half(a >> 16, b >> 16, p) << 16",
     "integer_to_half": "half_of(as_float(from_integer(a, literal >> 4, literal & 8, s32(0), u32(0))))",

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 
+from gpa_lsp.execution.emulator.engine.values import WARP_LANES
 from gpa_lsp.execution.simulator.execution.memory_spaces import DISTRIBUTED, FIRST_BANK, GENERIC, MemorySpace
 from gpa_lsp.execution.simulator.execution.operand_values import (
     RZ,
@@ -45,7 +46,6 @@ from gpa_lsp.execution.simulator.execution.walk_model import (
     PredicateBit,
     Reduction,
 )
-from gpa_lsp.execution.simulator.execution.warp_state import WARP_LANES
 
 _TRUTHS = {"LT": 1, "EQ": 2, "GT": 4, "LE": 3, "GE": 6, "NE": 5}  # Less, equal and more
 _ZEROS = ("RZ", "URZ")

@@ -6,15 +6,12 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.execution.emulator.engine.values import WARP_LANES
+from gpa_lsp.execution.emulator.semantics.model import LOCAL_WINDOW, SHARED_WINDOW
 from gpa_lsp.execution.launches.model import FIRST_ADDRESS
-from gpa_lsp.execution.simulator.execution.warp_state import WARP_LANES
 from gpa_lsp.foundation.records import ColumnRecord
 
 GLOBAL_BASE = FIRST_ADDRESS  # Virtual address of the first byte of global memory
-SHARED_WINDOW = 0x4000_0000_0000
-LOCAL_WINDOW = 0x4100_0000_0000
-WINDOW_BYTES = 1 << 32  # Where generic addresses mean shared and local memory, and how far
-
 WORD_STRIDE = 4 * WARP_LANES  # Bytes of local memory from a word of a lane to its next
 
 

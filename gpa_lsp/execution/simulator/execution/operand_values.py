@@ -121,11 +121,6 @@ class MachineInstruction(Struct, frozen=True, kw_only=True):
     modifiers: tuple[str, ...]  # behind it, without dots
     operands: tuple[str, ...]  # as written, without ``.reuse``
 
-    @property
-    def is_uniform(self) -> bool:
-        """Whether it computes one value for the warp."""
-        return bool(self.operands) and self.operands[0].startswith("U") and not self.opcode.startswith(("R2", "VOTE"))
-
     def has(self, modifier: str) -> bool:
         """Whether a modifier is there."""
         return modifier in self.modifiers
@@ -149,12 +144,8 @@ def read_instruction(row: int, text: str) -> MachineInstruction:
         is_guard_negated=bool(guard and guard[1]),
         opcode=opcode,
         modifiers=tuple(modifiers),
-        operands=tuple(one.replace(".reuse", "") for one in _split_operands(listed)),
+        operands=tuple(one.replace(".reuse", "") for part in listed.split(",") if (one := part.strip())),
     )
-
-
-def _split_operands(listed: str) -> list[str]:
-    return [one for part in listed.split(",") if (one := part.strip())]
 
 
 class Roles(Struct, frozen=True, kw_only=True):

@@ -86,7 +86,7 @@ class Recorder:
     def __init__(self, warps: int, *, keeps_walks: bool) -> None:
         self.lengths: Integers = np.zeros(warps, np.int64)
         self.keeps_walks = keeps_walks
-        self.take_noted: Callable[[], None] = _take_nothing
+        self.take_noted: Callable[[], None] = lambda: None
         self._segments = _Columns(5)
         self._guards = _Columns(3)
         self._accesses = _Columns(4)
@@ -122,10 +122,8 @@ class Recorder:
         by_lanes = _spread(first, count, weights[warp] * lanes, rows)
         guard_warp, guard_place, guard_bits = self._keep_executed(self._guards.take())
         row, before = self._find_rows(guard_warp, guard_place)
-        change = np.bitwise_count(guard_bits.astype(np.uint64)).astype(np.float64) - np.bitwise_count(
-            before.astype(np.uint64)
-        )
-        by_lanes += np.bincount(row, weights=change * weights[guard_warp], minlength=rows)[:rows]
+        now, then = (np.bitwise_count(one.astype(np.uint64)).astype(np.float64) for one in (guard_bits, before))
+        by_lanes += np.bincount(row, weights=(now - then) * weights[guard_warp], minlength=rows)[:rows]
         return by_warps, by_lanes
 
     def _keep_executed(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -135,14 +133,12 @@ class Recorder:
     def _find_rows(self, warps: Integers, places: Integers) -> tuple[Integers, Integers]:
         """The row that a warp executed at a place of its walk, and the lanes of its segment."""
         warp, place, first, _, bits = self._segments.take()
+        if not len(warp):
+            return warps, warps
         order = np.lexsort((place, warp))
         keys = (warp[order] << 40) | place[order]
-        found = (
-            order[np.maximum(np.searchsorted(keys, (warps << 40) | places, side="right") - 1, 0)]
-            if len(order)
-            else warps
-        )
-        return (first[found] + places - place[found], bits[found]) if len(order) else (warps, warps)
+        found = order[np.maximum(np.searchsorted(keys, (warps << 40) | places, side="right") - 1, 0)]
+        return first[found] + places - place[found], bits[found]
 
     def take_walks(
         self, chosen: Sequence[int], blocks: Sequence[tuple[int, int, int]], warps: Sequence[int]
@@ -202,10 +198,6 @@ def _build_walk(
         first_sector=first_sector,
         sectors=listed[own],
     )
-
-
-def _take_nothing() -> None:
-    """Take no notes: nothing was executed yet."""
 
 
 def _spread(first: Integers, count: Integers, weights: npt.NDArray[np.float64], rows: int) -> npt.NDArray[np.float64]:

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Flow
+from gpa_lsp.execution.emulator.engine.values import WARP_LANES, pack_lanes, unpack_lanes
 from gpa_lsp.execution.simulator.execution.compiled_steps import (
     BoundCode,
     BoundStep,
@@ -28,7 +29,6 @@ from gpa_lsp.execution.simulator.execution.operand_values import (
 from gpa_lsp.execution.simulator.execution.recording import Recorder
 from gpa_lsp.execution.simulator.execution.warp_state import (
     BLOCKED,
-    WARP_LANES,
     Bits,
     BlockBarriers,
     CallStack,
@@ -38,8 +38,6 @@ from gpa_lsp.execution.simulator.execution.warp_state import (
     Paths,
     WarpState,
     gather,
-    pack_lanes,
-    unpack_lanes,
 )
 from gpa_lsp.execution.simulator.warp_walk import NotSimulated
 from gpa_lsp.foundation.numbers import format_count, format_seconds
@@ -55,7 +53,7 @@ class WalkLimits(Struct, frozen=True, kw_only=True):
     """Limits of a walk; the first one reached ends it."""
 
     executions: int = 12_000_000  # of instructions by warps, kept
-    seconds: float = 60.0  # of wall time
+    seconds: float = 60.0  # of processor time
 
 
 class WalkRefusedError(Exception):
@@ -358,36 +356,28 @@ class Walk:
             self._barriers.release(np.unique(self._blocks[numbers]))
 
     def _converge(self, step: BoundStep, lanes: Lanes) -> None:
-        row = step.instruction.row
         number = int(next(one for one in step.instruction.operands if one.startswith("B"))[1:])
-        numbers = self._numbers(lanes)
-        bits = lanes.bits
-        awaited = np.bitwise_or.reduce(np.where(lanes.mask, self._state.barriers[number][lanes.warps], 0), axis=1)
-        alive = pack_lanes(self._state.alive[lanes.warps])
-        is_here = (awaited & alive & ~bits) == 0
-        self._paths.rows[numbers[is_here]] = row + 1
-        for place in np.flatnonzero(~is_here).tolist():
-            warp = int(numbers[place])
-            path = Path(
-                row + 1, int(bits[place]), self._paths.stacks[warp], barrier=number, awaited=int(awaited[place])
-            )
-            self._paths.wait(warp, path)
+        self._wait(step.instruction.row + 1, lanes, self._state.barriers[number][lanes.warps], number)
 
     def _wait_for_lanes(self, step: BoundStep, lanes: Lanes) -> None:
-        row = step.instruction.row
-        numbers = self._numbers(lanes)
-        bits = lanes.bits
         operand = step.instruction.operands[0] if step.instruction.operands else "0xffffffff"
         self._check_known(step, lanes)
-        values = np.broadcast_to(self._read(operand, lanes), lanes.mask.shape)
-        awaited = np.bitwise_or.reduce(np.where(lanes.mask, values, 0), axis=1)
-        alive = pack_lanes(self._state.alive[lanes.warps])
-        is_here = (awaited & alive & ~bits) == 0
-        self._paths.rows[numbers[is_here]] = row + 1
+        self._wait(step.instruction.row + 1, lanes, self._read(operand, lanes), None)
+
+    def _wait(self, following: int, lanes: Lanes, wanted: Column, barrier: int | None) -> None:
+        """Let warps go on at a row whose awaited lanes are all here; the others wait.
+
+        Args:
+            wanted: lanes that each lane waits for.
+            barrier: number of the convergence barrier; None where they wait in front of the row.
+        """
+        numbers, bits = self._numbers(lanes), lanes.bits
+        awaited = np.bitwise_or.reduce(np.where(lanes.mask, wanted, 0), axis=1)
+        is_here = (awaited & pack_lanes(self._state.alive[lanes.warps]) & ~bits) == 0
+        self._paths.rows[numbers[is_here]] = following
         for place in np.flatnonzero(~is_here).tolist():
-            warp = int(numbers[place])
-            path = Path(row + 1, int(bits[place]), self._paths.stacks[warp], awaited=int(awaited[place]))
-            self._paths.wait(warp, path)
+            warp, stack = int(numbers[place]), self._paths.stacks[int(numbers[place])]
+            self._paths.wait(warp, Path(following, int(bits[place]), stack, barrier, int(awaited[place])))
 
     def _wait_for_block(self, step: BoundStep, lanes: Lanes) -> None:
         row = step.instruction.row

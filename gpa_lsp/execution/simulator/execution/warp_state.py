@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from gpa_lsp.execution.emulator.engine.values import WARP_LANES, pack_lanes
 from gpa_lsp.foundation.records import ColumnRecord
 
-WARP_LANES = 32
 _PREDICATES = 8
 _KINDS = 5
 
@@ -38,19 +38,8 @@ class Lanes:
     @property
     def bits(self) -> npt.NDArray[np.uint32]:
         """uint32[k], lane i as bit i."""
-        return pack_lanes(self.mask)
-
-
-def pack_lanes(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint32]:
-    """uint32[k] of bool[k, 32], lane i as bit i."""
-    packed = np.packbits(np.ascontiguousarray(mask), axis=1, bitorder="little")
-    return packed.view("<u4").reshape(-1).astype(np.uint32, copy=False)
-
-
-def unpack_lanes(bits: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:
-    """bool[k, 32] of uint32[k]."""
-    as_bytes = np.ascontiguousarray(bits, dtype="<u4").view(np.uint8).reshape(-1, 4)
-    return np.unpackbits(as_bytes, axis=1, bitorder="little").view(np.bool_)
+        found: npt.NDArray[np.uint32] = pack_lanes(self.mask)
+        return found
 
 
 class WarpState:
