@@ -2,6 +2,9 @@
 
 import pytest
 
+from gpa_lsp.code.ptx.model import Space
+from gpa_lsp.execution.emulator.engine.arena import Region
+from gpa_lsp.execution.emulator.engine.launching import Heap
 from gpa_lsp.execution.emulator.model import Budget, FaultKind
 from tests.emulator.engine.running import GLOBAL_THREAD, run_text, zeros
 
@@ -77,28 +80,32 @@ def test_local_frames_of_nested_calls_do_not_overlap() -> None:
 
 
 @pytest.mark.parametrize(
-    ("form", "stores", "expected"),
+    ("form", "stores", "expected", "count"),
     [
-        ("n=%d x=%f %%", "st.local.u32 [b], -5; st.local.f64 [b+8], 0d3FF8000000000000;", "n=-5 x=1.500000 %"),
-        ("%5u|%-4x|%c", "st.local.u32 [b], 42; st.local.u32 [b+4], 255; st.local.u32 [b+8], 65;", "   42|ff  |A"),
+        ("n=%d x=%f %%", "st.local.u32 [b], -5; st.local.f64 [b+8], 0d3FF8000000000000;", "n=-5 x=1.500000 %", 2),
+        ("%5u|%-4x|%c", "st.local.u32 [b], 42; st.local.u32 [b+4], 255; st.local.u32 [b+8], 65;", "   42|ff  |A", 3),
+        ("%*d", "st.local.u32 [b], 4; st.local.u32 [b+4], 7;", "   7", 2),
         (
             "%s %lld",
             "mov.u64 %d8, name; cvta.global.u64 %d8, %d8; st.local.u64 [b], %d8; st.local.s64 [b+8], -7;",
             "you -7",
+            2,
         ),
-        ("%999999999d", "st.local.u32 [b], 1;", "1".rjust(999)),
-        ("%q %", "", "%q %"),
+        ("%999999999d", "st.local.u32 [b], 1;", "1".rjust(999), 1),
+        ("%q %", "", "%q %", 0),
     ],
 )
-def test_printed_text_is_kept(form: str, stores: str, expected: str) -> None:
+def test_printed_text_is_kept_and_its_arguments_counted(form: str, stores: str, expected: str, count: int) -> None:
     bytes_of = ", ".join(str(byte) for byte in (*form.encode(), 0))
     before = f""".extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 a); .global .align 1 .b8 name[4] = {{121, 111, 117, 0}};
     .global .align 1 .b8 text[{len(form) + 1}] = {{{bytes_of}}};"""
     body = f""".local .align 8 .b8 b[32]; {stores} mov.u64 %d5, text; cvta.global.u64 %d5, %d5; mov.u64 %d6, b; cvta.local.u64 %d6, %d6;
-    {{ .param .b64 f; .param .b64 a; .param .b32 r; st.param.b64 [f], %d5; st.param.b64 [a], %d6; call (r), vprintf, (f, a); }}"""
+    {{ .param .b64 f; .param .b64 a; .param .b32 r; st.param.b64 [f], %d5; st.param.b64 [a], %d6; call (r), vprintf, (f, a); ld.param.b32 %r1, [r]; }}
+    st.global.u32 [%d0], %r1;"""
     emulation = run_text(body, {"out": zeros(1)}, before=before, block=2)
     assert emulation.faults == ()
     assert emulation.printed == expected * 2
+    assert emulation.arrays["out"].tolist() == [count]
 
 
 def test_device_code_allocates_and_frees() -> None:
@@ -110,3 +117,14 @@ def test_device_code_allocates_and_frees() -> None:
     emulation = run_text(body, {"in": zeros(1), "out": zeros(64)}, before=before)
     assert emulation.faults == ()
     assert emulation.arrays["out"].tolist() == [*range(32), *[0] * 32]
+
+
+def test_the_device_heap_joins_what_was_freed() -> None:
+    heap = Heap(Region(name="heap", space=Space.GLOBAL, base=1 << 20, size_bytes=256))
+    pieces = [heap.allocate(32) for _ in range(8)]
+    assert heap.allocate(1) == 0
+    for address in pieces[::2] + pieces[1::2]:
+        heap.free(address)
+    assert heap.list_free() == [(1 << 20, 256)]
+    assert heap.allocate(256) == 1 << 20
+    assert heap.list_free() == []

@@ -92,28 +92,30 @@ def _read_text(machine: Machine, address: int) -> str:
 
 
 class _Printer:
-    """Formats what lanes print, in the order of the lanes."""
+    """Formats the text that lanes print, in the order of the lanes."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
 
     def call(self, fragment: Fragment, values: list[Value], static: int) -> Value:
-        """``vprintf``: gives the number of arguments, as the hardware does."""
+        """``vprintf``: gives the number of arguments that each lane's format names.
+
+        Source: CUDA C++ Programming Guide, "Formatted Output".
+        """
         del static
         lanes = np.flatnonzero(fragment.active())
-        formats = np.broadcast_to(values[0], (fragment.warps.lanes,))
-        arguments = np.broadcast_to(values[1], (fragment.warps.lanes,))
-        numbers = np.broadcast_to(fragment.warps.column("lane"), (fragment.warps.lanes,))
-        texts: dict[int, str] = {}  # lanes print by few formats
+        formats, arguments, numbers = (
+            np.broadcast_to(one, (fragment.warps.lanes,)) for one in (*values[:2], fragment.warps.column("lane"))
+        )
+        texts = {place: _read_text(self._machine, place) for place in np.unique(formats[lanes]).tolist()}
         for lane in lanes.tolist():
-            place = int(formats[lane])
-            text = texts.get(place)
-            if text is None:
-                text = texts[place] = _read_text(self._machine, place)
             buffer = self._read_buffer(fragment, int(arguments[lane]), int(numbers[lane]))
-            if not self._machine.print_text(self._format(text, buffer)):
+            if not self._machine.print_text(self._format(texts[int(formats[lane])], buffer)):
                 break
-        return np.uint64(0)
+        out = np.zeros(fragment.warps.lanes, np.uint64)
+        for place, text in texts.items():
+            out[formats == place] = _count_arguments(text)
+        return out
 
     def _read_buffer(self, fragment: Fragment, address: int, lane: int) -> bytes:
         if LOCAL_WINDOW <= address < LOCAL_WINDOW + WINDOW_BYTES:
@@ -164,6 +166,12 @@ class _Printer:
                     return float(value).hex()
         flags = _limit(flags)
         return str(f"%{flags}{letter}" % value)
+
+
+def _count_arguments(text: str) -> int:
+    """Arguments that a format names, widths and precisions given by ``*`` included."""
+    found = [one for one in _CONVERSION.finditer(text) if one[4] != "%"]
+    return len(found) + sum((one[1], one[2]).count("*") for one in found)
 
 
 def _limit(flags: str) -> str:

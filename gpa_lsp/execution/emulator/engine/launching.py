@@ -68,30 +68,37 @@ class Heap:
 
     def allocate(self, size_bytes: int) -> int:
         """The address of so many bytes; 0 when there is no room or none are wanted."""
-        wanted = -(-size_bytes // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
         if size_bytes <= 0:
             return 0
-        for place, (start, size) in enumerate(self._free):
-            if size >= wanted:
-                self.end = max(self.end, start + wanted)
-                if size == wanted:
-                    del self._free[place]
-                else:
-                    self._free[place] = (start + wanted, size - wanted)
-                self._taken[start] = size_bytes
-                return start
-        return 0
+        wanted = -(-size_bytes // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
+        place = self._find_place(wanted)
+        if place is None:
+            self._free = self._join()
+            place = self._find_place(wanted)
+        if place is None:
+            return 0
+        start, size = self._free[place]
+        self.end = max(self.end, start + wanted)
+        self._free[place : place + 1] = [(start + wanted, size - wanted)] if size > wanted else []
+        self._taken[start] = size_bytes
+        return start
+
+    def _find_place(self, wanted: int) -> int | None:
+        return next((place for place, (_, size) in enumerate(self._free) if size >= wanted), None)
+
+    def _join(self) -> list[tuple[int, int]]:
+        """Free memory by address; neighbours are joined."""
+        found: list[tuple[int, int]] = []
+        for start, size in sorted(self._free):
+            if found and sum(found[-1]) == start:
+                found[-1] = (found[-1][0], found[-1][1] + size)
+            else:
+                found.append((start, size))
+        return found
 
     def list_free(self) -> list[tuple[int, int]]:
         """Addresses and sizes in bytes of freed memory not handed out again, by address; neighbours are joined."""
-        found: list[tuple[int, int]] = []
-        for start, whole in sorted(self._free):
-            size = min(whole, self.end - start)
-            if size > 0 and found and sum(found[-1]) == start:
-                found[-1] = (found[-1][0], found[-1][1] + size)
-            elif size > 0:
-                found.append((start, size))
-        return found
+        return [(start, min(size, self.end - start)) for start, size in self._join() if start < self.end]
 
     def list_pieces(self) -> list[int]:
         """Addresses of the pieces that are handed out."""
