@@ -244,7 +244,7 @@ class _Emulation:
             return
         self._pieces.append(piece)
         self._kept_bytes += _count_bytes(piece)
-        tracer.keep(_count_bytes(piece))
+        self._meter.held_bytes += _count_bytes(piece)
         tracer.limit_bytes = max(self._most_traced - self._kept_bytes, 0)
 
     def _bound_trace(self, tracer: Tracer, runner: Runner) -> None:

@@ -1,6 +1,7 @@
 """Runs one batch in the core: :class:`CompiledScheduler`."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -282,7 +283,7 @@ class CompiledScheduler:
 
     def _fill_columns(self) -> None:
         """Write the special registers of lanes into the frames, except those that the batch before has left there."""
-        root: Any = _Root(self.batch)
+        root: Any = SimpleNamespace(warps=self.batch.root)  # of a fragment, readers need the warps alone
         columns = self._columns
         for (name, axis), place in self._kernel.root.frames.columns.items():
             if f"{name}.{axis}" in columns.filled:
@@ -428,7 +429,7 @@ class CompiledScheduler:
                 self._take_pieces()
             case _:
                 if tracer is not None:
-                    tracer.follow(core.held_bytes, core.metered_bytes)
+                    tracer.held_bytes, tracer.metered_bytes = core.held_bytes, core.metered_bytes
                 has_more = self._assist(stop)
                 self._push_all()
                 return has_more
@@ -522,8 +523,9 @@ class CompiledScheduler:
     def _take_counts(self) -> None:
         self._meter.warp_instructions = self._core.executed
         self._take_pieces(is_at_end=True)
-        if self._machine.tracer is not None:
-            self._machine.tracer.follow(self._core.held_bytes, self._core.metered_bytes)
+        tracer = self._machine.tracer
+        if tracer is not None:
+            tracer.held_bytes, tracer.metered_bytes = self._core.held_bytes, self._core.metered_bytes
         for name in ("warp_executions", "lane_executions"):
             counts = self._of_calls[name]
             for number in np.flatnonzero(counts).tolist():
@@ -557,14 +559,6 @@ def _read_access(row: Any) -> Access:
     """The access of an operation, for messages."""
     size_bytes = int(row["elements"]) * int(row["element_bytes"])
     return Access(instruction=int(row["instruction"]), kind=AccessKind(int(row["kind"])), bytes=size_bytes)
-
-
-class _Root:
-    """All lanes of a batch, for readers of special registers."""
-
-    def __init__(self, batch: Batch) -> None:
-        self.warps = batch.root
-        self.batch = batch
 
 
 def find_place(segment: Segment, instructions: tuple[StaticInstruction, ...]) -> int | None:

@@ -92,7 +92,8 @@ class Arena:
         faults: where bad accesses are noted.
 
     Attributes:
-        regions: what may be accessed, by address.
+        data: all bytes from :data:`ARENA_BASE` on.
+        regions: memory that may be accessed, by address.
         version: counts how often they have changed since the launch began.
         marks: where accesses are noted; None where they are not.
         list_pointers: gives, by number of a static instruction, the pointers that its address may be made of; none where that is not known.
@@ -110,7 +111,7 @@ class Arena:
         self.version = 0
         self.marks: Marks | None = None
         self.list_pointers: Callable[[int], Iterable[int]] = lambda _: ()
-        self._data: npt.NDArray[np.uint8] = np.zeros(0, np.uint8)
+        self.data: npt.NDArray[np.uint8] = np.zeros(0, np.uint8)
         self._bases: npt.NDArray[np.uint64] = np.zeros(0, np.uint64)
         self._lasts: npt.NDArray[np.int64] = np.zeros(0, np.int64)
         self._is_fixed: npt.NDArray[np.bool_] = np.zeros(0, np.bool_)
@@ -155,21 +156,21 @@ class Arena:
         if self._given:
             self._meter.hold(sum(one.size_bytes for one in self.regions), "memory of the arrays")
             try:
-                self._data = make_zeros(self._end)
+                self.data = make_zeros(self._end)
             except OSError as error:
                 message = f"no room for arrays that lie {format_bytes(self._end)} apart: {error.strerror or error}"
                 raise InputError(message, remedy="give them a base_address nearer to each other") from None
             self.regions.sort(key=lambda region: region.base)
         else:
             self._meter.hold(self._end, "memory of the arrays")
-            self._data = np.zeros(self._end, np.uint8)
+            self.data = np.zeros(self._end, np.uint8)
         self._index()
 
     def adopt(self, data: npt.NDArray[np.uint8], regions: Iterable[Region], *, freed: Iterable[Region] = ()) -> None:
         """Use existing memory in place of :meth:`allocate`."""
         self.regions = sorted(regions, key=lambda region: region.base)
         self._freed = tuple(freed)
-        self._data = data
+        self.data = data
         self._end = len(data)
         self._index()
 
@@ -202,15 +203,10 @@ class Arena:
         self._lasts = np.array([region.size_bytes for region in self.regions], np.int64)
         self._is_fixed = np.array([region.space is not Space.GLOBAL for region in self.regions], np.bool_)
 
-    @property
-    def data(self) -> npt.NDArray[np.uint8]:
-        """All bytes from :data:`ARENA_BASE` on."""
-        return self._data
-
     def bytes_of(self, region: Region) -> npt.NDArray[np.uint8]:
         """The region's bytes, a view."""
         start = region.base - ARENA_BASE
-        return self._data[start : start + region.size_bytes]
+        return self.data[start : start + region.size_bytes]
 
     def read_bytes(self, address: int, limit: int) -> bytes:
         """Bytes from an address to the end of its region, at most so many; none outside all regions."""

@@ -159,7 +159,7 @@ class Binder:
             UnsupportedInstruction: such an operand cannot be written.
         """
         if operand is None:
-            return self.layout.temporary(kind.storage_dtype)
+            return self.layout.add(kind.storage_dtype)
         self.check_result(operand, kind)
         assert isinstance(operand, Register)
         slot = operand.slot
@@ -168,7 +168,7 @@ class Binder:
         fits = natural.itemsize == register_dtype.itemsize
         if fits and self.guard is None:
             return slot
-        out = self.layout.temporary(kind.storage_dtype)
+        out = self.layout.add(kind.storage_dtype)
         unsigned = np.dtype(f"u{register_dtype.itemsize}")
 
         def widen(fragment: Fragment) -> Value:
@@ -220,7 +220,7 @@ class Binder:
         return None if address is None else (address + symbol.offset_bytes) % (1 << 64)
 
     def _local_address(self, offset_bytes: int) -> int:
-        slot = self.layout.temporary(U64)
+        slot = self.layout.add(U64)
 
         def step(fragment: Fragment) -> None:
             fragment.registers[slot] = np.uint64(fragment.frame.local_base + offset_bytes)
@@ -235,7 +235,7 @@ class Binder:
         if not callable(found):
             return self.layout.constant(found)
         read = found
-        slot = self.layout.temporary(U32)
+        slot = self.layout.add(U32)
 
         def step(fragment: Fragment) -> None:
             fragment.registers[slot] = read(fragment)
@@ -244,7 +244,7 @@ class Binder:
         return slot
 
     def _negated(self, source: int) -> int:
-        slot = self.layout.temporary(BOOL)
+        slot = self.layout.add(BOOL)
 
         def step(fragment: Fragment) -> None:
             fragment.registers[slot] = np.logical_not(fragment.registers[source])
@@ -259,7 +259,7 @@ class Binder:
         if have.itemsize == want.itemsize:
             return source
         narrow, unsigned = np.dtype(f"u{have.itemsize}"), np.dtype(f"u{want.itemsize}")
-        slot = self.layout.temporary(unsigned)
+        slot = self.layout.add(unsigned)
 
         def step(fragment: Fragment) -> None:
             value = fragment.registers[source]

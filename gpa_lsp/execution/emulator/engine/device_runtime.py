@@ -10,6 +10,7 @@ from typing import Protocol
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gpa_lsp.execution.emulator.engine.arena import Arena
 from gpa_lsp.execution.emulator.engine.fragments import Fragment
@@ -161,14 +162,11 @@ class DeviceRuntime:
             return _INVALID_VALUE
         given = lane.machine.arena.read_bytes(address, len(wanted.parameters))
         self._buffers.free(address)
-        launch = DeviceLaunch(
-            kernel=wanted.kernel,
-            grid=wanted.grid,
-            block=wanted.block,
-            shared_bytes=wanted.shared_bytes,
-            parameters=given,
-        )
-        (self._tails if stream == _TAIL_LAUNCH else self._queued).append(launch)
+        return self._queue(stream, replace(wanted, parameters=given))
+
+    def _queue(self, stream: int, work: Work) -> int:
+        """Add work to a stream; gives that all is well."""
+        (self._tails if stream == _TAIL_LAUNCH else self._queued).append(work)
         return 0
 
     def _take_error(self, lane: "_Lane") -> int:
@@ -198,8 +196,7 @@ class DeviceRuntime:
         def copy() -> None:
             arena.write_bytes(target, arena.read_bytes(source, size))
 
-        (self._tails if lane.words[4] == _TAIL_LAUNCH else self._queued).append(copy)
-        return 0
+        return self._queue(lane.words[4], copy)
 
     def _fill(self, lane: "_Lane") -> int:
         target, value, size = lane.words[:3]
@@ -208,8 +205,7 @@ class DeviceRuntime:
         def fill() -> None:
             arena.write_bytes(target, bytes([value & 0xFF]) * min(size, arena.count_bytes(target)))
 
-        (self._tails if lane.words[3] == _TAIL_LAUNCH else self._queued).append(fill)
-        return 0
+        return self._queue(lane.words[3], fill)
 
 
 # All work is done in the order it was given

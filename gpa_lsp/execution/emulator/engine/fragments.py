@@ -33,6 +33,12 @@ class BatchMemory:
         block_count: of the batch.
         meter: counts what is held.
         faults: where bad accesses are noted.
+
+    Attributes:
+        geometry: of the launch.
+        shared: shared memory, block after block.
+        local: local memory, lane after lane; another array once it has grown.
+        local_stride_bytes: local memory of each lane.
     """
 
     def __init__(self, geometry: Geometry, block_count: int, meter: Meter, faults: FaultLog) -> None:
@@ -42,24 +48,9 @@ class BatchMemory:
         self._lanes = block_count * geometry.lanes_per_block
         self._held_bytes = block_count * geometry.shared_stride_bytes
         meter.hold(self._held_bytes, "shared memory")
-        self._shared: npt.NDArray[np.uint8] = np.zeros(max(self._held_bytes, 16), np.uint8)
-        self._local: npt.NDArray[np.uint8] = np.zeros(16, np.uint8)
-        self._local_stride_bytes = 0
-
-    @property
-    def shared(self) -> npt.NDArray[np.uint8]:
-        """Shared memory, block after block."""
-        return self._shared
-
-    @property
-    def local(self) -> npt.NDArray[np.uint8]:
-        """Local memory, lane after lane; another array once it has grown."""
-        return self._local
-
-    @property
-    def local_stride_bytes(self) -> int:
-        """Local memory of each lane."""
-        return self._local_stride_bytes
+        self.shared: npt.NDArray[np.uint8] = np.zeros(max(self._held_bytes, 16), np.uint8)
+        self.local: npt.NDArray[np.uint8] = np.zeros(16, np.uint8)
+        self.local_stride_bytes = 0
 
     def close(self) -> None:
         """Give the memory back."""
@@ -76,7 +67,7 @@ class BatchMemory:
         Returns:
             uint32[x, r, 4].
         """
-        units = self._shared.view(np.uint64).reshape(-1, 2)
+        units = self.shared.view(np.uint64).reshape(-1, 2)
         index = (slots[:, None] * np.int64(self.geometry.shared_stride_bytes) + address) >> 4
         return units.take(index, axis=0).view(np.uint32)
 
@@ -95,17 +86,17 @@ class BatchMemory:
         Raises:
             BudgetReached: it is more than allowed.
         """
-        if size_bytes <= self._local_stride_bytes:
+        if size_bytes <= self.local_stride_bytes:
             return
-        stride = max(size_bytes, 2 * self._local_stride_bytes if self._local_stride_bytes else size_bytes)
+        stride = max(size_bytes, 2 * self.local_stride_bytes if self.local_stride_bytes else size_bytes)
         stride = min(-(-stride // 16) * 16, max(_LARGEST_LOCAL_BYTES, -(-size_bytes // 16) * 16))
-        self.hold(self._lanes * (stride - self._local_stride_bytes), "local memory")
+        self.hold(self._lanes * (stride - self.local_stride_bytes), "local memory")
         grown = np.zeros(self._lanes * stride, np.uint8)
-        if self._local_stride_bytes:
-            old = self._local.reshape(self._lanes, -1)
-            grown.reshape(self._lanes, stride)[:, : self._local_stride_bytes] = old
-        self._local = grown
-        self._local_stride_bytes = stride
+        if self.local_stride_bytes:
+            old = self.local.reshape(self._lanes, -1)
+            grown.reshape(self._lanes, stride)[:, : self.local_stride_bytes] = old
+        self.local = grown
+        self.local_stride_bytes = stride
 
     def read_local(self, lane: int, offset_bytes: int, limit: int) -> bytes:
         """Bytes of a thread's local memory, at most so many.
@@ -113,18 +104,18 @@ class BatchMemory:
         Args:
             limit: how many at most.
         """
-        start = lane * self._local_stride_bytes
-        return self._local[start + offset_bytes : start + min(offset_bytes + limit, self._local_stride_bytes)].tobytes()
+        start = lane * self.local_stride_bytes
+        return self.local[start + offset_bytes : start + min(offset_bytes + limit, self.local_stride_bytes)].tobytes()
 
     def write_local(self, lane: int, offset_bytes: int, data: bytes) -> None:
         """Write to a thread's local memory, as far as it goes: see :meth:`read_local`."""
-        start = lane * self._local_stride_bytes
-        place = self._local[start + offset_bytes : start + min(offset_bytes + len(data), self._local_stride_bytes)]
+        start = lane * self.local_stride_bytes
+        place = self.local[start + offset_bytes : start + min(offset_bytes + len(data), self.local_stride_bytes)]
         place[:] = np.frombuffer(data, np.uint8)[: len(place)]
 
     def write_shared(self, base: int, offset_bytes: int, data: bytes) -> None:
         """Write to a block's shared memory, as far as it goes; the block's begins at ``base``."""
-        place = self._shared[base + offset_bytes : base + min(offset_bytes + len(data), self.geometry.shared_bytes)]
+        place = self.shared[base + offset_bytes : base + min(offset_bytes + len(data), self.geometry.shared_bytes)]
         place[:] = np.frombuffer(data, np.uint8)[: len(place)]
 
     def report(self, access: Access, space: Space, warps: WarpSet, lanes: Value, addresses: Value) -> None:
@@ -135,7 +126,7 @@ class BatchMemory:
             addresses: uint64[k] of theirs, from where the memory begins.
         """
         is_shared = space is Space.SHARED
-        size = self.geometry.shared_bytes if is_shared else self._local_stride_bytes
+        size = self.geometry.shared_bytes if is_shared else self.local_stride_bytes
         last = size - access.bytes
         outside = addresses > np.uint64(last) if last >= 0 else np.ones(len(addresses), np.bool_)
         owner = "the block's shared" if is_shared else "the thread's local"

@@ -30,14 +30,11 @@ class Layout:
         self.pieces: dict[str, dict[Piece, int]] = {}
         self._constants: dict[tuple[bytes, str], int] = {}
         for kind in function.registers:
-            self._add(U64 if kind is ScalarType.B128 else kind.storage_dtype)
-        self.carry = self._add(BOOL)
+            self.add(U64 if kind is ScalarType.B128 else kind.storage_dtype)
+        self.carry = self.add(BOOL)
 
-    def temporary(self, dtype: "np.dtype[Any]") -> int:
-        """A new slot, for a value that is needed for one instruction."""
-        return self._add(dtype)
-
-    def _add(self, dtype: "np.dtype[Any]") -> int:
+    def add(self, dtype: "np.dtype[Any]") -> int:
+        """A new slot."""
         self.template.append(dtype.type(0))
         self.dtypes.append(dtype)
         return len(self.template) - 1
@@ -47,7 +44,7 @@ class Layout:
         key = (value.tobytes(), value.dtype.str)
         found = self._constants.get(key)
         if found is None:
-            found = self._constants[key] = self._add(value.dtype)
+            found = self._constants[key] = self.add(value.dtype)
             self.template[found] = value
         return found
 
@@ -56,7 +53,7 @@ class Layout:
         parts = self.pieces.setdefault(variable, {})
         key = (offset_bytes, size_bytes)
         if key not in parts:
-            parts[key] = self._add(np.dtype(f"u{size_bytes}"))
+            parts[key] = self.add(np.dtype(f"u{size_bytes}"))
         return parts[key]
 
     @property

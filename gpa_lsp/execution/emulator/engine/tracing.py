@@ -91,7 +91,6 @@ def _list_calls(frame: Frame) -> tuple[int, ...]:
     return tuple(reversed(path))
 
 
-_FULL = np.uint32(0xFFFFFFFF)
 _METERED_AT_ONCE = 1 << 20
 
 
@@ -128,6 +127,7 @@ class Tracer:
     Attributes:
         settings: what is recorded.
         held_bytes: of the rows gathered and not yet taken.
+        metered_bytes: of these, the bytes that were metered.
         limit_bytes: rows beyond it are dropped.
         is_complete: False once rows were dropped for want of room.
         is_cut: True once rows were dropped because there are enough of their instruction.
@@ -141,7 +141,7 @@ class Tracer:
         self.limit_bytes = meter.budget.trace_bytes
         self._meter = meter
         self._paths = CallPaths(instructions, meter)
-        self._metered_bytes = 0
+        self.metered_bytes = 0
         self._rows: GatheredRows | None = None
 
     def gather_in(self, rows: "GatheredRows") -> None:
@@ -161,15 +161,6 @@ class Tracer:
         """Number of numbered instructions."""
         return len(self._paths.list_instructions())
 
-    def follow(self, held_bytes: int, metered_bytes: int) -> None:
-        """Take over the bytes that the core's rows hold."""
-        self.held_bytes, self._metered_bytes = held_bytes, metered_bytes
-
-    @property
-    def metered_bytes(self) -> int:
-        """Bytes of the rows held that were metered."""
-        return self._metered_bytes
-
     def record_addresses(
         self, static: int, fragment: Fragment, space: Space, *, size_bytes: int, addresses: Value, mask: Value
     ) -> None:
@@ -177,23 +168,20 @@ class Tracer:
 
         Args:
             addresses: uint64[n].
-            mask: bool[n]; None for all lanes.
+            mask: bool[n], the lanes.
         """
         if not self._has_room():
             return
         warps = fragment.warps
-        if mask is None:
-            ids, masks = warps.ids, np.full(len(warps.ids), _FULL, np.uint32)
-        else:
-            masks = pack_lanes(np.ascontiguousarray(mask))
-            rows = np.flatnonzero(masks)
-            if len(rows) == 0:
-                return
-            ids, masks = warps.ids[rows], masks[rows]
-            addresses = addresses[mask]
+        masks = pack_lanes(np.ascontiguousarray(mask))
+        rows = np.flatnonzero(masks)
+        if len(rows) == 0:
+            return
         number = self._paths.number(fragment.frame, static)
         assert self._rows is not None
-        self._rows.append(ids, masks, number, size_bytes=size_bytes, space=int(space), addresses=addresses)
+        self._rows.append(
+            warps.ids[rows], masks[rows], number, size_bytes=size_bytes, space=int(space), addresses=addresses[mask]
+        )
         self.held_bytes = self._rows.held_bytes
 
     def record_branch(self, fragment: Fragment, static: int, jumped: Value) -> None:
@@ -230,29 +218,23 @@ class Tracer:
             is_complete=self.is_complete and not self.is_cut,
             most_executions=self.settings.most_executions if self.is_cut and self.is_complete else None,
         )
-        self._meter.release(self._metered_bytes)
-        self._metered_bytes = self.held_bytes = 0
+        self._meter.release(self.metered_bytes)
+        self.metered_bytes = self.held_bytes = 0
         return piece
-
-    def keep(self, size_bytes: int) -> None:
-        """Account for a piece that is kept; it has room, see :attr:`limit_bytes`."""
-        self._meter.held_bytes += size_bytes
 
     def _has_room(self) -> bool:
         """Whether there is room for another row; the bytes of rows are metered in steps."""
         if self.held_bytes < self.limit_bytes:
-            if self.held_bytes - self._metered_bytes > _METERED_AT_ONCE:
-                self._meter.hold(self.held_bytes - self._metered_bytes, "the trace")
-                self._metered_bytes = self.held_bytes
+            if self.held_bytes - self.metered_bytes > _METERED_AT_ONCE:
+                self._meter.hold(self.held_bytes - self.metered_bytes, "the trace")
+                self.metered_bytes = self.held_bytes
             return True
         self.is_complete = False
         return False
 
     def _list_active(self, fragment: Fragment) -> tuple[Value, Value]:
         """Numbers of the warps with a lane, and their lanes."""
-        if fragment.mask is None:
-            return fragment.warps.ids, np.full(len(fragment.warps.ids), _FULL, np.uint32)
-        masks = pack_lanes(fragment.mask)
+        masks = pack_lanes(fragment.active())
         rows = np.flatnonzero(masks)
         return fragment.warps.ids[rows], masks[rows]
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.semantics.modifiers import ROUNDINGS, find_limits
+from gpa_lsp.execution.emulator.semantics.modifiers import find_limits
 from tests.emulator.oracle.directed import add_double, round_to_single
 from tests.emulator.oracle.halves import encode, narrow, round_to_format, widen
 from tests.emulator.oracle.lanes import over_lanes
@@ -25,6 +25,7 @@ Function = Callable[..., Any]
 S = ScalarType
 _HALVES = frozenset({S.F16, S.BF16})
 _INTEGERS = frozenset({S.U8, S.S8, S.U16, S.S16, S.U32, S.S32, S.U64, S.S64})
+ROUNDINGS = ("rn", "rz", "rm", "rp")
 _SCALARS = _INTEGERS | _HALVES | {S.F32, S.F64}
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.semantics.modifiers import ROUNDINGS
+from gpa_lsp.execution.emulator.semantics.writing import find_rounding
 from tests.emulator.oracle.halves import (
     FORMATS,
     decode_scale_table,
@@ -55,7 +55,7 @@ def bind(instruction: PtxInstruction) -> LaneOperation | None:
 
 def _convert_one(name: str, words: tuple[str, ...]) -> Function:
     """float32[n] → bits, with the rounding and the ``.satfinite`` and ``.relu`` of the instruction."""
-    mode = next((word for word in words if word in ROUNDINGS or word == "rna"), "rn")
+    mode = find_rounding(words)
     saturates = "satfinite" in words
     relu = "relu" in words
     if name == "ue8m0":
