@@ -11,7 +11,7 @@ import numpy as np
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.compiled.core_functions import LANE_FUNCTION, LaneOperation, find_core
+from gpa_lsp.execution.emulator.compiled.core_functions import LANE_FUNCTION, LaneOperation, find_core, prepare_meanings
 from gpa_lsp.execution.emulator.compiled.instructions import write_product
 from gpa_lsp.execution.emulator.compiled.lane_operations import OPERATIONS
 from gpa_lsp.execution.emulator.compiled.model import CoreMachine
@@ -39,6 +39,11 @@ def bind(text: str) -> LaneOperation:
     meaning = find_meaning(read_instruction(text))
     assert meaning is not None and not meaning.exchanges, text
     return LaneOperation(meaning)
+
+
+def prepare(*texts: str) -> None:
+    """Compile the meanings of instructions together, which is faster than one by one."""
+    prepare_meanings(one for text in texts if (one := find_meaning(read_instruction(text))) is not None)
 
 
 @cache

@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
+import numpy.typing as npt
 
 
 @dataclass(frozen=True)
@@ -119,3 +121,18 @@ def to_float(bits: int, layout: Layout) -> float:
 def flush(bits: int, layout: Layout) -> int:
     """Subnormal numbers become zeros of their sign."""
     return bits & layout.sign if bits & layout.infinity == 0 else bits
+
+
+# Bits, bits of the fraction, and how many of the largest magnitudes are infinity and NaN
+_SMALL = {"e4m3": (8, 3, 0, 1), "e5m2": (8, 2, 1, 3), "e2m3": (6, 3, 0, 0), "e3m2": (6, 2, 0, 0), "e2m1": (4, 1, 0, 0)}
+
+
+@cache
+def decode_table(name: str) -> npt.NDArray[np.float64]:
+    """The value of every bit pattern of a format of at most eight bits, positive ones first."""
+    bits, stored, infinities, nans = _SMALL[name]
+    exponent, fraction = np.divmod(np.arange(1 << bits - 1), 1 << stored)
+    lowest = 2 - (1 << bits - stored - 2)
+    values = np.ldexp(fraction + (exponent > 0) * float(1 << stored), np.maximum(exponent, 1) - 1 + lowest - stored)
+    values[len(values) - nans - infinities :] = [np.inf] * infinities + [np.nan] * nans
+    return np.concatenate([values, -values])

@@ -15,13 +15,13 @@ from tests.emulator.operations.exact_floats import (
     F64,
     Layout,
     decode,
+    decode_table,
     edge_floats,
     encode,
     flush,
     is_finite,
     is_nan,
 )
-from tests.emulator.oracle.halves import decode_table
 
 FLOATS = {"f16": F16, "bf16": BF16, "f32": F32, "f64": F64}
 REGISTERS = {"f16": "%h", "bf16": "%h", "f32": "%f", "f64": "%e"}

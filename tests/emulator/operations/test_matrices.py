@@ -11,10 +11,9 @@ from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.execution.emulator.model import TraceSettings
 from gpa_lsp.execution.emulator.semantics.matrix_layouts import matrix_addresses
 from gpa_lsp.execution.emulator.semantics.matrix_products import describe_product
-from tests.emulator.engine.running import run_text
+from tests.emulator.engine.running import GLOBAL_THREAD, run_text
 from tests.emulator.operations.evaluating import as_signed, bind_product, read_instruction
-from tests.emulator.operations.exact_floats import F32, encode
-from tests.emulator.oracle.halves import decode_table
+from tests.emulator.operations.exact_floats import F32, decode_table, encode
 
 RANDOM = np.random.Generator(np.random.PCG64(9))
 WARPS = 3
@@ -112,15 +111,9 @@ def braces(prefix: str, first: int, count: int) -> str:
 
 
 INTEGER_PRODUCTS = [
-    (8, 16, "s8", "s8"),
-    (16, 16, "u8", "s8"),
-    (16, 32, "s8", "u8"),
-    (8, 32, "s4", "s4"),
-    (16, 32, "u4", "s4"),
-    (16, 64, "s4", "u4"),
-    (8, 128, "b1", "b1"),
-    (16, 256, "b1", "b1"),
-]
+    (8, 16, "s8", "s8"), (16, 16, "u8", "s8"), (16, 32, "s8", "u8"), (16, 32, "u8", "u8"), (8, 32, "s4", "s4"), (16, 32, "u4", "s4"),
+    (16, 64, "s4", "u4"), (16, 64, "u4", "u4"), (8, 128, "b1", "b1"), (16, 128, "b1", "b1"), (16, 256, "b1", "b1"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("rows", "depth", "a_kind", "b_kind"), INTEGER_PRODUCTS)
@@ -158,15 +151,29 @@ def test_integers(rows: int, depth: int, a_kind: str, b_kind: str) -> None:
 
 
 FLOAT_PRODUCTS = [
-    (8, "f16"),
-    (16, "f16"),
-    (8, "bf16"),
-    (16, "bf16"),
-    (4, "tf32"),
-    (8, "tf32"),
-    (32, "e4m3"),
-    (32, "e5m2"),
-]
+    (8, "f16"), (16, "f16"), (8, "bf16"), (16, "bf16"), (4, "tf32"), (8, "tf32"), (32, "e4m3"), (32, "e5m2"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_lanes_that_a_guard_leaves_out_keep_what_they_had(in_place: bool) -> None:
+    values = np.random.Generator(np.random.PCG64(3)).integers(0, 1 << 32, (10, 64), dtype=np.uint32)
+    values[6:] = [[0x7FFFFFF0], [0x80000010], [0], [77]]  # addends
+    first = 6 if in_place else 10
+    loads = " ".join(f"ld.global.u32 %r{number}, [%d31+{256 * number}];" for number in range(10))
+    sets = ", ".join(braces("%r", start, count) for start, count in ((first, 4), (0, 4), (4, 2), (6, 4)))
+    stores = " ".join(f"st.global.u32 [%d32+{256 * number}], %r{first + number};" for number in range(4))
+    found = []
+    for guard in ("", "@%p0", "@!%p0"):
+        body = f"""{GLOBAL_THREAD} setp.gt.u32 %p0, %r59, 40; {loads} {"" if in_place else "mov.u32 %r10, 1; mov.u32 %r13, 4;"}
+        {guard} mma.sync.aligned.m16n8k32.row.col.satfinite.s32.s8.u8.s32 {sets}; {stores}"""
+        run = run_text(body, {"in": values.reshape(-1), "out": np.zeros(256, np.uint32)}, block=64)
+        found.append(run.arrays["out"].view(np.uint32).reshape(4, 64))
+    before = values[6:] if in_place else np.array([[1], [0], [0], [4]], np.uint32)
+    is_later = np.arange(64) > 40
+    assert np.array_equal(found[1], np.where(is_later, found[0], before))
+    assert np.array_equal(found[2], np.where(is_later, before, found[0]))
+    assert len(np.unique(found[0])) > 8
 
 
 @pytest.mark.parametrize(("depth", "kind"), FLOAT_PRODUCTS)

@@ -153,3 +153,16 @@ def test_forms_without_synchronisation() -> None:
     assert np.array_equal(found[:, :31], a[:, 1:]) and np.array_equal(found[:, 31], a[:, 31])
     ballot = bind_warp("vote.ballot.b32 %r1, %p1")
     assert np.array_equal(ballot.evaluate(ACTIVE, np.True_)[ACTIVE], MEMBERS[ACTIVE])
+
+
+def test_lanes_with_members_of_their_own_exchange_among_themselves() -> None:
+    active, lanes = np.ones((1, 32), bool), np.arange(32)
+    members = np.where(lanes % 2 == 0, np.uint32(0x5555_5555), np.uint32(0xAAAA_AAAA))[None]
+    a = lanes[None].astype(np.uint32) * 3
+    ballot = bind_warp("vote.sync.ballot.b32 %r1, %p1, %r2").evaluate(active, a > 45, members)
+    assert ballot.tolist() == [[0x5555_0000, 0xAAAA_0000] * 16]
+    assert bind_warp("redux.sync.max.u32 %r1, %r2, %r3").evaluate(active, a, members).tolist() == [[90, 93] * 16]
+    same = bind_warp("match.any.sync.b32 %r1, %r2, %r3").evaluate(active, a // 48, members)
+    assert same[0, :2].tolist() == [0x5555, 0xAAAA] and same[0, 30:].tolist() == [0x5555_0000, 0xAAAA_0000]
+    leader, is_leader = bind_warp("elect.sync %r1|%p1, %r2").evaluate(active, np.full((1, 32), 0xFF00, np.uint32))
+    assert set(leader[0].tolist()) == {8} and np.flatnonzero(is_leader).tolist() == [8]
