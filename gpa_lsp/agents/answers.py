@@ -299,7 +299,7 @@ class Answers:
         found = self._shelf.find_kernel(kernel)
         one = found.kernel
         head = [self._head(found)]
-        every = () if one.advice is None else one.advice.advice
+        every = () if one.advice is None else one.advice.ranked
         if suggestion is None:
             rows = build_rows(one, self._places).rows
             others = [f"{row.label}: {row.place} {row.text} {row.code}" for row in rows if row.label in _LABELS]

@@ -188,7 +188,7 @@ def describe_bound(speedup: Speedup) -> Sentence:
 
 def find_first_suggestion(kernel: KernelReport) -> Advice | None:
     """The piece of advice that comes first in every view; None where there is none."""
-    return None if kernel.advice is None else next(iter((*kernel.advice.worthy, *kernel.advice.advice)), None)
+    return None if kernel.advice is None else next(iter(kernel.advice.ranked), None)
 
 
 BY_COUNTERS = "by counters"  # In place of shares and samples, where none were matched

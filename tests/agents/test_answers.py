@@ -5,12 +5,17 @@ import shutil
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from gpa_lsp.agents.answers import MOST_BYTES, Answers
 from gpa_lsp.agents.server import NoAnswerError, Questions
+from gpa_lsp.diagnosis.advice.model import Standing
 from gpa_lsp.foundation.errors import GpaError, InputError
+from gpa_lsp.report.saved.store import write_report
 from tests.conftest import ROOT
 from tests.editors.workspace import make_workspace, write_profile
+from tests.render.advice_examples import make_advised
+from tests.report_builder import build_report
 
 FIXTURES = ROOT / "fixtures"
 SOURCE = "kernels/short_def_use/original.cu"
@@ -65,6 +70,16 @@ def test_what_advice_names_can_be_asked_for(tmp_path: Path) -> None:
     assert file == "project/src/relax.cu"
     assert answers.explain_line(file, int(line)).startswith(f"{file}:{line}, measured\n")
     assert f"{file}:{line}" in answers.sass("relax", file, int(line))
+
+
+def test_advice_is_told_in_the_order_of_views(tmp_path: Path) -> None:
+    kernel = make_advised()
+    first, *_ = kernel.advice.advice
+    small = replace(first, optimizer="thread_increase", standing=Standing.SMALL)
+    advised = replace(kernel, advice=replace(kernel.advice, advice=(small, first)))
+    write_report(build_report(advised), tmp_path / "report.gpa-profile.json")
+    told = Answers(tmp_path).advise()
+    assert told.index(f"\n{first.optimizer}: ") < told.index("\nthread_increase: ")
 
 
 def test_ids_stay_and_names_do_as_well(answers: Answers, folder: Path) -> None:

@@ -54,7 +54,7 @@ def example(tmp_path: Path) -> str:
 
 
 class FakeTerminal(io.StringIO):
-    """A stream somebody reads on a screen."""
+    """A stream of a terminal."""
 
     encoding = "utf-8"
 
@@ -308,10 +308,8 @@ def test_doctor_says_what_is_missing(
     monkeypatch.setenv("GPA_LSP_CUOBJDUMP", str(broken))
     assert main(["doctor"]) == 0
     shown = capsys.readouterr().out
-    assert (
-        "  nvdisasm: instruction texts, def-use and control flow. To add it: pip install nvidia-cuda-nvdisasm\n"
-        in shown
-    )
+    lack = "  nvdisasm: instruction texts, def-use and control flow. To add it: pip install nvidia-cuda-nvdisasm\n"
+    assert lack in shown
     assert "broken" in next(line for line in shown.splitlines() if line.startswith("  cuobjdump"))
 
 

@@ -1,6 +1,5 @@
 """``gpa-lsp compare``: what is paired with what, and exit codes."""
 
-import io
 import json
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from msgspec.structs import replace
 from gpa_lsp.cli.main import main
 from gpa_lsp.report.model import KernelReport
 from gpa_lsp.report.saved.store import write_report
+from tests.cli.test_commands import FakeTerminal
 from tests.report.test_compare import AFTER, BEFORE
 from tests.report_builder import build_kernel, build_report
 
@@ -61,19 +61,12 @@ def test_yes_compares_what_looks_alike(capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr().out.startswith("conv_base → conv_tiled  8.00 ms → 4.00 ms  2.00×  faster")
 
 
-class Keyboard(io.StringIO):
-    """Standard input of a terminal at which this text was typed."""
-
-    def isatty(self) -> bool:
-        return True
-
-
 @pytest.mark.parametrize(("answer", "status"), [("y\n", 0), ("\n", 2), ("", 2)])
 def test_on_a_terminal_it_is_asked(
     answer: str, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("gpa_lsp.cli.terminal.Terminal.is_interactive", True)
-    monkeypatch.setattr(sys, "stdin", Keyboard(answer))
+    monkeypatch.setattr(sys, "stdin", FakeTerminal(answer))
     assert main(["compare", "before.json", "after.json"]) == status
     said = capsys.readouterr()
     assert said.err.startswith("Compare conv_base with conv_tiled (the same number of threads")
@@ -82,7 +75,7 @@ def test_on_a_terminal_it_is_asked(
 
 def test_json_asks_nobody(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("gpa_lsp.cli.terminal.Terminal.is_interactive", True)
-    monkeypatch.setattr(sys, "stdin", Keyboard("y\n"))
+    monkeypatch.setattr(sys, "stdin", FakeTerminal("y\n"))
     assert main(["compare", "before.json", "after.json", "--format", "json"]) == 2
     said = capsys.readouterr()
     assert said.err == ""

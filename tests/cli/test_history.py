@@ -17,6 +17,7 @@ from gpa_lsp.cli.main import main
 from gpa_lsp.report.history.store import History
 from gpa_lsp.report.model import KernelReport
 from gpa_lsp.report.saved.store import write_report
+from tests.cli.test_commands import FakeTerminal
 from tests.history.recordings import make_key, make_recording
 from tests.report_builder import build_kernel, build_report
 
@@ -188,9 +189,7 @@ def test_delete_and_clear(capsys: pytest.CaptureFixture[str], monkeypatch: pytes
     assert main(["history", "--clear"]) == 2
     assert "--yes" in capsys.readouterr().err
     for answer, code, left in (("\n", 1, 1), ("n\n", 1, 1), ("y\n", 0, 0)):
-        stdin = io.StringIO(answer)
-        stdin.isatty = lambda: True  # type: ignore[method-assign]
-        monkeypatch.setattr("sys.stdin", stdin)
+        monkeypatch.setattr("sys.stdin", FakeTerminal(answer))
         assert main(["history", "--clear"]) == code
         assert len(read_history(capsys)) == left
     record_two()

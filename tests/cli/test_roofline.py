@@ -141,7 +141,7 @@ def test_each_suggestion_of_starlights_table_has_its_answer(capsys: pytest.Captu
     profile = ROOT / "fixtures" / "example.gpa-profile.json"
     assert main(["roofline", str(profile), "--kernel", "short_def_use"]) == 0
     text = read(capsys)
-    section = text[text.index("Starlight's suggestions and what our own advice") :].split("\n\n")[0]
+    section = text[text.index("Starlight's suggestions, with our advice") :].split("\n\n")[0]
     rows = [line for line in section.splitlines() if line.startswith("  ") and not line.startswith("   ")]
     assert len(rows) == 14
     words = " ".join(section.split())

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.report.changes import Verdict
-from gpa_lsp.report.compare import compare_kernels, compare_reports, digest_code
+from gpa_lsp.report.compare import KernelComparison, compare_kernels, compare_reports, digest_code
 from gpa_lsp.report.differences import Trait
 from gpa_lsp.report.model import KernelReport
 from gpa_lsp.report.taken import AdviceFate, pair_lines
@@ -40,10 +40,15 @@ def measured(kernel: KernelReport, *times: float, unit: str = "cycles") -> Kerne
     return replace(kernel, launches=launches, duration_ns=sum(times) / len(times) if times else None)
 
 
+def compare_times(before: list[float], after: list[float], unit: str = "cycles") -> KernelComparison:
+    return compare_kernels(
+        measured(build_kernel(BEFORE), *before, unit=unit), measured(build_kernel(AFTER), *after, unit=unit)
+    )
+
+
 def test_a_kernel_with_half_the_cycles_is_twice_as_fast() -> None:
-    found = compare_kernels(measured(build_kernel(BEFORE), 200_000), measured(build_kernel(AFTER), 100_000))
-    assert found.verdict is Verdict.FASTER
-    assert found.time is not None
+    found = compare_times([200_000], [100_000])
+    assert found.verdict is Verdict.FASTER and found.time is not None
     assert found.time.speedup == 2.0
     assert found.time.low < 2.0 < found.time.high
 
@@ -57,8 +62,7 @@ def test_a_kernel_with_half_the_cycles_is_twice_as_fast() -> None:
     ],
 )
 def test_a_verdict_is_beyond_the_noise(before: float, after: float, verdict: Verdict) -> None:
-    found = compare_kernels(measured(build_kernel(BEFORE), before), measured(build_kernel(AFTER), after))
-    assert found.verdict is verdict
+    assert compare_times([before], [after]).verdict is verdict
 
 
 def test_the_same_instructions_and_launch_are_no_change_whatever_the_times() -> None:
@@ -86,32 +90,21 @@ def test_other_sizes_of_the_same_code_are_not_compared() -> None:
 
 
 def test_many_launches_show_their_own_noise() -> None:
-    steady = compare_kernels(
-        measured(build_kernel(BEFORE), 1000, 1001, 999, 1000), measured(build_kernel(AFTER), 990, 991, 989, 990)
-    ).time
-    assert steady is not None
-    assert steady.low > 1.0
-    noisy = compare_kernels(
-        measured(build_kernel(BEFORE), 900, 1100, 1000), measured(build_kernel(AFTER), 850, 1150, 970)
-    ).time
-    assert noisy is not None
-    assert noisy.low < 1.0 < noisy.high
+    steady = compare_times([1000, 1001, 999, 1000], [990, 991, 989, 990]).time
+    assert steady is not None and steady.low > 1.0
+    noisy = compare_times([900, 1100, 1000], [850, 1150, 970]).time
+    assert noisy is not None and noisy.low < 1.0 < noisy.high
 
 
 def test_nanoseconds_serve_where_cycles_are_missing_on_one_side() -> None:
-    time = compare_kernels(
-        measured(build_kernel(BEFORE), 4e6, unit="ns"), measured(build_kernel(AFTER), 2e6, unit="ns")
-    ).time
-    assert time is not None
-    assert (time.unit, time.speedup) == ("ns", 2.0)
-    unknown = compare_kernels(measured(build_kernel(BEFORE), 4e6, unit="ns"), measured(build_kernel(AFTER)))
-    assert unknown.time is None
+    time = compare_times([4e6], [2e6], "ns").time
+    assert time is not None and (time.unit, time.speedup) == ("ns", 2.0)
+    assert compare_times([4e6], [], "ns").time is None
 
 
 def test_without_times_nothing_is_claimed() -> None:
-    found = compare_kernels(measured(build_kernel(BEFORE)), measured(build_kernel(AFTER)))
-    assert found.verdict is Verdict.UNKNOWN
-    assert found.time is None
+    found = compare_times([], [])
+    assert (found.verdict, found.time) == (Verdict.UNKNOWN, None)
 
 
 def test_advice_was_taken_where_the_code_changed_as_it_says() -> None:

@@ -227,3 +227,8 @@ class KernelAdvice(Struct, frozen=True, kw_only=True):
         """Advice worth suggesting, best first; without any, the advice that says that nothing is to be gained."""
         worthy = tuple(one for one in self.advice if one.standing in (Standing.NOW, Standing.THEN))
         return worthy or tuple(one for one in self.advice if one.standing is Standing.NOTHING)
+
+    @property
+    def ranked(self) -> tuple[Advice, ...]:
+        """All advice, in the order of views: worthy advice first."""
+        return tuple(sorted(self.advice, key=lambda one: one not in self.worthy))

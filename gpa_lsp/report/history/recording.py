@@ -216,9 +216,7 @@ def build_recording(
 
 
 def _describe(kernel: KernelReport, surroundings: Surroundings) -> Measurement:
-    every = kernel.advice.advice if kernel.advice is not None else ()
-    worthy = kernel.advice.worthy if kernel.advice is not None else ()
-    advice = (*worthy, *(one for one in every if one not in worthy))
+    advice = kernel.advice.ranked if kernel.advice is not None else ()
     reasons = list(kernel.by_reason.items())[:_MOST_REASONS]
     profile = None if kernel.profile_path is None else make_storable(os.path.abspath(kernel.profile_path))  # noqa: PTH100
     work = measure_work(kernel)
