@@ -295,7 +295,7 @@ def _find_limiter(subject: Subject) -> Limiter:
     if cubin is not None and subject.kernel.mangled_name in cubin.debug_functions:
         return _blame_build(limits)
     slice_ratio = find_serial_slice(subject)
-    if slice_ratio is not None:
+    if slice_ratio is not None and (not limits or slice_ratio > limits[0].nearness or limits[0].nearness < FULL_RATIO):
         return _blame_slice(limits, slice_ratio)
     idle = measure_idle(subject)
     if not limits or all(limit.unit == "sm" for limit in limits):

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.execution.launches.block_mates import place_block
 from gpa_lsp.execution.simulator.machine import SmModel, build_model, find_traffic
-from gpa_lsp.execution.simulator.program import LSU, PIPE_NAMES, SUB_CORES, XU, SassProgram, read_program
+from gpa_lsp.execution.simulator.program import FP64_UNIT, LSU, PIPE_NAMES, SUB_CORES, XU, SassProgram, read_program
 from gpa_lsp.execution.simulator.reasons import REASON_COUNT, SELECTED, Moment, SmRun
 from gpa_lsp.execution.simulator.regimes import find_unchecked
 from gpa_lsp.execution.simulator.streams import Streams, build_streams
@@ -259,6 +259,9 @@ def _list_held(program: SassProgram, walk: KernelWalk) -> dict[str, float]:
         if number
     }
     found[_PIPE.format("xu")] = float(held[unit == XU].sum())
+    if (unit == FP64_UNIT).any():
+        # one unit of the SM, not one of each sub-core
+        found[_PIPE.format("fp64")] = SUB_CORES * float(held[unit == FP64_UNIT].sum())
     found[_ISSUED] = float(walk.executed.sum())
     return found
 

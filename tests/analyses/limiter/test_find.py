@@ -16,6 +16,14 @@ B-:R-:W2:-:S02  LDG.E R2, [R4.64]     # k.cu:4 | selected=5 lg_throttle={queued}
 B2:R-:W-:-:S04  FFMA R2, R2, R3, R6   # k.cu:5 | long_scoreboard={waiting} selected=5 | x=100
 B-:R-:W-:-:S05  EXIT
 """
+FEW_ADDRESSES = """
+B-:R-:W2:-:S02  LDG.E R2, [R8.64]                        # k.cu:4 | selected=5 | x=100
+B2:R-:W-:-:S04  LOP3.LUT R2, R2, {mask}, RZ, 0xc0, !PT   # k.cu:5 | long_scoreboard=9 selected=5 | x=100
+B-:R-:W-:-:S04  MOV R3, 0x4                              # k.cu:5 | selected=5 | x=100
+B-:R-:W-:-:S04  IMAD.WIDE.U32 R4, R2, R3, c[0x0][0x168]  # k.cu:5 | selected=5 | x=100
+B-:R-:W-:-:S04  RED.E.ADD.F32.FTZ.RN.STRONG.GPU [R4.64], R7  # k.cu:5 | lg_throttle=90 selected=5 | x=100
+B-:R-:W-:-:S05  EXIT
+"""
 COMPUTE = ("sm__issue_active", "sm__inst_executed_pipe_lsu", "sm__pipe_fp64_cycles_active")
 MEMORY = ("dram__cycles_active", "lts__t_sectors", "l1tex__data_pipe_lsu_wavefronts", "l1tex__lsuin_requests")
 
@@ -132,20 +140,12 @@ def test_atomics_of_one_address_fill_one_slice_of_l2() -> None:
     ("mask", "unit"), [("0xf", "l2_slice"), ("0xffff", "grid")], ids=["sixteen words: a line", "many lines"]
 )
 def test_so_do_those_of_one_line_where_nobody_counted(mask: str, unit: str) -> None:
-    code = f"""
-B-:R-:W2:-:S02  LDG.E R2, [R8.64]                        # k.cu:4 | selected=5 | x=100
-B2:R-:W-:-:S04  LOP3.LUT R2, R2, {mask}, RZ, 0xc0, !PT   # k.cu:5 | long_scoreboard=9 selected=5 | x=100
-B-:R-:W-:-:S04  MOV R3, 0x4                              # k.cu:5 | selected=5 | x=100
-B-:R-:W-:-:S04  IMAD.WIDE.U32 R4, R2, R3, c[0x0][0x168]  # k.cu:5 | selected=5 | x=100
-B-:R-:W-:-:S04  RED.E.ADD.F32.FTZ.RN.STRONG.GPU [R4.64], R7  # k.cu:5 | lg_throttle=90 selected=5 | x=100
-B-:R-:W-:-:S05  EXIT
-"""
     metrics = {"sm__cycles_active.avg": 500.0, "sm__cycles_elapsed.max": 1000.0}
     metrics |= {
         f"dram__cycles_active{SHARE}": 1.0,
         f"breakdown:gpu__compute_memory_throughput{SHARE}": f"dram__cycles_active{SHARE}",
     }
-    assert judge(write_kernel(code, grid=(1, 1, 1), metrics=metrics)).unit == unit
+    assert judge(write_kernel(FEW_ADDRESSES.format(mask=mask), grid=(1, 1, 1), metrics=metrics)).unit == unit
 
 
 def test_a_debug_build_is_said_before_everything_else() -> None:
@@ -166,3 +166,16 @@ def test_throughputs_of_whole_parts_serve_where_their_members_are_not_listed() -
     )
     limiter = judge(kernel)
     assert (limiter.unit, [limit.unit for limit in limiter.limits]) == ("dram", ["dram", "sm"])
+
+
+def test_a_full_unit_comes_before_atomics_that_take_a_third_of_the_time() -> None:
+    few = FEW_ADDRESSES.format(mask="0xf")
+    names = (f"dram__cycles_active{SHARE}", f"sm__pipe_fp64_cycles_active{SHARE}")
+    metrics = {
+        "sm__cycles_elapsed.max": 2000.0,
+        f"breakdown:gpu__compute_memory_throughput{SHARE}": names[0],
+        f"breakdown:sm__throughput{SHARE}": names[1],
+        names[0]: 1.0,
+    }
+    assert judge(write_kernel(few, metrics={**metrics, names[1]: 20.0})).unit == "l2_slice"
+    assert judge(write_kernel(few, metrics={**metrics, names[1]: 98.0})).unit == "fp64"
