@@ -19,6 +19,7 @@ from gpa_lsp.kernel.dataflow.accesses import (
     WARP_THREADS,
     count_access_bytes,
     count_innermost_turns,
+    count_per_request,
     mark_accesses,
 )
 from gpa_lsp.kernel.dataflow.value_flow import build_flow
@@ -159,6 +160,8 @@ class Tree(NamedTuple):
 
     rows: npt.NDArray[np.int64]  # int64[k], of its steps
     is_scan: bool  # a barrier stands between the loads of a step and its store, too, for all threads keep a result
+    steps: float  # that end at a barrier
+    readers: float  # warps whose threads all need the result, over all launches; 0 where one thread of a block takes it
 
 
 @remembered
@@ -191,8 +194,20 @@ def find_trees(subject: Subject) -> tuple[Tree, ...]:
             # Of a scan, a part that loads is before each that stores.
             is_scan = len(ends) > 1 if is_loop else writes[-1] >= 2 * len(writes) - 2 > 0
             own = steps[0 if is_scan else writes[0] : writes[-1] + 1]
-            found.append(Tree(np.concatenate([part for _, _, part in own]), is_scan))
+            inside = np.concatenate([part for _, _, part in own])
+            warps = float(executed[inside[np.isin(inside, ends)]].max()) / max(1.0, turns)
+            is_needed = is_scan or _is_read_by_all(rows, loads, inside, warps)
+            found.append(Tree(inside, is_scan, turns * len(writes), warps if is_needed else 0.0))
     return tuple(found)
+
+
+def _is_read_by_all(
+    rows: KernelRows, loads: npt.NDArray[np.bool_], inside: npt.NDArray[np.int64], warps: float
+) -> bool:
+    """Whether as many warps as execute a tree load from shared memory behind it, most of their threads."""
+    later = loads & (np.arange(len(rows)) > inside.max()) & (rows.function_index == rows.function_index[inside[0]])
+    _, threads = count_per_request(rows)
+    return bool((later & (threads > WARP_THREADS / 2) & (rows.executions >= warps)).any())
 
 
 def _is_reduction(subject: Subject, stores: Sequence[int], loads: npt.NDArray[np.bool_]) -> bool:

@@ -31,6 +31,8 @@ from gpa_lsp.kernel.scopes import Scope
 _REASONS = ("barrier", "membar", "warpgroup_arrive")  # A block of one warp never stalls on the first
 _SPLIT_CAPABILITY = (8, 0)  # From here on arriving and waiting are separate in hardware (``cuda::barrier``)
 _ELEMENTS = 2  # That a thread adds up before the tree: the first step that people take
+_STEPS_LEFT = 2  # Of a tree by shuffles: each warp writes what it has, and one or all read that
+_SHUFFLES = 5  # With which a warp adds up: log2 of its threads
 _LEAST_LEFT = 0.01
 
 _CONFLICTS = 1.25  # Times the least passes of the steps' accesses
@@ -53,7 +55,8 @@ def match(subject: Subject) -> Found:
 
     Matched: all stalls blamed on them, as published. What the publication leaves open, who comes late, is looked for in the code between
     barriers: parts that only some warps go through take that share of the waiting as its cause, up to what their own samples explain. Of a
-    reduction by steps through shared memory half goes, with two elements a thread.
+    reduction by steps through shared memory half goes, with two elements a thread. Where all threads need its result, its elements are those of
+    one block, whose threads cannot take more of them: then shuffles within warps leave two of the steps.
     Approximation: warps that do different amounts of the same work (loops of different length) do not show.
 
     Source: GPA Table II, Warp Balance ("match warp synchronization stalls").
@@ -70,9 +73,10 @@ def match(subject: Subject) -> Found:
     late = find_late_causes(subject, barriers)
     trees = find_trees(subject)
     words = _Words(subject, late, trees)
-    gone = np.zeros(len(subject.rows))
+    gone, shuffles = np.zeros(len(subject.rows)), 0.0
     for tree in trees:
-        gone[tree.rows] = 1 - 1 / _ELEMENTS
+        gone[tree.rows] = 1 - min(1 / _ELEMENTS, _STEPS_LEFT / tree.steps if tree.readers else 1.0)
+        shuffles += _SHUFFLES * tree.readers
     in_trees = gone[subject.edges.def_row[edges]] > 0  # of their barriers those of the steps that stay
     others = np.setdiff1d(find_edges(subject, gone > 0), edges)
     plain = build_regions(
@@ -87,7 +91,7 @@ def match(subject: Subject) -> Found:
         return say("no barrier or fence was found for the {samples} stalled there", samples=count(waiting, "sample"))
     return EliminationMatch(
         regions=tuple(_blame_late_code(region, late) for region in plain),
-        work=count_work_left(subject, executions=gone) if trees else {},
+        work=count_work_left(subject, executions=gone, added={"lsu": shuffles, "alu": shuffles}) if trees else {},
         hint=words.write_remedy(plain[0].hotspots[0].def_row),
         caveats=(
             *([say("Another order of additions rounds differently.")] if _is_rounded(subject, gone) else []),
