@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from gpa_lsp.diagnosis.advice.launch_time import SHARPNESS, LaunchTime, measure_launch_time
 from gpa_lsp.gpu.device.model import HBM_CEILING, L1_CEILING
 from tests.advice.subjects import make_subject
+from tests.analyses.limiter.test_find import FEW_ADDRESSES
 from tests.rows.written import write_kernel
 
 SHARE = ".avg.pct_of_peak_sustained_elapsed"
@@ -116,3 +117,14 @@ def test_more_that_goes_never_leaves_more(dram: float, l1: float, warp_time: flo
     assert time.leave(warp_time=warp_time, work={"l1": work / 2}, spread=spread) <= left
     assert time.leave(warp_time=warp_time, work={"l1": work}, spread=2 * spread) <= left
     assert left >= min(time.needs["dram"], 1.0) * 0.8 - 1e-9, "what DRAM keeps of a launch that was as long as it"
+
+
+def test_warps_that_queue_for_one_slice_of_l2_wait_for_all_of_the_time() -> None:
+    """Its atomics take a part of its cycles, as far as they are counted; the launch waits for it alone."""
+    text = FEW_ADDRESSES.format(mask="0xf")
+    shares = f"breakdown:gpu__compute_memory_throughput{SHARE}"
+    dram = f"dram__cycles_active{SHARE}"
+    metrics = {"sm__cycles_elapsed.max": 1500.0, shares: dram, dram: 5.0}
+    time = measure_launch_time(make_subject(write_kernel(text, metrics=metrics, duration_ns=1e6)))
+    assert time.needs["l2_slice"] > 0.95
+    assert time.leave(work={"l2_slice": 0.1}, warp_time=0.0) == pytest.approx(0.1, abs=0.02)

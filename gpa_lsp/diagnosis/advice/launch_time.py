@@ -72,6 +72,7 @@ _ISSUED = "selected"
 
 # Of the time, from which on a unit's need explains the queue before it. On simulated edits of 38 families errors are the same from 0.5 to 0.9.
 _BUSY_RATIO = 0.5
+_MEMORY = ("dram", "l1", "tags", "lsu")
 
 # What warps wait for while atomics queue at one slice of L2, which everything else passes, too
 _BEHIND_ATOMICS = (LONG_SCOREBOARD, "short_scoreboard", "drain", "lg_throttle", "mio_throttle")
@@ -211,6 +212,11 @@ def measure_launch_time(subject: Subject) -> LaunchTime:
     queued = sum(part * measure_states(subject, (reason,)) for reason, part in queueing.items())
     outside = max(_LEAST_LATENCY, 1.0 - queued)
     latency = min(_rest(busiest), outside)
+    # A unit that warps queue for, and of which not all is counted, takes the time that nothing else takes.
+    unit = limiter.unit if limiter.unit == "l2_slice" else "l2"
+    is_explained = max(needs.get(one, 0.0) for one in _MEMORY) >= _BUSY_RATIO
+    if unit == "l2_slice" or (unit not in needs and not is_explained and queueing.get(LONG_SCOREBOARD)):
+        needs[unit] = min(_MOST_NEED, max(needs.get(unit, 0.0), _rest(latency, busiest)))
     queues = {reason: measure_states(subject, (reason,)) for reason in _QUEUES}
     return LaunchTime(
         ends_ratio=ends,
