@@ -161,6 +161,26 @@ def test_double_precision_is_slow_where_the_table_says_so() -> None:
     assert silence.stage is SilenceStage.NOT_MATCHED
 
 
+def test_half_the_rate_is_slow_where_its_pipe_is_the_busiest_unit() -> None:
+    share = ".avg.pct_of_peak_sustained_elapsed"
+    names = [f"sm__pipe_fp64_cycles_active{share}", f"sm__inst_issued{share}"]
+
+    def write(fp64: float) -> Subject:
+        metrics = {f"breakdown:sm__throughput{share}": ", ".join(names), names[0]: fp64, names[1]: 20.0}
+        return write_subject(DOUBLE, DOUBLE_CAUSES, compute_capability=(8, 0), metrics=metrics)
+
+    assert "1/2 of the FP32 rate" in match(write(40.0)).hint
+    assert refuse(write(10.0)).stage is SilenceStage.NOT_MATCHED
+
+
+def test_conversions_to_doubles_go_with_the_type() -> None:
+    code = "B-:R-:W0:-:S02  I2F.F64 R4, R9  # k.cu:2 | selected=3\n" + DOUBLE
+    causes = {(row + 1, reason): [one + 1 for one in every] for (row, reason), every in DOUBLE_CAUSES.items()}
+    found = match(write_subject(code, causes, compute_capability=(8, 6)))
+    assert "3 slow instructions" in str(found.reasons[0])
+    assert len(found.regions) == 1, "it is no conversion that could be left out alone"
+
+
 CONVERSION = """
     {before}
         I2F R3, R4                                  # k.cu:2 | mio_throttle=8

@@ -51,12 +51,15 @@ _KINDS = {
     ProducerGroup.BIT_COUNT: SlowKind.BIT_COUNT,
 }
 
-_WIDE_TYPES = {"F64", "S64", "U64"}
+_DOUBLE = "F64"
+_WIDE_TYPES = {_DOUBLE, "S64", "U64"}
 _TO_INTEGER = "F2I"
 
 
-def find_slowness(architecture: Architecture, mnemonic: str) -> Slowness | None:
+def find_slowness(architecture: Architecture, mnemonic: str, low_rate: float = LOW_RATE) -> Slowness | None:
     """Find the slowness of an instruction on an architecture; None where it is not slow, or is no arithmetic.
+
+    ``low_rate``: up to which share of the FP32 rate its unit is narrow.
 
     >>> from gpa_lsp.gpu.arch.lookup import find_architecture
     >>> find_slowness(find_architecture((8, 6)), "DFMA").rate_ratio
@@ -70,11 +73,13 @@ def find_slowness(architecture: Architecture, mnemonic: str) -> Slowness | None:
     kind = _KINDS.get(group) if group is not None else None
     if kind is None:
         return None
+    if kind is SlowKind.CONVERSION and _DOUBLE in mnemonic.split("."):
+        kind = SlowKind.DOUBLE_PRECISION  # it goes where doubles do
     rate = _find_rate(architecture.throughput, kind, mnemonic)
     ratio = None if rate is None else rate / architecture.throughput.fp32_instructions_per_cycle.value
     latency = _find_latency(architecture, mnemonic)
     is_long = latency is not None and latency >= LONG_LATENCY_CYCLES
-    is_narrow = ratio is not None and ratio <= LOW_RATE
+    is_narrow = ratio is not None and ratio <= low_rate
     return Slowness(kind=kind, latency_cycles=latency, rate_ratio=ratio) if is_long or is_narrow else None
 
 

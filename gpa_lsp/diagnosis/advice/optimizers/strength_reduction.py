@@ -26,8 +26,9 @@ from gpa_lsp.diagnosis.advice.sequence_regions import (
     find_removable,
     mark_sequences,
 )
-from gpa_lsp.diagnosis.advice.slow_arithmetic import SlowKind, Slowness, find_slowness
+from gpa_lsp.diagnosis.advice.slow_arithmetic import LOW_RATE, SlowKind, Slowness, find_slowness
 from gpa_lsp.diagnosis.advice.work_left import count_work_left
+from gpa_lsp.diagnosis.analyses.limiter import find_limiter
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.foundation.prose import Sentence, count, join, say
@@ -45,6 +46,8 @@ _STALLS = (
     BlameCategory.MIO_THROTTLE,
     BlameCategory.TEXTURE_THROTTLE,
 )
+
+_LIMITING_RATE = 0.5  # The largest share of the FP32 rate that GPUs have for FP64
 
 
 def match(subject: Subject) -> Found:
@@ -118,10 +121,13 @@ def _find_slow_rows(subject: Subject, found: ArithmeticSequences) -> dict[int, S
         elsewhere[list(chain)] = True
     by_mnemonic: dict[str, Slowness | None] = {}
     slow = {}
+    # Where no unit is busier than its pipe, FP64 at half the rate is slow, too.
+    busiest = next((limit.unit for limit in find_limiter(subject).limits), "")
+    low_rate = _LIMITING_RATE if busiest == "fp64" else LOW_RATE
     for row in np.flatnonzero(~elsewhere).tolist():
         mnemonic = subject.rows.mnemonic(row)
         if mnemonic not in by_mnemonic:
-            by_mnemonic[mnemonic] = find_slowness(architecture, mnemonic) if mnemonic else None
+            by_mnemonic[mnemonic] = find_slowness(architecture, mnemonic, low_rate) if mnemonic else None
         slowness = by_mnemonic[mnemonic]
         if slowness is not None and (slowness.kind is SlowKind.DOUBLE_PRECISION or subject.scopes.loop_of(row) >= 0):
             slow[row] = slowness
