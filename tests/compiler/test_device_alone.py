@@ -41,7 +41,7 @@ def compile_text(folder: Path, text: str, name: str = "k.cu") -> CompiledUnit:
 def test_errors_of_the_host_are_warnings(tmp_path: Path, host: str, said: str) -> None:
     unit = compile_text(tmp_path, KERNEL + host + "\n")
     assert not unit.has_failed and unit.is_host_left_out
-    assert unit.ptx is not None and ".entry _Z1kPi" in unit.ptx
+    assert ".entry _Z1kPi" in unit.ptx
     warnings = [one for one in unit.messages if said in one.text]
     assert warnings and all(one.severity is ProblemSeverity.WARNING for one in unit.messages)
     assert unit.notes[0].startswith("host code was left out: it does not compile (")
@@ -50,14 +50,14 @@ def test_errors_of_the_host_are_warnings(tmp_path: Path, host: str, said: str) -
 def test_absent_headers_of_samples_have_something_in_their_place(tmp_path: Path) -> None:
     text = "#include <helper_math.h>\n__global__ void k(float3 *p) { p[0] = normalize(p[0] + p[1] * 2.0f); }\nint main() {}\n"
     unit = compile_text(tmp_path, text)
-    assert not unit.has_failed and unit.ptx is not None and "_Z1kP6float3" in unit.ptx
+    assert not unit.has_failed and "_Z1kP6float3" in unit.ptx
     assert "helper_math.h could not be found: headers of gpa_lsp were read instead" in unit.notes
 
 
 def test_types_of_libraries_that_are_not_installed_are_there(tmp_path: Path) -> None:
     text = "#include <cublas_v2.h>\n#include <cufftXt.h>\n__global__ void k(cufftComplex *p) { p[0] = cuCmulf(p[0], p[1]); }\n"
     unit = compile_text(tmp_path, text + "int main() { cufftHandle plan; cufftPlan1d(&plan, 8, CUFFT_C2C, 1); }\n")
-    assert not unit.has_failed and unit.ptx is not None and ".entry _Z1kP6float2" in unit.ptx
+    assert not unit.has_failed and ".entry _Z1kP6float2" in unit.ptx
 
 
 def test_random_numbers_that_are_not_those_of_curand_are_told(tmp_path: Path) -> None:
@@ -99,19 +99,19 @@ def test_limits_are_there_without_an_include(tmp_path: Path) -> None:
 )
 def test_names_of_the_library_are_known_without_an_include(tmp_path: Path, text: str) -> None:
     unit = compile_text(tmp_path, f"{text}\nint main() {{ cudaThreadExit(); }}\n")
-    assert not unit.has_failed and unit.ptx is not None and ".entry" in unit.ptx
+    assert not unit.has_failed and ".entry" in unit.ptx
     assert any("used without their headers" in note for note in unit.notes)
 
 
 def test_sources_that_ask_for_nvcc_have_their_kernels(tmp_path: Path) -> None:
     text = f"#ifdef __NVCC__\n{KERNEL}#endif\nint main() {{ cudaThreadExit(); }}\n"
     unit = compile_text(tmp_path, text)
-    assert not unit.has_failed and unit.ptx is not None and ".entry _Z1kPi" in unit.ptx
+    assert not unit.has_failed and ".entry _Z1kPi" in unit.ptx
 
 
 def test_headers_of_cuda_for_the_host_are_no_reason_to_refuse_device_code(tmp_path: Path) -> None:
     unit = compile_text(tmp_path, f"#include <driver_functions.h>\n{KERNEL}int main() {{ cudaThreadExit(); }}\n")
-    assert not unit.has_failed and unit.ptx is not None and ".entry _Z1kPi" in unit.ptx
+    assert not unit.has_failed and ".entry _Z1kPi" in unit.ptx
 
 
 @pytest.mark.parametrize(
@@ -120,14 +120,14 @@ def test_headers_of_cuda_for_the_host_are_no_reason_to_refuse_device_code(tmp_pa
 def test_templates_that_nobody_instantiates_are_compiled_for_usual_arguments(tmp_path: Path, host: str) -> None:
     kernel = "template <class T, int TILE, bool B> __global__ void k(T *p) { p[threadIdx.x] = B ? TILE : T(1) / 2; }"
     unit = compile_text(tmp_path, f"namespace n {{ {kernel} }}\n{host}\n")
-    assert not unit.has_failed and unit.ptx is not None and unit.ptx.count(".entry") == 1
+    assert not unit.has_failed and unit.ptx.count(".entry") == 1
     assert any(note.endswith("guessed: n::k<float, 16, false>") for note in unit.notes)
     assert not any("was not compiled" in note for note in unit.notes)
 
 
 def test_templates_beside_kernels_are_named_and_not_guessed(tmp_path: Path) -> None:
     unit = compile_text(tmp_path, f"template <class T> __global__ void t(T *p) {{ *p = 1; }}\n{KERNEL}")
-    assert unit.ptx is not None and unit.ptx.count(".entry") == 1
+    assert unit.ptx.count(".entry") == 1
     assert any(note.startswith("t is a template") and note.endswith("was not compiled") for note in unit.notes)
 
 
@@ -144,16 +144,16 @@ def test_constants_of_a_header_that_is_missing_are_taken_for_usual_ones(tmp_path
 @pytest.mark.parametrize("condition", ["#ifdef USE_GPU", "#if defined(USE_GPU)", "#ifndef USE_GPU\nint other;\n#else"])
 def test_kernels_under_a_condition_are_compiled_where_there_is_no_other(tmp_path: Path, condition: str) -> None:
     unit = compile_text(tmp_path, f"{condition}\n{KERNEL}#endif\n")
-    assert not unit.has_failed and unit.ptx is not None and ".entry _Z1kPi" in unit.ptx
+    assert not unit.has_failed and ".entry _Z1kPi" in unit.ptx
     assert any(note.startswith("compiled with USE_GPU defined") for note in unit.notes)
     beside = compile_text(tmp_path, f"{condition}\n{KERNEL}#endif\n__global__ void l(int *p) {{ *p = 1; }}\n")
-    assert beside.ptx is not None and beside.ptx.count(".entry") == 1 and ".entry _Z1lPi" in beside.ptx
+    assert beside.ptx.count(".entry") == 1 and ".entry _Z1lPi" in beside.ptx
 
 
 def test_old_functions_of_the_device_are_compiled_as_those_that_are_left(tmp_path: Path) -> None:
     kernel = "__global__ void k(float *p, int *q) { p[0] = saturate(p[1]) + int_as_float(q[0]); q[1] = mul24(q[2], q[3]); }\n"
     unit = compile_text(tmp_path, kernel)
-    assert not unit.has_failed and unit.ptx is not None and ".sat.f32" in unit.ptx
+    assert not unit.has_failed and ".sat.f32" in unit.ptx
     assert any("such as __mul24" in note for note in unit.notes)
 
 
@@ -212,7 +212,7 @@ def test_texture_references_are_compiled_as_objects_that_constants_hold(tmp_path
 def test_kernels_that_launch_kernels_are_compiled_apart(tmp_path: Path) -> None:
     nested = "__global__ void outer(int *p) { if (threadIdx.x == 0) k<<<1, 32>>>(p); }\nint main() { outer<<<1, 32>>>(nullptr); }\n"
     unit = compile_text(tmp_path, KERNEL + nested)
-    assert not unit.has_failed and unit.ptx is not None
+    assert not unit.has_failed
     assert ".entry _Z5outerPi" in unit.ptx and ".entry _Z1kPi" in unit.ptx
     assert "kernels launch kernels: device code was compiled with -rdc=true" in unit.notes
 
@@ -250,7 +250,7 @@ def test_a_fragment_is_compiled_through_the_source_that_includes_it(tmp_path: Pa
     unit = compile_source(fragment, settings=AUTOMATIC)
     assert not unit.has_failed
     assert unit.notes[0] == "compiled through main.cu, which includes it"
-    assert unit.ptx is not None and str(fragment) in unit.ptx
+    assert str(fragment) in unit.ptx
 
 
 def test_a_fragment_that_compiles_alone_is_compiled_as_it_is_included(tmp_path: Path) -> None:
@@ -266,9 +266,9 @@ def test_a_fragment_that_compiles_alone_is_compiled_as_it_is_included(tmp_path: 
     (tmp_path / ".git").mkdir()
     unit = compile_source(fragment, settings=AUTOMATIC)
     assert unit.notes[0] == "compiled through main.cu, which includes it"
-    assert unit.ptx is not None and "_Z1kIdEvPT_" in unit.ptx and "[768]" in unit.ptx
+    assert "_Z1kIdEvPT_" in unit.ptx and "[768]" in unit.ptx
     changed = compile_source(fragment, text=fragment.read_text() + "\n__global__ void more() {}\n", settings=AUTOMATIC)
-    assert changed.ptx is not None and "more" in changed.ptx  # what is not saved is in no other file
+    assert "more" in changed.ptx  # what is not saved is in no other file
     (tmp_path / "main.cu").write_text(
         '#include "kernels.cu"\nint main() { this is wrong; }\n__device__ int f() { return wrong; }\n'
     )
@@ -304,8 +304,8 @@ def test_a_fragment_is_not_compiled_through_a_source_that_includes_another_of_it
         (tmp_path / name / "kernels.cu").write_text(f'extern "C" __global__ void {name}(float *a) {{ a[0] = 1; }}\n')
     (tmp_path / "other" / "main.cu").write_text('#include "kernels.cu"\nint main() { return 0; }\n')
     mine, other = (compile_source(tmp_path / name / "kernels.cu", settings=AUTOMATIC) for name in ("mine", "other"))
-    assert mine.ptx is not None and ".entry mine" in mine.ptx and not any("through" in one for one in mine.notes)
-    assert other.ptx is not None and ".entry other" in other.ptx
+    assert ".entry mine" in mine.ptx and not any("through" in one for one in mine.notes)
+    assert ".entry other" in other.ptx
     assert other.notes[0] == "compiled through main.cu, which includes it"
 
 
@@ -317,4 +317,4 @@ def test_a_fragment_that_is_included_under_a_condition_that_does_not_hold_is_com
         f'#ifdef NEVER\n#include "kernels.cu"\n#endif\n{KERNEL}int main() {{ k<<<1, 32>>>(nullptr); }}\n'
     )
     unit = compile_source(fragment, settings=AUTOMATIC)
-    assert unit.ptx is not None and ".entry mine" in unit.ptx
+    assert ".entry mine" in unit.ptx

@@ -36,7 +36,6 @@ def test_a_database_in_a_build_folder_is_found(project: Path) -> None:
     command = f"/usr/local/cuda/bin/nvcc -forward-unknown-to-host-compiler --options-file flags.rsp -arch=sm_86 -x cu -c {source} -o k.o"
     write_database(project, [{"directory": str(project / "build"), "file": str(source), "command": command}])
     found = find_flags(source)
-    assert found is not None
     assert (found.macros, found.includes, found.compute_capabilities) == (
         ("RESPONSE",),
         (project / "build/../inc",),
@@ -50,7 +49,6 @@ def test_arguments_and_relative_files_are_understood(project: Path) -> None:
     entry = {"directory": "../src/near", "file": "k.cu", "arguments": ["ccache", "nvcc", "-DX=a b", "-c", "k.cu"]}
     write_database(project, [entry])
     found = find_flags(project / "src/near/k.cu")
-    assert found is not None
     assert found.macros == ("X=a b",)
 
 
@@ -61,7 +59,6 @@ def test_headers_take_the_flags_of_a_source_that_includes_them(project: Path) ->
     ]
     write_database(project, entries)
     found = find_flags(project / "src/shared.cuh")
-    assert found is not None
     assert found.macros == ("NEAR",)
     assert "k.cu" in found.origin
     assert "no compile command names this file" in found.doubts[0]
@@ -76,7 +73,6 @@ def test_sources_no_command_names_take_the_flags_of_the_nearest(project: Path) -
     new = project / "src/far/new.cu"
     new.write_text("")
     found = find_flags(new)
-    assert found is not None
     assert found.macros == ("FAR",)
 
 
@@ -87,8 +83,6 @@ def test_recorded_make_lines_are_found(project: Path) -> None:
         "make[1]: Leaving directory 'x'\ng++ -c main.cpp\ncd src && nvcc -DSECOND -c far/other.cu\n"
     )
     near, far = find_flags(project / "src/near/k.cu"), find_flags(project / "src/far/other.cu")
-    assert near is not None
-    assert far is not None
     assert (near.macros, near.includes, near.compute_capabilities) == (("FIRST",), (project / "src/../inc",), ((8, 0),))
     assert far.macros == ("SECOND",)
 
@@ -106,8 +100,6 @@ def test_ninja_files_are_read_with_rules_variables_and_includes(project: Path) -
         "build all: phony obj/k.o\ndefault all\n"
     )
     near, far = find_flags(project / "src/near/k.cu"), find_flags(project / "src/far/other.cu")
-    assert near is not None
-    assert far is not None
     assert (near.macros, near.architectures, near.origin) == (("NAME=$x", "N=3"), ("sm_90a",), "build/build.ninja")
     assert far.macros == ("FAR", "RSP")
 
@@ -115,7 +107,6 @@ def test_ninja_files_are_read_with_rules_variables_and_includes(project: Path) -
 def test_flags_for_all_sources_are_found(project: Path) -> None:
     (project / "compile_flags.txt").write_text("-DALL\n# comment\n\n-Iinc\n")
     found = find_flags(project / "src/near/k.cu")
-    assert found is not None
     assert (found.macros, found.includes, found.doubts) == (("ALL",), (project / "inc",), ())
 
 
@@ -145,7 +136,6 @@ def test_entries_that_are_none_are_passed_over(project: Path) -> None:
     ]  # fmt: skip
     write_database(project, [*bad, good])
     found = find_flags(project / "src/near/k.cu")
-    assert found is not None
     assert found.macros == ("GOOD",)
 
 
@@ -156,7 +146,6 @@ def test_a_missing_response_file_is_a_doubt_and_the_search_goes_on(project: Path
     )
     (project / "compile_flags.txt").write_text("-DFALLBACK\n")
     flags, doubts = search_flags(source)
-    assert flags is not None
     assert flags.macros == ("FALLBACK",)
     assert "gone.rsp" in doubts[0]
 
@@ -171,7 +160,6 @@ def test_large_databases_are_read_fast(project: Path) -> None:
     )
     with in_bounded_time():
         found = find_flags(source)
-    assert found is not None
     assert found.macros == ("LAST",)
 
 

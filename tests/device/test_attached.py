@@ -85,9 +85,9 @@ def test_a_device_becomes_a_machine() -> None:
     assert machine.clocks.basis is ClockBasis.BOOST
     single, half = machine.find_peak(OperationKind.FP32), machine.find_peak(OperationKind.TENSOR_FP16)
     dram = machine.find_bandwidth(MemoryLevel.DRAM)
-    assert single is not None and single.ops_per_s == pytest.approx(66.9e12, rel=0.001)
-    assert half is not None and half.ops_per_s == pytest.approx(989.4e12, rel=0.001)
-    assert dram is not None and dram.bytes_per_s == pytest.approx(4.917e12, rel=0.001)
+    assert single.ops_per_s == pytest.approx(66.9e12, rel=0.001)
+    assert half.ops_per_s == pytest.approx(989.4e12, rel=0.001)
+    assert dram.bytes_per_s == pytest.approx(4.917e12, rel=0.001)
 
 
 def test_an_architecture_without_a_table_still_has_its_memory() -> None:

@@ -34,7 +34,7 @@ def test_the_tables_agree_with_the_peaks_that_reports_store(name: str) -> None:
         for kind, metric, operations in OPERATIONS:
             stated, peak = launch.read_number(metric), machine.find_peak(kind)
             if stated is not None:
-                assert peak is not None and peak.ops_per_cycle == stated * operations, (kind, launch.index)
+                assert peak.ops_per_cycle == stated * operations, (kind, launch.index)
         stated, dram = launch.read_number("dram__bytes.sum.peak_sustained"), machine.find_bandwidth(MemoryLevel.DRAM)
         assert stated in (None, dram.bytes_per_cycle)
 
@@ -45,11 +45,10 @@ def test_l2_and_l1_agree_with_the_peaks_that_reports_store(name: str) -> None:
         with_counters, without = machine_of(launch, with_counters=True), machine_of(launch, with_counters=False)
         for level in (MemoryLevel.L1, MemoryLevel.L2):
             stated, reckoned = with_counters.find_bandwidth(level), without.find_bandwidth(level)
-            assert stated is not None and reckoned is not None
             assert stated.bytes_per_cycle == reckoned.bytes_per_cycle, (level, launch.index)
         stated_bytes = launch.read_number("derived__lts__lts2xbar_bytes.sum.peak_sustained")
         l2 = with_counters.find_bandwidth(MemoryLevel.L2)
-        assert l2 is not None and stated_bytes in (None, l2.bytes_per_cycle)
+        assert stated_bytes in (None, l2.bytes_per_cycle)
 
 
 @pytest.mark.parametrize("name", REPORTS)
@@ -61,7 +60,7 @@ def test_tensor_rates_of_the_tables_are_the_peaks_that_reports_store(name: str) 
         product_rates = {peak.kind: peak for peak in machine_of(launch, with_counters=False).peaks}
         for kind in list_operation_rates(find_architecture(capability)):
             stated = machine.find_peak(kind)
-            assert stated is not None and stated.ops_per_cycle is not None
+            assert stated.ops_per_cycle is not None
             assert product_rates[kind].ops_per_cycle == pytest.approx(stated.ops_per_cycle), kind
 
 
@@ -71,7 +70,6 @@ def test_roofs_stand_at_the_clocks_of_the_launch(name: str) -> None:
         machine = machine_of(launch, with_counters=True)
         assert machine.clocks.basis is ClockBasis.MEASURED
         boost = launch.device.sm_clock_hz
-        assert boost is not None and machine.clocks.sm_hz is not None
         assert machine.clocks.sm_hz < 1.03 * boost
 
 

@@ -55,7 +55,7 @@ def test_figures_of_the_file_take_the_place_of_the_base_s(tmp_path: Path) -> Non
     before_roofs, roofs = find_machine_by_name("A100 SXM4 40GB"), find_machine_by_name(write(tmp_path, BASE + text))
     for level, ratio in ((MemoryLevel.DRAM, 2), (MemoryLevel.L1, 2), (MemoryLevel.L2, 1)):
         one, other = before_roofs.find_bandwidth(level), roofs.find_bandwidth(level)
-        assert one is not None and other is not None and one.bytes_per_s and other.bytes_per_s
+        assert one.bytes_per_s and other.bytes_per_s
         assert other.bytes_per_s == pytest.approx(ratio * one.bytes_per_s, rel=1e-3)
     assert roofs.find_peak(OperationKind.FP64) != before_roofs.find_peak(OperationKind.FP64)
 

@@ -41,13 +41,13 @@ def measured(**changes: object) -> EmpiricalRoofs:
 
 def fp32(machine: Machine) -> float:
     peak = machine.find_peak(OperationKind.FP32)
-    assert peak is not None and peak.ops_per_s is not None
+    assert peak.ops_per_s is not None
     return peak.ops_per_s
 
 
 def rate(machine: Machine, level: MemoryLevel) -> float:
     found = machine.find_bandwidth(level)
-    assert found is not None and found.bytes_per_s is not None
+    assert found.bytes_per_s is not None
     return found.bytes_per_s
 
 
@@ -111,7 +111,7 @@ def test_a_measured_tensor_peak_is_scaled_to_the_clock_tensor_cores_have() -> No
     peak = EmpiricalPeak(kind=OperationKind.TENSOR_FP16, ops_per_s=8e14, ops_per_cycle=500_000)
     roofs = measured(peaks=(peak,), device_name="NVIDIA H100 80GB HBM3", compute_capability=(9, 0), sm_count=132)
     found = apply_roofs(machine, roofs).find_peak(OperationKind.TENSOR_FP16)
-    assert found is not None and found.ops_per_s == pytest.approx(500_000 * 1.83e9)
+    assert found.ops_per_s == pytest.approx(500_000 * 1.83e9)
 
 
 @pytest.mark.parametrize(

@@ -189,7 +189,6 @@ def test_a_device_that_states_another_fp64_ratio_raises_a_doubt() -> None:
     """8.6 states 32 where FP32 over FP64 is 64, as its second half of FP32 lanes is left out there: no doubt. 2 is one."""
     quiet = find_machine(make_device(single_to_double_precision_perf_ratio=32), AMPERE, None)
     loud = find_machine(make_device(single_to_double_precision_perf_ratio=2), AMPERE, None)
-    assert quiet is not None and loud is not None
     assert not any("FP64 rate" in doubt for doubt in quiet.doubts)
     assert any("FP64 rate of 1/2" in doubt for doubt in loud.doubts)
 
@@ -236,11 +235,11 @@ def test_whatever_a_report_says_roofs_are_rates_times_clocks_or_unknown(capabili
     if machine is None:
         return
     for peak in machine.peaks:
-        assert peak.ops_per_cycle is not None and peak.ops_per_cycle > 0 and peak.source
+        assert peak.ops_per_cycle > 0 and peak.source
         expected = None if machine.clocks.sm_hz is None else peak.ops_per_cycle * machine.clocks.sm_hz
         assert peak.ops_per_s == expected and (expected is None or 0 < expected < math.inf)
         assert machine.find_peak(peak.kind) is peak
     for found in machine.bandwidths:
-        assert found.bytes_per_cycle is not None and found.bytes_per_cycle > 0
+        assert found.bytes_per_cycle > 0
         assert found.bytes_per_s is None or 0 < found.bytes_per_s < math.inf
         assert machine.find_bandwidth(found.level) is found

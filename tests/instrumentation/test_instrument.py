@@ -66,7 +66,6 @@ def test_lines_survive_in_ptx_and_cubin(name: str) -> None:
     if images[0][0] is None:
         pytest.skip(images[0][1][0])
     image = images[1][0]
-    assert image is not None
     table = read_line_table(read_cubin(image), find_kernel(module, case.launch.kernel).name)
     written = instrument(module, find_kernel(module, case.launch.kernel).name, entries=True)
     accessed = [one.instruction for one in written.sites if one.instruction is not None]
@@ -109,7 +108,6 @@ def test_what_finds_no_room_is_counted_and_changes_no_result() -> None:
     case = _find_case("shared_reduction-original")
     module = load_module(case.source, case.architecture, *case.flags)
     expected = emulate_traced(module, case.launch, BUDGET)
-    assert expected.trace is not None
     whole = len(expected.trace.accesses) + len(expected.trace.branches) + len(expected.trace.entries)
     emulation, trace = emulate_instrumented(module, case.launch, BUDGET, expected.trace, words=1000)
     assert not trace.is_complete
@@ -123,7 +121,6 @@ def test_only_the_blocks_that_are_asked_for_are_recorded() -> None:
     case = _find_case("shared_reduction-original")
     module = load_module(case.source, case.architecture, *case.flags)
     expected = emulate_traced(module, case.launch, BUDGET)
-    assert expected.trace is not None
     buffers = OwnBuffers(words=1 << 20, block_mask=3, block_bits=(0b0110,))
     written = instrument(module, find_kernel(module, case.launch.kernel).name, entries=True, buffers=buffers)
     found = emulate(parse_ptx(written.text, name="instrumented"), case.launch, budget=BUDGET, check_races=False)

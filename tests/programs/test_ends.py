@@ -151,7 +151,7 @@ def test_killed_we_leave_no_process_and_no_file(tmp_path: Path, short_folder: Pa
     program = build(write(tmp_path, ENDLESS), tmp_path, name="endless_to_be_killed")
     temporary = short_folder
     process = emulate(temporary, "--", str(program), stdout=subprocess.PIPE)
-    assert process.stdout is not None and process.stdout.readline() == "begun\n"
+    assert process.stdout.readline() == "begun\n"
     assert list_processes(program.name) and list(temporary.iterdir())
     process.kill()
     process.wait(LIMIT_S)
@@ -163,7 +163,7 @@ def test_killed_we_leave_no_process_and_no_file(tmp_path: Path, short_folder: Pa
 def test_interrupted_we_end_the_program_and_say_what_was_seen(tmp_path: Path, short_folder: Path) -> None:
     program = build(write(tmp_path, ENDLESS), tmp_path, name="endless")
     process = emulate(short_folder, "--", str(program), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert process.stdout is not None and process.stdout.readline() == "begun\n"
+    assert process.stdout.readline() == "begun\n"
     enough_s = find_processor_s(process.pid) + 1.0
     wait_until(lambda: find_processor_s(process.pid) > enough_s, "the kernel at work")
     process.send_signal(signal.SIGINT)

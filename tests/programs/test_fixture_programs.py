@@ -32,7 +32,7 @@ def test_a_program_computes_what_it_should(source: Path, tmp_path: Path) -> None
 def test_a_fault_names_its_line_array_and_element(tmp_path: Path) -> None:
     found, _ = run(build(SOURCES / "out_of_bounds.cu", tmp_path))
     (fault,) = found.kernels[0].faults
-    assert fault.kind is FaultKind.OUT_OF_BOUNDS and fault.chain is not None
+    assert fault.kind is FaultKind.OUT_OF_BOUNDS
     assert (Path(fault.chain[-1].file).name, fault.chain[-1].line) == ("out_of_bounds.cu", 9)
     assert fault.message.endswith("element 1000 of values, which has 1000") and fault.count == 24
 
@@ -79,7 +79,7 @@ def test_a_recorded_launch_gives_what_the_program_got(tmp_path: Path) -> None:
     program = build(SOURCES / "symbols.cu", tmp_path)
     found, _ = run(program, records=tmp_path / "records")
     recorded = found.kernels[0].recorded
-    assert recorded is not None and recorded.description.name == "filter.launch.toml"
+    assert recorded.description.name == "filter.launch.toml"
     (launch,) = read_launches(recorded.description)
     assert [argument.name for argument in launch.arguments] == ["in", "out", "n"]
     ((_, module),) = read_modules(recorded.module, None, None, [])

@@ -38,7 +38,6 @@ def sanitizers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
         pytest.skip(f"{find_c_compiler()} has no sanitizers")
     flags = (*(flag for flag in library.FLAGS if flag != "-O2"), *SANITIZERS)
     monkeypatch.setattr(library, "FLAGS", flags)
-    monkeypatch.setattr(library, "FLAGS", flags)
     monkeypatch.setattr(recorder, "_FLAGS", flags)
     monkeypatch.setattr(collector, "_FLAGS", (*flags, "-fno-strict-aliasing"))
     # The libraries are preloaded in front of the sanitizer's own, and what a program does not give back is not ours to judge.

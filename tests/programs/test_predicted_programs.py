@@ -29,18 +29,17 @@ def test_launches_at_even_distances_are_compared(nodes: int, kept: range, tmp_pa
     program = build(SOURCES / "frontier_search.cu", tmp_path)
     found, _ = run(program, str(nodes), records=tmp_path / "records", others=tmp_path / "others")
     (kernel,) = found.kernels
-    assert kernel.launches == kept[-1] + kept.step - 1 and kernel.recorded is not None
+    assert kernel.launches == kept[-1] + kept.step - 1
     others = [one.number for one in kernel.others]
     assert sorted({*others, kernel.recorded.number}) == list(kept) and len(others) == len(kept) - 1
     assert not any(one.is_heaviest for one in kernel.others)
     (examined,) = examine_recorded(found, SETTINGS)
-    assert examined.comparison is not None and examined.comparison.launches == len(kept)
+    assert examined.comparison.launches == len(kept)
     spreads = {one.measure: one for one in examined.comparison.spreads}
     requests = spreads["global loads: requests"]
     assert requests.least < requests.mean < requests.most
     alone = replace(kernel, others=(kernel.others[0],))
     (pair,) = examine_recorded(replace(found, kernels=(alone,)), SETTINGS)
-    assert pair.prediction is not None and pair.comparison is not None
     heaviest = {name: value for name, _, value in pair.prediction.measures}["global loads: requests"]
     (two,) = (one for one in pair.comparison.spreads if one.measure == "global loads: requests")
     assert two.most == heaviest and two.mean == (two.least + two.most) / 2 and two.deviation == two.most - two.mean

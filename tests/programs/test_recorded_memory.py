@@ -25,7 +25,6 @@ def emulate_recorded(program: str, kernel: str, records: Path) -> tuple[LaunchDe
     """Run a program, and one of its recorded launches again, from its files alone."""
     found, _ = run(build(SOURCES / f"{program}.cu", records.parent), records=records)
     (recorded,) = [one.recorded for one in found.kernels if one.name.partition("(")[0] == kernel]
-    assert recorded is not None
     (launch,) = read_launches(recorded.description)
     ((_, module),) = read_modules(recorded.module, None, None, [])
     result = emulate(module, launch)

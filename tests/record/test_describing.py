@@ -99,7 +99,7 @@ def test_variables_are_kept_with_what_they_hold_where_the_kernel_uses_them(tmp_p
     assert one.variables == () and one.description is not None
     (launch,) = read_launches(one.description)
     ((name, kept),) = [(array.name, array.file) for array in launch.variables]
-    assert name == "factor" and kept is not None and kept.read_bytes() == b"\7\0\0\0"
+    assert name == "factor" and kept.read_bytes() == b"\7\0\0\0"
     assert launch.memory == ()
 
 
@@ -164,7 +164,6 @@ def test_names_and_types_are_those_that_a_library_of_python_holds(tmp_path: Path
     (tmp_path / "kernels-2.json").write_text("[{")
     (one,) = describe_launches(tmp_path, tmp_path, tmp_path / "out", read_held_kernels(tmp_path))
     assert one.origin == "Triton, k.py:7, block = 32"
-    assert one.description is not None
     assert one.description.read_text().startswith(
         "# Launch 3 of this kernel, recorded on a GPU (Triton, k.py:7, block = 32).\n"
     )
