@@ -38,10 +38,13 @@ def packer() -> ModuleType:
     return module
 
 
+QUIET_PIP = {"PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": "", "PIP_RETRIES": "1"}
+
+
 def make(folder: Path, requirement: str, **environment: str) -> subprocess.CompletedProcess[str]:
     requirements = folder / "requirements.txt"
     requirements.write_text(requirement)
-    variables = {**os.environ, "PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": "", "PIP_RETRIES": "1", **environment}
+    variables = {**os.environ, **QUIET_PIP, **environment}
     command = [sys.executable, "-I", "-u", TOOL, folder / "made", requirements]
     return subprocess.run(command, check=False, capture_output=True, text=True, env=variables)
 
@@ -85,21 +88,34 @@ def test_the_environment_is_made_from_the_index(tmp_path: Path) -> None:
     assert subprocess.run([python, "-I", "-c", "import numpy"], check=False).returncode == 0
 
 
-def test_without_a_network_that_is_said(tmp_path: Path) -> None:
-    how = tmp_path / "how"
-    how.write_text("refuse")
-    with PackageIndex(how) as index:
-        done = make(tmp_path, index.requirement, PIP_INDEX_URL=index.address)
-    assert last_line(done).startswith("The package index cannot be reached. Check the network")
-
-
-def test_a_package_that_was_exchanged_is_refused(tmp_path: Path) -> None:
-    how = tmp_path / "how"
-    how.write_text("serve")
-    with PackageIndex(how) as index:
-        requirement = re.sub("sha256:....", "sha256:0000", index.requirement)
-        done = make(tmp_path, requirement, PIP_INDEX_URL=index.address)
-    assert "its hash differs" in last_line(done)
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("refuse", "The package index cannot be reached. Check the network"),
+        ("serve", "its hash differs"),
+    ],
+    ids=["without a network", "a package that was exchanged"],
+)
+def test_why_nothing_is_installed_is_said(
+    tool: ModuleType,
+    tmp_path: Path,
+    *,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    how: str,
+    said: str,
+) -> None:
+    (tmp_path / "how").write_text(how)
+    with PackageIndex(tmp_path / "how") as index:
+        for name, value in {**QUIET_PIP, "PIP_INDEX_URL": index.address}.items():
+            monkeypatch.setenv(name, value)
+        # pip of the tests' own Python: to install one into the environment takes longest, and is done by the test above
+        pip = [sys.executable, "-I", "-u", "-m", "pip"]
+        monkeypatch.setattr(tool, "find_pip", lambda python, folder: [*pip, "--python", str(python)])
+        requirements = tmp_path / "requirements.txt"
+        requirements.write_text(re.sub("sha256:....", "sha256:0000", index.requirement))
+        assert tool.main(tmp_path / "made", requirements) == 1
+    assert said in capsys.readouterr().err.strip().splitlines()[-1]
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:

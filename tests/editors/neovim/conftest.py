@@ -14,7 +14,8 @@ from tests.editors.neovim.reading import open_source_anew
 from tests.editors.workspace import Workspace, make_workspace
 from tests.patience import LIMIT_S
 
-VERSIONS = ("0.10", "0.12")
+VERSIONS = ("0.10", "0.12")  # the oldest and the newest that the plugin is for
+NEWEST = VERSIONS[-1:]  # for modules of what the plugin does in the same way in all versions
 ROOT = PLUGIN.parents[1]
 
 StartNeovim = Callable[..., Neovim]
@@ -44,7 +45,13 @@ def find_program(version: str) -> Path | None:
     return program if program.exists() else None
 
 
-@pytest.fixture(scope="module", params=VERSIONS)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run each test in the versions of its module, ``VERSIONS`` there, or else in the oldest and the newest."""
+    if "version" in metafunc.fixturenames:
+        metafunc.parametrize("version", getattr(metafunc.module, "VERSIONS", VERSIONS), indirect=True, scope="module")
+
+
+@pytest.fixture(scope="module")
 def version(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

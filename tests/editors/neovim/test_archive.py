@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.editors.neovim.conftest import ROOT
+from tests.editors.neovim.conftest import NEWEST, ROOT
 from tests.editors.neovim.embedded import PLUGIN, Neovim
 from tests.editors.neovim.reading import open_source, put_cursor
 from tests.editors.workspace import VICTIM, Workspace
 
+VERSIONS = NEWEST
 INIT = f"""\
 vim.o.swapfile = false
 {{load}}
@@ -94,11 +95,7 @@ def test_unpacked_as_a_package_it_works(program: Path, workspace: Workspace, hom
         assert neovim.lua("return vim.bo.buftype") == "help"
 
 
-def test_neovims_own_plugin_manager_clones_it(
-    program: Path, version: str, workspace: Workspace, home: Path, built: Path
-) -> None:
-    if version == "0.10":
-        pytest.skip("vim.pack came with 0.12")
+def test_neovims_own_plugin_manager_clones_it(program: Path, workspace: Workspace, home: Path, built: Path) -> None:
     bundle = next(built.glob("*.bundle"))
     load = f"vim.pack.add({{ {{ src = {str(bundle)!r}, name = 'gpa_lsp.nvim' }} }}, {{ confirm = false, load = true }})"
     with start(program, workspace, INIT.format(load=load)) as neovim:

@@ -2,11 +2,12 @@
 
 import pytest
 
-from tests.editors.neovim.conftest import Lent
+from tests.editors.neovim.conftest import NEWEST, Lent
 from tests.editors.neovim.embedded import Neovim
 from tests.editors.neovim.reading import put_cursor
 from tests.editors.workspace import DOUBLES, LOOP, Workspace
 
+VERSIONS = NEWEST
 MENU = """
     local chosen = ...
     vim.ui.select = function(items, options) vim.g.offered = vim.tbl_map(options.format_item, items) end

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.editors.neovim.conftest import StartNeovim
+from tests.editors.neovim.conftest import NEWEST, StartNeovim
 from tests.editors.neovim.embedded import Neovim
 from tests.editors.neovim.reading import FLOAT, hover, open_source, put_cursor, read_heat
 from tests.editors.workspace import DOUBLES, VICTIM, Workspace
@@ -16,6 +16,7 @@ from tests.editors.workspace import DOUBLES, VICTIM, Workspace
 StartMeasuring = Callable[[str], Neovim]
 """From the title of the answer that the user gives."""
 
+VERSIONS = NEWEST
 ALLOW, REFUSE = "Run once", "Never"
 
 
@@ -115,7 +116,9 @@ def test_a_save_measures_again_and_the_change_is_shown(start_measuring: StartMea
     neovim.wait_for_lua("return vim.bo.filetype == 'markdown'")
 
 
-def test_a_run_is_cancelled_with_all_its_processes(start_measuring: StartMeasuring, workspace: Workspace) -> None:
+def test_a_run_is_cancelled_with_all_its_processes_and_one_that_fails_is_explained(
+    start_measuring: StartMeasuring, workspace: Workspace
+) -> None:
     workspace.behave("hang")
     neovim = start_measuring(ALLOW)
     neovim.command("GpaLsp measure")
@@ -131,6 +134,17 @@ def test_a_run_is_cancelled_with_all_its_processes(start_measuring: StartMeasuri
         return "nothing is being measured or recorded" in neovim.messages()
 
     neovim.wait_for("words", cancel_again)
+    workspace.behave("fail")
+    neovim.command("GpaLsp measure")
+    neovim.wait_for(
+        "words", lambda: "performance counters" in neovim.messages() or "ERR_NVGPUCTRPERM" in neovim.messages()
+    )
+    neovim.wait_for("the status", lambda: neovim.lua("return require('gpa_lsp.status').get().state") == "failed")
+    neovim.command("GpaLsp pin")
+    neovim.wait_for("words", lambda: "2 kernels" in neovim.messages())
+    neovim.command("messages clear")
+    neovim.command("GpaLsp pin off relax")
+    neovim.wait_for("words", lambda: "relax" in neovim.messages())
 
 
 def test_quitting_ends_a_run(start_measuring: StartMeasuring, workspace: Workspace) -> None:
@@ -140,16 +154,6 @@ def test_quitting_ends_a_run(start_measuring: StartMeasuring, workspace: Workspa
     neovim.wait_for("the profiler and its child", lambda: len(workspace.find_running()) == 2)
     neovim.quit()
     workspace.wait_for_the_end()
-
-
-def test_a_failure_is_explained(start_measuring: StartMeasuring, workspace: Workspace) -> None:
-    workspace.behave("fail")
-    neovim = start_measuring(ALLOW)
-    neovim.command("GpaLsp measure")
-    neovim.wait_for(
-        "words", lambda: "performance counters" in neovim.messages() or "ERR_NVGPUCTRPERM" in neovim.messages()
-    )
-    neovim.wait_for("the status", lambda: neovim.lua("return require('gpa_lsp.status').get().state") == "failed")
 
 
 def test_nothing_runs_without_a_yes(start_measuring: StartMeasuring, workspace: Workspace) -> None:
@@ -175,14 +179,6 @@ def test_the_question_can_be_answered_at_the_prompt(start_neovim: StartNeovim, w
     neovim.wait_for("a run", lambda: workspace.runs == 1)
     neovim.wait_for("its end", lambda: workspace.find_running() == [])
     assert neovim.lua(FLOAT) is None
-
-
-def test_a_pinned_baseline_stays_the_one_compared_with(start_measuring: StartMeasuring, workspace: Workspace) -> None:
-    neovim = start_measuring(ALLOW)
-    neovim.command("GpaLsp pin")
-    neovim.wait_for("words", lambda: "2 kernels" in neovim.messages())
-    neovim.command("GpaLsp pin off relax")
-    neovim.wait_for("words", lambda: "relax" in neovim.messages())
 
 
 def test_a_workspace_that_is_not_trusted_runs_nothing(start_neovim: StartNeovim, workspace: Workspace) -> None:

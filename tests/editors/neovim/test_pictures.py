@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.editors.neovim.conftest import StartNeovim
+from tests.editors.neovim.conftest import NEWEST, StartNeovim
 from tests.editors.neovim.embedded import Neovim
 from tests.editors.neovim.reading import (
     close_float,
@@ -21,6 +21,11 @@ from tests.editors.neovim.test_sass import KEYS
 from tests.editors.test_page_pictures import make_workspace_for_pictures
 from tests.editors.workspace import VICTIM, Workspace, make_workspace
 
+VERSIONS = NEWEST
+pytestmark = pytest.mark.skipif(
+    "GPA_LSP_SCREENSHOTS" not in os.environ, reason="pictures for people: GPA_LSP_SCREENSHOTS says where"
+)
+
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
@@ -28,9 +33,8 @@ def workspace(tmp_path: Path) -> Workspace:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, version: str) -> Path:
-    wanted = os.environ.get("GPA_LSP_SCREENSHOTS")
-    return (Path(wanted) if wanted else tmp_path) / f"neovim-{version}"
+def folder(version: str) -> Path:
+    return Path(os.environ["GPA_LSP_SCREENSHOTS"]) / f"neovim-{version}"
 
 
 @pytest.mark.parametrize("background", ["dark", "light"])

@@ -13,6 +13,11 @@ from tests.editors.neovim.reading import hover, open_source, put_cursor, wait_fo
 from tests.editors.workspace import VICTIM, Workspace
 from tests.patience import LIMIT_S
 
+READ_HEALTH = """
+    local found = vim.iter(vim.api.nvim_list_bufs()):find(function(one) return vim.bo[one].filetype == 'checkhealth' end)
+    return table.concat(vim.api.nvim_buf_get_lines(found, 0, -1, false), '\\n')
+"""
+
 LUA = sorted(PLUGIN.rglob("*.lua"))
 
 
@@ -118,8 +123,7 @@ def test_nothing_deprecated_is_called(neovim: Neovim, workspace: Workspace) -> N
         neovim.command("1wincmd w")
     hover(neovim)
     neovim.command("checkhealth vim.deprecated" if neovim.lua("return vim.fn.has('nvim-0.12')") else "checkhealth vim")
-    text = neovim.lua("return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')")
-    assert "gpa_lsp" not in text
+    assert "gpa_lsp" not in neovim.lua(READ_HEALTH)
     assert "deprecated" not in neovim.messages()
 
 

@@ -2,13 +2,14 @@
 
 import pytest
 
-from tests.editors.neovim.conftest import StartNeovim
+from tests.editors.neovim.conftest import NEWEST, StartNeovim
 from tests.editors.neovim.reading import hover, put_cursor
 from tests.editors.workspace import MOVING, MOVING_LAUNCH, Workspace
 from tests.patience import set_limits
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
 
+VERSIONS = NEWEST
 LONE = """\
 __global__ void lone(float *out)
 {

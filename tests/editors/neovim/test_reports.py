@@ -1,5 +1,6 @@
 """Reports that are opened as files."""
 
+import shutil
 import sys
 from pathlib import Path
 from urllib.parse import unquote, urlparse
@@ -7,12 +8,13 @@ from urllib.parse import unquote, urlparse
 import pytest
 
 from gpa_lsp.code.binary.cubin import read_cubin
-from tests.editors.neovim.conftest import StartNeovim
+from tests.editors.neovim.conftest import NEWEST, StartNeovim
 from tests.editors.neovim.embedded import Neovim
 from tests.editors.neovim.reading import open_source
 from tests.editors.workspace import Workspace, make_workspace
 from tests.profile.report_builder import ReportBuilder
 
+VERSIONS = NEWEST
 COMMAND = f"{{ cmd = {{ {sys.executable!r}, '-m', 'gpa_lsp', 'serve' }} }}"
 BASE = 0x7F0000000000
 KEEP = "vim.ui.open = function(address) _G.opened_page = address; return nil, nil end"
@@ -52,7 +54,7 @@ def read_opened(neovim: Neovim) -> str:
     return Path(place).read_text(encoding="utf-8")
 
 
-def test_a_report_reads_as_its_advice(start_neovim: StartNeovim, report: Path) -> None:
+def test_a_report_reads_as_its_advice_or_says_what_is_wrong(start_neovim: StartNeovim, report: Path) -> None:
     neovim = start_neovim(COMMAND)
     before = report.read_bytes()
     neovim.edit(report)
@@ -67,6 +69,18 @@ def test_a_report_reads_as_its_advice(start_neovim: StartNeovim, report: Path) -
     neovim.command("GpaLsp page")
     assert "saxpy" in read_opened(neovim)
 
+    for content in (b"", b"no report"):
+        broken = report.with_name(f"broken{len(content)}.ncu-rep")
+        broken.write_bytes(content)
+        neovim.edit(broken)
+        neovim.wait_for_text("error")
+        neovim.edit(report)
+        neovim.wait_for_text("41.0 µs")
+    neovim.lua("require('gpa_lsp.options').choose({ cmd = { '/nowhere/gpa-lsp', 'serve' } })")
+    shutil.copy(report, report.with_name("another.ncu-rep"))
+    neovim.edit(report.with_name("another.ncu-rep"))
+    neovim.wait_for_text("/nowhere/gpa-lsp cannot be started")
+
 
 def test_its_page_is_the_servers_where_one_runs(start_neovim: StartNeovim, workspace: Workspace, report: Path) -> None:
     neovim = start_neovim(COMMAND)
@@ -77,17 +91,3 @@ def test_its_page_is_the_servers_where_one_runs(start_neovim: StartNeovim, works
     neovim.command("GpaLsp page")
     page = read_opened(neovim)
     assert "saxpy" in page and "normalise" not in page
-
-
-@pytest.mark.parametrize("content", [b"", b"no report"])
-def test_what_is_wrong_with_a_report_is_said(start_neovim: StartNeovim, report: Path, content: bytes) -> None:
-    report.write_bytes(content)
-    neovim = start_neovim(COMMAND)
-    neovim.edit(report)
-    neovim.wait_for_text("error")
-
-
-def test_a_program_that_is_not_there_is_named(start_neovim: StartNeovim, report: Path) -> None:
-    neovim = start_neovim("{ cmd = { '/nowhere/gpa-lsp', 'serve' } }")
-    neovim.edit(report)
-    neovim.wait_for_text("/nowhere/gpa-lsp cannot be started")

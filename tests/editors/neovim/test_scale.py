@@ -8,15 +8,14 @@ import pytest
 from gpa_lsp.code.binary.tool_location import find_tool
 from tests.bench.many_kernels import make_workspace as make_many_kernels
 from tests.conftest import find_corpus
-from tests.editors.neovim.conftest import ROOT, StartNeovim, make_init
+from tests.editors.neovim.conftest import NEWEST, ROOT, StartNeovim, make_init
 from tests.editors.neovim.embedded import Neovim
 from tests.editors.neovim.reading import cursor_line, hover, open_source, put_cursor, wait_for_heat
 from tests.editors.neovim.test_measuring import make_options
 from tests.editors.workspace import DOUBLES, VICTIM, Workspace, add_reports
 
-CROWD = 170
-"""Kernels in one source: 1,800 lines, of which 300 and more are hot."""
-
+VERSIONS = NEWEST
+CROWD = 170  # kernels in one source: 1,800 lines, of which 300 and more are hot
 SCREEN_LINES = 40
 
 LIST_HINTS = """
@@ -45,7 +44,7 @@ def test_a_long_source_is_not_crowded_and_shows_all_on_demand(program: Path, cro
     neovim = Neovim(program, crowd.parent, make_init(), {"PYTHONPATH": str(ROOT)})
     try:
         neovim.edit(crowd)
-        neovim.wait_for("all of it", lambda: "170 kernels" in neovim.lua("return require('gpa_lsp').status()"))
+        neovim.wait_for("all of it", lambda: f"{CROWD} kernels" in neovim.lua("return require('gpa_lsp').status()"))
         text = crowd.read_text(encoding="utf-8").split("\n")
         kernels = count_on_screen([number for number, line in enumerate(text) if "__global__" in line])
         bearable = max(12, 3 * (kernels + 1))

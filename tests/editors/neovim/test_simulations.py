@@ -5,13 +5,14 @@ from urllib.parse import unquote, urlparse
 
 import pytest
 
-from tests.editors.neovim.conftest import StartNeovim
+from tests.editors.neovim.conftest import NEWEST, StartNeovim
 from tests.editors.neovim.embedded import Neovim
 from tests.editors.neovim.reading import hover, open_source, put_cursor
 from tests.editors.workspace import MOVING_LINE, VICTIM, Workspace, describe_relax, write_moving
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
 
+VERSIONS = NEWEST
 OFF = "{ settings = { simulation = { onSave = false } } }"
 A100 = "{ settings = { emulation = { machine = 'A100' } } }"
 ACTION = """
@@ -48,20 +49,17 @@ def test_a_save_simulates_the_described_launch(start_neovim: StartNeovim, worksp
     assert "32 sectors per request" in text, text
 
 
-def test_the_action_simulates_where_saves_do_not(start_neovim: StartNeovim, workspace: Workspace) -> None:
+def test_where_saves_do_not_the_action_and_the_command_simulate(
+    start_neovim: StartNeovim, workspace: Workspace
+) -> None:
     neovim = start_neovim(OFF)
     open_moving(neovim, workspace)
     neovim.command("write")
     neovim.lua("vim.api.nvim_win_set_cursor(0, { 1, 0 })")
-    neovim.lua(ACTION)
-    neovim.wait_for_text("s simulated")
-    neovim.wait_for("words", lambda: "transpose on " in neovim.messages())
-
-
-def test_a_command_simulates_too(start_neovim: StartNeovim, workspace: Workspace) -> None:
-    neovim = start_neovim(OFF)
-    open_moving(neovim, workspace)
-    neovim.command("GpaLsp prediction simulate")
+    for ask in (lambda: neovim.lua(ACTION), lambda: neovim.command("GpaLsp prediction simulate")):
+        neovim.command("messages clear")
+        ask()
+        neovim.wait_for("words", lambda: "transpose on " in neovim.messages())
     neovim.wait_for_text("s simulated")
 
 
@@ -76,10 +74,3 @@ def test_a_measured_kernel_is_shown_beside_its_simulation(start_neovim: StartNeo
     neovim.wait_for_lua("return _G.opened_page ~= nil")
     page = Path(unquote(urlparse(neovim.lua("return _G.opened_page")).path)).read_text(encoding="utf-8")
     assert "relax: measured and simulated" in page
-
-
-def test_a_kernel_that_nobody_described_is_not_compared(start_neovim: StartNeovim, workspace: Workspace) -> None:
-    neovim = start_neovim(A100)
-    open_source(neovim, workspace.source)
-    neovim.command("GpaLsp prediction compare relax")
-    neovim.wait_for("the reason", lambda: "not compared: No launch description of relax" in neovim.messages())

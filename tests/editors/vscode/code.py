@@ -115,7 +115,6 @@ def run_suite(
     facts: dict[str, Any],
     trusted: bool = True,
     extension: Path = EXTENSION,
-    neighbour: Path = HERE / "neighbour",
     environment: dict[str, str] | None = None,
     window: dict[str, Any] | None = None,
 ) -> list[Result]:
@@ -130,7 +129,6 @@ def run_suite(
         facts: what the suite is told.
         trusted: whether the workspace is.
         extension: the folder of the extension.
-        neighbour: the folder of an extension that answers for CUDA C++, too.
         environment: more variables.
         window: ``viewport`` and ``scale`` of the window, where a suite needs others than usual.
     """
@@ -141,7 +139,7 @@ def run_suite(
         "name": name,
         "editors": str(tools.editors),
         "extension": str(extension),
-        "neighbours": [str(neighbour)],
+        "neighbours": [str(HERE / "neighbour")],
         "suite": str(bundle(HERE / "suite" / f"{name}.ts", folder / f"{name}.cjs")),
         "workspace": str(workspace),
         "scratch": str(folder),
@@ -153,7 +151,6 @@ def run_suite(
             "EXTENSIONS_GALLERY": json.dumps({"serviceUrl": ""}),  # nothing outside is asked
             "GPA_TEST_FACTS": json.dumps(facts),
             **set_limits(exploration_s=60),  # enough on a slow machine, too
-            "GPA_LSP_CACHE_DIR": str(folder / "cache"),
             "GPA_LSP_DATA_DIR": str(folder / "data"),
             **(environment or {}),
         },
@@ -182,6 +179,8 @@ QUIET: dict[str, Any] = {
     "editor.minimap.enabled": False,
     "editor.stickyScroll.enabled": False,
     "files.autoSave": "off",
+    "workbench.reduceMotion": "on",
+    "editor.cursorBlinking": "solid",
     "security.workspace.trust.startupPrompt": "never",
     "security.workspace.trust.banner": "never",
     "telemetry.telemetryLevel": "off",

@@ -8,8 +8,9 @@ import { until } from "./runner";
 export interface Facts {
   readonly source: string;
   readonly control: string;
-  /** A Python without any library. */
-  readonly bareInterpreter: string;
+  /** A Python without any library, and the one of the tests. */
+  readonly bareInterpreter?: string;
+  readonly interpreter?: string;
   /** A file that says how the package index behaves. */
   readonly index?: string;
   /** The folder in which the extension keeps things. */

@@ -7,11 +7,11 @@ import { columns } from "./main/columns";
 import { metrics } from "./main/metrics";
 import { jumps } from "./main/jumps";
 import { pages } from "./main/pages";
+import { fixing } from "./main/fixing";
 import { changing } from "./main/changing";
-import { predicting } from "./main/predicting";
 import { looks } from "./main/looks";
 import { runTests } from "./runner";
 
 export async function run(): Promise<void> {
-  await runTests([...startUp, ...reading, ...heat, ...sass, ...columns, ...metrics, ...jumps, ...pages, ...changing, ...predicting, ...looks]);
+  await runTests([...startUp, ...reading, ...heat, ...sass, ...columns, ...metrics, ...jumps, ...pages, ...fixing, ...changing, ...looks]);
 }

@@ -29,6 +29,9 @@ function stored(): readonly string[] {
   }
 }
 
+const interpret = (program: string | undefined): Thenable<void> =>
+  vscode.workspace.getConfiguration("gpaLsp").update("interpreter", program, vscode.ConfigurationTarget.Workspace);
+
 const agree = (): Promise<void> => answerNotification("Create a Python environment for the GPU advisor?", "Create");
 
 const tests: readonly Test[] = [
@@ -101,7 +104,7 @@ const tests: readonly Test[] = [
     await until("the renewed one", stored, (all) => all.includes(present));
     await waitForServer(api);
   }],
-  ["one that is broken is said to be, and is made anew", async () => {
+  ["one that is broken is said to be, and is offered anew", async () => {
     for (const name of stored()) {
       rmSync(join(facts.storage, name, "bin", "python"));
     }
@@ -109,8 +112,15 @@ const tests: readonly Test[] = [
     assert.match(api.absence?.reason ?? "", /lacks/); // of the Python on the path: the one that can be helped
     await vscode.commands.executeCommand("gpa.setUp");
     assert.match((await until("the page", () => textsInPage("main"), (all) => all.length > 0)).join(""), /environment made by this extension\) does not start/);
-    await clickInPage("a.button", "Create Environment");
-    await agree();
+    await until("the button", () => textsInPage("a.button"), ([first]) => first === "Create Environment…");
+  }],
+  ["an interpreter of the user's without the packages is named, one that has them serves", async () => {
+    await interpret(facts.bareInterpreter);
+    await waitForNotification("lacks");
+    await waitForNotification("The extension can make a Python environment of its own");
+    assert.equal(api.isRunning, false);
+    assert.deepEqual(api.heatOf(source).marks, []);
+    await interpret(facts.interpreter);
     await waitForServer(api);
   }],
   ["a server that ends at once is said to, where the reports are as well", async () => {

@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import * as vscode from "vscode";
-import { click, screenshot, waitFor } from "../desk";
-import { answerNotification, api, facts, hoverTexts, lensTitles, openSass, openSource, ourDiagnostics, putCursor, sassEditor, source, startOver, waitForNotification, waitForServer } from "../editor";
+import { click, press, screenshot, waitFor, waitForPicker } from "../desk";
+import { answerNotification, api, facts, hoverTexts, lensTitles, openSass, openSource, putCursor, ROW, sassEditor, source, startOver, waitForNotification } from "../editor";
 import { type Test, until } from "../runner";
 
 const { lines } = facts;
@@ -105,6 +105,26 @@ export const changing: readonly Test[] = [
     await until("its end", () => api.status?.state, (state) => state === "idle");
     assert.equal(api.status?.question, "");
   }],
+  ["another measurement of a kernel is shown from its list, and the newest again", async () => {
+    await startOver();
+    const readTime = async (): Promise<string> => (await lensTitles(source)).find((title) => title.startsWith("relax · "))?.split(" · ")[1] ?? "";
+    const listTexts = async (): Promise<readonly string[]> =>
+      (await vscode.commands.executeCommand<{ text: string }[]>("gpaLsp.listMeasurements", source.toString(), lines.victim)).map(({ text }) => text);
+    const [last = ""] = await until("all of them", listTexts, (all) => all.length === 3);
+    const newest = await until("the newest", readTime, (time) => time !== "" && last.includes(time));
+    for (const row of [1, 0]) {
+      const chosen = vscode.commands.executeCommand("gpa.chooseMeasurement");
+      await waitFor(ROW, newest);
+      await waitForPicker();
+      await screenshot(`choose-measurement-${row}`);
+      for (let step = 0; step < row; step++) {
+        await press("ArrowDown");
+      }
+      await press("Enter");
+      await chosen;
+      await until("the lens", readTime, (time) => time !== "" && (time === newest) === (row === 0));
+    }
+  }],
   ["measuring is cancelled, and no process is left", async () => {
     behave("hang");
     await startOver();
@@ -126,12 +146,5 @@ export const changing: readonly Test[] = [
     await screenshot("failed-run-dark");
     await vscode.commands.executeCommand("notifications.clearAll");
     behave("measure");
-  }],
-  ["the server is restarted on request, and everything is there again", async () => {
-    await startOver();
-    await vscode.commands.executeCommand("gpa.restart");
-    await waitForServer(api);
-    await until("heat", () => api.heatOf(source).marks.length, (marks) => marks > 0);
-    await until("diagnostics", () => ourDiagnostics(source).length, (found) => found > 0);
   }],
 ];

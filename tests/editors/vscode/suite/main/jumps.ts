@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import * as vscode from "vscode";
-import { press, screenshot, texts, waitFor, waitForPicker } from "../desk";
-import { activeLine, activeScheme, api, facts, pressInText, putCursor, ROW, startOver, takeRow, textOfLine } from "../editor";
+import { attributes, press, screenshot, texts, waitFor, waitForPicker } from "../desk";
+import { activeLine, activeScheme, api, facts, focusText, ourDiagnostics, pressInText, putCursor, ROW, source, startOver, takeRow, textOfLine } from "../editor";
 import { type Test, until } from "../runner";
 
 const { lines } = facts;
@@ -57,6 +57,25 @@ export const jumps: readonly Test[] = [
     await listed;
     await until("back", activeLine, (line) => line === 0);
   }],
+  ["the menu of the status bar is a list that keys walk", async () => {
+    const chosen = vscode.commands.executeCommand("gpa.menu");
+    await waitFor(ROW, "List Hot Spots");
+    await waitForPicker();
+    const labels = await attributes(ROW, "aria-label");
+    assert.ok(labels.length >= 5 && labels.every((label) => label.length > 3 && !label.includes("$(")), labels.join("\n"));
+    await press("ArrowDown");
+    await press("Escape");
+    await chosen;
+  }],
+  ["a problem of ours is reached and read by its key", async () => {
+    await putCursor(await startOver(), lines.loop);
+    await until("problems", () => ourDiagnostics(source), (all) => all.some(({ range }) => range.start.line > lines.loop));
+    await focusText();
+    await press("Alt+F8");
+    await until("the problem", () => texts(".marker-widget"), (all) => all.some((text) => text.includes("long_scoreboard")));
+    await press("Escape");
+    await waitFor(".marker-widget", undefined, "hidden");
+  }],
   ["the list of kernels leads to a kernel", async () => {
     const editor = await startOver();
     await putCursor(editor, 0);
@@ -72,6 +91,9 @@ export const jumps: readonly Test[] = [
     await until("the page", () => api.report.isReady);
     assert.ok(api.report.html?.includes("relax"), "the page is about the kernels of the workspace");
     assert.match(api.report.html ?? "", /Content-Security-Policy" content="default-src (?:'|&#39;)none/, "the page may load nothing");
+    for (const part of [/<html[^>]* lang="en"/, /<title>[^<]+<\/title>/, /<main\b/]) {
+      assert.match(api.report.html ?? "", part, "it is read aloud by its parts");
+    }
     await screenshot("page-dark");
   }],
 ];

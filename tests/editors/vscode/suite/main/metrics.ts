@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import * as vscode from "vscode";
 import { press, screenshot, type, waitFor, waitForPicker } from "../desk";
-import { api, facts, lensTitles, openSource, ROW, source, startOver, takeRow, waitForServer } from "../editor";
+import { api, facts, lensTitles, openSource, ourDiagnostics, ROW, source, startOver, takeRow, waitForServer } from "../editor";
 import { type Test, until } from "../runner";
 
 const { lines } = facts;
@@ -57,12 +57,14 @@ export const metrics: readonly Test[] = [
     await until("no heat", () => api.heatOf(source).marks.length, (marks) => marks === 0);
     await screenshot("metric-lacking-dark");
   }],
-  ["the choice holds when the server is restarted, and is taken back", async () => {
+  ["the server is restarted on request: everything is there again, the choice holds, and is taken back", async () => {
     await choose("causes");
     await until("hints", () => hintsOf(lines.cause), (text) => /^→ line \d+ · causes \d+ %$/.test(text));
     await vscode.commands.executeCommand("gpa.restart");
     await waitForServer(api);
     await openSource();
+    await until("heat", () => api.heatOf(source).marks.length, (marks) => marks > 0);
+    await until("diagnostics", () => ourDiagnostics(source).length, (found) => found > 0);
     await until("the status bar", () => api.statusBar.join(" "), (text) => text.includes("$(eye) causes"));
     await until("hints", () => hintsOf(lines.cause), (text) => /^→ line \d+ · causes \d+ %$/.test(text));
     await choose("samples and causes");

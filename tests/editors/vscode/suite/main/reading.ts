@@ -72,6 +72,9 @@ export const reading: readonly Test[] = [
     await vscode.commands.executeCommand("editor.action.showHover", { focus: "autoFocusImmediately" });
     await waitFor(".monaco-hover", "neighbour says");
     await waitFor(".monaco-hover a", "table"); // each part is drawn when it comes
+    const rows = await texts(".monaco-hover .hover-row");
+    const place = (words: RegExp): number => rows.findIndex((row) => words.test(row));
+    assert.ok(place(/neighbour says/) < place(/long_scoreboard|global memory/), rows.join("\n---\n"));
     const [text] = (await texts(".monaco-resizable-hover")).filter((shown) => shown.includes("neighbour says"));
     assert.match(text ?? "", /long_scoreboard|global memory/);
     assert.doesNotMatch(text ?? "", /data:image|\|---|command:/);
