@@ -130,24 +130,8 @@ def edge_integers(bits: int, seed: int = 1, more: int = 12) -> list[int]:
     """Unsigned patterns at the edges of a width, and some random ones."""
     top = 1 << bits
     random = np.random.Generator(np.random.PCG64(seed))
-    edges = {
-        0,
-        1,
-        2,
-        3,
-        7,
-        bits - 1,
-        bits,
-        bits + 1,
-        top - 1,
-        top - 2,
-        top // 2,
-        top // 2 - 1,
-        top // 2 + 1,
-        top // 3,
-        255,
-        256,
-    }
+    around = (bits - 1, bits, bits + 1, top - 1, top - 2, top // 2, top // 2 - 1, top // 2 + 1, top // 3)
+    edges = {0, 1, 2, 3, 7, *around, 255, 256}
     drawn = {int.from_bytes(random.bytes(bits // 8), "little") for _ in range(more)}
     small = {int.from_bytes(random.bytes(bits // 16), "little") for _ in range(more // 2)}
     return sorted(value % top for value in edges | drawn | small)

@@ -233,11 +233,11 @@ def test_saturation_clamps_and_makes_nan_zero() -> None:
 
 
 def test_division_that_is_approximate_vanishes_under_large_divisors() -> None:
-    a = np.array([1, 6, np.inf, -1, 8], np.float32)
-    b = np.array([3, 2, 2.0**127, 2.0**127, np.inf], np.float32)
+    a = np.array([1, 6, np.inf, -1, 8, 1, 1], np.float32)
+    b = np.array([3, 2, 2.0**127, 2.0**127, np.inf, 1.0625 * 2.0**126, 2.0**126], np.float32)
     found = evaluate("div.approx.f32 %f1, %f2, %f3", a, b)
     assert found[0] == np.float32(1 / 3) and found[1] == 3
-    assert np.isnan(found[2]) and found[3] == 0 and found[4] == 0
+    assert np.isnan(found[2]) and found[3] == 0 and found[4:].tolist() == [0, 0, 2.0**-126]
     full = evaluate("div.full.f32 %f1, %f2, %f3", a, b)
     assert np.isinf(full[2]) and full[3] == np.float32(-(2.0**-127))
 
@@ -386,7 +386,7 @@ def test_pairs_of_singles() -> None:
     random = np.random.Generator(np.random.PCG64(2))
     a, b, c = random.standard_normal((3, 8)).astype(np.float32)
     packed = [part.view(np.uint64) for part in (a, b, c)]
-    for name in ("add", "mul"):
+    for name in ("add", "sub", "mul"):
         single = evaluate(f"{name}.rn.f32 %f1, %f2, %f3", a, b)
         assert bits_of(evaluate(f"{name}.rn.f32x2 %d1, %d2, %d3", *packed[:2]).view(np.float32)) == bits_of(single)
     for mode in MODES:

@@ -85,6 +85,10 @@ def test_the_least_and_the_greatest(name: str, kind: str) -> None:
             known(extreme(x, y, layout, greatest=name == "max", keeps_nan=keeps)) for x, y in zip(a, b, strict=True)
         ]
         assert run(f"{name}{word}", kind, a, b) == expected
+    assert (
+        run(name, kind, [0x4000, 0x3C00], [0x3C00, 0x4200], [0x4200, 0x4000])
+        == [0x3C00 if name == "min" else 0x4200] * 2
+    )
 
 
 @pytest.mark.parametrize("kind", LAYOUTS)

@@ -233,5 +233,5 @@ def test_packed_integers(kind: str) -> None:
 
 
 def test_the_lesser_of_integers_clipped_at_zero() -> None:
-    found = evaluate("max.relu.s32 %r1, %r2, %r3", [5, -3, -1], [7, -9, 0])
-    assert found.tolist() == [7, 0, 0]
+    found = evaluate("max.relu.s32 %r1, %r2, %r3", [5, -3, -1, -1], [7, -9, 0, -2])
+    assert found.tolist() == [7, 0, 0, 0]

@@ -294,6 +294,12 @@ def test_video_selectors_and_merging() -> None:
     assert bits_of(evaluate("vmad.s32.s32.s32.shr7 %r1, %r2.h1, %r3.b1, %r4", a, b, [128])) == [
         (as_signed(0x8011, 16) + 128 >> 7) & 0xFFFF_FFFF
     ]
+    assert bits_of(evaluate("vmad.s32.s32.s32.po %r1, %r2.h1, %r3.b1, %r4", a, b, [128])) == [
+        (as_signed(0x8011, 16) + 128 + 1) & 0xFFFF_FFFF
+    ]
+    assert bits_of(evaluate("vadd.u32.u32.u32.max %r1, %r2, %r3, %r4", a, b, c)) == c
+    assert bits_of(evaluate("vadd.u32.u32.u32.min %r1, %r2, %r3, %r4", a, b, c)) == [0x8011_23F5]
+    assert bits_of(evaluate("vshl.u32.u32.u32.wrap %r1, %r2, %r3", a, [52])) == [0x2F30_0000]
     assert bits_of(evaluate("vset.u32.u32.gt %r1, %r2, %r3", a, b)) == [1]
     assert bits_of(evaluate("vshr.u32.s32.u32.clamp %r1, %r2, %r3", a, [40])) == [0xFFFF_FFFF]
     assert bits_of(evaluate("vset4.u32.u32.gt %r1, %r2, %r3, %r4", a, [0x8000_2201], c)) == [0x0001_0001]

@@ -164,5 +164,10 @@ def test_lanes_with_members_of_their_own_exchange_among_themselves() -> None:
     assert bind_warp("redux.sync.max.u32 %r1, %r2, %r3").evaluate(active, a, members).tolist() == [[90, 93] * 16]
     same = bind_warp("match.any.sync.b32 %r1, %r2, %r3").evaluate(active, a // 48, members)
     assert same[0, :2].tolist() == [0x5555, 0xAAAA] and same[0, 30:].tolist() == [0x5555_0000, 0xAAAA_0000]
-    leader, is_leader = bind_warp("elect.sync %r1|%p1, %r2").evaluate(active, np.full((1, 32), 0xFF00, np.uint32))
-    assert set(leader[0].tolist()) == {8} and np.flatnonzero(is_leader).tolist() == [8]
+    a = np.where(lanes % 2 == 0, lanes, 5)[None].astype(np.uint32)
+    alike = bind_warp("match.all.sync.b32 %r1, %r2, %r3").evaluate(active, a, members)
+    assert alike.tolist() == [[0, 0xAAAA_AAAA] * 16]
+    leader, is_leader = bind_warp("elect.sync %r1|%p1, %r2").evaluate(
+        (lanes != 8)[None], np.full((1, 32), 0xFF00, np.uint32)
+    )
+    assert leader[0, 9] == 9 and np.flatnonzero(is_leader).tolist() == [9]
