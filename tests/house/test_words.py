@@ -25,6 +25,15 @@ NAMES = re.compile(r"`[^`]*`|\S*[./_]\w\S*|--[\w-]+")
 
 LOGGERS = frozenset({"debug", "info", "warning", "error", "exception"})
 
+# prepositions, pronouns and question words
+NO_OPENING = re.compile(
+    "above|after|against|among|as|at|before|behind|below|beneath|besides?|between|beyond|by|during|except|for|from|in|inside|into|like|near|of|off|on"
+    "|onto|out|outside|over|past|per|since|than|through|till|to|towards?|under|until|up|upon|with|within|without"
+    "|it|its|itself|they|them|theirs?|that|those|this|these|he|him|his|she|her|we|our|you|your"
+    "|what|which|who|whose|whom|how|where|when|why|whoever|whatever|whichever|whenever|wherever"
+    "|(?:any|every|no|some)(?:body|one|thing)|none|neither|either|both|such|again|also|and|but|here|if|no|nor|not|only|or|so|there"
+)
+
 PAGES = ("README.md", "editors/README.md", "editors/vscode/README.md")
 
 
@@ -58,6 +67,14 @@ def list_texts(value: Any) -> Iterator[str]:
             yield from list_texts(one)
 
 
+def list_openings(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Lines and first words, in lower case, of all docstrings."""
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    for node in ast.walk(tree):
+        if isinstance(node, documented) and (text := ast.get_docstring(node)):
+            yield node.body[0].lineno, text.split()[0].strip(",.:;`\"'").lower()
+
+
 def drop_code(page: str) -> str:
     """A page of Markdown without its blocks of code, which quote what programs print."""
     return re.sub(r"^```.*?^```|^    .*?$", " ", page, flags=re.DOTALL | re.MULTILINE)
@@ -80,6 +97,21 @@ def test_names_and_plain_english_are_left_alone(text: str) -> None:
 def test_docstrings_and_logging_are_no_texts() -> None:
     tree = ast.parse('"""The roof of it."""\nlog.debug("a roof of %s", x)\nprint(f"a roof of {x}")\n')
     assert list(list_sentences(tree)) == [(3, "a roof of ")]
+
+
+def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
+    paths = sorted(PACKAGE.rglob("*.py"))
+    openings = ((path, one) for path in paths for one in list_openings(ast.parse(path.read_text(encoding="utf-8"))))
+    assert [
+        f"{path.relative_to(PACKAGE)}:{line}: {word}" for path, (line, word) in openings if NO_OPENING.fullmatch(word)
+    ] == []
+
+
+def test_openings_of_all_docstrings_are_found() -> None:
+    text = (
+        "'Of a module.'\nclass A:\n    '`It`.'\n    async def f():\n        'What.'\n    x = 1\n    'No docstring.'\n"
+    )
+    assert list(list_openings(ast.parse(text))) == [(1, "of"), (3, "it"), (5, "what")]
 
 
 def test_texts_of_the_program_keep_to_it() -> None:
