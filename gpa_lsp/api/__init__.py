@@ -1,4 +1,4 @@
-"""For programs: what the command line and the editors know, as Python objects.
+"""Reports, advice and predictions as Python objects, as the command line and the editors tell them.
 
 What is named in ``__all__`` here, with the attributes that the classes it returns document, stays as it is between minor versions.
 
@@ -104,7 +104,7 @@ def find_kernel(report: Report, name: str) -> KernelReport:
 
 
 def advise(kernel: KernelReport) -> tuple[Advice, ...]:
-    """What to change, best first; empty where nothing is known that helps.
+    """Suggestions, best first; empty where nothing is known that helps.
 
     Each has ``optimizer`` (its name), ``title``, ``hint``, ``caveats`` and ``speedup`` with ``estimate``, ``low`` and ``high`` (time before /
     time after). They are alternatives: gains are not added or multiplied.
@@ -115,7 +115,7 @@ def advise(kernel: KernelReport) -> tuple[Advice, ...]:
 def def_use_graph(
     kernel: KernelReport, *, around: Iterable[tuple[str | None, int]] = (), steps: int = 2
 ) -> "nx.DiGraph[int]":
-    """Which instruction makes which wait, as :func:`gpa_lsp.report.pairs.build_def_use_graph` describes it.
+    """Edges from instructions to those that stall on them, as :func:`gpa_lsp.report.pairs.build_def_use_graph` describes it.
 
     Args:
         kernel: of a report.
@@ -136,7 +136,7 @@ def predict(
     *,
     mode: str = "corrected",
 ) -> "VolumePrediction":
-    """What a kernel moves through each level of the memory, what limits it and how long it takes, from its addresses alone.
+    """Bytes that a kernel moves through each level of memory, its limiter and its time, from its addresses alone.
 
     Args:
         expressions: name of each field → ``element_bytes``, ``loads`` and ``stores`` (indexes in elements, such as ``"tidx + tidy * 512"``, or

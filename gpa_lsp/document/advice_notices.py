@@ -5,13 +5,7 @@ from typing import Any
 
 from gpa_lsp.diagnosis.advice.model import Advice, Category, Hotspot
 from gpa_lsp.document.advice_view import ALTERNATIVES
-from gpa_lsp.document.advice_words import (
-    NO_SASS,
-    describe_bound,
-    describe_cause,
-    describe_matched,
-    label_suggestion,
-)
+from gpa_lsp.document.advice_words import NO_SASS, describe_bound, describe_cause, describe_matched, label_suggestion
 from gpa_lsp.document.check_view import identify
 from gpa_lsp.document.findings import name_kernels
 from gpa_lsp.document.notices import Notice, Related, Rule, list_problems

@@ -25,12 +25,7 @@ from gpa_lsp.document.notices import build_problems
 from gpa_lsp.document.places import InstructionPlaces, PlaceNames
 from gpa_lsp.document.sampling_words import describe_time
 from gpa_lsp.foundation.locations import write_place
-from gpa_lsp.foundation.numbers import (
-    format_count,
-    format_count_of,
-    format_launches,
-    format_limit,
-)
+from gpa_lsp.foundation.numbers import format_count, format_count_of, format_launches, format_limit
 from gpa_lsp.foundation.ownership import choose_frame
 from gpa_lsp.foundation.prose import NOTHING, Place, Sentence, begin_lower, count, factor, join, list_of, percent, say
 from gpa_lsp.kernel.scopes import Scope, ScopeKind

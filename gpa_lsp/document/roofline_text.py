@@ -9,13 +9,7 @@ from gpa_lsp.diagnosis.advice.model import SM_UNIT, KernelAdvice, UnitUse
 from gpa_lsp.diagnosis.analyses.answers import Bar, Missing
 from gpa_lsp.diagnosis.analyses.model import KernelRoofline, Point, Roof, Roofline
 from gpa_lsp.document.answer_view import describe_missing
-from gpa_lsp.foundation.numbers import (
-    format_bytes_per_s,
-    format_hz,
-    format_intensity,
-    format_per_s,
-    format_speedup,
-)
+from gpa_lsp.foundation.numbers import format_bytes_per_s, format_hz, format_intensity, format_per_s, format_speedup
 from gpa_lsp.foundation.prose import Code, Sentence, factor, join, percent, say
 from gpa_lsp.gpu.device.model import ClockBasis, Clocks, Machine, MemoryLevel
 from gpa_lsp.report.model import KernelReport

@@ -8,13 +8,7 @@ from gpa_lsp.execution.hybrid.estimate import PaperEstimate, TracedCode
 from gpa_lsp.execution.prediction.simulation import EstimatedLaunch
 from gpa_lsp.execution.simulator.profile_document import DocumentLaunch
 from gpa_lsp.execution.simulator.reasons import REASONS
-from gpa_lsp.foundation.numbers import (
-    format_count,
-    format_count_of,
-    format_duration_ns,
-    format_number,
-    format_percent,
-)
+from gpa_lsp.foundation.numbers import format_count, format_count_of, format_duration_ns, format_number, format_percent
 from gpa_lsp.kernel.names import shorten_name
 
 _MOST_REASONS = 4

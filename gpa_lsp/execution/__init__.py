@@ -1,1 +1,1 @@
-"""What a kernel would do: builds and launches, emulation, accesses, timing, prediction, and whole programs."""
+"""Execution of kernels without a GPU: builds and launches, emulation, accesses, timing, prediction, and whole programs."""

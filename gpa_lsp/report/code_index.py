@@ -154,7 +154,7 @@ class CodeIndex:
         return sorted({number[block_of[row]] for row in rows if block_of[row] >= 0} | {number[one] for one in blocks})
 
     def _find_touched(self) -> tuple[Sequence[int], Sequence[int]]:
-        """Per procedure, bit masks of resources written, and touched, by it and its callees."""
+        """Bit masks of the resources that each procedure and its callees write, and touch."""
         if self._touched is None:
             leads_to = self._find_ways_out()
             ways = [sorted(leads_to[procedure]) for procedure in range(len(self.is_local))]

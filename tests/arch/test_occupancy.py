@@ -9,11 +9,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.gpu.arch.lookup import find_architecture, list_architectures
 from gpa_lsp.gpu.arch.model import Architecture
-from gpa_lsp.gpu.arch.occupancy import (
-    BlockShape,
-    OccupancyLimit,
-    find_occupancy,
-)
+from gpa_lsp.gpu.arch.occupancy import BlockShape, OccupancyLimit, find_occupancy
 from gpa_lsp.gpu.arch.occupancy_steps import find_next_steps, list_register_steps
 from gpa_lsp.profile.model import Launch
 from tests.real_reports import REPORTS, read_launches

@@ -17,14 +17,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.advice import pricing
 from gpa_lsp.diagnosis.advice.model import DEBUG_BUILD
-from gpa_lsp.diagnosis.advice.pricing import (
-    ALL_REMEDIES,
-    LEAST_HELD,
-    NO_GAIN,
-    WIDEST,
-    Calibration,
-    find_calibration,
-)
+from gpa_lsp.diagnosis.advice.pricing import ALL_REMEDIES, LEAST_HELD, NO_GAIN, WIDEST, Calibration, find_calibration
 from tests.bench.edits import MACHINES, list_cases, read_families, simulate_edits
 
 LEAST_MODEL = 1.1

@@ -4,16 +4,7 @@ import math
 
 import pytest
 
-from gpa_lsp.code.ptx.model import (
-    Address,
-    Immediate,
-    Pair,
-    Register,
-    SpecialRegister,
-    Symbol,
-    TextureAddress,
-    Vector,
-)
+from gpa_lsp.code.ptx.model import Address, Immediate, Pair, Register, SpecialRegister, Symbol, TextureAddress, Vector
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.foundation.errors import InputError
 from tests.ptx.notation import parse_body, parse_one, write_instruction

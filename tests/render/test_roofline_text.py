@@ -9,11 +9,7 @@ from gpa_lsp.document.answer_view import build_bars
 from gpa_lsp.document.layout import join_lines, read_plain
 from gpa_lsp.document.markdown import write_markdown
 from gpa_lsp.document.places import PlaceNames
-from gpa_lsp.document.roofline_text import (
-    describe_roofline,
-    describe_roofs,
-    list_bars,
-)
+from gpa_lsp.document.roofline_text import describe_roofline, describe_roofs, list_bars
 from gpa_lsp.document.roofline_view import build_rooflines
 from gpa_lsp.document.terminal import write_terminal
 from gpa_lsp.editor.kernel_page import build_roofline

@@ -13,12 +13,7 @@ from gpa_lsp.execution.accesses.references import measure_distances
 from gpa_lsp.execution.emulator.trace import Trace
 from gpa_lsp.execution.traces.keyed_sums import KeyedSums, compress_keys
 from gpa_lsp.execution.traces.model import Granularity
-from gpa_lsp.execution.traces.reuse_distance import (
-    INFINITE_BIN,
-    ReuseAccumulator,
-    ReuseDistances,
-    Scope,
-)
+from gpa_lsp.execution.traces.reuse_distance import INFINITE_BIN, ReuseAccumulator, ReuseDistances, Scope
 from tests.conftest import examples
 from tests.traces.written_traces import BASE, TraceWriter, lanes_by, make_buffer, make_instruction
 

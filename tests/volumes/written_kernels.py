@@ -8,12 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gpa_lsp.code.ptx.static_instructions import AccessKind
-from gpa_lsp.execution.volumes.expressions import (
-    AccessedArray,
-    AccessExpression,
-    KernelAccesses,
-    Triple,
-)
+from gpa_lsp.execution.volumes.expressions import AccessedArray, AccessExpression, KernelAccesses, Triple
 from gpa_lsp.execution.volumes.model import Bound, Limiter, VolumePrediction
 from tests.conftest import ROOT
 

@@ -8,13 +8,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT
-from gpa_lsp.cli.options import (
-    add_limit_argument,
-    add_output_argument,
-    add_source_arguments,
-    declare,
-    parse_number,
-)
+from gpa_lsp.cli.options import add_limit_argument, add_output_argument, add_source_arguments, declare, parse_number
 from gpa_lsp.cli.outputs import is_printed, write_file
 from gpa_lsp.cli.predictions import check_is_source
 from gpa_lsp.cli.progress import ProgressBar

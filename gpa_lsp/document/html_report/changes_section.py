@@ -8,12 +8,7 @@ from msgspec import Struct
 from gpa_lsp.document.blocks import Block, Figure, Paragraph, Part, Table, tabulate
 from gpa_lsp.document.charts.themes import STALL_COLOURS
 from gpa_lsp.document.charts.vega_lite import SCHEMA, Spec, nominal, quantitative, tell
-from gpa_lsp.document.comparison_view import (
-    VERDICT_WORDS,
-    build_changes,
-    describe_both_times,
-    list_remarks,
-)
+from gpa_lsp.document.comparison_view import VERDICT_WORDS, build_changes, describe_both_times, list_remarks
 from gpa_lsp.document.layout import Span, Style, left, right
 from gpa_lsp.document.time_course_words import (
     choose_named_ticks,

@@ -132,7 +132,7 @@ def describe_left_out(count: int) -> str:
 
 
 def name_row_reasons(columns: InstructionColumns) -> list[str]:
-    """Per row the one or two stall reasons with most samples, ``long_scoreboard 81 %``; empty without stalls.
+    """Each row's one or two stall reasons with most samples, ``long_scoreboard 81 %``; empty without stalls.
 
     The percentages are of the row's own samples.
     """
@@ -159,7 +159,7 @@ def name_row_reasons(columns: InstructionColumns) -> list[str]:
 def _flatten_chains(
     columns: InstructionColumns, addresses: KernelAddresses, rows: npt.NDArray[np.int64]
 ) -> list[list[int]]:
-    """Per chain ``[file, line, file, line, …]``, innermost first; empty for chains of rows that are left out."""
+    """Each inline chain as ``[file, line, file, line, …]``, innermost first; empty for chains of rows that are left out."""
     used = set(columns.chain_index[rows].tolist())
     return [
         [number for frame in chain for number in (addresses.number_file(frame.file), frame.line)]

@@ -24,12 +24,7 @@ from gpa_lsp.document.sampling_words import describe_time
 from gpa_lsp.document.time_course_words import format_measured
 from gpa_lsp.foundation.errors import Problem
 from gpa_lsp.foundation.figures import sum_known
-from gpa_lsp.foundation.numbers import (
-    format_count,
-    format_count_of,
-    format_duration_ns,
-    format_launches,
-)
+from gpa_lsp.foundation.numbers import format_count, format_count_of, format_duration_ns, format_launches
 from gpa_lsp.report.compare import Comparison, compare_reports
 from gpa_lsp.report.history.model import TimeCourse
 from gpa_lsp.report.model import KernelReport, Report

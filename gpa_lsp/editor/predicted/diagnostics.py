@@ -10,11 +10,7 @@ from lsprotocol.types import Diagnostic, DiagnosticRelatedInformation, Diagnosti
 
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.lines.positions import span_line
-from gpa_lsp.editor.predicted.hover import (
-    describe_fault,
-    describe_wait,
-    quote_code,
-)
+from gpa_lsp.editor.predicted.hover import describe_fault, describe_wait, quote_code
 from gpa_lsp.editor.predicted.results import PredictedFault, PredictedProblem
 from gpa_lsp.editor.predicted.view import PlacedPredictions
 from gpa_lsp.foundation.errors import ProblemSeverity

@@ -16,12 +16,7 @@ from gpa_lsp.gpu.arch.hazards import CycleBounds, ProducerGroup
 from gpa_lsp.gpu.arch.lookup import find_architecture
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.gpu.arch.sections import Figure, MemoryHierarchy, ScoreboardKind, Unknown
-from gpa_lsp.report.code_queries import (
-    find_setters,
-    find_waiters,
-    list_awaited,
-    list_set,
-)
+from gpa_lsp.report.code_queries import find_setters, find_waiters, list_awaited, list_set
 from gpa_lsp.report.model import KernelReport
 
 _ARITHMETIC = ("IADD3", "FFMA")

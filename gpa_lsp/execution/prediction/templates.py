@@ -44,13 +44,7 @@ from gpa_lsp.execution.prediction.launch_sources import (
     list_launches,
     list_measured_launches,
 )
-from gpa_lsp.execution.prediction.launched_code import (
-    CodeChoice,
-    CodeModule,
-    KernelLaunch,
-    match_launches,
-    read_code,
-)
+from gpa_lsp.execution.prediction.launched_code import CodeChoice, CodeModule, KernelLaunch, match_launches, read_code
 from gpa_lsp.execution.prediction.model import PredictionSettings
 from gpa_lsp.execution.prediction.predict import predict_launches
 from gpa_lsp.execution.prediction.static_source import SourceStatics

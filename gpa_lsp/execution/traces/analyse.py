@@ -11,12 +11,7 @@ from gpa_lsp.execution.traces.branch_divergence import BranchAccumulator
 from gpa_lsp.execution.traces.cache_hits import advise_bypassing, follow_waves
 from gpa_lsp.execution.traces.model import AnalysisSettings, Granularity, TraceContext
 from gpa_lsp.execution.traces.results import TraceAnalyses
-from gpa_lsp.execution.traces.reuse_distance import (
-    ReuseAccumulator,
-    ReuseDistances,
-    Scope,
-    add_histograms,
-)
+from gpa_lsp.execution.traces.reuse_distance import ReuseAccumulator, ReuseDistances, Scope, add_histograms
 from gpa_lsp.execution.traces.values import RepeatAccumulator
 from gpa_lsp.execution.traces.waves import WaveCollector
 from gpa_lsp.foundation.errors import InputError

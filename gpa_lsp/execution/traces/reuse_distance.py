@@ -15,14 +15,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from gpa_lsp.code.ptx.static_instructions import is_kept_by_l1
-from gpa_lsp.execution.accesses.lane_addresses import (
-    LINE_SHIFT,
-    MOST_ARRAYS,
-    WORD_SHIFT,
-    ArrayIndex,
-    Integers,
-    Marks,
-)
+from gpa_lsp.execution.accesses.lane_addresses import LINE_SHIFT, MOST_ARRAYS, WORD_SHIFT, ArrayIndex, Integers, Marks
 from gpa_lsp.execution.accesses.piece_rows import PieceRows
 from gpa_lsp.execution.accesses.references import name_warps
 from gpa_lsp.execution.emulator.trace import Buffer

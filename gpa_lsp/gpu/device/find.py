@@ -27,12 +27,7 @@ from gpa_lsp.gpu.device.model import (
     Peak,
     RoofOrigin,
 )
-from gpa_lsp.gpu.device.products import (
-    Accumulation,
-    Product,
-    find_product,
-    find_product_of,
-)
+from gpa_lsp.gpu.device.products import Accumulation, Product, find_product, find_product_of
 from gpa_lsp.gpu.device.rates import (
     Rate,
     count_l2_slices,

@@ -318,7 +318,7 @@ def _restore_samples(rows: Columns, scope: InScope) -> tuple[npt.NDArray[np.floa
 
 
 def _check_blame(blame: KernelBlame, scope: InScope) -> None:
-    """Per instruction and reason, what is blamed and what is not add up to what was sampled: all samples and latency samples."""
+    """Check that blamed and unattributed samples add up to those sampled, of each instruction and reason, in all and latency samples."""
     columns = scope["instructions"]
     if len(blame.issue_counts.counts) != len(columns):
         message = f"has {len(blame.issue_counts.counts)} numbers for {len(columns)} instructions"

@@ -6,12 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.editor.sass.document import build_document
-from gpa_lsp.editor.sass.jumps import (
-    find_definition,
-    find_highlights,
-    find_references,
-    list_jumps,
-)
+from gpa_lsp.editor.sass.jumps import find_definition, find_highlights, find_references, list_jumps
 from gpa_lsp.editor.sass.library import SassView
 from tests.editor.sass.cursors import put_cursor, read_places
 from tests.editor.sass.documents import LOOP, URI, open_document, show_report, write_document, write_report

@@ -8,15 +8,7 @@ import pytest
 
 from tests.editors.neovim.conftest import StartNeovim, find_editors
 from tests.editors.neovim.embedded import Neovim
-from tests.editors.neovim.reading import (
-    FLOAT,
-    close_float,
-    current_line,
-    cursor_line,
-    hover,
-    open_source,
-    put_cursor,
-)
+from tests.editors.neovim.reading import FLOAT, close_float, current_line, cursor_line, hover, open_source, put_cursor
 from tests.editors.workspace import CAUSE, VICTIM, Workspace
 
 FAKE = Path(__file__).resolve().parent / "fake_clangd.py"

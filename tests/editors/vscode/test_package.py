@@ -6,12 +6,7 @@ import subprocess
 from pathlib import Path
 from zipfile import ZipFile
 
-from tests.editors.vscode.code import (
-    EXTENSION,
-    HERE,
-    Tools,
-    run_npm,
-)
+from tests.editors.vscode.code import EXTENSION, HERE, Tools, run_npm
 
 
 def test_package_is_small_and_complete(packaged: Path) -> None:

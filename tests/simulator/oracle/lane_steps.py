@@ -10,14 +10,7 @@ from gpa_lsp.execution.emulator.engine.values import WARP_LANES, pack_lanes
 from gpa_lsp.execution.simulator.execution.memory_spaces import ConstantBanks
 from gpa_lsp.execution.simulator.execution.operand_values import MachineInstruction, UnreadOperandError, is_predicate
 from gpa_lsp.execution.simulator.execution.warp_state import Column, Lanes, WarpState
-from tests.simulator.oracle.readers import (
-    Builder,
-    Step,
-    read_integer,
-    read_predicate,
-    write_predicate,
-    write_register,
-)
+from tests.simulator.oracle.readers import Builder, Step, read_integer, read_predicate, write_predicate, write_register
 
 _LANES = np.arange(WARP_LANES, dtype=np.int64)[None, :]
 

@@ -23,14 +23,7 @@ from gpa_lsp.execution.emulator.compiled.addresses import (
 from gpa_lsp.execution.emulator.compiled.model import ATOMIC, FAILED, LANES, LOAD, STORE, CoreMachine, Operation, Stop
 from gpa_lsp.execution.emulator.compiled.rows import METERED_AT_ONCE, note_access
 from gpa_lsp.execution.emulator.compiled.shared_watch import is_suspect, note_shared
-from gpa_lsp.execution.emulator.compiled.transfers import (
-    change_in_order,
-    give_zeros,
-    load,
-    mark,
-    store,
-    store_shared,
-)
+from gpa_lsp.execution.emulator.compiled.transfers import change_in_order, give_zeros, load, mark, store, store_shared
 from gpa_lsp.execution.emulator.semantics.words import take
 from gpa_lsp.foundation.machine_code.types import bits_of, lanes, put, s32, s64, u32, u64, view
 

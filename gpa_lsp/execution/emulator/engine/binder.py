@@ -5,15 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from gpa_lsp.code.ptx.model import (
-    Immediate,
-    Operand,
-    PtxFunction,
-    PtxInstruction,
-    Register,
-    SpecialRegister,
-    Symbol,
-)
+from gpa_lsp.code.ptx.model import Immediate, Operand, PtxFunction, PtxInstruction, Register, SpecialRegister, Symbol
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.engine.fragments import Fragment, Step
 from gpa_lsp.execution.emulator.engine.geometry import Geometry

@@ -17,10 +17,7 @@ from gpa_lsp.execution.emulator.semantics.floats import (
     widen,
 )
 from gpa_lsp.execution.emulator.semantics.model import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
-from gpa_lsp.execution.simulator.execution.memory_spaces import (
-    DISTRIBUTED,
-    MemorySpace,
-)
+from gpa_lsp.execution.simulator.execution.memory_spaces import DISTRIBUTED, MemorySpace
 from gpa_lsp.foundation.machine_code import types
 from gpa_lsp.foundation.machine_code.translate import Written, read_functions
 from gpa_lsp.foundation.machine_code.types import (

@@ -12,11 +12,7 @@ from gpa_lsp.execution.emulator.engine.arena import fill_variable, find_room, ma
 from gpa_lsp.execution.emulator.semantics.model import LOCAL_WINDOW, SHARED_WINDOW
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.launches.model import MOST_SPAN_BYTES, LaunchInputs
-from gpa_lsp.execution.simulator.execution.memory_spaces import (
-    GLOBAL_BASE,
-    Bank,
-    ConstantBanks,
-)
+from gpa_lsp.execution.simulator.execution.memory_spaces import GLOBAL_BASE, Bank, ConstantBanks
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.records import ColumnRecord
 

@@ -2,12 +2,7 @@
 
 from gpa_lsp.execution.emulator.semantics.model import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from gpa_lsp.execution.emulator.semantics.words import change_word, give, take
-from gpa_lsp.execution.simulator.execution.memory_spaces import (
-    FIRST_BANK,
-    GENERIC,
-    WORD_STRIDE,
-    MemorySpace,
-)
+from gpa_lsp.execution.simulator.execution.memory_spaces import FIRST_BANK, GENERIC, WORD_STRIDE, MemorySpace
 from gpa_lsp.execution.simulator.execution.walk_model import (
     MOST_LANE_SECTORS,
     Code,
