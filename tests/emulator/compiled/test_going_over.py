@@ -1,4 +1,4 @@
-"""Going over to the translation of a kernel changes no result, wherever it happens; where there is none, the interpreter goes on."""
+"""Going over to what was written in C changes nothing, wherever it happens; and where there is nothing to go over to, the interpreter goes on."""
 
 import random
 import time

@@ -120,9 +120,22 @@ def _change(case: Case, **changes: object) -> Case:
     return dataclasses.replace(case, launch=launch)
 
 
-def test_a_grid_that_no_budget_holds_ends_with_a_finding() -> None:
-    emulation = run(_change(_find("traps"), grid=(2**31 - 1, 65535, 65535)), budget=_SMALL)
-    assert FaultKind.INSTRUCTION_BUDGET in {fault.kind for fault in emulation.faults}
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        ({"block": (2048, 1, 1)}, FaultKind.BAD_LAUNCH),
+        ({"block": (32, 1, 128)}, FaultKind.BAD_LAUNCH),
+        ({"grid": (1, 70000, 1)}, FaultKind.BAD_LAUNCH),
+        ({"grid": (2**40, 1, 1)}, FaultKind.BAD_LAUNCH),
+        ({"shared_bytes": 300 << 10}, FaultKind.BAD_LAUNCH),
+        ({"grid": (2**31 - 1, 65535, 65535)}, FaultKind.INSTRUCTION_BUDGET),
+    ],
+)
+def test_launches_no_gpu_accepts_or_no_budget_holds_end_with_a_finding(
+    changes: dict[str, object], kind: FaultKind
+) -> None:
+    emulation = run(_change(_find("traps"), **changes), budget=_SMALL)
+    assert kind in {fault.kind for fault in emulation.faults}
     assert not emulation.is_complete
 
 
@@ -138,3 +151,14 @@ def test_an_array_larger_than_the_budget_is_not_allocated() -> None:
     large = msgspec.structs.replace(case.launch.arguments[0], count=1 << 40)
     with pytest.raises(InputError, match=r"memory|large|limit|budget|bytes"):
         run(_change(case, arguments=(large, *case.launch.arguments[1:])), budget=_SMALL)
+
+
+def test_local_memory_beyond_the_budget_ends_with_a_finding() -> None:
+    (fault,) = run(_find("needs_memory"), budget=_SMALL).faults
+    assert fault.kind is FaultKind.MEMORY_BUDGET
+    assert fault.is_fatal
+
+
+def test_peak_memory_stays_within_the_budget() -> None:
+    for kernel in ("traps", "no_race", "endless_recursion", "needs_memory"):
+        assert 0 < run(_find(kernel), budget=_SMALL).peak_bytes <= _SMALL.memory_bytes

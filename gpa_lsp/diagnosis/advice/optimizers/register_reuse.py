@@ -325,12 +325,12 @@ def _advise_arrays(subject: Subject, waited: Sequence[LocalAccess], accesses: Se
     names = tuple(dict.fromkeys([*parts.loads, *parts.stores])) if parts is not None else ()
     what = say(" ({names})", names=quote(names)) if names else NOTHING
     return say(
-        "The {kind} accessed {place}{what} is in local memory because {cause}. {remedy}",
+        "The {kind} accessed {place}{what} is in local memory because {cause}. {change}",
         kind="variable" if indexed is None else "array",
         place=locate(subject, shown.row),
         what=what,
         cause=LOCAL_CAUSES[indexed is not None],
-        remedy=LOCAL_REMEDIES[indexed is not None],
+        change=LOCAL_REMEDIES[indexed is not None],
     )
 
 

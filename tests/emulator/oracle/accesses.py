@@ -5,18 +5,17 @@ from typing import Any
 
 import numpy as np
 
-from gpa_lsp.code.ptx.model import Address, Operand, PtxInstruction, Space, Symbol
+from gpa_lsp.code.ptx.model import Address, Immediate, Operand, PtxInstruction, Space, Symbol
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.code.ptx.static_instructions import AccessKind
-from gpa_lsp.execution.emulator.compiled.core_functions import LaneOperation
 from gpa_lsp.execution.emulator.engine.arena import ARENA_BASE, Region
 from gpa_lsp.execution.emulator.engine.binder import Binder, read_as
 from gpa_lsp.execution.emulator.engine.faults import Access
 from gpa_lsp.execution.emulator.engine.fragments import Fragment, guarded_mask
 from gpa_lsp.execution.emulator.engine.functions import find_space
-from gpa_lsp.execution.emulator.engine.values import WARP_LANES, Value
-from gpa_lsp.execution.emulator.semantics.changes import Change, find_change
+from gpa_lsp.execution.emulator.engine.values import Value
 from gpa_lsp.execution.emulator.semantics.model import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES, flatten
+from tests.emulator.oracle.atomics import AtomicFunction, atomic_function
 
 _PENDING_SHIFT, _PHASE_SHIFT = 20, 63
 _COUNT_MASK = (1 << _PENDING_SHIFT) - 1
@@ -26,12 +25,19 @@ Mover = Callable[[Fragment, Value, Value, Value], None]
 
 def find_binder(instruction: PtxInstruction) -> Callable[[Binder], None] | None:
     """The binder of an access; None for other instructions."""
-    if instruction.opcode in ("ld", "ldu"):
-        return _bind_load
-    if instruction.opcode == "st":
-        return _bind_store
-    change = find_change(instruction)
-    return None if change is None else lambda binder: _bind_change(binder, change)
+    words = instruction.suffixes
+    match instruction.opcode, words[:1]:
+        case (("ld" | "ldu"), _):
+            return _bind_load
+        case "st", _:
+            return _bind_store
+        case (("atom" | "red"), _):
+            return _bind_atomic
+        case ("mbarrier", ("init" | "arrive" | "arrive_drop",)):
+            return _bind_arrival
+        case "cp", _ if words[1:3] == ("mbarrier", "arrive") and "noinc" in words:
+            return _bind_arrival
+    return None
 
 
 def _bind_load(binder: Binder) -> None:
@@ -99,6 +105,20 @@ def _copy(binder: Binder, sources: list[int], results: list[int]) -> None:
     binder.finish()
 
 
+def _bind_atomic(binder: Binder) -> None:
+    function = atomic_function(binder.instruction)
+    assert function is not None
+    _bind_function(binder, function, binder.instruction.sources[1 : 1 + function.operands])
+
+
+def _bind_arrival(binder: Binder) -> None:
+    words, sources = binder.instruction.suffixes, binder.instruction.sources
+    evaluate: Callable[..., Any] = {"init": _begin, "arrive_drop": _arrive_and_drop}.get(words[0], _arrive)
+    has_count = len(sources) > 1 and "expect_tx" not in words
+    function = AtomicFunction(name="mbarrier", evaluate=evaluate, type=ScalarType.U64)
+    _bind_function(binder, function, (sources[1] if has_count else Immediate(1),))
+
+
 def _begin(_: Value, count: Value) -> Value:
     return count | count << np.uint64(_PENDING_SHIFT)
 
@@ -116,31 +136,9 @@ def _arrive_and_drop(word: Value, count: Value) -> Value:
     return _arrive((word & ~np.uint64(_COUNT_MASK)) | (expected - min(count, expected)), count)
 
 
-def _add(old: Value, value: Value) -> Value:
-    total = old + value
-    return np.uint32(0x7FFFFFFF).view(np.float32) if total.dtype == np.float32 and np.isnan(total) else total
-
-
-_CHANGES: dict[str, Callable[..., Value]] = {
-    "init": _begin, "arrive": _arrive, "arrive_drop": _arrive_and_drop, "add": _add, "and": np.bitwise_and, "or": np.bitwise_or,
-    "xor": np.bitwise_xor, "min": np.minimum, "max": np.maximum, "exch": lambda _, new: new,
-    "cas": lambda old, compared, new: new if old == compared else old,
-    "inc": lambda old, limit: old * 0 if old >= limit else old + old.dtype.type(1),
-    "dec": lambda old, limit: limit if old == 0 or old > limit else old - old.dtype.type(1),
-}  # fmt: skip
-
-
-def _find_function(change: Change) -> Callable[..., Value]:
-    """The new value of the old one and the operands."""
-    if change.meaning is None:
-        return _CHANGES[change.name]
-    operation, active = LaneOperation(change.meaning), np.ones((1, WARP_LANES), np.bool_)
-    return lambda *given: operation.evaluate(active, *given)[0, 0]
-
-
-def _bind_change(binder: Binder, change: Change) -> None:
-    instruction, kind, evaluate = binder.instruction, change.type, _find_function(change)
-    sources = [[binder.read(one, kind) for one in flatten((operand,))] for operand in change.operands]
+def _bind_function(binder: Binder, function: AtomicFunction, operands: tuple[Operand, ...]) -> None:
+    instruction, kind = binder.instruction, function.type
+    sources = [[binder.read(one, kind) for one in flatten((operand,))] for operand in operands]
     slots = [binder.write(result, kind) for result in flatten(instruction.destinations)]
     is_kept = any(one is not None for one in flatten(instruction.destinations))
 
@@ -155,7 +153,7 @@ def _bind_change(binder: Binder, change: Change) -> None:
                 found[:] = np.broadcast_to(fragment.registers[slots[element]], (every,)).view(dtype)
             for lane, place in zip(lanes.tolist(), _spread(offsets, element, dtype), strict=True):
                 found[lane] = data[place].view(dtype)[0]
-                changed = evaluate(found[lane], *(part[lane] for part in given))
+                changed = function.evaluate(found[lane], *(part[lane] for part in given))
                 data[place] = np.array([changed], dtype).view(np.uint8)
             if slots:
                 fragment.registers[slots[element]] = found

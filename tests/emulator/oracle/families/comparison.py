@@ -1,0 +1,176 @@
+"""``setp set selp slct``.
+
+Source: PTX ISA 9.0, sections 9.7.6 and 9.7.7 (comparison and selection; half-precision comparison).
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpa_lsp.code.ptx.model import Pair, PtxInstruction
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.execution.emulator.semantics.modifiers import as_unsigned
+from tests.emulator.oracle.comparing import find_combination, find_comparison
+from tests.emulator.oracle.model import Family, LaneOperation
+from tests.emulator.oracle.single import flush
+
+
+def build_select(kind: ScalarType) -> Callable[[Any, Any, Any], Any]:
+    """Build ``selp``: a where p, else b.
+
+    Values of four bytes are blended by bits, b ^ ((a ^ b) · p), which costs the same whatever the predicates are; ``np.where`` branches per lane
+    and takes four times as long where they are mixed.
+    """
+    if kind is ScalarType.F32:
+
+        def select_f32(a: Any, b: Any, p: Any) -> Any:
+            if type(p) is not np.ndarray:
+                return a if p else b
+            return _blend(a.view(np.uint32), b.view(np.uint32), p).view(np.float32)
+
+        return select_f32
+    if kind.bytes == 4:
+
+        def select_u32(a: Any, b: Any, p: Any) -> Any:
+            if type(p) is not np.ndarray:
+                return a if p else b
+            return _blend(a, b, p)
+
+        return select_u32
+
+    def select(a: Any, b: Any, p: Any) -> Any:
+        if type(p) is not np.ndarray:
+            return a if p else b
+        return np.where(p, a, b)
+
+    return select
+
+
+def _blend(a: Any, b: Any, p: Any) -> Any:
+    """Blend uint32 by an array of predicates."""
+    differing = np.multiply(np.bitwise_xor(a, b), p)
+    return np.bitwise_xor(differing, b, out=differing)
+
+
+Function = Callable[..., Any]
+S = ScalarType
+_PAIRS = frozenset({S.F16X2, S.BF16X2})
+_SELECTED = frozenset({S.B16, S.B32, S.B64, S.U16, S.U32, S.U64, S.S16, S.S32, S.S64, S.F32, S.F64})
+
+
+def bind(instruction: PtxInstruction) -> LaneOperation | None:
+    """Bind a comparison or a selection; those of half precision pairs stand in the family of halves."""
+    return _BINDERS[instruction.opcode](instruction)
+
+
+def _bind_setp(instruction: PtxInstruction) -> LaneOperation | None:
+    if len(instruction.types) != 1 or instruction.types[0] in _PAIRS:
+        return None
+    comparison = find_comparison(instruction, instruction.types[0])
+    if comparison is None:
+        return None
+    compare, source = comparison
+    combine = find_combination(instruction)
+    two = len(instruction.destinations) == 1 and isinstance(instruction.destinations[0], Pair)
+    sources = (source, source) if combine is None else (source, source, S.PRED)
+    return LaneOperation(
+        evaluate=_build_setp(compare, combine, two=two),
+        source_types=sources,
+        result_types=(S.PRED, S.PRED) if two else (S.PRED,),
+    )
+
+
+def _build_setp(compare: Function, combine: Function | None, *, two: bool) -> Function:
+    """The predicate, and with ``two`` that of the opposite comparison as well."""
+    if combine is None:
+        if not two:
+            return compare
+
+        def evaluate_both(a: Any, b: Any) -> Any:
+            holds = compare(a, b)
+            return holds, np.logical_not(holds)
+
+        return evaluate_both
+    if not two:
+        return lambda a, b, c: combine(compare(a, b), c)
+
+    def evaluate(a: Any, b: Any, c: Any) -> Any:
+        holds = compare(a, b)
+        return combine(holds, c), combine(np.logical_not(holds), c)
+
+    return evaluate
+
+
+# What ``set`` gives where the comparison holds: all ones, or the bits of 1.0
+_TRUE: dict[ScalarType, int] = {
+    S.U16: 0xFFFF,
+    S.S16: 0xFFFF,
+    S.U32: 0xFFFF_FFFF,
+    S.S32: 0xFFFF_FFFF,
+    S.F16: 0x3C00,
+    S.BF16: 0x3F80,
+}
+
+
+def _bind_set(instruction: PtxInstruction) -> LaneOperation | None:
+    """``set.cmp{.bool}.dtype.stype``: all ones, or 1.0, where it holds."""
+    if len(instruction.types) != 2:
+        return None
+    result, compared = instruction.types
+    if compared in _PAIRS or not (result is S.F32 or result in _TRUE):
+        return None
+    comparison = find_comparison(instruction, compared)
+    if comparison is None:
+        return None
+    compare, source = comparison
+    combine = find_combination(instruction)
+    kind = S.F32 if result is S.F32 else as_unsigned(result)
+    true = kind.natural_dtype.type(_TRUE.get(result, 1))
+    if combine is None:
+        return LaneOperation(
+            evaluate=lambda a, b: np.multiply(compare(a, b), true), source_types=(source, source), result_types=(kind,)
+        )
+    return LaneOperation(
+        evaluate=lambda a, b, c: np.multiply(combine(compare(a, b), c), true),
+        source_types=(source, source, S.PRED),
+        result_types=(kind,),
+    )
+
+
+def _bind_selp(instruction: PtxInstruction) -> LaneOperation | None:
+    if len(instruction.types) != 1 or instruction.types[0] not in _SELECTED:
+        return None
+    kind = instruction.types[0]
+    if kind not in (S.F32, S.F64):
+        kind = as_unsigned(kind)
+    return LaneOperation(evaluate=build_select(kind), source_types=(kind, kind, S.PRED), result_types=(kind,))
+
+
+def _bind_slct(instruction: PtxInstruction) -> LaneOperation | None:
+    """``slct{.ftz}.dtype.s32|f32 d, a, b, c``: a where c ≥ 0 (−0 included), else b; NaN selects b."""
+    if len(instruction.types) != 2 or instruction.types[0] not in _SELECTED:
+        return None
+    kind, by = instruction.types
+    if by not in (S.S32, S.F32):
+        return None
+    if kind not in (S.F32, S.F64):
+        kind = as_unsigned(kind)
+    select = build_select(kind)
+    zero = by.natural_dtype.type(0)
+    flushes = by is S.F32 and "ftz" in instruction.suffixes
+
+    def evaluate(a: Any, b: Any, c: Any) -> Any:
+        return select(a, b, np.greater_equal(flush(c) if flushes else c, zero))
+
+    return LaneOperation(evaluate=evaluate, source_types=(kind, kind, by), result_types=(kind,))
+
+
+_BINDERS: dict[str, Callable[[PtxInstruction], LaneOperation | None]] = {
+    "setp": _bind_setp,
+    "set": _bind_set,
+    "selp": _bind_selp,
+    "slct": _bind_slct,
+}
+
+FAMILY = Family(opcodes=tuple(_BINDERS), bind=bind)

@@ -1,0 +1,56 @@
+"""Operations of numpy as steps of the emulator, in place of what the core does."""
+
+from typing import Any
+
+import numpy as np
+
+from gpa_lsp.code.ptx.model import PtxInstruction, SpecialRegister
+from gpa_lsp.execution.emulator.engine.binder import CLOCKS, Binder, read_as
+from gpa_lsp.execution.emulator.engine.fragments import Fragment, guarded_mask
+from gpa_lsp.execution.emulator.engine.values import BOOL, WARP_LANES
+from gpa_lsp.execution.emulator.semantics.model import flatten
+from tests.emulator.oracle.find import bind_operation
+from tests.emulator.oracle.model import LaneOperation, Operation, WarpOperation
+
+
+def find_operation(instruction: PtxInstruction) -> Operation | None:
+    """The operation in numpy; None where only the core knows it, as the time of a clock."""
+    if any(isinstance(one, SpecialRegister) and one.name in CLOCKS for one in instruction.sources):
+        return None
+    return bind_operation(instruction)
+
+
+def bind_step(binder: Binder, operation: Operation) -> None:
+    """Add the step of an operation behind what is noted of its operands."""
+    sources = flatten(binder.instruction.sources)
+    slots = [binder.read(one, kind) for one, kind in zip(sources, operation.source_types, strict=True)]
+    dtypes = [kind.natural_dtype for kind in operation.source_types]
+    destinations = flatten(binder.instruction.destinations)
+    results = [binder.write(one, kind) for one, kind in zip(destinations, operation.result_types, strict=True)]
+    if isinstance(operation, LaneOperation):
+        if operation.reads_carry:
+            slots.append(binder.layout.carry)
+            dtypes.append(BOOL)
+        if operation.writes_carry:
+            results.append(binder.layout.carry)
+    guard = binder.guard
+
+    def step(fragment: Fragment) -> None:
+        given = [read_as(fragment, slot, dtype) for slot, dtype in zip(slots, dtypes, strict=True)]
+        found = _evaluate(operation, given, guarded_mask(fragment, guard))
+        for slot, value in zip(results, found if isinstance(found, tuple) else (found,), strict=True):
+            fragment.registers[slot] = value
+
+    binder.steps.append(step)
+    binder.finish()
+
+
+def _evaluate(operation: Operation, given: list[Any], active: Any) -> Any:
+    with np.errstate(all="ignore"):
+        if not isinstance(operation, WarpOperation):
+            return operation.evaluate(*given)
+        shape = (len(active) // WARP_LANES, WARP_LANES)
+        spread = [one.reshape(shape) if one.ndim else np.broadcast_to(one, shape) for one in given]
+        found = operation.evaluate(active.reshape(shape), *spread)
+    several = found if isinstance(found, tuple) else (found,)
+    return tuple(np.ascontiguousarray(np.broadcast_to(one, shape)).reshape(-1) for one in several)
