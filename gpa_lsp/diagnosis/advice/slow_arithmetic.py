@@ -53,7 +53,7 @@ _KINDS = {
 
 _DOUBLE = "F64"
 _WIDE_TYPES = {_DOUBLE, "S64", "U64"}
-_TO_INTEGER = "F2I"
+_TO_INTEGER, _BETWEEN_FLOATS = "F2I", "F2F"
 
 
 def find_slowness(architecture: Architecture, mnemonic: str, low_rate: float = LOW_RATE) -> Slowness | None:
@@ -73,8 +73,8 @@ def find_slowness(architecture: Architecture, mnemonic: str, low_rate: float = L
     kind = _KINDS.get(group) if group is not None else None
     if kind is None:
         return None
-    if kind is SlowKind.CONVERSION and _DOUBLE in mnemonic.split("."):
-        kind = SlowKind.DOUBLE_PRECISION  # it goes where doubles do
+    if kind is SlowKind.CONVERSION and _DOUBLE in mnemonic.split(".") and not mnemonic.startswith(_BETWEEN_FLOATS):
+        kind = SlowKind.DOUBLE_PRECISION  # it goes where doubles do; what is between floats is there for data in memory
     rate = _find_rate(architecture.throughput, kind, mnemonic)
     ratio = None if rate is None else rate / architecture.throughput.fp32_instructions_per_cycle.value
     latency = _find_latency(architecture, mnemonic)
