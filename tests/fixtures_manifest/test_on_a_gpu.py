@@ -316,6 +316,7 @@ def test_what_is_recorded_is_timed_simulated_and_traced(
 
 def test_what_is_written_down_names_no_folder_of_the_machine(script: ModuleType) -> None:
     assert script.hide(f"{ROOT}/fixtures/driver.cu") == "./fixtures/driver.cu"
+    assert script.hide(f"{ROOT}_other/out") == f"{ROOT}_other/out"
     assert str(Path.home()) not in script.hide(str(Path.home() / "x")) or str(Path.home()) == "/"
 
 
