@@ -138,3 +138,9 @@ def test_without_a_compiler_it_is_said_what_to_install(cache: Path, monkeypatch:
     monkeypatch.setattr(c_compiler, "find_c_compiler", lambda: None)
     with pytest.raises(MissingToolError, match="install gcc or clang"):
         obtain_library(LIBRARY)
+
+
+def test_a_process_that_is_never_asked_ends_without_a_word() -> None:
+    command = [sys.executable, "-P", "-m", "gpa_lsp.foundation.native"]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

@@ -131,7 +131,11 @@ def ask_apart(module: str, question: object) -> object:
 
 def answer_apart(answer: Callable[[Any], object]) -> None:
     """Answer the one question that comes on standard input, whether or not the answer is still waited for."""
-    found = pack(answer(read_message(sys.stdin.buffer.read)))
+    try:
+        question = read_message(sys.stdin.buffer.read)
+    except EOFError:
+        return  # the process that would ask was ended first
+    found = pack(answer(question))
     with contextlib.suppress(OSError):
         sys.stdout.buffer.write(found)
         sys.stdout.buffer.flush()
