@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC
 from pathlib import Path
 
 import pytest
@@ -40,7 +39,7 @@ def show(
     browser: Browser, folder: Path, kernels: Sequence[KernelPast] | None = None, **options: object
 ) -> Iterator[OpenPage]:
     file = folder / "history #1 %20.html"
-    page = render_document_page(*build_history_page(make_kernels() if kernels is None else kernels, UTC))
+    page = render_document_page(*build_history_page(make_kernels() if kernels is None else kernels))
     file.write_text(page, encoding="utf-8", errors="backslashreplace")
     with open_page(browser, file, **options) as opened:  # type: ignore[arg-type]
         yield opened

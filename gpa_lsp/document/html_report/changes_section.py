@@ -1,7 +1,6 @@
 """Sections of a page: changes of a kernel since an earlier profile, and its history."""
 
 from collections.abc import Iterator, Sequence
-from datetime import tzinfo
 
 from msgspec import Struct
 
@@ -16,7 +15,7 @@ from gpa_lsp.document.time_course_words import (
     describe_course,
     describe_step,
     draw_blocks,
-    format_moment,
+    format_measured,
     name_commit,
     write_range,
     write_time,
@@ -60,13 +59,13 @@ def build_change(found: KernelComparison) -> ChangeSection:
     )
 
 
-def build_history_section(course: TimeCourse, zone: tzinfo | None = None) -> Part:
-    """History of a kernel: trend, chart of times, and runs, newest first; times of day are in the user's zone where *zone* is None."""
+def build_history_section(course: TimeCourse) -> Part:
+    """History of a kernel: trend, chart of times, and runs, newest first."""
     summary = describe_course(course) or say("One run")
-    blocks: list[Block] = [_tabulate_runs(course, zone)]
+    blocks: list[Block] = [_tabulate_runs(course)]
     if len(course.timed) > 1:
         words = f"Time over runs: {summary}"
-        chart = build_course_chart(course, words, zone)
+        chart = build_course_chart(course, words)
         blocks.insert(
             0, Figure(title="Time over runs", words=f"{words}. The table below holds its numbers.", chart=chart)
         )
@@ -92,14 +91,14 @@ _LEGEND = (
 )
 
 
-def build_history_page(kernels: Sequence[KernelPast], zone: tzinfo | None = None) -> tuple[str, str, list[Block]]:
-    """Title, lead and blocks of the history page; times of day are in the user's zone where *zone* is None."""
+def build_history_page(kernels: Sequence[KernelPast]) -> tuple[str, str, list[Block]]:
+    """Title, lead and blocks of the history page."""
     runs = sum(len(kernel.course.runs) for kernel in kernels)
     lead = f"{format_count_of(len(kernels), 'kernel')}, {format_count_of(runs, 'run')}"
-    return "History of GPU kernels", lead, _build_history(kernels, zone)
+    return "History of GPU kernels", lead, _build_history(kernels)
 
 
-def _build_history(kernels: Sequence[KernelPast], zone: tzinfo | None) -> list[Block]:
+def _build_history(kernels: Sequence[KernelPast]) -> list[Block]:
     """Regressed kernels, then each kernel with its times, ranges, regressions and commits."""
     if not kernels:
         words = (
@@ -115,19 +114,19 @@ def _build_history(kernels: Sequence[KernelPast], zone: tzinfo | None) -> list[B
     return [
         *blocks,
         Paragraph(text=_LEGEND, style=Style.DIM),
-        *(_build_past(one, names[one.name], zone) for one in kernels),
+        *(_build_past(one, names[one.name]) for one in kernels),
     ]
 
 
-def _build_past(kernel: KernelPast, name: str, zone: tzinfo | None) -> Part:
-    section = build_history_section(kernel.course, zone)
+def _build_past(kernel: KernelPast, name: str) -> Part:
+    section = build_history_section(kernel.course)
     texts = ("" if kernel.name == name else kernel.name, " · ".join(filter(None, kernel.facts)))
     blocks = [*(Paragraph(text=text, style=Style.DIM) for text in texts if text), *section.blocks]
     title = ((name, Style.CODE), (f" {draw_blocks(kernel.course)}", Style.DIM))
     return Part(title=title, summary=section.summary, blocks=blocks)
 
 
-def _tabulate_runs(course: TimeCourse, zone: tzinfo | None) -> Table:
+def _tabulate_runs(course: TimeCourse) -> Table:
     def show_step(run: TimedRun) -> Span:
         style = Style.WARNING if run.is_regression else Style.NOTE if run.is_gain else Style.PLAIN
         mark = "▲ " if run.is_regression else "▼ " if run.is_gain else ""
@@ -137,7 +136,7 @@ def _tabulate_runs(course: TimeCourse, zone: tzinfo | None) -> Table:
         reversed(course.runs),
         [
             (right("run"), lambda run: f"{run.number}{' (baseline)' if run.is_baseline else ''}"),
-            (left("measured"), lambda run: format_moment(run.measured_ns, zone)),
+            (left("measured"), lambda run: format_measured(run.measured_ns // 10**9)),
             (right("time"), lambda run: UNKNOWN if run.time is None else write_time(course, run.time)),
             (left("range"), lambda run: (write_range(course, run), Style.DIM)),
             (right("launches"), lambda run: format_count(run.launch_count) if run.launch_count else UNKNOWN),
@@ -162,11 +161,11 @@ _LABEL_PIXELS = 62  # A commit's name and a gap: names are left out where they w
 _NOTCH_PIXELS = 10  # Of a commit without a name: lines as high as the chart would hide the times
 
 
-def build_course_chart(course: TimeCourse, description: str, zone: tzinfo | None = None) -> Spec:
+def build_course_chart(course: TimeCourse, description: str) -> Spec:
     """Times of a kernel with their ranges, regressions by shape and colour, commits as ticks; at least one run must have a time."""
     low, high = choose_span(course)
     size, unit = _choose_unit(course, high)
-    rows = [_describe_run(course, run, size, zone) for run in course.timed]
+    rows = [_describe_run(course, run, size) for run in course.timed]
     # every range lies between the ends of the axis
     ends = [min([low / size, *(row["low"] for row in rows)]), max([high / size, *(row["high"] for row in rows)])]
     x = {
@@ -194,7 +193,7 @@ def _choose_unit(course: TimeCourse, high: float) -> tuple[float, str]:
     return next(((size, unit) for size, unit in _UNITS_NS if high >= size), _UNITS_NS[-1])
 
 
-def _describe_run(course: TimeCourse, run: TimedRun, size: float, zone: tzinfo | None) -> Spec:
+def _describe_run(course: TimeCourse, run: TimedRun, size: float) -> Spec:
     assert run.time is not None
     return {
         "time": run.time / size,
@@ -202,7 +201,7 @@ def _describe_run(course: TimeCourse, run: TimedRun, size: float, zone: tzinfo |
         "high": (run.time if run.high is None else run.high) / size,
         "run": str(run.number),
         "kind": "slower" if run.is_regression else "faster" if run.is_gain else "as before",
-        "at": format_moment(run.measured_ns, zone),
+        "at": format_measured(run.measured_ns // 10**9),
         "words": write_time(course, run.time),
         "range": write_range(course, run),
         "step": describe_step(run),
