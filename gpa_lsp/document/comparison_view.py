@@ -324,8 +324,9 @@ def describe_both_times(
 
 
 def describe_range(time: TimeChange) -> str:
-    """Range of a speedup: ``between 1.94× and 2.06× (3 and 3 launches)``."""
-    return f"between {format_speedup(time.low)} and {format_speedup(time.high)} ({time.basis})"
+    """Range of a speedup: ``between 1.94× and 2.06× (3 and 3 launches)``; one number where its ends are written alike."""
+    low, high = format_speedup(time.low), format_speedup(time.high)
+    return f"{low} ({time.basis})" if low == high else f"between {low} and {high} ({time.basis})"
 
 
 def name_changed_line(part: PartChange, show: Callable[[int | None], str]) -> str:

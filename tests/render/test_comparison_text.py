@@ -4,10 +4,16 @@ import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.analyses.model import Confidence, Limit, Limiter, LimiterKind
-from gpa_lsp.document.comparison_view import build_comparison, describe_limiters, make_comparison_document
+from gpa_lsp.document.comparison_view import (
+    build_comparison,
+    describe_limiters,
+    describe_range,
+    make_comparison_document,
+)
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.document.terminal import write_plain
 from gpa_lsp.foundation.prose import say
+from gpa_lsp.report.changes import TimeChange
 from gpa_lsp.report.compare import Comparison, compare_kernels, compare_reports
 from tests.report.test_compare import ADVICE, AFTER, BEFORE, measured, named, without_samples
 from tests.report_builder import build_kernel, build_report
@@ -77,3 +83,11 @@ def test_two_kernels_are_both_named() -> None:
     report = build_report(named("gemm_naive"), named("gemm_tiled", AFTER))
     text = write(compare_reports(report, report, [("naive", "tiled")]))
     assert text.startswith("gemm_naive → gemm_tiled")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"), [(1.94, 2.06, "between 1.94× and 2.06× (x)"), (4.801, 4.803, "4.80× (x)")]
+)
+def test_a_range_whose_ends_are_written_alike_is_one_number(low: float, high: float, said: str) -> None:
+    time = TimeChange(before=2.0, after=1.0, unit="ns", speedup=low, low=low, high=high, basis="x")
+    assert describe_range(time) == said
