@@ -79,7 +79,7 @@ def test_the_counterpart_of_an_array_is_found_by_its_copies(tmp_path: Path) -> N
         "weights": [[lines["h_weights"]]],
         "pinned": [[lines["h_pinned"]]],
     }
-    told = [text for label, text in list_origins(found.kernels[0], found.memory.sites, None) if label == "array"]
+    told = [text for label, text in list_origins(found.kernels[0], found.memory.sites, None, {}) if label == "array"]
     (visited,) = (text for text in told if text.startswith("`g_graph_visited`"))
     assert re.search(rf"; counterpart on the host allocated at \S+:{lines['h_graph_visited']}$", visited)
 
