@@ -201,7 +201,7 @@ def _find_edge(blame: KernelBlame, use: int, cause: int, reason: str, rows: Rows
 
 
 def _take_from_edge(hotspot: Hotspot, blame: KernelBlame, edge: int, words: Words) -> Hotspot:
-    """What the advice's text does not say is as the blame has it."""
+    """Fill in from the blame what the advice's text does not say."""
     edges = blame.edges
     return replace(
         hotspot,

@@ -50,7 +50,7 @@ _CATEGORY_OF_REASON = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
-    """What stands behind the rows of a pair."""
+    """Words that follow the rows of a pair."""
 
     reason: str
     samples: float | None

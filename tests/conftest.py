@@ -1,4 +1,4 @@
-"""What every test may ask for: the corpus of real reports, our own fixtures, and hypothesis' two profiles."""
+"""Fixtures that every test may ask for: the corpus of real reports, our own fixtures, and hypothesis' two profiles."""
 
 import gc
 import os
@@ -46,7 +46,7 @@ if not IS_NIGHTLY:
 
 
 def examples(count: int) -> settings:
-    """For a property that needs more or fewer examples than others: what one costs, and how soon they find what they can find.
+    """Set the number of examples of a property that needs more or fewer than others, by their cost and how soon they find a fault.
 
     Args:
         count: in an ordinary run; the nightly one has fifty times as many.
@@ -69,7 +69,7 @@ _LONG_FIRST = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes long begins early, so that no worker is left with it alone at the end; what needs the corpus is skipped without."""
+    """Begin early what takes long, so that no worker is left with it alone at the end; skip what needs the corpus where there is none."""
     order = {name: number for number, name in enumerate(_LONG_FIRST)}
     items.sort(key=lambda item: order.get(Path(item.nodeid).parts[1], len(order)))
     if find_corpus() is None:
@@ -117,7 +117,7 @@ def corpus() -> Path:
 
 @pytest.fixture(scope="session")
 def fixtures() -> Path:
-    """Our own fixtures folder."""
+    """Folder of our own fixtures."""
     return ROOT / "fixtures"
 
 

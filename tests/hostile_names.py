@@ -128,7 +128,7 @@ def _spoil(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def find_unseen(text: str, *, is_page: bool = False) -> list[str]:
-    """What must not be in an output: everything that steers, but for line ends and the colours that we write.
+    """Characters that must not be in an output: everything that steers, but for line ends and the colours that we write.
 
     Args:
         text: the output.
@@ -180,7 +180,7 @@ def find_autolinks(markdown: str) -> list[str]:
 
 
 def count_pictures(markdown: str) -> int:
-    """How many images a reader of Markdown finds."""
+    """Number of images that a reader of Markdown finds."""
     return count_tokens(markdown)["image img"]
 
 

@@ -36,7 +36,7 @@ def set_limits(**changed: float) -> dict[str, str]:
 
 @contextmanager
 def in_bounded_time() -> Iterator[None]:
-    """What grows with its input takes a small part of the limit, what grows with its square many times as much. Processor time: others work, too."""
+    """Bound the CPU time: work that grows with its input takes a small part of the limit, quadratic work many times as much."""
     begin_s = time.process_time()
     try:
         yield

@@ -50,7 +50,7 @@ def blame(name: str, blamer: str = "scoreboard") -> tuple[tuple[Kernel, KernelBl
 
 @cache
 def read_subjects(name: str) -> tuple[Subject, ...]:
-    """What questions and optimizers are asked about."""
+    """Subjects that questions and optimizers are asked about."""
     return tuple(Subject(kernel, found) for kernel, found in blame(name))
 
 

@@ -39,7 +39,7 @@ pytestmark = pytest.mark.corpus
 
 
 def find_rule(launch: Launch, rule: str) -> str:
-    """What one of the profiler's rules says; empty when it has nothing to say."""
+    """Text of one of the profiler's rules; empty when the rule has nothing to say."""
     found = [one for one in launch.rules if one.identifier == rule]
     return " ".join(message.text for one in found for message in one.messages if message.kind == "warning")
 

@@ -120,7 +120,7 @@ def test_more_that_goes_never_leaves_more(dram: float, l1: float, warp_time: flo
 
 
 def test_warps_that_queue_for_one_slice_of_l2_wait_for_all_of_the_time() -> None:
-    """Its atomics take a part of its cycles, as far as they are counted; the launch waits for it alone."""
+    """Atomics take only a part of the cycles of the slice, as far as these are counted; the launch waits for that slice alone."""
     text = FEW_ADDRESSES.format(mask="0xf")
     shares = f"breakdown:gpu__compute_memory_throughput{SHARE}"
     dram = f"dram__cycles_active{SHARE}"

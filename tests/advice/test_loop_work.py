@@ -1,4 +1,4 @@
-"""What the innermost loops of a kernel execute."""
+"""Instructions that the innermost loops of a kernel execute."""
 
 from gpa_lsp.diagnosis.advice.loop_work import LoopWork, list_loop_work
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch

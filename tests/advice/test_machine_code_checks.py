@@ -1,4 +1,4 @@
-"""What is said of requests and branches by machine code alone: on the lines on which PTX says it, and nowhere else."""
+"""Findings on requests and branches from machine code alone: on the lines on which PTX has them, and nowhere else."""
 
 from collections.abc import Sequence
 from functools import cache

@@ -1,4 +1,4 @@
-"""What each optimizer matches and when it keeps silent: the Markdown files of this folder, one named after each optimizer.
+"""Matches and silences of each optimizer: the Markdown files of this folder, one named after each optimizer.
 
 The sections are those of :mod:`tests.rows.sections`. Behind the samples of a line stand the rows to blame for them (``<- 1``, where there are
 several reasons ``<- wait: 4 5; barrier: 3``); samples without are their own cause. Options are those of ``write_kernel`` (``registers=254 8.0``),
@@ -100,14 +100,14 @@ def test_what_the_optimizer_says(
 
 
 def ask(name: str, subject: Subject) -> Advice | Silence:
-    """What an optimizer that looks at the launch advises."""
+    """Advise by an optimizer that looks at the launch."""
     optimizer = list_optimizers()[name]
     with leave_uncalibrated():
         return find_obstacle(optimizer, subject) or optimizer.advise(subject)
 
 
 def list_texts(found: Any, here: list[Any], what: str) -> list[str]:
-    """What is said: of the region before, of all regions, of a hotspot, of the whole match."""
+    """Texts of one kind: of the region before, of all regions, of a hotspot, of the whole match."""
     if what == "region hint":
         return [one.hint for one in here]
     if what == "no region hint":

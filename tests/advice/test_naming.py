@@ -1,4 +1,4 @@
-"""How hints name places."""
+"""Names of places in hints."""
 
 from gpa_lsp.diagnosis.advice.naming import describe_line, describe_place, describe_scope
 from gpa_lsp.foundation.prose import Code, Place

@@ -37,7 +37,7 @@ class Pair:
 
     @property
     def error(self) -> float:
-        """Of the estimate, relative to what was achieved."""
+        """Error of the estimate, relative to what was achieved."""
         return abs(self.advice.speedup.estimate - self.achieved) / self.achieved
 
 

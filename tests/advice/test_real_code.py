@@ -120,7 +120,7 @@ EXIT                 # l.cu:8 | selected=1   | x=100 {name}=3200
 
 @pytest.mark.parametrize(("name", "branch"), [("thread_executions", 6400), ("thread_executions_true", 3300)])
 def test_loops_of_different_length_run_with_the_threads_that_are_left(name, branch):
-    """As older profilers count, too: only threads whose guard holds."""
+    """Count only threads whose guard holds, as older profilers do, too."""
     subject = write_subject(LEAVING.format(name=name, branch=branch), {})
     (branch_found,) = find_divergent_branches(subject.rows)
     assert (branch_found.kind, branch_found.threads) == (Parting.TURNS, 32.0)

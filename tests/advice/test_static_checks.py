@@ -99,7 +99,7 @@ def test_an_array_is_named_where_it_is_declared(architecture: str) -> None:
 
 
 def test_words_fall_back_without_the_source() -> None:
-    """Nothing is named that nobody has read; the line is then that of the access."""
+    """Messages name nothing that was not read from a source; the line is then that of the access."""
     (array,) = select(examine("sm_80", "local_array", "original", with_source=False), "local-arrays")
     assert array.message.startswith("An array indexed here is in local memory")
     assert array.line is not None and array.line > 7

@@ -1,4 +1,4 @@
-"""What stays of the traffic when every access is coalesced."""
+"""Traffic that stays when every access is coalesced."""
 
 import pytest
 

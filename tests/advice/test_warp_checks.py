@@ -1,4 +1,4 @@
-"""What is said of requests and branches by the code alone: on the lines that have it, and nowhere else."""
+"""Findings on requests and branches from the code alone: on the lines that have them, and nowhere else."""
 
 from functools import cache
 from pathlib import Path

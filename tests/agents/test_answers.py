@@ -1,4 +1,4 @@
-"""What agents are told: short, with ids, units, counts and origin; nothing from outside of their folder."""
+"""Answers that agents get: short, with ids, units, counts and origin; nothing from outside of their folder."""
 
 import re
 import shutil
@@ -40,7 +40,7 @@ def answers(folder: Path) -> Answers:
 
 
 def read_rest(text: str) -> int | None:
-    """Where an answer says that the next one begins."""
+    """Start of the next answer, as an answer gives it."""
     found = re.search(r"… \d+ more: sass\(kernel=\"k\w+\", start=(\d+)\)$", text)
     return int(found[1]) if found else None
 

@@ -42,7 +42,7 @@ def stateless(method: str, version: object = STATELESS_VERSION, **params: object
 
 
 def talk(*messages: object, folder: Path = Path("/nonexistent")) -> list[Any]:
-    """What a server says to messages, or to lines as they are."""
+    """Replies of a server to messages, or to lines as they are."""
     lines = b"".join(line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n" for line in messages)
     said = io.BytesIO()
     Server(folder, Pipes(io.BytesIO(lines), said)).run()

@@ -171,7 +171,7 @@ async def test_wrong_arguments_are_named_in_words_of_ours(folder: Path) -> None:
     ("mode", "version"), [("legacy", "2025-11-25"), ("auto", "2026-07-28"), ("2026-07-28", "2026-07-28")]
 )
 async def test_the_library_understands_every_version(folder: Path, mode: str, version: str) -> None:
-    """What it says is checked against the library's types; what the tools say is what Python's callers get, byte for byte."""
+    """Messages of the server pass the library's type checks; texts of the tools are what Python's callers get, byte for byte."""
     import anyio
 
     answers = Answers(folder)

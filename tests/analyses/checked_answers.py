@@ -1,4 +1,4 @@
-"""What holds for every answer, whatever the profile says."""
+"""Properties that every answer has, for any profile."""
 
 import math
 

@@ -15,13 +15,13 @@ def every_kernel() -> tuple[Subject, ...]:
 
 
 def name_of(facts: Subject) -> str:
-    """For messages: the report and the kernel."""
+    """Name the report and the kernel, for messages."""
     path = facts.kernel.profile_path
     return f"{path.name if path else '?'} {facts.kernel.mangled_name[:40]}"
 
 
 def launches_of(facts: Subject) -> tuple[Launch, ...]:
-    """Its launches with numbers."""
+    """Launches of the kernel that have numbers."""
     return tuple(launch for launch in facts.kernel.launches if launch.failure is None)
 
 

@@ -1,4 +1,4 @@
-"""What each question answers: the Markdown files of this folder, one named after each question.
+"""Answers to each question: the Markdown files of this folder, one named after each question.
 
 The sections are those of :mod:`tests.rows.sections`. Options are those of ``write_kernel``, metrics, and ``no launch``, ``no table`` (of the
 architecture), ``no code``; ``then grid=40`` is another launch that differs in that. Expected is::

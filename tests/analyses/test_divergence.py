@@ -1,4 +1,4 @@
-"""What is said of lanes: what idles, what guards switch off, and what is a way not taken."""
+"""Findings on lanes: idle lanes, lanes that guards switch off, and ways not taken."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What is said of memory accesses: patterns, weights, words, and what is left unsaid."""
+"""Findings on memory accesses: patterns, weights, words, and what is left unsaid."""
 
 import msgspec.structs
 import pytest

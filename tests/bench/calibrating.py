@@ -1,4 +1,4 @@
-"""How far the advisor's estimates are off on simulated edits, remedy by remedy: coverage and width of its ranges with each family left out.
+"""Errors of the advisor's estimates on simulated edits, remedy by remedy: coverage and width of its ranges with each family left out.
 
 Usage: ``python -m tests.bench.calibrating [--profiles FOLDER] [--machine GPU ...] [--family NAME] [--write]``. Profiles are simulated once and kept
 in the folder. ``--write`` writes ``gpa_lsp/diagnosis/advice/calibration.toml``, which the ranges come from; nothing of measured pairs goes into it.
@@ -52,7 +52,7 @@ class Found(NamedTuple):
     bound: float
 
     def find_exponent(self, offset: float = 0.0) -> float:
-        """Of the model's value, to give what was achieved times e^offset."""
+        """Exponent of the model's value that gives what was achieved times e^offset."""
         return max(-_STEEPEST, min(_STEEPEST, (math.log(self.achieved) + offset) / math.log(self.model)))
 
 
@@ -143,7 +143,7 @@ def calibrate_all(found: Sequence[Found]) -> dict[str, Calibration]:
 
 
 class LeftOut(NamedTuple):
-    """What a range said of an edit whose family it does not know."""
+    """Range of an edit, from a calibration that does not know the edit's family."""
 
     remedy: str
     family: str
@@ -216,7 +216,7 @@ def print_left_out(found: Sequence[Found]) -> None:
 
 
 def print_limited(limited: Mapping[str, tuple[float, str]]) -> None:
-    """What edits gain that are not advised, of kernels that are called "at the limit"."""
+    """Print gains of edits that are not advised, for kernels that are called "at the limit"."""
     wrong = sorted(one for one in limited.values() if one[0] > MOST_GAIN)
     print(
         f"\nat the limit: {len(limited)} kernels, of which {len(wrong)} gain more than {MOST_GAIN - 1:.0%} by an edit that is not advised"

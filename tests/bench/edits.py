@@ -97,7 +97,7 @@ class Edit:
         )
 
     def list_advice(self) -> tuple[Advice, ...]:
-        """What is worth suggesting, in the kernel or outside of it, best first."""
+        """Advice worth following, in the kernel or outside of it, best first."""
         found = () if self.before.advice is None else self.before.advice.advice
         return tuple(one for one in found if one.standing not in (Standing.SMALL, Standing.NOTHING))
 

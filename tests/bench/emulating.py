@@ -62,7 +62,7 @@ def build_launch(kernel: str, grid: tuple[int, int], block: tuple[int, int], *ar
 
 
 def list_works() -> tuple[Work, ...]:
-    """What is measured: launches of about a million threads or multiplications."""
+    """Launches to measure, of about a million threads or multiplications each."""
     columns, rows, size = 200_000, 20, 512
     heat = 1024
     return (

@@ -54,7 +54,7 @@ def list_works() -> list[tuple[PtxModule, LaunchDescription]]:
 
 
 def list_tasks(module: PtxModule, launch: LaunchDescription) -> dict[str, Callable[[], int]]:
-    """What is done with a launch; each gives the warp instructions executed."""
+    """Tasks to time on a launch; each returns the number of warp instructions executed."""
     subject = LaunchSubject(
         module=module,
         launch=launch,

@@ -43,7 +43,7 @@ Row = dict[str, Any]
 
 
 class Found(NamedTuple):
-    """What simulation and advice say of one row.
+    """Result of simulation and advice for one row.
 
     Attributes:
         rank: of the paper's optimizer among the advice on the kernel, or among that on what is outside of it, which has a line of its own, from 1;

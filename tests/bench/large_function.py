@@ -1,4 +1,4 @@
-"""What the steps from code to an answer cost on one large function, how they grow with it, and on real reports.
+"""Costs of the steps from code to an answer on one large function, their growth with it, and costs on real reports.
 
 The function repeats the code of the largest fixture kernel (jumps are relative, so every copy is sound code), with samples of every reason on every
 instruction. Seconds are processor time of this process, the least of several runs; nvdisasm's own time on the same bytes stands first.
@@ -95,7 +95,7 @@ def make_kernel(cubin: Cubin, function: Function) -> Kernel:
 
 
 def list_code_steps(size: int, folder: Path) -> Iterator[Step]:
-    """From bytes to a joined kernel, and what is made of it."""
+    """Steps from bytes to a joined kernel, and those that work on its code."""
     real = read_cubin(_SOURCE.read_bytes(), path=_SOURCE)
     original = max(real.functions.values(), key=lambda function: function.size_bytes)
     function = repeat_function(real, original, size)
@@ -117,7 +117,7 @@ def list_code_steps(size: int, folder: Path) -> Iterator[Step]:
 
 
 def list_kernel_steps(kernel: Kernel) -> Iterator[Step]:
-    """From a joined kernel to advice, page, and a document with what an editor asks of it."""
+    """Steps from a joined kernel to advice, page, and a document with what an editor asks of it."""
     blame = blame_kernel(kernel)
     yield "blame", lambda: blame_kernel(kernel)
     yield "blame, as published", lambda: blame_kernel(kernel, "paper")

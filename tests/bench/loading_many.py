@@ -44,7 +44,7 @@ _HOVER_LIMIT_MS = 30.0
 
 @dataclass(slots=True)
 class Loading:
-    """What loading a workspace took.
+    """Time and memory that loading a workspace took.
 
     Attributes:
         first_s: from ``initialized`` until the first profile was shown.
@@ -92,7 +92,7 @@ def _encode_varint(number: int) -> bytes:
 
 
 def write_different(folder: Path, corpus: Path, count: int) -> Path:
-    """So many different reports, and the source the oldest of them is of."""
+    """Write as many different reports as asked; return the source of the oldest of them."""
     files = sorted((*(corpus / "ncu").glob("*.ncu-rep"), *(corpus / "pairs").glob("*.ncu-rep")))
     files.sort(key=lambda file: file.name != _OPENED)
     now = time.time()
@@ -187,7 +187,7 @@ def load(python: Path, workspace: _Workspace, kept: Path) -> Loading:
 
 
 def _is_loaded(params: dict[str, Any]) -> bool:
-    """It counts those whose kernels are shown."""
+    """Whether all are loaded; only profiles whose kernels are shown count."""
     return bool(params["profiles"] > 0 and params["state"] == "idle")
 
 

@@ -89,5 +89,5 @@ def read_pss_bytes(process_ids: list[int]) -> int:
 
 
 def _read_fields(process_id: int) -> list[str]:
-    """Of ``/proc/PID/stat``, from the state on."""
+    """Fields of ``/proc/PID/stat``, from the state on."""
     return Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()

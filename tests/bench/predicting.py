@@ -1,4 +1,4 @@
-"""How long it takes from a source's text to its prediction, warm, by stage; and how much memory it takes beside what it may.
+"""Time from a source's text to its prediction, warm, by stage; and peak memory for each limit that the emulator gets.
 
 Usage: ``python -m tests.bench.predicting [--times N]``. The sources are three kernels of the emulator's truth tests' kind: one that streams, a
 stencil and a tiled transposition, each launched over arrays of 64 MiB. Peak memory is that of a process of its own for each setting.
@@ -114,7 +114,7 @@ def print_stages(source: Path, kernel: str, times: int) -> None:
 
 
 def print_whole(source: Path, kernel: str, times: int) -> None:
-    """With all that an editor asks for: static checks, a wave emulated and every analysis."""
+    """Print the time of a prediction with all that an editor asks for: static checks, a wave emulated and every analysis."""
 
     def predict() -> object:
         return predict_code(source, kernel=kernel, settings=EDITOR_PREDICTION, compile_settings=KEPT)
@@ -130,7 +130,7 @@ def print_configurations(source: Path, kernel: str, times: int) -> None:
 
 
 def measure_peak(source: Path, memory_bytes: int) -> None:
-    """In a process of its own: the peak with an emulator that may take so much, beside the peak before it."""
+    """Print peak memory with an emulator of limited memory, and the peak before it; run in a process of its own."""
     before_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
     budget = Budget(seconds=20.0, memory_bytes=memory_bytes, trace_bytes=memory_bytes // 4)
     try:

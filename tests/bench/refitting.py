@@ -1,4 +1,4 @@
-"""What the fitted constants of the simulated SM would be without a report, and how well that report is then simulated.
+"""Fitted constants of the simulated SM without one report at a time, and the error of the simulation of that report then.
 
 Usage: ``GPA_LSP_CORPUS=FOLDER python -m tests.bench.refitting [--kernel NAME] [--most-seconds N]``; FOLDER holds measured launches (``simulation``)
 and their reports. Every constant that a table marks as fitted is tried at some factors of what it is, the same on all architectures, one at a time.
@@ -124,7 +124,7 @@ def _simulate_again(arguments: Any, named: Any, changes: Mapping[str, float]) ->
 
 
 def find_overlap(one: Mapping[Any, float], other: Mapping[Any, float]) -> float:
-    """Of two lists of shares."""
+    """Overlap of two lists of shares."""
     sums = sum(one.values()) or 1.0, sum(other.values()) or 1.0
     return sum(min(one.get(key, 0.0) / sums[0], other.get(key, 0.0) / sums[1]) for key in one.keys() | other.keys())
 

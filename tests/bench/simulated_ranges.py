@@ -1,4 +1,4 @@
-"""How far simulated times are off in each regime, and how often the range of a regime holds launches of a repository that is left out.
+"""Errors of simulated times in each regime, and how often the range of a regime holds launches of a repository that is left out.
 
 Usage: ``python -m tests.bench.simulated_ranges [--corpus FOLDER] [--write]``; ``--write`` keeps what was simulated in ``tests/simulator``, for the
 test that holds the ranges of :mod:`~gpa_lsp.execution.simulator.regimes` to it.

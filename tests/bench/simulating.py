@@ -1,4 +1,4 @@
-"""How long it takes from a source to simulated lines, for the fixtures' kernels at their own grids; and warp instructions a second of the
+"""Time from a source to simulated lines, for the fixtures' kernels at their own grids; and warp instructions a second of the
 simulated SM, beside what simulators publish.
 
 Usage: ``python -m tests.bench.simulating [--kernel NAME] [--machine GPU] [--times N]``; needs NVRTC or nvcc. Seconds are processor time of this one

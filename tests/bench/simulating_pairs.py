@@ -1,4 +1,4 @@
-"""How well simulation tells before from after: measured pairs of edits, and the fixtures' twins.
+"""Accuracy of simulated speedups: measured pairs of edits, and the fixtures' twins.
 
 Usage: ``python -m tests.bench.simulating_pairs [--corpus FOLDER] [--machine GPU] [--pair NAME] [--twins]``.
 
@@ -105,7 +105,7 @@ def find_arguments(name: str) -> list[tuple[Any, ...]] | None:
 
 
 def describe_launch(launch: Launch, arguments: Sequence[tuple[Any, ...]]) -> str:
-    """What the report says of the launch, and the arguments that it does not."""
+    """Describe a launch with what the report says of it, and the arguments that the report lacks."""
     shared = launch.read_count("launch__shared_mem_per_block_dynamic") or 0
     lines = ["[[launch]]", f"kernel = {json.dumps(launch.mangled_name)}"]
     lines += [f"grid = {list(launch.grid or ())}", f"block = {list(launch.block or ())}"]

@@ -1,4 +1,4 @@
-"""What a start costs: ``python -m tests.bench.start [--report PATH] [--runs N] [--other CHECKOUT/.venv/bin/python]``.
+"""Costs of a start: ``python -m tests.bench.start [--report PATH] [--runs N] [--other CHECKOUT/.venv/bin/python]``.
 
 CPU seconds of whole processes, children included, beside ``python -c "import numpy"`` in the same run, in turn, so that a busy machine slows all of
 them. Prints medians and ratios, asserts nothing. The server's is what it has used when its answer to ``initialize`` has come.
@@ -26,7 +26,7 @@ SMALL_REPORT = "rtx3070_daxpy_2022.3.ncu-rep"
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Something to start.
+    """Program to start.
 
     Attributes:
         name: what it is called in the table.
@@ -40,7 +40,7 @@ class Start:
 
 
 def list_starts(python: str, report: Path, folder: Path) -> list[Start]:
-    """What is measured, the yardstick first. A folder of its own for each cache."""
+    """Programs to measure, the yardstick first. Each cache has a folder of its own."""
     warm = COMPILED | {"GPA_LSP_CACHE_DIR": str(folder / "warm"), "GPA_LSP_DATA_DIR": str(folder / "data")}
 
     check = [python, "-P", "-m", "gpa_lsp", "check", str(report)]

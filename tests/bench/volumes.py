@@ -117,7 +117,7 @@ def print_recovery(times: int) -> None:
 
 
 def print_accuracy() -> None:
-    """Both models beside counters, family by family."""
+    """Print the results of both models and of the counters, family by family."""
     print("V100, by family of stencils: signed median error / mean absolute error in % / rank correlation")
     print(f"{'mode':10} {'family':19} {'shapes':>6}", *(f"{level:>20}" for level in (*LEVELS, "performance")))
     for mode in VolumeMode:
@@ -136,7 +136,7 @@ def print_accuracy() -> None:
 
 
 def describe_errors(errors: Numbers, measured: Numbers) -> str:
-    """Of one column of one family; no ranks where all values are the same within 1 %."""
+    """Errors of one column of one family; no ranks where all values are the same within 1 %."""
     ranks = (
         f"{rank_correlation((errors + 1) * measured, measured):.3f}"
         if np.ptp(measured) > 0.01 * measured.max()
@@ -148,7 +148,7 @@ def describe_errors(errors: Numbers, measured: Numbers) -> str:
 def predict_rates(
     family: Family, predictions: tuple[VolumePrediction, ...], exponent: float | None
 ) -> tuple[Numbers, Numbers] | None:
-    """As predicted and as measured; None where none were measured."""
+    """Rates as predicted and as measured; None where none were measured."""
     if family.shapes[0].giga_updates_per_s is None:
         return None
     fits = replace(CORRECTED_FITS, overlap_exponent=exponent)
@@ -157,7 +157,7 @@ def predict_rates(
 
 
 def print_left_out() -> None:
-    """What a family's error is when the model's constants are fitted to the other families."""
+    """Print each family's error when the model's constants are fitted to the other families."""
     families = list_families()
     predicted = {family.name: predict_family(family, VolumeMode.CORRECTED) for family in families}
     with_volumes = [family for family in families if family.shapes[0].volumes is not None]
@@ -221,7 +221,7 @@ def print_choice(
     in_use: object,
     used: dict[str, float] | None = None,
 ) -> None:
-    """For each family: its mean error with what is in use, with what suits it best, and with what suits the others best."""
+    """Print each family's mean error with what is in use, with what suits it best, and with what suits the others best."""
     print(f"{title}: mean error in %; in use {in_use}")
     print(f"{'family':19} {'in use':>7} {'own best':>9} {'fitted to the others':>21}")
     for name, own in errors.items():

@@ -184,7 +184,7 @@ def test_resources_as_cuobjdump_says() -> None:
 
 
 def test_functions_compiled_for_a_debugger_are_told_from_the_others() -> None:
-    """Only the helper ``f``, linked beside the optimized kernel ``k``, is compiled for a debugger."""
+    """Debug information covers only the helper ``f``, which is linked with the optimized kernel ``k``."""
     optimized = read_cubin(two_functions().build())
     assert optimized.debug_functions == frozenset()
     builder = two_functions()

@@ -1,4 +1,4 @@
-"""What is pending where, found by walking instruction by instruction with a stack of return addresses: slow, and easy to believe."""
+"""Pending registers, found by walking instruction by instruction with a stack of return addresses: slow, and easy to believe."""
 
 from heapq import heappop, heappush
 

@@ -1,4 +1,4 @@
-"""Where a stall can have one cause only, the published blamer and the one that follows the scoreboards name the same."""
+"""Agreement of the published blamer and the one that follows the scoreboards, where a stall can have one cause only."""
 
 from collections import Counter
 

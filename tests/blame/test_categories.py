@@ -1,4 +1,4 @@
-"""What kind of cause an instruction is, and which register makes one wait for another."""
+"""Kinds of causes that instructions are, and the registers that make one wait for another."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How often instructions issued: executions where they agree with the samples, blocks' means of the samples where not."""
+"""Issue counts of instructions: executions where they agree with the samples, blocks' means of the samples where not."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Who is pending behind which scoreboard: examples a reader can follow, and everything against a walk instruction by instruction."""
+"""Pending instructions of each scoreboard: examples a reader can follow, and everything against a walk instruction by instruction."""
 
 from collections.abc import Callable
 

@@ -57,7 +57,7 @@ def test_edges_are_in_order_and_groups_of_different_reasons_apart() -> None:
 
 
 def test_the_dependency_graph_has_dependences_only() -> None:
-    """Not the barrier, nor the issue cost of the first instruction. Its result, which the first FADD reads, and that of this one are pruned:
+    """Barrier and issue cost of the first instruction are no edges. Its result, which the first FADD reads, and that of this one are pruned:
     the stall counts between have paid for their latencies.
     """
     found = blame(view_text(SAXPY))
@@ -223,7 +223,7 @@ def straight_lines(draw: st.DrawFn) -> str:
 @given(text=straight_lines())
 @examples(200)
 def test_in_straight_code_the_cause_is_the_def_that_asks_for_the_most(text: str) -> None:
-    """Against the definition, pair by pair."""
+    """Comparison with the definition, pair by pair."""
     function = view_text(text)
     architecture = function.architecture
     assert architecture is not None
@@ -291,7 +291,7 @@ def test_work_grows_with_the_function_and_not_with_its_paths(write: Callable[[in
 @given(text=sections())
 @examples(100)
 def test_no_other_barrier_lies_on_the_shortest_way_from_the_one_that_is_blamed(text: str) -> None:
-    """Against a search from each sampled instruction backwards, one instruction at a time."""
+    """Comparison with a search from each sampled instruction backwards, one instruction at a time."""
     text = text.replace("MUFU.RCP", "BAR.SYNC 0x0 //")
     function = view_text(text)
     marked = [row for row in range(len(function)) if function.opcode(row).name == "BAR"]

@@ -68,7 +68,7 @@ def test_nothing_to_check() -> None:
 @pytest.mark.corpus
 @pytest.mark.parametrize("name", REPORTS)
 def test_real_samples_follow_the_stall_counts(name: str) -> None:
-    """Where there are samples enough to tell; stall counts, control codes and issue counts are then all read rightly."""
+    """Samples correlate where they are enough to tell; stall counts, control codes and issue counts are then all read rightly."""
     for kernel in join(name):
         counts = count_issues(kernel)
         found = check_wait(kernel, counts)
@@ -81,7 +81,7 @@ def test_real_samples_follow_the_stall_counts(name: str) -> None:
 
 @pytest.mark.corpus
 def test_the_stall_shows_at_the_next_address_also_behind_a_branch() -> None:
-    """In the first instructions of blocks the two predecessors differ: samples follow that by address."""
+    """Predecessors by address and by flow differ in the first instructions of blocks: samples follow the one by address."""
     by_address, by_flow = [], []
     for kernel in (kernel for name in REPORTS for kernel in join(name)):
         function = kernel.functions[0]

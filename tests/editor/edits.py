@@ -44,7 +44,7 @@ TEXTS = st.lists(st.sampled_from(WORDS), max_size=30).map("".join)
 
 
 def make_units(encoding: str) -> PositionCodec:
-    """What the server counts with."""
+    """Units in which the server counts characters."""
     return PositionCodec(types.PositionEncodingKind(encoding))
 
 

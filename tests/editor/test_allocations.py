@@ -1,4 +1,4 @@
-"""What an emulated run found of allocations, on the lines of a document as it is now."""
+"""Findings of an emulated run on allocations, on the lines of a document as it is now."""
 
 from pathlib import Path
 
@@ -56,7 +56,7 @@ def view(text: str, found: SourceAllocations) -> DocumentView:
 
 
 def test_findings_stand_on_their_lines_with_their_other_places() -> None:
-    """In the list of problems at low severity, and in the hover."""
+    """Findings are in the list of problems at low severity, and in the hover."""
     partly, copied = list_diagnostics(view(SOURCE, make_found()))
     assert (partly.range.start.line, partly.code) == (1, "emulated partly-used")
     assert partly.severity is DiagnosticSeverity.Information

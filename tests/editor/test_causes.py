@@ -1,4 +1,4 @@
-"""What the editor says of causes and remedies."""
+"""Texts of the editor on causes and remedies."""
 
 import pickle
 from typing import Any

@@ -1,4 +1,4 @@
-"""How many hints and lenses a screen holds, and that the hottest lines of every kernel carry a number."""
+"""Number of hints and lenses that a screen holds; the hottest lines of every kernel carry a number."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What lens, hover and page say about a kernel's past."""
+"""Texts on a kernel's past in lens, hover and page."""
 
 from datetime import UTC
 

@@ -1,4 +1,4 @@
-"""What lines show is one metric of a person's choice: in hints, heat, lenses and lists alike, with its unit, and never 0 for what is unknown."""
+"""Lines show one metric of the user's choice: in hints, heat, lenses and lists alike, with its unit, and never 0 for what is unknown."""
 
 from types import SimpleNamespace
 from typing import Any

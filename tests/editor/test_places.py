@@ -40,7 +40,7 @@ def find(finder: PlaceFinder, shown: VisibleKernel, line: int) -> int | None:
 
 @pytest.fixture
 def finder() -> PlaceFinder:
-    """With nothing open."""
+    """Finder of places with no document open."""
     return PlaceFinder(make_units("utf-16"), lambda local_path: None)
 
 

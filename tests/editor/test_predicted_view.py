@@ -1,4 +1,4 @@
-"""What was emulated, in hover, hints, diagnostics, lens and actions: on the lines as they are now, called emulated, beside what was measured."""
+"""Emulated findings in hover, hints, diagnostics, lens and actions: on the lines as they are now, called emulated, next to measured ones."""
 
 import re
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""What the process that predicts answers, for real kernels: facts on their lines, blocks worth a try, pages, templates, and what cannot be done."""
+"""Answers of the process that predicts, for real kernels: facts on their lines, blocks worth a try, pages, templates, and what cannot be done."""
 
 from pathlib import Path
 

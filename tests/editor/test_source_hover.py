@@ -1,4 +1,4 @@
-"""What hovers say beyond the stall table: roofs, pictures, names of lines as they are now, edited lines."""
+"""Content of hovers beyond the stall table: roofs, pictures, names of lines as they are now, edited lines."""
 
 import re
 import sys

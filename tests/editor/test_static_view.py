@@ -1,4 +1,4 @@
-"""What the code says, on the lines as they are now, and not where a profile says better."""
+"""Findings from the code, on the lines as they are now, and not where a profile says better."""
 
 from pathlib import Path
 

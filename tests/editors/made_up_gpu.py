@@ -8,7 +8,7 @@ from tests.collector.built import build, make_variables
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadeUpGpu:
-    """What is in the computer.
+    """Made-up GPU of a computer.
 
     Attributes:
         times: nanoseconds of a launch, in a file.

@@ -1,4 +1,4 @@
-"""What the server and both clients say to people, read from their sources; what is not known before it is said is ``…``."""
+"""Messages of the server and both clients to users, read from their sources; what is not known before it is said is ``…``."""
 
 import ast
 import re
@@ -26,7 +26,7 @@ def list_said() -> dict[str, str]:
 
 
 def simplify(text: str) -> str:
-    """Without what differs between clients: the first letter's case, the full stop, quotes, icons; what is filled in twice in a row counts once.
+    """Drop what differs between clients: the first letter's case, the full stop, quotes, icons; what is filled in twice in a row counts once.
 
     >>> simplify("$(info) No kernel of `x`."), simplify("… of … is gone")
     ('no kernel of x', '… of … is gone')
@@ -68,7 +68,7 @@ def _read_function(function: ast.FunctionDef | ast.AsyncFunctionDef, path: Path)
 
 
 def _list_texts(node: ast.expr) -> tuple[str, ...]:
-    """What an expression can say."""
+    """Texts that an expression can have as its value."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return (node.value,)
     if isinstance(node, ast.JoinedStr):

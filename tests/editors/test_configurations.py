@@ -1,4 +1,4 @@
-"""What the pages tell people to copy: it is well formed, what it starts is our server, and the settings it names exist."""
+"""Examples that the pages tell users to copy: they are well formed, start our server, and name settings that exist."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Our page for Emacs, tried in a real one: diagnostics and hints."""
+"""Page for Emacs, tried in a real one: diagnostics and hints."""
 
 import os
 import subprocess
@@ -77,7 +77,7 @@ def emacs() -> Path:
 
 
 def run(emacs: Path, workspace: Workspace, lisp: str, tmp_path: Path) -> list[str]:
-    """What a script prints."""
+    """Lines that a script prints."""
     script = tmp_path / "test.el"
     script.write_text(lisp, encoding="utf-8")
     paths = [

@@ -1,4 +1,4 @@
-"""Our page for Helix, tried in a real one that runs in a terminal of Neovim: diagnostics and hints."""
+"""Page for Helix, tried in a real one that runs in a terminal of Neovim: diagnostics and hints."""
 
 import os
 import sys

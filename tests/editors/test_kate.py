@@ -1,4 +1,4 @@
-"""Our page for Kate, tried in a real one without a screen: it starts the server as the page says, and gets the causes."""
+"""Page for Kate, tried in a real one without a screen: it starts the server as the page says, and gets the causes."""
 
 import json
 import os

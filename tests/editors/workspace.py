@@ -76,12 +76,12 @@ class Workspace:
         return next(number for number, line in enumerate(lines) if text in line)
 
     def behave(self, behaviour: str) -> None:
-        """What the profiler does from now on: ``measure``, ``hang``, ``fail`` or ``sleep SECONDS``."""
+        """Set what the profiler does from now on: ``measure``, ``hang``, ``fail`` or ``sleep SECONDS``."""
         (self.control / "behaviour").write_text(behaviour, encoding="utf-8")
 
     @property
     def runs(self) -> int:
-        """How often the profiler was started."""
+        """Number of times the profiler was started."""
         return len(self._read_lines("runs"))
 
     def find_running(self) -> list[int]:
@@ -89,7 +89,7 @@ class Workspace:
         return [pid for pid in map(int, self._read_lines("pids")) if _is_running(pid)]
 
     def wait_for_the_end(self) -> None:
-        """Until none of them runs any more."""
+        """Wait until no profiler, and no process that one started, runs any more."""
         wait_until(lambda: not self.find_running(), self.find_running)
 
     def _read_lines(self, name: str) -> list[str]:
@@ -221,5 +221,5 @@ arguments = [
 
 
 def describe_relax(beside: Path) -> None:
-    """What is passed to the first of the measured kernels, beside its source or its report, which names no GPU: one must be named to simulate it."""
+    """Describe the launch of the first measured kernel, next to its source or its report, which names no GPU: one must be named to simulate it."""
     beside.with_suffix(".launch.toml").write_text(RELAX_LAUNCH)

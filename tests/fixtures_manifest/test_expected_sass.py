@@ -22,7 +22,7 @@ def disassemble(path: str) -> list[tuple[str, str]]:
 
 
 def count_opcode(pattern: str, opcodes: list[str]) -> int:
-    """How many opcodes begin with `pattern`, a regular expression that ends at a dot or at the end.
+    """Number of opcodes that begin with `pattern`, a regular expression that ends at a dot or at the end.
 
     >>> count_opcode("LDG", ["LDG.E.128", "LDGSTS.E", "LDG"])
     2

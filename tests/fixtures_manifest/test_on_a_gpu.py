@@ -323,7 +323,7 @@ def test_what_is_written_down_names_no_folder_of_the_machine(script: ModuleType)
 def test_commands_of_every_step_are_those_of_the_program(
     script: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """So that none fails on a day with a GPU because a word has changed."""
+    """Commands are checked here so that none fails on a day with a GPU because a word has changed."""
     bench = script.Bench(folder=Path("out"), deadline=0.0, dry=True)
     for step in script.STEPS:
         step.do(bench)

@@ -218,7 +218,7 @@ def _write_list(name: str, values: list[Any]) -> str:
 
 
 def list_excesses(budgets: dict[str, Any]) -> list[str]:
-    """What is above its budget, one line each."""
+    """Figures above their budgets, one line each."""
     return [
         f"{name}: {counts[figure]} {figure}, budget {budgets[name][figure]}"
         for name, counts in count_house().items()

@@ -1,5 +1,4 @@
-"""What a test runs in a hostile folder: commands as the program ``gpa-lsp`` runs them, or its server. Says which processes it started.
-from gpa_lsp.foundation.processes.watched_command import TimeLimits
+"""Run commands in a hostile folder as the program ``gpa-lsp`` runs them, or its server, and say which processes they started.
 
 ``run_in_folder.py LOG VARIABLES COMMANDS``; without commands it serves. To the variables empty entries are added, which stand for the folder one
 is in. As with the installed program, it is its own folder that Python looks in for modules, which is why the tests copy it to an empty one.
@@ -43,7 +42,7 @@ def main(log: Path, variables: Sequence[str], commands: Sequence[Sequence[str]])
 
 
 def _explore_in_processes() -> None:
-    """At once, however quick this machine is."""
+    """Explore in worker processes at once, even on a quick machine."""
     from gpa_lsp.execution.prediction.exploration.explore import LocalWorkers
 
     LocalWorkers.__init__.__kwdefaults__["here_s"] = 0.0

@@ -1,4 +1,4 @@
-"""No module imports itself on a roundabout way: imports inside functions and those for types alone count, too."""
+"""Modules do not import themselves in a roundabout way: imports inside functions and those for types alone count, too."""
 
 from graphlib import TopologicalSorter
 

@@ -12,7 +12,7 @@ EDITORS = Path(__file__).resolve().parent.parent.parent / "editors"
 
 
 def test_settings_are_those_of_the_server() -> None:
-    """In the page, in Vim's help, and in the table that VS Code's ``package.json`` is made from."""
+    """Settings agree in the page, in Vim's help, and in the table that VS Code's ``package.json`` is made from."""
     writer = [sys.executable, EDITORS / "write_settings.py", "--check"]
     done = subprocess.run(writer, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

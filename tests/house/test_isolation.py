@@ -1,4 +1,4 @@
-"""Nothing of the folder somebody is in is imported or run: by no command, by no child process, by no server."""
+"""Isolation from the current folder: no command, no child process and no server imports or runs anything from it."""
 
 import ast
 import json
@@ -108,7 +108,7 @@ def hostile(tmp_path: Path) -> HostileFolder:
 
 
 def fill(hostile: HostileFolder) -> HostileFolder:
-    """With something to work on."""
+    """Give a hostile folder something to work on."""
     (hostile.path / "k.cu").write_text(SOURCE)
     (hostile.path / "k.launch.toml").write_text(DESCRIPTION)
     make_project(hostile.path)
@@ -124,7 +124,7 @@ def prepare_runner(tmp_path: Path) -> tuple[Path, dict[str, str]]:
 
 
 def read_log(path: Path) -> dict[str, list[list[str]]]:
-    """What the runner noted, by kind."""
+    """Read the runner's notes, by kind."""
     found: dict[str, list[list[str]]] = {"ran": [], "started": []}
     for line in path.read_text().splitlines():
         kind, *words = json.loads(line)
@@ -133,7 +133,7 @@ def read_log(path: Path) -> dict[str, list[list[str]]]:
 
 
 def name_started(log: dict[str, list[list[str]]]) -> set[str]:
-    """Of the Python processes of ours that were started, which modules they ran; of workers, which hold their work."""
+    """Modules that our Python processes ran; for workers, the modules that hold their work."""
     found = set()
     for words in log["started"]:
         if words[0] == sys.executable:
@@ -265,7 +265,7 @@ def is_emulated(diagnostic: Any) -> bool:
 
 @pytest.mark.parametrize("module", ["gpa_lsp", "gpa_lsp.editor.protocol"])
 def test_typed_with_m_it_imports_nothing_of_the_folder_once_it_runs(module: str, tmp_path: Path) -> None:
-    """What Python itself imports before our first line it takes from the folder; from then on nothing is."""
+    """Python itself imports from the folder before our first line runs; from then on nothing is imported from it."""
     program = "import runpy, sys; print(*{name.partition('.')[0] for name in sys.modules})"
     before = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True).stdout
     hostile = fill(
@@ -308,7 +308,7 @@ def test_every_way_to_start_a_process_of_ours_was_tried() -> None:
 
 
 def test_python_is_started_in_one_place() -> None:
-    """Nothing else knows the interpreter, or a library that starts it by itself, or a search that begins in the current folder."""
+    """Modules elsewhere know no interpreter, no library that starts one by itself, and no search that begins in the current folder."""
     starters = {"multiprocessing", "concurrent.futures.process", "venv", "ensurepip", "runpy"}
     found = []
     for path, tree in parse_package().items():

@@ -1,4 +1,4 @@
-"""Everything says under which licence it is: our own files, and what is installed along with them."""
+"""Licences of all files: our own, and those of what is installed along with them."""
 
 import re
 import tomllib

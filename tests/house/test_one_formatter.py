@@ -131,7 +131,7 @@ def test_no_number_is_formatted_elsewhere() -> None:
 
 
 def test_charts_write_numbers_beside_their_axes_only() -> None:
-    """What a tooltip shows comes written: a chart's own formats know none of our rules."""
+    """Tooltips get texts that are already written: a chart's own formats know none of our rules."""
     found = {
         name
         for name, tree in list_modules(("document",))
@@ -170,7 +170,7 @@ PLACE = re.compile(r"(\S+:\d+)(?:\s|$)")
 
 
 class Said:
-    """What each view says of each fact."""
+    """Words of each view for each fact."""
 
     def __init__(self) -> None:
         self.words: dict[Fact, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))

@@ -215,22 +215,22 @@ def list_others(find: Callable[[Path], list[int]], known: Mapping[str, str]) -> 
 
 
 def test_files_are_written_whole_or_not_at_all() -> None:
-    """By ``atomic_write``: a full disk, or an end in the middle, costs nothing that was there and leaves nothing behind."""
+    """Writing goes through ``atomic_write``: a full disk, or an end in the middle, costs nothing that was there and leaves nothing behind."""
     assert list_others(writes, WRITING) == ([], [])
 
 
 def test_kept_objects_are_records() -> None:
-    """By ``packed_records`` or as JSON: what lies in a file is data and runs nothing when it is read."""
+    """Objects are kept by ``packed_records`` or as JSON: what lies in a file is data and runs nothing when it is read."""
     assert list_others(pickles, PICKLING) == ([], [])
 
 
 def test_programs_are_started_by_one_room() -> None:
-    """By ``processes``: isolated from the current folder, with a limit, and ended with their parent."""
+    """Programs are started by ``processes``: isolated from the current folder, with a limit, and ended with their parent."""
     assert list_others(starts, STARTING) == ([], [])
 
 
 def test_places_are_named_by_one_room() -> None:
-    """By ``basis.ownership``: the user's line, with the library's that is inlined there behind it."""
+    """Places are named by ``basis.ownership``: the user's line, with the library's that is inlined there behind it."""
     assert list_others(chooses, CHOOSING) == ([], [])
 
 

@@ -1,4 +1,4 @@
-"""What users read keeps to the glossary: no text says what it lists as not said."""
+"""Texts for users keep to the glossary: none says what it lists as not said."""
 
 import ast
 import json
@@ -38,7 +38,7 @@ PAGES = ("README.md", "editors/README.md", "editors/vscode/README.md")
 
 
 def find_not_said(text: str) -> list[str]:
-    """What a text says that it should not, each with the term to use."""
+    """Words of a text that the glossary lists as not said, each with the term to use."""
     plain = NAMES.sub(" ", text)
     return [f"{found.group()!r} is {name!r}" for pattern, name in NOT_SAID if (found := pattern.search(plain))]
 
@@ -100,10 +100,10 @@ def test_docstrings_and_logging_are_no_texts() -> None:
 
 
 def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
-    paths = sorted(PACKAGE.rglob("*.py"))
+    paths = [path for folder in (PACKAGE, ROOT / "tests") for path in sorted(folder.rglob("*.py"))]
     openings = ((path, one) for path in paths for one in list_openings(ast.parse(path.read_text(encoding="utf-8"))))
     assert [
-        f"{path.relative_to(PACKAGE)}:{line}: {word}" for path, (line, word) in openings if NO_OPENING.fullmatch(word)
+        f"{path.relative_to(ROOT)}:{line}: {word}" for path, (line, word) in openings if NO_OPENING.fullmatch(word)
     ] == []
 
 

@@ -17,7 +17,7 @@ MOST_TURNS = 200
 
 
 async def settle() -> None:
-    """Until nothing goes on by itself any more: no task is ready to run, no short timer runs, and no thread works for the loop."""
+    """Wait until nothing goes on by itself any more: no task is ready to run, no short timer runs, and no thread works for the loop."""
     loop: Any = asyncio.get_running_loop()
     quiet = 0
     for _ in range(MOST_TURNS):

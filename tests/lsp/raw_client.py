@@ -151,7 +151,7 @@ class RawClient:
         return self.request("workspace/executeCommand", {"command": name, "arguments": list(arguments)})
 
     def hover(self, uri: str, line: int, character: int = 2) -> Any:
-        """What is said of a place; lines are counted from 1."""
+        """Hover at a place; lines are counted from 1."""
         position = {"line": line - 1, "character": character}
         return self.request("textDocument/hover", {"textDocument": {"uri": uri}, "position": position})
 
@@ -167,11 +167,11 @@ class RawClient:
         return [(lens["range"]["start"]["line"] + 1, lens["command"]["title"]) for lens in found or ()]
 
     def titles(self, uri: str) -> list[str]:
-        """What the lenses say."""
+        """Titles of the lenses."""
         return [title for _, title in self.lenses(uri)]
 
     def questions(self) -> list[str]:
-        """What the user was asked."""
+        """Questions that the user was asked."""
         asked = [one for one in self.requests if one["method"] == "window/showMessageRequest"]
         return [one["params"]["message"] for one in asked]
 
@@ -196,7 +196,7 @@ class RawClient:
         return params["diagnostics"]
 
     def wait_until_read(self) -> None:
-        """Until profiles were read, some at least, and none is left. Work that is done at once has no progress bar, but always a state."""
+        """Wait until profiles were read, some at least, and none is left. Work that is done at once has no progress bar, but always a state."""
 
         def find() -> bool:
             states = [n["params"]["state"] for n in self.notifications if n["method"] == "gpaLsp/status"]

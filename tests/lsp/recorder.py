@@ -1,4 +1,4 @@
-"""What a server and everything it starts opens and runs: by strace where there is one, else by Python's own audit events."""
+"""Record what a server and all it starts open and run: by strace where there is one, else by Python's own audit events."""
 
 import os
 import re

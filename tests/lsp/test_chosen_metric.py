@@ -1,4 +1,4 @@
-"""What lines show, through the whole server: switched at once, in every answer, and there again next time in this workspace alone."""
+"""Metric that lines show, through the whole server: switched at once, in every answer, and kept for the next session in this workspace alone."""
 
 from pathlib import Path
 

@@ -114,7 +114,7 @@ def measure(kernel: str, text: str, chance: random.Random) -> Measurement:
 
 @dataclass
 class Oracle:
-    """What is true of annotated lines.
+    """Truth about annotated lines.
 
     Attributes:
         measurements: the newest of each kernel.
@@ -158,7 +158,7 @@ class Oracle:
 
 
 def find_surely(measured: list[str], current: list[str]) -> dict[int, int]:
-    """Where measured lines are before and behind the stretch that changed; both 1-based."""
+    """Current lines of the measured lines before and after the stretch that changed; both 1-based."""
     head = count_alike(measured, current)
     rest = min(len(measured), len(current)) - head
     tail = min(count_alike(measured[::-1], current[::-1]), rest)

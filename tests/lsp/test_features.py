@@ -290,7 +290,7 @@ def test_a_broken_feature_is_told_once_and_takes_nothing_with_it() -> None:
 
 
 def test_features_take_and_give_what_the_protocol_says() -> None:
-    """So mypy holds every answer to the protocol. ``gpaLsp/heat`` is ours alone."""
+    """Types of the protocol let mypy check every answer. ``gpaLsp/heat`` is ours alone."""
     checked = 0
     for feature in load_features().values():
         if feature.method not in types.METHOD_TO_TYPES:

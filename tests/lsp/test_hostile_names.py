@@ -51,7 +51,7 @@ def make_profile(kernel: KernelReport, evil: str) -> LoadedProfile:
 
 
 class Client:
-    """What a client gets: the answers of the dispatcher, and what is sent to it.
+    """Client that gets the answers of the dispatcher, and what is sent to it.
 
     Args:
         evil: in every text of the profile.

@@ -1,4 +1,4 @@
-"""From a line to its causes and victims, and the commands that do it."""
+"""Jumps from a line to its causes and victims, and the commands that make them."""
 
 from typing import Any
 

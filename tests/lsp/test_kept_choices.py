@@ -1,4 +1,4 @@
-"""What was chosen for a workspace is there next time, whatever lies on the disk."""
+"""Choices for a workspace are there in the next session, even where files on the disk are damaged."""
 
 from pathlib import Path
 

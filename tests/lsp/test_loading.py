@@ -1,4 +1,4 @@
-"""In which order profiles are read, how often equal ones are, and what is said of it; the readers are the test's own."""
+"""Order in which profiles are read, how often equal ones are, and what is said of it; the readers are the test's own."""
 
 import asyncio
 import gc

@@ -120,7 +120,7 @@ class Desk:
         await wait_until_so(condition)
 
     async def until_gone(self) -> None:
-        """Until none of the processes is left: whoever leaves does not wait long for their end."""
+        """Wait until none of the processes is left: a user who leaves does not wait long for their end."""
         await wait_until_so(lambda: find_marked(self.mark).keys() <= {os.getpid()}, lambda: find_marked(self.mark))
 
     async def result(self, count: int = 1) -> RunResult:
@@ -132,7 +132,7 @@ class Desk:
         return file.read_text().splitlines() if file.exists() else []
 
     async def settle(self) -> None:
-        """Until the pause after a save is over, and what came of it, too, as far as the user lets it."""
+        """Wait until the pause after a save is over, and the work that follows it, too, as far as the user lets it."""
         await self.until(lambda: self.measuring._timer is None and (self._is_idle() or self._is_asking()))
 
     def _is_idle(self) -> bool:
@@ -155,7 +155,7 @@ async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
 
 @pytest.fixture
 def no_time_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the clock of progress bars."""
+    """Stop the clock of progress bars."""
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: 0.0))
 
 

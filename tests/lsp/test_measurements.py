@@ -1,4 +1,4 @@
-"""Which measurement of a kernel is shown where several reports have one."""
+"""Choice of the measurement that is shown where several reports have one of a kernel."""
 
 from pathlib import Path
 

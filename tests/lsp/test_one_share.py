@@ -25,7 +25,7 @@ def find_share(text: str, words: str) -> str:
 
 
 def list_caused(profile: Path, line: int) -> str:
-    """What the page lists by line, of all samples."""
+    """Share of a line among all samples, as the page lists it by line."""
     kernel = next(one for one in analyse([profile]).kernels if one.name.startswith("relax"))
     assert kernel.analyses is not None
     (answer,) = (one for one in kernel.analyses.answers if one.analysis == "stall_sources")

@@ -137,7 +137,7 @@ def test_only_files_of_profiles_are_opened(lent: RawClient, file: str) -> None:
 
 
 def test_the_page_holds_the_source_that_was_measured(start_client: StartClient, workspace: Path) -> None:
-    """It is packed into the page; what is unpacked has its lines."""
+    """Source in the page is packed; what is unpacked has its lines."""
     client = start_client()
     ready(client, workspace, initializationOptions={"client": {"pages": True}})
     page = read_page(client.execute("gpaLsp.showPage"))

@@ -1,4 +1,4 @@
-"""What the server says of earlier measurements."""
+"""Texts of the server on earlier measurements."""
 
 import base64
 import gzip
@@ -63,7 +63,7 @@ def test_a_new_measurement_is_compared_with_the_last_one(start_client: StartClie
 
 
 def read_kernels(page: str) -> str:
-    """What a page's script unpacks."""
+    """Unpack what a page's script unpacks."""
     packed = re.findall(r'id="packed\d+">([^<]+)<', page)
     return "".join(json.loads(gzip.decompress(base64.b64decode(one)))["html"] for one in packed)
 

@@ -1,4 +1,4 @@
-"""What a process that reads profiles keeps from one to the next, and what it lets go of."""
+"""Objects that a process that reads profiles keeps from one to the next, and those that it lets go of."""
 
 import math
 import time

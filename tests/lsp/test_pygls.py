@@ -1,4 +1,4 @@
-"""What pygls does, for which ``wire.py`` overrides it: a test that fails here says that pygls has changed, and that an override may go."""
+"""Behaviour of pygls that ``wire.py`` overrides: a test that fails here says that pygls has changed, and that an override may go."""
 
 import inspect
 import json
@@ -38,7 +38,7 @@ class Upstream:
         self.sent.append(json.loads(data.partition(b"\r\n\r\n")[2]))
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: there is nothing to close."""
 
     def take(self, message: dict[str, Any]) -> None:
         """Give pygls a message as it reads one."""
@@ -90,7 +90,7 @@ def handle_message() -> None:
 
 
 def send_request() -> None:
-    """What was asked is kept although nothing waits for its answer."""
+    """Requests are kept although nothing waits for their answers."""
     upstream = Upstream()
     upstream.protocol.send_request(types.WORKSPACE_INLAY_HINT_REFRESH).cancel()
     assert len(upstream.protocol._request_futures) == len(upstream.protocol._result_types) == 1
@@ -170,7 +170,7 @@ def lsp_text_document__did_close() -> None:
 
 
 def lsp_shutdown() -> None:
-    """With two requests pending it fails."""
+    """Shutting down fails with two requests pending."""
     upstream = Upstream()
     for number in (1, 2):
         upstream.protocol.send_request(types.WORKSPACE_INLAY_HINT_REFRESH, msg_id=number).add_done_callback(

@@ -95,7 +95,7 @@ def test_allowed_it_is_described_emulated_and_shown_with_every_save(start: Start
 
 
 def test_what_a_run_does_with_its_allocations_stands_on_their_lines(start: Start) -> None:
-    """From the recorded run; gone where a line is edited, back where it is as it was, and there for a later session, which runs nothing."""
+    """Findings of the recorded run are gone where a line is edited, back when it is restored, and kept for a later session, which runs nothing."""
     require_compiler()
     build = ["nvcc", "-std=c++17", "allocations.cu", "-o", "symbols"]
     editor = start(recordCommand=PROGRAM, recordBuildCommand=build)

@@ -1,4 +1,4 @@
-"""What is registered late: for which documents, once, and by the settings that came last."""
+"""Late registrations: for which documents, once, and by the settings that came last."""
 
 import asyncio
 from collections.abc import Iterable

@@ -79,7 +79,7 @@ HARD = [
 
 
 def test_texts_that_are_hard_to_parse_are_not_parsed() -> None:
-    """In a process of its own: what is to be shown here once was the end of it."""
+    """Parse in a process of its own: texts like these have ended the process that parsed them."""
     program = (
         "import sys, time; from gpa_lsp.code.sources.trees import read_tree\n"
         f"for file, text in {HARD!r}:\n"

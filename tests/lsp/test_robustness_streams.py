@@ -67,7 +67,7 @@ PIPE_BYTES = 1 << 16
 
 
 def count_waiting_bytes(client: RawClient) -> int:
-    """What the server has written and nobody has read."""
+    """Number of bytes that the server has written and the client has not read."""
     assert client.process.stdout is not None
     return int(struct.unpack("i", fcntl.ioctl(client.process.stdout, termios.FIONREAD, bytes(4)))[0])
 
@@ -123,7 +123,7 @@ def test_the_end_of_stdin_is_heard_behind_a_full_pipe(start: Callable[..., Stall
 
 
 def wait_for_tools(client: RawClient, count: int) -> None:
-    """Until so many of the programs run that workers and commands start here."""
+    """Wait until so many of the programs run that workers and commands start here."""
 
     def look() -> bool:
         names: list[str] = []
@@ -149,7 +149,7 @@ def begin_measuring(client: RawClient, project: Path) -> None:
 
 
 def ask_to_measure(client: RawClient) -> None:
-    """As soon as the settings have arrived."""
+    """Ask as soon as the settings have arrived."""
     command = {"command": "gpaLsp.measure"}
     wait_until(lambda: client.request("workspace/executeCommand", command) is True, "there is a command to run")
 

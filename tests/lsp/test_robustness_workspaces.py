@@ -91,11 +91,11 @@ class Audience:
         self._now_s = 0.0
 
     def monotonic(self) -> float:
-        """As the module ``time`` has it."""
+        """Time since an arbitrary start, as from the module ``time``."""
         return self._now_s
 
     def time_ns(self) -> int:
-        """As the module ``time`` has it."""
+        """Time of the day, as from the module ``time``."""
         return time.time_ns()
 
     def take_snapshot(self, snapshot: Snapshot) -> None:
@@ -215,7 +215,7 @@ async def test_profiles_that_need_too_much_memory_are_left_out(profiles: Path, m
 
 
 def test_a_look_at_everything(tmp_path: Path) -> None:
-    """Nothing to be found among things that only look like profiles."""
+    """Things that only look like profiles hold nothing to find."""
     for number in range(50):
         (tmp_path / f"{number}.ncu-rep").mkdir()
     (tmp_path / "x.ncu-rep").symlink_to(tmp_path / "x.ncu-rep")

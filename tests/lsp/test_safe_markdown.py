@@ -1,4 +1,4 @@
-"""What comes out of the editor's Markdown, as a reader of Markdown sees it."""
+"""Text that the editor's Markdown yields, as a reader of Markdown sees it."""
 
 from collections.abc import Iterator
 

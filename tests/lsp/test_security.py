@@ -150,7 +150,7 @@ def repository(tmp_path: Path) -> Repository:
 
 
 def ask_everything(client: RawClient, uris: list[str]) -> list[Any]:
-    """What an editor asks about documents, and a person after that."""
+    """Ask what an editor asks about documents, and a user after that."""
     found = [one for uri in uris for one in ask_about(client, uri)]
     found.append(client.request("workspace/symbol", {"query": ""}))
     commands = ("listKernels", "listHotSpots", "showReport", "showHistory", "pinBaseline")
@@ -162,7 +162,7 @@ def ask_everything(client: RawClient, uris: list[str]) -> list[Any]:
 
 
 def ask_about(client: RawClient, uri: str) -> Iterator[Any]:
-    """Everything about a document."""
+    """Ask all that can be asked about a document."""
     whole = {"start": {"line": 0, "character": 0}, "end": {"line": 1000, "character": 0}}
     document = {"textDocument": {"uri": uri}}
     for method in ("codeLens", "documentSymbol", "foldingRange", "semanticTokens/full"):

@@ -75,7 +75,7 @@ def test_other_files_are_left_alone(start_client: StartClient, workspace: Path) 
 
 
 def make_fresh(workspace: Path) -> None:
-    """As a clone leaves it: the source is newer than the measurement, and the profile has no copy."""
+    """Make a workspace fresh, as a clone leaves it: the source is newer than the measurement, and the profile has no copy."""
     os.utime(workspace / "saxpy.cu")
 
 

@@ -114,7 +114,7 @@ def list_lenses(client: RawClient, uri: str) -> list[str]:
 
 
 def check_withdrawn(looking: Looking) -> None:
-    """Nobody has to look at the fix."""
+    """Check that lenses drop a fix that gains nothing before a user looks at it."""
     wait_until(
         lambda: not any("Unroll a loop" in title for title in list_lenses(looking.client, looking.uri)),
         "lenses without it",
@@ -152,7 +152,7 @@ def test_edits_come_at_once_where_nobody_would_ask_for_them(client: RawClient, w
 
 @contextmanager
 def stopped_compiler(client: RawClient) -> Iterator[None]:
-    """Nothing is compiled meanwhile: who would wait for it would wait without end."""
+    """Stop the compiler for a while: a server that waited for it would wait without end."""
     processes = wait_until(lambda: find_workers(client.process.pid, COMPILER), "a process that compiles")
     for process in processes:
         os.kill(process, signal.SIGSTOP)

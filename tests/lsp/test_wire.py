@@ -158,7 +158,7 @@ def test_a_line_without_end_is_read_in_pieces() -> None:
 
 
 class Writer:
-    """What a protocol writes, as JSON."""
+    """Messages that a protocol writes, as JSON."""
 
     def __init__(self) -> None:
         self.sent: list[dict[str, Any]] = []

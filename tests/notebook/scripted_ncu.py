@@ -1,4 +1,4 @@
-"""In place of Nsight Compute: runs the cells it is given, and "measures" the last of them.
+"""Stand-in for Nsight Compute: runs the cells it is given, and "measures" the last of them.
 
 Its cubin is real: CUDA C++ whose lines are said to be those of the cell's file, as Numba's and Triton's compilers say it. Its counts are made up.
 """

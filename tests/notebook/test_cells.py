@@ -1,4 +1,4 @@
-"""Which texts of a cell a compiler may have been given, and which cells a cell needs."""
+"""Texts of a cell that a compiler may have been given, and the cells that a cell needs."""
 
 from gpa_lsp.notebook.cells import Cell, choose_needed, list_texts, read_cell
 

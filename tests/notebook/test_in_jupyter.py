@@ -1,4 +1,4 @@
-"""Both magics in a real kernel of Jupyter."""
+"""Magics, both of them, in a real kernel of Jupyter."""
 
 import os
 import sys
@@ -70,7 +70,7 @@ class Notebook:
         return ["\n".join(map(read_output, cell.outputs)) for cell in notebook.cells[1:]]
 
     def read_html(self, cell: int) -> str:
-        """What a browser gets of a cell; 1 is the first after the one that loads the extension."""
+        """HTML that a browser gets of a cell; 1 is the first after the one that loads the extension."""
         return "".join(
             output.data["text/html"]
             for output in self.notebook.cells[cell].outputs

@@ -74,7 +74,7 @@ def test_without_a_copy_a_string_is_found_by_the_kernel_it_defines_and_that_is_s
 
 
 def test_a_cell_is_found_by_the_file_name_it_was_compiled_under(tmp_path: Path) -> None:
-    """As Numba's and Triton's kernels are: in the report of another session, too."""
+    """Cells are found as Numba's and Triton's kernels are: in the report of another session, too."""
     from gpa_lsp.execution.compiler.compile import compile_source
     from tests.notebook.scripted_ncu import SOURCE as NUMBA
     from tests.notebook.scripted_ncu import make_profile

@@ -78,7 +78,7 @@ def notebook(tmp_path: Path) -> Notebook:
 
 
 def write_profile(folder: Path) -> None:
-    """Of ``code.cubin``, or of ``code.ptx``, in ``run.gpa-profile.json``."""
+    """Write a profile of ``code.cubin``, or of ``code.ptx``, to ``run.gpa-profile.json``."""
     if (folder / "code.ptx").exists():
         command = [str(find_tool("ptxas")), "-lineinfo", "-arch=sm_80", "-o", "code.cubin", "code.ptx"]
         subprocess.run(command, cwd=folder, check=True, timeout=LIMIT_S)

@@ -55,7 +55,7 @@ _REASONS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Circumstances:
-    """What the code alone does not say.
+    """Facts of a launch that the code alone does not say.
 
     Attributes:
         grid: blocks.

@@ -21,7 +21,7 @@ ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_120")
 
 @dataclass(frozen=True, kw_only=True)
 class Pair:
-    """What a pair is about.
+    """Optimizer and circumstances of a pair.
 
     Attributes:
         optimizer: whose advice the original gets and the twin does not.

@@ -1,4 +1,4 @@
-"""What a report tells rewriting."""
+"""Facts from a report that rewriting uses."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the text of a CUDA C++ file proves: functions, names, types, uses, loops."""
+"""Facts that the text of a CUDA C++ file proves: functions, names, types, uses, loops."""
 
 import pytest
 

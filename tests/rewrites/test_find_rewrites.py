@@ -1,4 +1,4 @@
-"""What holds for every kind: which texts, which lines, which advice; edits and how they are applied."""
+"""Rules for every kind of rewrite: which texts, which lines, which advice; edits and how they are applied."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a rewrite says of itself, and what no table of one text can hold."""
+"""Description that a rewrite gives of itself, and what no table of one text can hold."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What must hold of every rewrite of every text: it parses no worse, changes nothing else, and is not offered again."""
+"""Properties of every rewrite of every text: it parses no worse, changes nothing else, and is not offered again."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -96,7 +96,7 @@ def test_fixture_kernels(path) -> None:  # type: ignore[no-untyped-def]
 
 
 def test_fixture_kernels_have_rewrites() -> None:
-    """So that the test above is about something."""
+    """Kernels must have rewrites, or the test above checks nothing."""
     named = {one.rewrite.name for path in FIXTURE_SOURCES for one in find_in_fixture(path)}
     assert named >= {
         "unroll_loop",

@@ -1,4 +1,4 @@
-"""From a profile of a fixture's original to the source of its improved twin: advice, questions, rewrites, edits.
+"""Way from a profile of a fixture's original to the source of its improved twin: advice, questions, rewrites, edits.
 
 The samples are made up (:mod:`tests.pairs.made_up_profile`), the code, the lines and the sources are real.
 """
@@ -76,7 +76,7 @@ def test_the_original_becomes_the_twin(pattern: str, circumstances: Circumstance
 
 
 def test_the_twin_is_left_alone() -> None:
-    """What the twin has already is not offered again, whatever the profile of the original says."""
+    """Rewrites that the twin has already are not offered again, even where the profile of the original asks for them."""
     for pattern in ("double_constant", "math_functions"):
         kernel = report(pattern, Circumstances())
         improved = (KERNELS / pattern / "improved.cu").read_text(encoding="utf-8")

@@ -249,7 +249,7 @@ def test_stalls_per_execution_are_the_same_of_a_kind_and_of_its_only_line():
 
 
 def test_counters_that_say_otherwise_than_samples_stand_beside_them():
-    """Both shares are of the same stalls: 2,000 of 3,200 samples, and 3 of 6 warp-cycles per issue."""
+    """Shares of both kinds are of the same stalls: 2,000 of 3,200 samples, and 3 of 6 warp-cycles per issue."""
     states = {name_state("long_scoreboard"): 3.0, name_state("wait"): 2.0, name_state("selected"): 1.0}
     summary = str(answer_memory_latency(write_facts(WAITING, metrics=states)).summary)
     assert summary.startswith("Warps spend 50 % of their time stalled on memory by counters (62 % of the samples)"), (

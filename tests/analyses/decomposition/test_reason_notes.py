@@ -1,4 +1,4 @@
-"""What the counters say of a reason besides its sources."""
+"""Notes that the counters add to a reason, in addition to its sources."""
 
 import pytest
 

@@ -204,7 +204,7 @@ def test_queueing_is_set_down_to_the_busiest_unit(unit):
 
 
 def test_loads_only_queue_at_a_full_level():
-    """At 40 % of the DRAM's peak starting loads earlier helps; at 83 % only fewer bytes do."""
+    """Starting loads earlier helps while DRAM is at 40 % of its peak; at 83 % only fewer bytes do."""
     kind = InstructionKind.GLOBAL_LOAD
     busy = {"dram__cycles_active.avg.pct_of_peak_sustained_elapsed": 83.0}
     (full,) = list_remedies(stall_sources.ANALYSIS.ask(write_facts(write_stall("long_scoreboard", kind), busy)))

@@ -1,4 +1,4 @@
-"""How the warps spend their time, by counters and by samples, and what a sample stands for."""
+"""Time of the warps by counters and by samples, and the meaning of a sample."""
 
 import pytest
 

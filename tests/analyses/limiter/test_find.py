@@ -1,4 +1,4 @@
-"""What limits a kernel: one verdict from counters, each on a kernel written for it."""
+"""Limiter of a kernel: one verdict from counters, each on a kernel written for it."""
 
 import pytest
 from msgspec.structs import replace

@@ -1,4 +1,4 @@
-"""What all answers say of one kernel's limiter: they quote it, and none has another opinion."""
+"""Agreement of all answers on one kernel's limiter: they quote it, and none has another opinion."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Where suggestions take a kernel's point, and which roofs end the arrow."""
+"""Targets of the arrows that suggestions draw from a kernel's point, and the roofs that end them."""
 
 from collections import Counter
 
@@ -96,7 +96,7 @@ def test_half_the_bytes_double_the_intensity_and_the_roof():
 
 
 def test_a_narrower_type_has_a_peak_of_its_own():
-    """At 6 FLOP/B DRAM allows 12 TFLOP/s, more than FP32's 10 and less than FP16's 20."""
+    """DRAM allows 12 TFLOP/s at 6 FLOP/B, more than FP32's 10 and less than FP16's 20."""
     position = place(traffic={MemoryLevel.DRAM: (0.4 * T, 2 * T)})
     narrow = move_right(position, "narrow", is_narrower=True)
     compress = move_right(position, "compress", is_narrower=False)

@@ -92,7 +92,7 @@ def test_double_precision_that_goes_is_said() -> None:
 
 
 def test_what_nobody_knows_is_not_claimed() -> None:
-    """Without a counter a loop with four loads may be one iteration or four."""
+    """Loops with four loads may be one iteration or four where no counter tells."""
     unknown = replace(ROLLED, copies=None, code=("other",), accesses={"LDG.E": 1, "STG.E": 1}, instructions=9)
     assert find_scale(unknown, ROLLED) is None
     found = change(ROLLED, unknown)

@@ -43,7 +43,7 @@ def test_resources_are_those_of_the_image() -> None:
 
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90", "sm_120"])
 def test_the_drivers_part_is_no_static_shared_memory(architecture: str) -> None:
-    """From sm_90 on images count 1,024 bytes of the driver's as the kernel's own."""
+    """Images from sm_90 on count 1,024 bytes of the driver's as the kernel's own."""
     assert examine(f"{architecture}/local_array_improved").shared_static_bytes == 8192
 
 
@@ -58,7 +58,7 @@ def test_occupancy_of_a_launch_bound_is_what_the_rules_say() -> None:
 
 
 def test_the_next_step_is_true() -> None:
-    """With what the sentence names an SM holds what it says, and with one register more it does not."""
+    """Registers and warps of the sentence fit into an SM; with one register more they do not."""
     architecture = find_architecture((8, 0))
     statics = examine("sm_80/register_spill_improved", KnownBlock(threads=256, origin=BlockOrigin.SOURCE))
     assert statics.next_step.startswith("80 registers per thread instead of 116: 8 warps more, 24 of 64")

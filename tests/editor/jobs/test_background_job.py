@@ -1,4 +1,4 @@
-"""What all background jobs have in common, shown on the one that compiles: the latest text counts, nothing runs without trust, and work ends."""
+"""Rules of all background jobs, shown on the one that compiles: the latest text counts, nothing runs without trust, and work ends."""
 
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""When sources are emulated: after they were compiled, and when descriptions are saved, edited or written by others; the latest texts count."""
+"""Emulation of sources: after they were compiled, and when descriptions are saved, edited or written by others; the latest texts count."""
 
 import asyncio
 from collections.abc import AsyncIterator

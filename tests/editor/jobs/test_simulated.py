@@ -1,4 +1,4 @@
-"""When launches are simulated: on save while that is quick, when asked for always, and never for texts that are out of date."""
+"""Simulation of launches: on save while that is quick, when asked for always, and never for texts that are out of date."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

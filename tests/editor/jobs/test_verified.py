@@ -1,4 +1,4 @@
-"""When fixes are tried: while somebody looks at their lines, in trusted workspaces, where sources are compiled at all."""
+"""Trials of fixes: while a user looks at their lines, in trusted workspaces, where sources are compiled at all."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -83,7 +83,7 @@ class Trying(Workshop):
         return find_fixes(self.view, line, line)
 
     def look(self, line: int) -> list[FixVerdict]:
-        """What is said of the fixes of a line."""
+        """Verdicts on the fixes of a line."""
         return [one.verdict for one in self.fixes.offer(self.view, self.list_fixes(line))]
 
     def find_keys(self, line: int) -> list[str]:

@@ -72,7 +72,7 @@ def find_line(document: SassDocument, words: str) -> int:
 
 
 def check_document(document: SassDocument) -> None:
-    """What holds for every document."""
+    """Check what holds for every document."""
     columns = document.shown.kernel.report.instructions
     assert document.lines[-1] == ""
     assert document.text.split("\n") == list(document.lines)

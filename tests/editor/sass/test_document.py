@@ -32,7 +32,7 @@ BRANCHES = "\n".join(
 
 
 def show_code(document: SassDocument) -> str:
-    """Everything below the header."""
+    """Text below the header."""
     start = document.sections[0].first_line - 1
     return "\n".join(line.rstrip() for line in document.lines[start:])
 

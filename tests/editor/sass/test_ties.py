@@ -1,4 +1,4 @@
-"""What ties a source and its SASS: lines, their instructions, and colours."""
+"""Ties between a source and its SASS: lines, their instructions, and colours."""
 
 from itertools import pairwise
 

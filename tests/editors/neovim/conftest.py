@@ -35,7 +35,7 @@ RESET = """
 
 
 def find_editors() -> Path:
-    """Where ``install_neovim.sh`` puts things."""
+    """Folder in which ``install_neovim.sh`` puts editors."""
     return Path(os.environ.get("GPA_LSP_EDITORS") or Path.home() / ".cache" / "gpa-lsp-editors")
 
 

@@ -104,12 +104,12 @@ class Neovim:
         return self.wait_for(code, lambda: self.lua(code, *arguments))
 
     def wait_for_text(self, text: str) -> tuple[int, int]:
-        """Where a text is on the screen, once it is."""
+        """Position of a text on the screen, once it is there."""
         found: tuple[int, int] = self.wait_for(f"{text!r} on the screen", lambda: self.screen.find(text))
         return found
 
     def messages(self) -> str:
-        """What ``:messages`` shows; a guess when Neovim does not answer."""
+        """Output of ``:messages``; a placeholder when Neovim does not answer."""
         try:
             return str(self.request("nvim_exec2", "messages", {"output": True})["output"])
         except AssertionError:

@@ -1,4 +1,4 @@
-"""What is in a Neovim, in a test's words."""
+"""State of a Neovim, in a test's words."""
 
 from typing import Any
 

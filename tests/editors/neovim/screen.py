@@ -1,4 +1,4 @@
-"""What a user of Neovim sees: the grid its user interface is told to draw, and pictures of it."""
+"""Screen of a user of Neovim: the grid its user interface is told to draw, and pictures of it."""
 
 from collections.abc import Mapping, Sequence
 from html import escape

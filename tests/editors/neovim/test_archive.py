@@ -32,7 +32,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def home(workspace: Workspace) -> Path:
-    """Where :class:`Neovim` has what it reads and writes."""
+    """Folder in which :class:`Neovim` has what it reads and writes."""
     return workspace.folder.parent / f"{workspace.folder.name} home"
 
 

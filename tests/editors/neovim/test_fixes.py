@@ -1,4 +1,4 @@
-"""What the compiler makes of fixes, in Neovim: in a window of ours, and in the menu of every server's actions."""
+"""Results of compiling fixes, in Neovim: in a window of ours, and in the menu of every server's actions."""
 
 import pytest
 

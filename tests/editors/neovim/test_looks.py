@@ -1,4 +1,4 @@
-"""What is shown can be read: lenses are no fainter than hints, and a page has no marks of Markdown and nothing beyond the edge."""
+"""Legibility: lenses are no fainter than hints, and a page has no marks of Markdown and nothing beyond the edge."""
 
 from pathlib import Path
 

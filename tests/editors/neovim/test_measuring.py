@@ -58,7 +58,7 @@ COMMITS = (("1" * 40, 90 * 60, "Begin"), ("2" * 40, 1, "Constants of one precisi
 
 
 def make_git_log(folder: Path) -> None:
-    """What git writes when somebody commits."""
+    """Write the log that git keeps of commits."""
     log = folder / ".git" / "logs" / "HEAD"
     log.parent.mkdir(parents=True)
     before, text = "0" * 40, ""

@@ -1,4 +1,4 @@
-"""By key: to causes and victims, hot line to hot line, lists."""
+"""Navigation by key: to causes and victims, hot line to hot line, lists."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Beside clangd in the same buffer: nothing of its answers is lost, doubled or spoiled."""
+"""Clangd in the same buffer: nothing of its answers is lost, doubled or spoiled."""
 
 import shutil
 import sys

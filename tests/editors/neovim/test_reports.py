@@ -27,7 +27,7 @@ def workspace(tmp_path: Path) -> Workspace:
 
 @pytest.fixture
 def report(workspace: Workspace, fixtures: Path) -> Path:
-    """Of another program than the project's."""
+    """Report of another program than the project's."""
     path = workspace.folder.parent / "saxpy.ncu-rep"
     image = (fixtures / "cubins" / "sm_80" / "short_def_use_original.cubin").read_bytes()
     function = next(one for one in read_cubin(image).functions.values() if one.is_entry)

@@ -64,7 +64,7 @@ def test_where_saves_do_not_the_action_and_the_command_simulate(
 
 
 def test_a_measured_kernel_is_shown_beside_its_simulation(start_neovim: StartNeovim, workspace: Workspace) -> None:
-    """In place of a browser stands a function that keeps what it was to open."""
+    """Replace the browser by a function that keeps the address it gets."""
     describe_relax(workspace.source)
     neovim = start_neovim(A100)
     open_source(neovim, workspace.source)

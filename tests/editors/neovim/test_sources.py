@@ -1,4 +1,4 @@
-"""What stands in a source file: problems, lenses, hints, hovers, heat."""
+"""Display in a source file: problems, lenses, hints, hovers, heat."""
 
 from pathlib import Path
 from urllib.parse import unquote, urlparse
@@ -126,7 +126,7 @@ def test_the_loop_has_its_advice(source: Neovim, workspace: Workspace) -> None:
 
 
 def test_the_report_is_shown_by_a_browser(source: Neovim, workspace: Workspace) -> None:
-    """In place of a browser stands a function that keeps what it was to open."""
+    """Replace the browser by a function that keeps the address it gets."""
     neovim = source
     neovim.wait_for_text("relax · 186 µs")
     neovim.lua("vim.ui.open = function(address) _G.opened_page = address; return nil, nil end")
@@ -163,7 +163,7 @@ def test_a_page_of_a_kernel_opens_below_from_its_lens(source: Neovim, workspace:
 
 
 def test_a_server_elsewhere_knows_files_by_the_mapping(program: Path, workspace: Workspace, tmp_path: Path) -> None:
-    """As with ``cmd = { 'ssh', … }``: the server has the profile, and only the editor has the source."""
+    """Servers on another machine, as with ``cmd = { 'ssh', … }``, have the profile; only the editor has the source."""
     here = tmp_path / "laptop"
     (here / ".git").mkdir(parents=True)
     settings = f"{{ pathMappings = {{ [{COMPILED_FOLDER!r}] = {str(here / 'src')!r} }}, profileGlobs = {{ {str(workspace.profile)!r} }} }}"

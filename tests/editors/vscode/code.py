@@ -29,7 +29,7 @@ LIMIT_S = 6 * ONE_LIMIT_S
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What became of one test of a suite; ``error`` is None when it passed."""
+    """Result of one test of a suite; ``error`` is None when it passed."""
 
     name: str
     error: str | None
@@ -213,7 +213,7 @@ def _find_left_over(folder: Path) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a suite runs, and by what.
+    """Folder and tools with which a suite runs.
 
     Attributes:
         folder: empty, for everything the run leaves.

@@ -1,4 +1,4 @@
-"""What a person does with a profile in a trusted workspace, by the extension as users get it."""
+"""Work with a profile in a trusted workspace, by the extension as users get it."""
 
 import pytest
 

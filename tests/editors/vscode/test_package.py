@@ -1,4 +1,4 @@
-"""What is in the package, and the extension's own checks."""
+"""Contents of the package, and the extension's own checks."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Where no interpreter has the server's packages: the extension makes an environment, and says what is wrong."""
+"""Start where no interpreter has the server's packages: the extension makes an environment, and says what is wrong."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ from tests.editors.workspace import make_workspace
 
 
 def run_setup(place: Place) -> Results:
-    """Where the only Python on the path has no packages, with a package index on the loopback interface."""
+    """Run where the only Python on the path has no packages, with a package index on the loopback interface."""
     folder = place.folder
     workspace = make_workspace(folder / "work" / "space")
     venv.create(folder / "bare", with_pip=False)

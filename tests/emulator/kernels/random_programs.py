@@ -84,7 +84,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """Out of the innermost loop, or of the kernel, when a remainder is zero."""
+    """Jump out of the innermost loop, or of the kernel, when a remainder is zero."""
 
     condition: Expression
     ends_kernel: bool
