@@ -236,3 +236,9 @@ def test_what_every_architecture_is_slow_at(capability: tuple[int, int]) -> None
         assert slowness.words
     is_slow = find_slowness(architecture, "DADD") is not None
     assert is_slow == (capability not in ((7, 0), (8, 0), (9, 0), (10, 0), (10, 3)))
+
+
+@pytest.mark.parametrize(("joins_doubles", "kind"), [(False, SlowKind.CONVERSION), (True, SlowKind.DOUBLE_PRECISION)])
+def test_a_conversion_to_doubles_is_one_where_code_alone_is_read(joins_doubles: bool, kind: SlowKind) -> None:
+    slowness = find_slowness(find_architecture((8, 6)), "I2F.F64", joins_doubles=joins_doubles)
+    assert slowness is not None and slowness.kind is kind

@@ -56,10 +56,14 @@ _WIDE_TYPES = {_DOUBLE, "S64", "U64"}
 _TO_INTEGER, _BETWEEN_FLOATS = "F2I", "F2F"
 
 
-def find_slowness(architecture: Architecture, mnemonic: str, low_rate: float = LOW_RATE) -> Slowness | None:
+def find_slowness(
+    architecture: Architecture, mnemonic: str, low_rate: float = LOW_RATE, *, joins_doubles: bool = False
+) -> Slowness | None:
     """Find the slowness of an instruction on an architecture; None where it is not slow, or is no arithmetic.
 
-    ``low_rate``: up to which share of the FP32 rate its unit is narrow.
+    Args:
+        low_rate: up to which share of the FP32 rate its unit is narrow.
+        joins_doubles: whether conversions between integers and FP64 count as FP64 arithmetic, with which they disappear.
 
     >>> from gpa_lsp.gpu.arch.lookup import find_architecture
     >>> find_slowness(find_architecture((8, 6)), "DFMA").rate_ratio
@@ -73,8 +77,9 @@ def find_slowness(architecture: Architecture, mnemonic: str, low_rate: float = L
     kind = _KINDS.get(group) if group is not None else None
     if kind is None:
         return None
-    if kind is SlowKind.CONVERSION and _DOUBLE in mnemonic.split(".") and not mnemonic.startswith(_BETWEEN_FLOATS):
-        kind = SlowKind.DOUBLE_PRECISION  # it goes where doubles do; what is between floats is there for data in memory
+    is_of_doubles = joins_doubles and _DOUBLE in mnemonic.split(".")
+    if kind is SlowKind.CONVERSION and is_of_doubles and not mnemonic.startswith(_BETWEEN_FLOATS):
+        kind = SlowKind.DOUBLE_PRECISION  # conversions between floats stay: they are there for data in memory
     rate = _find_rate(architecture.throughput, kind, mnemonic)
     ratio = None if rate is None else rate / architecture.throughput.fp32_instructions_per_cycle.value
     latency = _find_latency(architecture, mnemonic)

@@ -356,6 +356,15 @@ class ArithmeticSequences(ColumnRecord, frozen=True, kw_only=True):
         """The sequences of some families."""
         return tuple(one for one in self.sequences if one.operation.family in families)
 
+    def mark(self) -> npt.NDArray[np.bool_]:
+        """Rows of expansions, of chains in double precision and of the compiler's routines: bool[n]."""
+        marked = self.routine_rows.copy()
+        for sequence in self.sequences:
+            marked[[*sequence.inlined, *sequence.call_block]] = True
+        for chain in self.widened:
+            marked[list(chain)] = True
+        return marked
+
 
 @remembered
 def find_arithmetic_sequences(kernel: KernelRows) -> ArithmeticSequences:

@@ -114,20 +114,16 @@ def _find_slow_rows(subject: Subject, found: ArithmeticSequences) -> dict[int, S
     architecture = subject.kernel.architecture
     if architecture is None:
         return {}
-    elsewhere = found.routine_rows.copy()
-    for sequence in found.sequences:
-        elsewhere[[*sequence.inlined, *sequence.call_block]] = True
-    for chain in found.widened:
-        elsewhere[list(chain)] = True
     by_mnemonic: dict[str, Slowness | None] = {}
     slow = {}
     # Where no unit is busier than its pipe, FP64 at half the rate is slow, too.
     busiest = next((limit.unit for limit in find_limiter(subject).limits), "")
     low_rate = _LIMITING_RATE if busiest == "fp64" else LOW_RATE
-    for row in np.flatnonzero(~elsewhere).tolist():
+    for row in np.flatnonzero(~found.mark()).tolist():
         mnemonic = subject.rows.mnemonic(row)
         if mnemonic not in by_mnemonic:
-            by_mnemonic[mnemonic] = find_slowness(architecture, mnemonic, low_rate) if mnemonic else None
+            slowness = find_slowness(architecture, mnemonic, low_rate, joins_doubles=True) if mnemonic else None
+            by_mnemonic[mnemonic] = slowness
         slowness = by_mnemonic[mnemonic]
         if slowness is not None and (slowness.kind is SlowKind.DOUBLE_PRECISION or subject.scopes.loop_of(row) >= 0):
             slow[row] = slowness

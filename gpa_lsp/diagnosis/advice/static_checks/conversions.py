@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from gpa_lsp.diagnosis.advice.arithmetic_hints import choose_slow_remedy, describe_slow
 from gpa_lsp.diagnosis.advice.slow_arithmetic import SlowKind, Slowness, find_slowness
 from gpa_lsp.diagnosis.advice.static_checks import StaticCheck
 from gpa_lsp.diagnosis.advice.static_model import StaticFacts, StaticFinding
 from gpa_lsp.diagnosis.analyses.subject import Subject
-from gpa_lsp.kernel.dataflow.arithmetic import ArithmeticSequences, find_arithmetic_sequences
+from gpa_lsp.kernel.dataflow.arithmetic import find_arithmetic_sequences
 
 NAME = "conversions"
 
@@ -36,24 +35,13 @@ def _find_slow(subject: Subject) -> dict[int, Slowness]:
     architecture = subject.kernel.architecture
     if architecture is None:
         return {}
-    elsewhere = _mark_sequences(subject, find_arithmetic_sequences(subject.rows))
     found = {}
-    for row in np.flatnonzero(~elsewhere).tolist():
+    for row in np.flatnonzero(~find_arithmetic_sequences(subject.rows).mark()).tolist():
         mnemonic = subject.rows.mnemonic(row)
         slowness = find_slowness(architecture, mnemonic) if mnemonic else None
         if slowness is not None and slowness.kind is SlowKind.CONVERSION and subject.scopes.loop_of(row) >= 0:
             found[row] = slowness
     return found
-
-
-def _mark_sequences(subject: Subject, found: ArithmeticSequences) -> npt.NDArray[np.bool_]:
-    """bool[n]: rows that belong to an expansion, a chain in double precision or one of the compiler's routines."""
-    marked = found.routine_rows.copy()
-    for sequence in found.sequences:
-        marked[[*sequence.inlined, *sequence.call_block]] = True
-    for chain in found.widened:
-        marked[list(chain)] = True
-    return marked
 
 
 STATIC_CHECK = StaticCheck(name=NAME, title="Conversion in a loop", find=find_conversions)
