@@ -58,7 +58,7 @@ class AdviceOutcome(Struct, frozen=True, kw_only=True):
 
 
 class KernelComparison(MeasuredChange, frozen=True, kw_only=True):
-    """One kernel in both reports. Where the two did not do the same work, only that is said."""
+    """Comparison of a kernel in two reports. If the two did not do the same work, it states that alone."""
 
     before: KernelReport  # the kernel before
     after: KernelReport  # the kernel after

@@ -324,7 +324,7 @@ OUTPUT_METHOD = "gpaLsp/output"
 
 
 class Outcome(Enum):
-    """Result of answering, or of asking again; the values are what clients are told."""
+    """Result of answering a question, or of asking it again; clients receive the values."""
 
     NOTHING = "nothing"  # Nobody is asked anything
     ANSWERED = "answered"

@@ -107,7 +107,7 @@ def fit_sizes(
     """
     found: list[_Tried] = []
     room = int(memory_bytes * _SHARE_OF_MEMORY)
-    if _THREADS.search(text):  # fewer threads would do, and nobody waits until so much memory is filled
+    if _THREADS.search(text):  # fewer threads show the same, and filling so much memory takes long
         room = min(room, _USUAL_BYTES)
     for block in (None,) if has_block else _list_blocks(function):
         tried = _fit_arrays(module, function, text if block is None else _write_block(text, block), room)

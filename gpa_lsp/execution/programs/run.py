@@ -96,7 +96,7 @@ def run_program(
     Args:
         command: program and arguments; no shell parses them.
         records: called once the program has ended, gives the folder for the heaviest launch of each kernel; None to keep none.
-        others: likewise the folder for some more launches of each kernel, to compare them; None to keep none.
+        others: as ``records``, the folder for further launches of each kernel, to compare them; None to keep none.
 
     Raises:
         InputError: there is no such program or GPU; or the program cannot run on our runtime, and how to rebuild it.

@@ -164,7 +164,7 @@ class AccessAccumulator:
     def _sum_kinds(
         self, sums: GroupSums, found: PieceRows, times: Integers, chosen: Integers, array: Integers | None = None
     ) -> None:
-        """Add ``times`` requests of each chosen kind, to one array each where arrays are told apart."""
+        """Add ``times`` requests of each chosen kind, by array if ``array`` is given."""
         accesses, rows = found.piece.accesses, found.kinds.rows[chosen]
         sums.add(build_keys(accesses, rows, array), accesses.bytes[rows], found.measured.choose(chosen), times)
 

@@ -20,7 +20,7 @@ _PREFIX, _SUFFIX = "smsp__average_warps_issue_stalled_", "_per_issue_active.rati
 
 
 class SourceRule(Enum):
-    """Rule by which the sources of a stall are told apart."""
+    """Rule that splits the stalls of a warp state into sources."""
 
     BY_CAUSE = "the kind of the cause"
     BY_PRODUCER = "the kind of the cause, and how the stalled instruction depends on it"

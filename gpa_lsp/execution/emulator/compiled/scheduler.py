@@ -119,8 +119,8 @@ class CompiledScheduler:
     """Runs one batch.
 
     The segment that comes first in its function's order is run first, callees before what follows the call, so lanes that parted wait for each
-    other where their ways join. Lanes that spin on memory would keep others from running: after some segments with polling loads those that
-    wait for longest run, so every lane of the batch gets its turn.
+    other where their ways join. Lanes that spin on memory would keep others from running: after some segments with polling loads the
+    segment that has been ready longest runs, so that every lane of the batch makes progress.
 
     Args:
         unit_bytes: the unit in which shared memory is watched; None where it is not.
