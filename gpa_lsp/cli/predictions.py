@@ -126,11 +126,14 @@ def predict(
     return prediction
 
 
-def assume_launches(arguments: argparse.Namespace, terminal: Terminal) -> str | None:
+def assume_launches(arguments: argparse.Namespace, terminal: Terminal, *, is_single: bool = False) -> str | None:
     """Launches assumed for a source without a description, small enough to emulate quickly; prints what they assume. None if described.
 
+    Args:
+        is_single: several kernels are refused before any is emulated, and a source that has none.
+
     Raises:
-        InputError: sizes are given, and there is nothing that assumes any, or nothing of that name.
+        InputError: sizes are given, and there is nothing that assumes any, or nothing of that name; or one kernel is asked for, and no one is meant.
     """
     from gpa_lsp.execution.launches.read_launches import find_launch_file, write_command
 
@@ -142,9 +145,9 @@ def assume_launches(arguments: argparse.Namespace, terminal: Terminal) -> str | 
             raise InputError(f"{where}, so --sizes assumes nothing", path=source, remedy="leave out --sizes")
         return None
     try:
-        text = write_source_templates(arguments)
+        text = write_source_templates(arguments, is_single=is_single)
     except InputError:
-        if sizes:
+        if sizes or is_single:
             raise
         return None  # the prediction reports the errors of the source
     from gpa_lsp.execution.prediction.templates import describe_guesses
@@ -155,8 +158,8 @@ def assume_launches(arguments: argparse.Namespace, terminal: Terminal) -> str | 
     return text
 
 
-def write_source_templates(arguments: argparse.Namespace) -> str:
-    """Launch descriptions for the undescribed kernels of a source, with sizes that emulate within seconds."""
+def write_source_templates(arguments: argparse.Namespace, *, is_single: bool = False) -> str:
+    """Launch descriptions for the undescribed kernels of a source, with sizes that emulate within seconds; *is_single* refuses several kernels."""
     from gpa_lsp.execution.emulator.model import Budget
     from gpa_lsp.execution.prediction.model import PredictionSettings
     from gpa_lsp.execution.prediction.templates import write_templates
@@ -170,6 +173,7 @@ def write_source_templates(arguments: argparse.Namespace) -> str:
         compute_capability=arguments.arch,
         fits=PredictionSettings(budget=Budget(seconds=_FITTING_SECONDS)),
         told=arguments.sizes,
+        is_single=is_single,
     )
 
 

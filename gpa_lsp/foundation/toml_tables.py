@@ -239,11 +239,16 @@ def read_toml(path: Path, *, text: str | None = None) -> Table:
     Raises:
         InputError: it cannot be read, is too large, or is not TOML. Says the line.
     """
-    content, lines = _read_content(_read_text(path) if text is None else text, path)
+    content, lines = _read_content(read_toml_text(path) if text is None else text, path)
     return Table(content=content, place=(), lines=lines, path=path)
 
 
-def _read_text(path: Path) -> str:
+def read_toml_text(path: Path) -> str:
+    """What a file holds that is to be read as TOML, now or by another process.
+
+    Raises:
+        InputError: it cannot be read, is too large, or is not UTF-8.
+    """
     try:
         if not path.is_file():
             raise InputError("there is no such file", path=path, remedy="write it, or have one generated")

@@ -365,3 +365,42 @@ def test_a_grid_in_blocks_keeps_its_block_where_more_than_the_threads_decides(
         assert f"The launch uses {own}, rank 1" in out and "Try block" not in out
         table = " ".join(" ".join(lines[lines.index("  Not predicted") :]).split())
         assert f"{other} the grid for this block is not known; give threads = … in place of grid" in table
+
+
+@pytest.mark.parametrize("way", [[], ["--by", "simulation"], ["--by", "paper"]])
+def test_a_source_alone_is_explored_with_a_launch_that_is_assumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], way: list[str]
+) -> None:
+    """Threads follow from the size that is told, and the note says how to give others."""
+    monkeypatch.chdir(tmp_path)
+    Path("k.cu").write_text(SCALED.partition("int main")[0])
+    code, out, err = run(capsys, "k.cu", "--kernel", "scaled", "--block", "32x8", *way, "-o", "k.json")
+    assert (code, out) == (0, "") and err.startswith("note: k.cu: launches are as the source says, and threads = ")
+    code, _, err = run(
+        capsys, "k.cu", "--kernel", "scaled", "--block", "32x8", *way, "--sizes", "w = 512, h = 256", "-o", "k.json"
+    )
+    assert code == 0 and "is assumed" not in err
+    found = json.loads(Path("k.json").read_text())["configurations"]
+    assert sorted(one["configuration"]["block"] for one in found) == [[16, 16, 1], [32, 8, 1]]
+    if not way:
+        assert {round(one["dram_load_bytes"]) for one in found} == {512 * 256 * 4}
+    assert not Path("k.launch.toml").exists()
+
+
+def test_several_kernels_without_a_description_are_refused_before_any_is_emulated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("k.cu").write_text(SCALED.partition("int main")[0])
+    monkeypatch.setattr("gpa_lsp.execution.prediction.templates.predict_launches", None)
+    code, out, err = run(capsys, "k.cu")
+    expected = (
+        "gpa-lsp: error: k.cu: 3 kernels match (scaled, rows, tiles), and one is asked for; choose one with --kernel\n"
+    )
+    assert (code, out, err) == (2, "", expected)
+    code, out, err = run(capsys, "k.cu", "--kernel", "absent")
+    assert (code, out, err) == (
+        2,
+        "",
+        "gpa-lsp: error: k.cu: no kernel is named absent; there are: scaled, rows, tiles\n",
+    )

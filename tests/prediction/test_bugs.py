@@ -10,6 +10,7 @@ from gpa_lsp.execution.prediction import predict_launch as launch_volumes
 from gpa_lsp.execution.prediction.exploration import evaluators
 from gpa_lsp.execution.prediction.exploration.explore import evaluate_each
 from gpa_lsp.execution.prediction.exploration.model import Configuration
+from gpa_lsp.execution.prediction.launch_sources import DescriptionText
 from gpa_lsp.execution.prediction.model import KernelPrediction, PredictionSettings
 from gpa_lsp.execution.prediction.predict import predict_code
 from gpa_lsp.execution.traces import analyse
@@ -144,7 +145,7 @@ def test_a_configuration_that_shows_a_bug_says_so(monkeypatch: pytest.MonkeyPatc
         kernel=None,
         updates=(1, 1, 1),
         resources=None,
-        description=evaluators.VariedLaunch(text="", path=Path(), number=0),
+        description=evaluators.VariedLaunch(description=DescriptionText(path=Path(), text=""), number=0),
     )  # type: ignore[arg-type]
     found = evaluate_each(broken, [Configuration(block=(32, 1, 1))])[0]
     assert found.why_not.startswith("the evaluation failed: ZeroDivisionError") and "fault of gpa-lsp" in found.why_not

@@ -10,7 +10,7 @@ from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT
 from gpa_lsp.cli.options import add_limit_argument, add_output_argument, add_source_arguments, declare, parse_number
 from gpa_lsp.cli.outputs import is_printed, write_file
-from gpa_lsp.cli.predictions import check_is_source
+from gpa_lsp.cli.predictions import assume_launches, check_is_source, choose_launches
 from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import InputError
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gpa_lsp.execution.prediction.exploration.journal import Journal
     from gpa_lsp.execution.prediction.exploration.model import Configuration
     from gpa_lsp.execution.prediction.exploration.subjects import ExplorationSubject
+    from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
 
 _SUFFIXES = (".html", ".svg", ".png", ".json")
 _DEFAULT_TOP = 15
@@ -33,6 +34,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         parser,
         """
         --launch N                     the Nth described launch of that kernel
+        --sizes SIZES
         --block BLOCKS...              block sizes: 32x8, 16,32x1..8 (lists and powers of two), or all (the default); repeatable; the block of the
                                        launch is always included
         --fold FOLDS...                elements per thread: 1,2y,2z (default: 1); repeatable
@@ -54,6 +56,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         --resume FILE                  keep results in FILE, and resume from it
         """,
         launch=parse_number,
+        sizes="",
         threads=(_parse_range, _THREADS),
         by=_VOLUMES,
         seconds="10",
@@ -71,7 +74,8 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         message = "volumes are predicted of the source as it is"
         raise InputError(message, remedy="add --by simulation or --by paper to explore macros and unroll factors")
     _check_options(arguments)
-    subject = _prepare(arguments)
+    launches = choose_launches(arguments, assume_launches(arguments, terminal, is_single=True), is_single=True)
+    subject = _prepare(arguments, launches)
     space = _build_variants(arguments, subject) if is_simulated else _build_space(arguments, arguments.block, subject)
     space = tuple(sorted({*space, subject.current}))  # what the launch has now is always compared
     exploration = _explore(subject, space, arguments, terminal)
@@ -86,13 +90,10 @@ def _check_options(arguments: argparse.Namespace) -> None:
     """Check options before anything is compiled.
 
     Raises:
-        InputError: an option means nothing, the space is empty or too large, or no launch is described.
+        InputError: an option means nothing, or the space is empty or too large.
     """
-    from gpa_lsp.execution.launches.read_launches import read_launches
     from gpa_lsp.execution.prediction.exploration.model import build_space
     from gpa_lsp.execution.prediction.exploration.simulating import list_variants
-    from gpa_lsp.execution.prediction.exploration.subjects import read_launch_text
-    from gpa_lsp.execution.prediction.launch_sources import require_description
     from gpa_lsp.gpu.device.products import find_product
 
     if arguments.machine is not None:
@@ -100,12 +101,9 @@ def _check_options(arguments: argparse.Namespace) -> None:
     for variant in list_variants(arguments.define, arguments.unroll):
         blocks = [variant.write(block) for block in arguments.block]
         build_space(blocks, arguments.fold, threads=arguments.threads, dimensions=1)
-    if arguments.source.is_file():
-        described = require_description(arguments.source, arguments.launches)
-        read_launches(described, text=read_launch_text(described))
 
 
-def _prepare(arguments: argparse.Namespace) -> "ExplorationSubject":
+def _prepare(arguments: argparse.Namespace, launches: "LaunchChoice") -> "ExplorationSubject":
     from gpa_lsp.execution.hybrid.operations import EVERY_TERM
     from gpa_lsp.execution.prediction.exploration.simulating import prepare_simulation
     from gpa_lsp.execution.prediction.exploration.subjects import prepare_exploration
@@ -114,8 +112,7 @@ def _prepare(arguments: argparse.Namespace) -> "ExplorationSubject":
 
     common: dict[str, Any] = {
         "kernel": arguments.kernel,
-        "launches_path": arguments.launches,
-        "launch_number": arguments.launch,
+        "launches": launches,
         "machine": arguments.machine,
         "compute_capability": arguments.arch,
     }

@@ -15,6 +15,7 @@ from gpa_lsp.execution.prediction.exploration.explore import Exploration, evalua
 from gpa_lsp.execution.prediction.exploration.model import Configuration, RankedConfiguration, build_space, rank
 from gpa_lsp.execution.prediction.exploration.subjects import ExplorationSubject, prepare_exploration
 from gpa_lsp.execution.prediction.fault_answer import ENDINGS
+from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
 from gpa_lsp.execution.prediction.model import KernelPrediction, SourcePrediction
 from gpa_lsp.foundation.errors import GpaError
 from gpa_lsp.foundation.processes.python_children import Step
@@ -67,9 +68,11 @@ def _explore(
         job.path,
         text=job.text,
         kernel=kernel.mangled_name,
-        launches_path=job.launches_path,
-        launches_text=job.launches_text,
-        launch_number=1 + sum(one.mangled_name == kernel.mangled_name for one in before),
+        launches=LaunchChoice(
+            path=job.launches_path,
+            text=job.launches_text,
+            number=1 + sum(one.mangled_name == kernel.mangled_name for one in before),
+        ),
         machine=choose_machine(job),
         compute_capability=job.architecture,
         compile_settings=settings,

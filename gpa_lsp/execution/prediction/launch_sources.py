@@ -15,9 +15,10 @@ from gpa_lsp.code.ptx.model import PtxFunction, PtxModule
 from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.launches.pointer_uses import SHAPE
-from gpa_lsp.execution.launches.read_launches import SUFFIX, explain_undescribed, find_launch_file, read_launches
+from gpa_lsp.execution.launches.read_launches import SUFFIX, Dim3, explain_undescribed, find_launch_file, read_launches
 from gpa_lsp.foundation.errors import GpaError, InputError, Problem, UnsupportedInputError
 from gpa_lsp.foundation.numbers import format_count
+from gpa_lsp.foundation.toml_tables import read_toml_text
 from gpa_lsp.kernel.names import demangle, list_named, shorten_name
 from gpa_lsp.profile.model import Launch, Profile
 from gpa_lsp.profile.read import read_profile
@@ -96,16 +97,30 @@ def explain_mismatch(launch: LaunchDescription, found: Sequence[str], known: Ite
     )
 
 
-def require_description(path: Path, described: Path | None) -> Path:
-    """The file that describes launches of a source or a build: the one that is named, or that beside it.
+class DescriptionText(Struct, frozen=True, kw_only=True):
+    """A description of launches, read once for all that use it."""
+
+    path: Path | None  # of the file, beside which its files are found; None for launches that are assumed
+    text: str  # what it holds
+
+    def read(self, *, block: Dim3 | None = None, fold: Dim3 | None = None) -> tuple[LaunchDescription, ...]:
+        """Its launches; *block* and *fold* as for :func:`~gpa_lsp.execution.launches.read_launches.read_launches`."""
+        launches = read_launches(self.path or _ASSUMED, text=self.text, block=block, fold=fold)
+        return launches if self.path is not None else tuple(replace(one, path=None, line=None) for one in launches)
+
+
+def require_description(path: Path, choice: LaunchChoice) -> DescriptionText:
+    """The description of the launches of a source or a build: the file that is named or that beside it, or launches that are assumed.
 
     Raises:
-        InputError: there is none.
+        InputError: there is none, or it cannot be read.
     """
-    found = described or find_launch_file(path)
+    found = choice.path or find_launch_file(path)
+    if choice.text is not None:
+        return DescriptionText(path=found, text=choice.text)
     if found is None:
         raise explain_undescribed(path)
-    return found
+    return DescriptionText(path=found, text=read_toml_text(found))
 
 
 class ListedLaunches(Struct, frozen=True, kw_only=True):
@@ -117,11 +132,9 @@ class ListedLaunches(Struct, frozen=True, kw_only=True):
 
 def read_described(described: Path | None, text: str | None) -> tuple[LaunchDescription, ...]:
     """The launches of a description, or of a text that stands in no file; none where there is neither."""
-    if described is not None:
-        return read_launches(described, text=text)
-    if text is None:
-        return ()
-    return tuple(replace(one, path=None, line=None) for one in read_launches(_ASSUMED, text=text))
+    if text is not None:
+        return DescriptionText(path=described, text=text).read()
+    return () if described is None else read_launches(described)
 
 
 def list_launches(described: Path | None, choice: LaunchChoice) -> ListedLaunches:

@@ -18,7 +18,7 @@ from gpa_lsp.execution.hybrid.estimate import CompiledKernel, PaperEstimate, est
 from gpa_lsp.execution.hybrid.operations import EVERY_TERM, Term
 from gpa_lsp.execution.launches.block_mates import list_mates, list_neighbours, place_block
 from gpa_lsp.execution.launches.launch import LaunchDescription, list_arrays
-from gpa_lsp.execution.launches.read_launches import explain_undescribed, find_launch_file
+from gpa_lsp.execution.launches.read_launches import explain_undescribed
 from gpa_lsp.execution.prediction.built_modules import CODE_REMEDY, assemble_units, choose_units, read_image_module
 from gpa_lsp.execution.prediction.fault_answer import note_guesses
 from gpa_lsp.execution.prediction.input_kinds import InputKind, find_kind
@@ -29,7 +29,6 @@ from gpa_lsp.execution.prediction.launch_sources import (
     explain_mismatch,
     list_names,
     miss_kernel,
-    read_described,
     require_description,
 )
 from gpa_lsp.execution.prediction.static_source import Capability, choose_product, examine_for_machine, note_difference
@@ -294,9 +293,7 @@ def simulate_code(
             listed = "; ".join(message.text for message in unit.messages[:3])
             raise InputError(f"it cannot be compiled: {listed}", path=path, remedy="mend it and simulate it again")
         problems += map(Problem.note, examined.notes)
-    is_told = launches.text is not None
-    file = launches.path or find_launch_file(path) if is_told else require_description(path, launches.path)
-    described = read_described(file, launches.text)
+    described = require_description(path, launches).read()
     if kind is InputKind.REPORT:
         subjects, known = _list_measured(path, kernel, described, product, problems)
     elif kind is InputKind.SOURCE:

@@ -23,7 +23,7 @@ from gpa_lsp.execution.compiler.source_text import read_source
 from gpa_lsp.execution.emulator.model import Fault
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.launches.pointer_uses import find_read_parameters
-from gpa_lsp.execution.launches.read_launches import find_launch_file, read_launches
+from gpa_lsp.execution.launches.read_launches import SUFFIX, find_launch_file, read_launches
 from gpa_lsp.execution.launches.template import ToldSizes, write_template
 from gpa_lsp.execution.launches.told_sizes import check_told_sizes, describe_sizes, list_guessed_sizes, read_told_sizes
 from gpa_lsp.execution.prediction.fault_answer import believe
@@ -43,6 +43,7 @@ from gpa_lsp.execution.prediction.launch_sources import (
     explain_no_code,
     list_launches,
     list_measured_launches,
+    list_names,
 )
 from gpa_lsp.execution.prediction.launched_code import CodeChoice, CodeModule, KernelLaunch, match_launches, read_code
 from gpa_lsp.execution.prediction.model import PredictionSettings
@@ -85,6 +86,7 @@ def write_templates(
     settings: CompileSettings = DEFAULT_SETTINGS,
     fits: PredictionSettings | None = None,
     told: str = "",
+    is_single: bool = False,
 ) -> str:
     """Text of a description, or of what to append to the existing one.
 
@@ -100,10 +102,11 @@ def write_templates(
         settings: of the compiler.
         fits: sizes of a source are such that emulation by these ends within its limits; None for the usual sizes.
         told: sizes of a source that are known, such as ``n = 4096, threads = 64x64``.
+        is_single: several kernels of a source or a build are refused.
 
     Raises:
-        InputError: there is no PTX of it, there is no such kernel, every one has a launch already, the profile has none of them, or what is told is
-            no size of it.
+        InputError: there is no PTX of it, there is no such kernel, every one has a launch already, the profile has none of them, what is told is
+            no size of it, or one kernel is asked for and several are meant.
         MissingToolError: no compiler is installed, or a build needs NVIDIA's cuobjdump, which is not.
         ToolError: one of them failed, or did not end in time.
     """
@@ -119,7 +122,16 @@ def write_templates(
     if kind is InputKind.SOURCE:
         write = _write_from_source(modules[0], measured, sizes, fits)
     launches = _read_known(described, launches_text)
-    found = _describe(modules, launches, kernel, write, path=path, described=described, measured=measured)
+    every = _list_entries(modules)
+    known = {one.function.name for one in match_launches(modules, launches, None)[0]}
+    wanted = _choose_wanted(every, known, kernel, path, described)
+    if is_single and len(wanted) > 1:
+        names = list_names(one.name for one in wanted)
+        message = f"{format_count(len(wanted))} kernels match ({names}), and one is asked for"
+        raise InputError(message, path=path, remedy="choose one with --kernel")
+    measured.check(wanted)
+    found = "\n".join(measured.explain(one) + write(one, every) for one in wanted)
+    read_launches(described or path.with_suffix(SUFFIX), text=found)  # all that is printed can be read
     if told:
         check_told_sizes(sizes, found, read_host_code(modules[0].statics).launches)
     return found
@@ -437,26 +449,23 @@ def _read_known(described: Path | None, text: str | None) -> tuple[LaunchDescrip
     return read_launches(described, text=text) if has_text else ()
 
 
-def _describe(
-    modules: Sequence[CodeModule],
-    launches: tuple[LaunchDescription, ...],
-    kernel: str | None,
-    write: Callable[[PtxFunction, Collection[str]], str],
-    *,
-    path: Path,
-    described: Path | None,
-    measured: _Measured,
-) -> str:
-    """A description of a launch for each kernel of some modules that has none.
-
-    Raises:
-        InputError: there is no such kernel, or the profile has none of them.
-    """
+def _list_entries(modules: Sequence[CodeModule]) -> dict[str, PtxFunction]:
+    """The kernels of some modules by name, the first of each name."""
     every: dict[str, PtxFunction] = {}
     for one in modules:
         for entry in one.module.entries:
             every.setdefault(entry.name, entry)
-    known = {one.function.name for one in match_launches(modules, launches, None)[0]}
+    return every
+
+
+def _choose_wanted(
+    every: Mapping[str, PtxFunction], known: Collection[str], kernel: str | None, path: Path, described: Path | None
+) -> list[PtxFunction]:
+    """Those of the kernels of some modules that are meant and have no launch.
+
+    Raises:
+        InputError: there is no such kernel, or every one has a launch.
+    """
     named = list(every.values()) if kernel is None else list_named(kernel, every.values(), lambda one: (one.name,))
     if not every:
         raise InputError("has no kernel", path=path, remedy="give a file with a __global__ function in it")
@@ -467,10 +476,7 @@ def _describe(
     if not wanted:
         message = "every kernel has a launch already"
         raise InputError(message, path=described or path, remedy="edit the description that is there")
-    measured.check(wanted)
-    written = "\n".join(measured.explain(one) + write(one, every) for one in wanted)
-    read_launches(described or path.with_suffix(".launch.toml"), text=written)  # all that is printed can be read
-    return written
+    return wanted
 
 
 def read_host_code(statics: SourceStatics, told: Mapping[str, int] = MappingProxyType({})) -> HostCode:

@@ -11,6 +11,7 @@ from gpa_lsp.execution.prediction.exploration.evaluators import PROBE_BUDGET, Pr
 from gpa_lsp.execution.prediction.exploration.explore import evaluate_each
 from gpa_lsp.execution.prediction.exploration.model import Configuration
 from gpa_lsp.execution.prediction.exploration.subjects import choose_launch
+from gpa_lsp.execution.prediction.launch_sources import DescriptionText, LaunchChoice
 from gpa_lsp.execution.prediction.launched_code import CodeModule
 from gpa_lsp.execution.prediction.static_source import choose_product, choose_volume_device
 from gpa_lsp.execution.volumes.model import VolumeMode
@@ -49,7 +50,7 @@ def build(*, ptx: str = PTX, text: str = LAUNCH) -> ProbingEvaluator:
     return ProbingEvaluator(
         ptx=ptx,
         name="k.cu",
-        description=VariedLaunch(text=text, path=Path("k.launch.toml"), number=0),
+        description=VariedLaunch(description=DescriptionText(path=Path("k.launch.toml"), text=text), number=0),
         resources=Resources(device=device, mode=VolumeMode.CORRECTED, registers=16, static_shared_bytes=4096),
     )
 
@@ -119,7 +120,9 @@ def test_a_fold_is_counted_once(fold):
 def test_the_fold_of_a_launch_is_the_one_that_is_described():
     text = ROWS_LAUNCH.replace("threads = [2000, 4096]", "threads = [2000, 24]\nfold = [1, 5]")
     code = CodeModule(None, parse_ptx(ROWS, name="k.cu"), lambda: None)
-    chosen = choose_launch(code, Path("k.cu"), Path("k.launch.toml"), text, kernel=None, number=None)
+    chosen = choose_launch(
+        code, Path("k.cu"), None, LaunchChoice(path=Path("k.launch.toml"), text=text, is_single=True)
+    )
     assert (chosen.launch.grid, chosen.description.own_fold) == ((63, 1, 1), (1, 5, 1))
 
 

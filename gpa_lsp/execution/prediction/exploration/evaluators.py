@@ -8,7 +8,6 @@ tile of fixed size: a configuration with new faults is not predicted.
 from collections.abc import Iterable
 from functools import lru_cache
 from math import prod
-from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,10 +17,10 @@ from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.execution.emulator.emulate import emulate
 from gpa_lsp.execution.emulator.model import Budget, Fault, FaultKind, Sampling, SamplingKind, TraceSettings
 from gpa_lsp.execution.launches.launch import LaunchDescription
-from gpa_lsp.execution.launches.read_launches import read_launches
 from gpa_lsp.execution.prediction.executed_work import count_flops, count_issued
 from gpa_lsp.execution.prediction.exploration.model import Configuration, RankedConfiguration
 from gpa_lsp.execution.prediction.fault_answer import ENDINGS, name_place
+from gpa_lsp.execution.prediction.launch_sources import DescriptionText
 from gpa_lsp.execution.volumes.devices import VolumeDevice
 from gpa_lsp.execution.volumes.expressions import (
     NO_TRIPLE,
@@ -55,8 +54,7 @@ class Resources(Struct, frozen=True, kw_only=True):
 class VariedLaunch(Struct, frozen=True, kw_only=True):
     """One launch of a description, with other blocks and folds."""
 
-    text: str  # the description
-    path: Path  # of the description; its files are found beside it
+    description: DescriptionText  # that holds it
     number: int  # index of the launch in it, from 0
     own_fold: Triple = _PLAIN  # elements along x, y, z that a thread of the code covers already
 
@@ -73,14 +71,15 @@ class VariedLaunch(Struct, frozen=True, kw_only=True):
         x, y, z = (wanted // own for wanted, own in pairs)
         return (x, y, z)
 
-    def read(self, configuration: Configuration) -> LaunchDescription:
-        """The launch with another block and fold.
+    def read(self, configuration: Configuration | None) -> LaunchDescription:
+        """The launch with another block and fold; as it is for None.
 
         Raises:
             InputError: the description fixes its grid, or does not allow for this block.
         """
-        launches = read_launches(self.path, text=self.text, block=configuration.block, fold=configuration.fold)
-        return launches[self.number]
+        if configuration is None:
+            return self.description.read()[self.number]
+        return self.description.read(block=configuration.block, fold=configuration.fold)[self.number]
 
 
 class ExpressionEvaluator(Struct, frozen=True, kw_only=True):

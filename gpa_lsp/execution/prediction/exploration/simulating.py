@@ -29,7 +29,6 @@ from gpa_lsp.execution.compiler.source_text import read_source
 from gpa_lsp.execution.emulator.model import Budget, FaultKind
 from gpa_lsp.execution.hybrid.operations import PAPER_ERROR
 from gpa_lsp.execution.launches.launch import LaunchDescription
-from gpa_lsp.execution.launches.read_launches import read_launches
 from gpa_lsp.execution.prediction.exploration.evaluators import (
     PROBE_BUDGET,
     VariedLaunch,
@@ -39,13 +38,13 @@ from gpa_lsp.execution.prediction.exploration.evaluators import (
 from gpa_lsp.execution.prediction.exploration.journal import Subject, digest_texts
 from gpa_lsp.execution.prediction.exploration.model import Configuration, Definition, RankedConfiguration, Unroll
 from gpa_lsp.execution.prediction.exploration.subjects import (
+    ONE_LAUNCH,
     ExplorationSubject,
     choose_launch,
     make_subject,
-    read_launch_text,
     write_notes,
 )
-from gpa_lsp.execution.prediction.launch_sources import require_description
+from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
 from gpa_lsp.execution.prediction.launched_code import CodeModule
 from gpa_lsp.execution.prediction.simulation import SimulationSettings, simulate_launch
 from gpa_lsp.execution.prediction.static_source import ExaminedSource, choose_product, examine_for_machine, require_ptx
@@ -138,7 +137,7 @@ class SimulatingEvaluator(Struct, frozen=True, kw_only=True):
             return self.description.read(configuration)
         if configuration.block != self.own_block:
             raise InputError("the launch fixes its grid", remedy="give threads = … in place of grid")
-        return read_launches(self.description.path, text=self.description.text)[self.description.number]
+        return self.description.read(None)
 
 
 @lru_cache(maxsize=4)
@@ -157,8 +156,7 @@ def prepare_simulation(
     path: Path,
     *,
     kernel: str | None = None,
-    launches_path: Path | None = None,
-    launch_number: int | None = None,
+    launches: LaunchChoice = ONE_LAUNCH,
     machine: str | None = None,
     compute_capability: tuple[int, int] | None = None,
     compile_settings: CompileSettings = DEFAULT_SETTINGS,
@@ -169,8 +167,7 @@ def prepare_simulation(
     Args:
         path: of the source.
         kernel: its name or a part of it; None where the source has one described launch.
-        launches_path: the description; None for the file beside the source.
-        launch_number: which of the launches of that kernel, from 1; None where there is one.
+        launches: the one of that kernel.
         machine: name of the GPU; None for the first known of the compute capability.
         compute_capability: to compile for; None for that of the GPU, and where none is named for what the compile command says.
         compile_settings: of the compiler.
@@ -190,10 +187,8 @@ def prepare_simulation(
         settings=compile_settings,
     )
     examined, module = _compile(source, source.text)
-    described = require_description(path, launches_path)
-    launch_text = read_launch_text(described)
     code = CodeModule(examined.statics.unit, module, lambda: examined.statics)
-    chosen = choose_launch(code, path, described, launch_text, kernel=kernel, number=launch_number)
+    chosen = choose_launch(code, path, kernel, launches)
     launch = chosen.launch
     settings = replace(settings, machine=_name_machine(machine, examined))
     evaluate = SimulatingEvaluator(
@@ -211,7 +206,7 @@ def prepare_simulation(
         device=settings.machine or "",
         mode=mode,
         threads=launch.covered,
-        digest=digest_texts(mode, str(chosen.description.number), launch_text, source.text),
+        digest=digest_texts(mode, str(chosen.description.number), chosen.description.description.text, source.text),
     )
     note = _NOTE if settings.terms is None else _PAPER_NOTE
     return make_subject(chosen, subject, evaluate, (note, *write_notes(examined)))

@@ -10,7 +10,6 @@ from gpa_lsp.code.ptx.model import PtxModule
 from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.execution.compiler.model import DEFAULT_SETTINGS, CompileSettings
 from gpa_lsp.execution.launches.launch import LaunchDescription
-from gpa_lsp.execution.launches.read_launches import read_launches
 from gpa_lsp.execution.prediction.exploration.evaluators import (
     PROBE_BUDGET,
     ExpressionEvaluator,
@@ -42,11 +41,10 @@ from gpa_lsp.execution.volumes.expressions import Triple
 from gpa_lsp.execution.volumes.from_trace import find_launch_shape
 from gpa_lsp.execution.volumes.model import VolumeMode
 from gpa_lsp.foundation.errors import GpaError, InputError, Problem
-from gpa_lsp.foundation.files import read_bounded
 from gpa_lsp.foundation.prose import Sentence, say
 from gpa_lsp.kernel.names import demangle, shorten_name
 
-_MOST_LAUNCH_BYTES = 4 << 20
+ONE_LAUNCH = LaunchChoice(is_single=True)
 
 
 class ChosenLaunch(Struct, frozen=True, kw_only=True):
@@ -74,9 +72,7 @@ def prepare_exploration(
     *,
     text: str | None = None,
     kernel: str | None = None,
-    launches_path: Path | None = None,
-    launches_text: str | None = None,
-    launch_number: int | None = None,
+    launches: LaunchChoice = ONE_LAUNCH,
     machine: str | None = None,
     mode: VolumeMode = VolumeMode.CORRECTED,
     compute_capability: tuple[int, int] | None = None,
@@ -89,9 +85,7 @@ def prepare_exploration(
         path: of the source.
         text: what an editor holds of it; None to read the file.
         kernel: its name or a part of it; None where the source has one described launch.
-        launches_path: the description; None for the file beside the source.
-        launches_text: what an editor holds of it; None to read the file.
-        launch_number: which of the launches of that kernel, from 1; None where there is one.
+        launches: the one of that kernel.
         machine: name of the GPU; None for the first known of the compute capability.
         mode: of the volume model.
         compute_capability: to compile for; None for that of the GPU, and where none is named for what the compile command says.
@@ -110,9 +104,7 @@ def prepare_exploration(
     ptx = require_ptx(statics, path)
     module = parse_ptx(ptx, name=str(path))
     code = CodeModule(statics.unit, module, lambda: statics)
-    described = require_description(statics.path, launches_path)
-    launch_text = read_launch_text(described) if launches_text is None else launches_text
-    chosen = choose_launch(code, path, described, launch_text, kernel=kernel, number=launch_number)
+    chosen = choose_launch(code, path, kernel, launches)
     device = _require_device(statics, path, machine, mode)
     resources = _find_resources(statics, chosen.mangled, device, mode)
     probing = ProbingEvaluator(
@@ -128,7 +120,7 @@ def prepare_exploration(
         device=device.name,
         mode=mode.value,
         threads=chosen.launch.covered,
-        digest=digest_texts(str(chosen.description.number), launch_text, ptx),
+        digest=digest_texts(str(chosen.description.number), chosen.description.description.text, ptx),
     )
     return make_subject(chosen, subject, evaluate, (*notes, *write_notes(examined)))
 
@@ -160,38 +152,25 @@ def _require_device(statics: SourceStatics, path: Path, machine: str | None, mod
     return device
 
 
-def read_launch_text(path: Path) -> str:
-    """The text of a description, as the processes that evaluate will read it.
-
-    Raises:
-        InputError: it cannot be read.
-    """
-    try:
-        return read_bounded(path, _MOST_LAUNCH_BYTES).decode("utf-8")
-    except (OSError, UnicodeDecodeError) as why:
-        raise InputError(f"cannot be read: {getattr(why, 'strerror', why)}", path=path, remedy="check it") from why
-
-
-def choose_launch(
-    code: CodeModule, source: Path, path: Path, text: str, *, kernel: str | None, number: int | None
-) -> ChosenLaunch:
+def choose_launch(code: CodeModule, source: Path, kernel: str | None, launches: LaunchChoice) -> ChosenLaunch:
     """Find the one launch that is asked for.
 
     Args:
         kernel: a name, or a part of one; None for any.
-        number: of the launch among those of that kernel, from 1; None where there is one.
+        launches: choice among those of that kernel.
 
     Raises:
         InputError: none is, or more than one.
     """
     problems: list[Problem] = []
-    launches = LaunchChoice(path=path, text=text, number=number, is_single=True)
+    described = require_description(source, launches)
+    launches = replace(launches, path=described.path, text=described.text)
     found = match_code(source, (code,), CodeChoice(kernel=kernel, launches=launches), problems)
     if not found.launches:
         raise explain_no_launch(source, found, problems, kernel)
     (one,) = found.launches
-    place = read_launches(path, text=text).index(one.launch)
-    description = VariedLaunch(text=text, path=path, number=place, own_fold=one.launch.fold)
+    number = described.read().index(one.launch)
+    description = VariedLaunch(description=described, number=number, own_fold=one.launch.fold)
     return ChosenLaunch(launch=one.launch, mangled=one.function.name, description=description)
 
 
