@@ -41,12 +41,6 @@ def count_on_screens(shown: list[int]) -> int:
     return max(sum(start <= line < start + SCREEN_LINES for line in shown) for start in range(1, LINES))
 
 
-def test_the_three_hottest_lines_of_a_flat_kernel_carry_a_number() -> None:
-    view = view_of(make_flat(100, range(1, 51)))
-    assert lines(list_hints(view, 1, 100)) == [1, 2, 3]
-    assert {hint.label for hint in list_hints(view, 1, 100)} == {"2.0 % samples, long_scoreboard"}
-
-
 def test_300_hot_lines_are_thinned_to_what_a_screen_bears() -> None:
     view = view_of(make_flat(LINES, HOT), min_share_ratio=0.001, most_hints_on_screen=4)
     shown = lines(list_hints(view, 1, LINES))
@@ -92,14 +86,3 @@ def test_no_hint_is_longer_than_an_editor_shows(file: str, reason: str) -> None:
     label = hint.label if isinstance(hint.label, str) else "".join(part.value for part in hint.label)
     assert len(label) <= MOST_CHARS
     assert label.startswith("← ") and "12345" in label and label.endswith((reason, "…")) and reason in str(hint.tooltip)
-
-
-def test_a_line_that_the_hottest_dwarfs_does_not_lead() -> None:
-    listing = """
-        flat.cu:1  FMUL R2, R2, R3  ; long_scoreboard=970
-        flat.cu:2  FMUL R2, R2, R3  ; long_scoreboard=27
-        flat.cu:3  FMUL R2, R2, R3  ; dispatch_stall=3
-    """
-    profile = make_profile(build_kernel(listing, name="flat"), texts={"flat.cu": "x *= 2;\n" * 3})
-    assert lines(list_hints(view_of(profile), 1, 3)) == [1]
-    assert lines(list_hints(view_of(profile, min_share_ratio=0.02), 1, 3)) == [1, 2]

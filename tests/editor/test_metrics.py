@@ -20,8 +20,7 @@ from gpa_lsp.editor.source.lenses import list_lenses
 from gpa_lsp.report.model import LoopRow
 from tests.editor import predictions
 from tests.editor.sessions import Session
-from tests.editor.test_causes import KERNEL as LOOPING
-from tests.editor.views import SOURCE, make_profile, make_view
+from tests.editor.views import CAUSED, SOURCE, make_profile, make_view
 from tests.report_builder import build_kernel, parse_rows
 
 LISTING = """
@@ -108,7 +107,7 @@ def test_a_stall_reason_leads_to_its_cause() -> None:
     ],
 )
 def test_lenses_on_loops_follow_the_choice(name: str, value: str) -> None:
-    columns = LOOPING.instructions
+    columns = CAUSED.instructions
     inside = np.array([row < 3 for row in range(len(columns))], dtype=np.uint16)
     loop = LoopRow(
         function=columns.functions[0],
@@ -121,7 +120,7 @@ def test_lenses_on_loops_follow_the_choice(name: str, value: str) -> None:
         samples=60,
         latency_samples=None,
     )
-    kernel = replace(LOOPING, loops=(loop,), instructions=replace(columns, loop_depths=inside))
+    kernel = replace(CAUSED, loops=(loop,), instructions=replace(columns, loop_depths=inside))
     document = make_view(
         make_profile(kernel, texts={"saxpy.cu": SOURCE, "scale.h": "a\nb\n"}),
         settings=Settings(metric=find_metric(name)),

@@ -1,4 +1,4 @@
-"""Lines that were changed since they were measured, and that no number stands on a line it was not measured on."""
+"""Lines that were changed since they were measured (``scenes/stale.md``), and that no number stands on a line it was not measured on."""
 
 from itertools import pairwise
 
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gpa_lsp.editor.document_view import DocumentView, list_gaps
+from gpa_lsp.editor.document_view import list_gaps
 from gpa_lsp.editor.model import Freshness
 from gpa_lsp.editor.protocol.features.marks import list_heat
 from gpa_lsp.editor.settings import Settings, UnverifiedChoice
@@ -23,57 +23,7 @@ __global__ void saxpy(float *x, float *y)
     y[i] = a + b;
 }
 """
-LISTING = """
-    saxpy.cu:3  S2R R0, SR_TID.X   ; selected=1
-    saxpy.cu:4  LDG.E R2, [R4.64]  ; selected=1
-    saxpy.cu:5  FMUL R3, R2, R2    ; long_scoreboard=900
-    saxpy.cu:6  STG.E [R4], R3     ; wait=98
-"""
-BLAME = "2 <- 1  long_scoreboard memory_global R2"
-
-
-def view(
-    text: str, source: str = SOURCE, listing: str = LISTING, blame: str | None = BLAME, **more: object
-) -> DocumentView:
-    kernel = build_kernel(listing, name="saxpy(float*, float*)", blame=blame)
-    found = make_view(make_profile(kernel, texts={"saxpy.cu": source}), text, **more)  # type: ignore[arg-type]
-    assert found is not None
-    return found
-
-
-def test_a_changed_hot_line_is_stale_where_it_stands_now() -> None:
-    assert view(SOURCE).stale == ()
-    assert view(SOURCE.replace("a * a", "a * 2")).stale == (5,)
-    assert view("// new\n" + SOURCE.replace("a * a", "a * 2")).stale == (6,)
-
-
-def test_a_changed_line_that_only_causes_is_stale_too() -> None:
-    assert view(SOURCE.replace("x[i]", "x[0]")).stale == (4,)
-
-
-def test_a_changed_line_without_samples_is_not() -> None:
-    assert view(SOURCE.replace("threadIdx.x", "threadIdx.y")).stale == ()
-
-
-def test_of_lines_replaced_by_as_many_each_stands_for_its_own() -> None:
-    text = SOURCE.replace("threadIdx.x", "threadIdx.y").replace("x[i]", "x[0]")
-    assert view(text).stale == (4,)
-
-
-def test_all_lines_of_another_number_stand_for_those_they_replaced() -> None:
-    assert view(SOURCE.replace("float b = a * a;", "float b = a;\n\n    b *= a;\n    }")).stale == (5, 7)
-
-
-def test_a_deleted_line_leaves_nothing_to_mark() -> None:
-    assert view(SOURCE.replace("    float b = a * a;\n", "")).stale == ()
-
-
-def test_new_lines_between_measured_ones_are_not_stale() -> None:
-    assert view(SOURCE.replace("    float b", "    foo();\n    float b")).stale == ()
-
-
-def test_indenting_changes_nothing() -> None:
-    assert view(SOURCE.replace("    float b", "\t\tfloat b")).stale == ()
+LISTING = "saxpy.cu:5  FMUL R3, R2, R2  ; long_scoreboard=900"
 
 
 def test_a_line_another_measurement_found_is_not_stale() -> None:
@@ -110,7 +60,8 @@ def test_no_number_stands_on_a_line_it_was_not_measured_on(
     measured: list[str], current: list[str], hot: set[int]
 ) -> None:
     listing = "\n".join(f"saxpy.cu:{line}  X ; wait={10 * line}" for line in sorted(hot | {1}))
-    found = view("\n".join(current), "\n".join(measured), listing, None)
+    found = make_view(make_profile(build_kernel(listing), texts={"saxpy.cu": "\n".join(measured)}), "\n".join(current))
+    assert found is not None
     heat = list_heat(found)
     marked = {mark.line for mark in heat if mark.freshness is not Freshness.STALE}
     for line in marked:

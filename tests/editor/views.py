@@ -13,6 +13,7 @@ from gpa_lsp.editor.snapshot import LoadedProfile, Snapshot, measure_kernel
 from gpa_lsp.report.line_map import split_lines
 from gpa_lsp.report.measured_files import MeasuredFile
 from gpa_lsp.report.model import KernelReport
+from tests.report_builder import build_kernel
 
 SOURCE = """\
 // saxpy.cu
@@ -30,6 +31,33 @@ LISTING = """
     scale.h:2 < saxpy.cu:6          FMUL R2, R2, R3         ; wait=12/6 long_scoreboard=3
     saxpy.cu:7                      EXIT                    ; selected=1
 """
+
+CAUSED_LISTING = """
+    saxpy.cu:4                      S2R R0, SR_TID.X        ; selected=10
+    saxpy.cu:5                      LDG.E R2, [R4.64]       ; lg_throttle=20 selected=4
+    scale.h:2 < saxpy.cu:6          FMUL R2, R2, R3         ; long_scoreboard=60/50
+    saxpy.cu:7                      EXIT                    ; wait=6
+"""
+_CAUSED_BLAME = """
+    2 <- 1   long_scoreboard   memory_global R2 8c 1i
+    3 <- 2   wait              execution_arithmetic 4c 1i
+"""
+_CAUSED_ADVICE = """
+    code_reordering code 1.5x 1.3-1.7 <=2
+        title: Move loads earlier
+        hint: Load `x[i]` before the loop.
+        caveat: Needs a register.
+        region loop 0 1.4x to=7
+            2 <- 1   long_scoreboard
+"""
+CAUSED = build_kernel(
+    CAUSED_LISTING,
+    name="saxpy(float*, float*)",
+    mangled_name="_Z5saxpyPfS_",
+    blame=_CAUSED_BLAME,
+    advice=_CAUSED_ADVICE,
+)
+"""A load that line 6 waits for, and advice on it."""
 
 
 def make_profile(

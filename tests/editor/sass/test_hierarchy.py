@@ -10,7 +10,7 @@ from gpa_lsp.editor.jumps import list_chain, list_incoming, list_outgoing
 from gpa_lsp.editor.lines.positions import read_line
 from gpa_lsp.editor.sass import chains
 from gpa_lsp.editor.sass.library import SassView
-from tests.editor.sass.cursors import put_cursor, read_places
+from tests.editor.sass.cursors import put_cursor
 from tests.editor.sass.documents import LOOP, SOURCES, find_line, write_report
 from tests.editor.sessions import Session
 from tests.editor.views import make_profile
@@ -30,45 +30,6 @@ def start(text: str = LOOP, **changes: Any) -> tuple[Session, SassView]:
 
 def prepare(view: SassView, marked: str) -> CallHierarchyItem | None:
     return chains.prepare(view, read_line(put_cursor(view, marked)))
-
-
-def test_a_stalled_instruction_is_called_by_its_cause_and_back() -> None:
-    session, view = start()
-    item = prepare(view, "FF^MA")
-    assert item is not None
-    assert (item.name, item.detail) == ("/*0030*/ FFMA R0, R2, R3, R0", "84 % of kernel")
-    (call,) = list_incoming(session, item.data)
-    assert (call.from_.name, call.from_.detail) == (
-        "/*0020*/ LDG.E R2, [R4.64]",
-        "80 % · 80 samples of long_scoreboard through R2",
-    )
-    assert read_places(view, call.from_ranges) == ["0020 R2"]
-    (back,) = list_outgoing(session, call.from_.data)
-    assert back.to.name == item.name and read_places(view, back.from_ranges) == ["0020 R2"]
-
-
-def test_where_nothing_was_blamed_registers_speak() -> None:
-    session, view = start()
-    item = prepare(view, "STG^.E")
-    assert item is not None
-    (call,) = list_incoming(session, item.data)
-    assert (call.from_.name, call.from_.detail) == ("/*0030*/ FFMA R0, R2, R3, R0", "writes R0")
-    move = prepare(view, "^MOV")
-    assert move is not None
-    (use,) = list_outgoing(session, move.data)
-    assert (use.to.name, use.to.detail) == ("/*0030*/ FFMA R0, R2, R3, R0", "reads R0")
-    assert list_incoming(session, move.data) == []
-
-
-def test_without_code_there_are_no_registers() -> None:
-    session, view = start(code=None, blame=None)
-    item = prepare(view, "STG^.E")
-    assert item is not None and list_incoming(session, item.data) == [] == list_outgoing(session, item.data)
-
-
-def test_lines_without_an_instruction_are_no_items() -> None:
-    _, view = start()
-    assert prepare(view, "// lo^op") is None
 
 
 @pytest.mark.parametrize(

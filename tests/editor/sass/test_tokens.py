@@ -3,95 +3,28 @@
 import pytest
 from pygls.workspace import PositionCodec
 
-from gpa_lsp.editor.sass.library import SassDocument
 from gpa_lsp.editor.sass.token_types import MODIFIER_NAMES, TYPE_NAMES, TokenModifier, TokenType
 from gpa_lsp.editor.sass.tokens import InstructionEncoder, encode_tokens, read_run
-from tests.editor.sass.documents import LOOP, SOURCES, find_line, open_document, write_document
+from tests.editor.sass.documents import LOOP, SOURCES, open_document, write_document
+from tests.editor.sass.questions import read_tokens
 
 ENCODINGS = ("utf-8", "utf-16", "utf-32")
 
 
-def cut_units(text: str, start: int, length: int, encoding: str) -> str:
-    """A piece of a line, by code units."""
-    size = {"utf-8": 1, "utf-16": 2, "utf-32": 4}[encoding]
-    name = encoding if encoding == "utf-8" else f"{encoding}-le"
-    return text.encode(name)[start * size : (start + length) * size].decode(name)
-
-
-def read_tokens(document: SassDocument, encoding: str = "utf-16") -> list[tuple[int, str, str, tuple[str, ...]]]:
-    """The 1-based line, text, type and modifiers of every token."""
-    data = encode_tokens(document, open_document(document, encoding=encoding).positions.units)
-    found = []
-    line = start = length = 0
-    for index in range(0, len(data), 5):
-        down, right, units, kind, bits = data[index : index + 5]
-        assert down > 0 or right >= length or not found, "tokens overlap"
-        line, start, length = line + down, right if down else start + right, units
-        names = tuple(name for bit, name in enumerate(MODIFIER_NAMES) if bits >> bit & 1)
-        text = cut_units(document.lines[line], start, length, encoding)
-        found.append((line + 1, text, TYPE_NAMES[kind], names))
-    return found
-
-
-def show_line(document: SassDocument, words: str) -> list[str]:
-    """The tokens of the first line with some words in it."""
-    line = find_line(document, words)
-    return [" ".join([text, kind, *names]) for number, text, kind, names in read_tokens(document) if number == line]
-
-
-def test_a_hot_instruction() -> None:
-    assert show_line(write_document(LOOP), "FFMA") == [
-        "/*0030*/ comment",
-        "84 % number hot",
-        "FFMA function",
-        "R0 variable modification",
-        "R2 variable",
-        "R3 variable",
-        "R0 variable",
-        "//     5 comment",
-        "long_scoreboard enumMember hot",
-        "waits SB2 · stall 4 · yield comment",
-    ]
-
-
-def test_predicates_targets_and_modifiers() -> None:
-    document = write_document(LOOP)
-    assert show_line(document, "ISETP")[2:7] == [
-        "ISETP function", ".LT.AND property", "P0 parameter modification", "PT parameter readonly", "R6 variable",
-    ]  # fmt: skip
-    assert show_line(document, "@P0 BRA")[1:4] == ["@P0 keyword", "BRA keyword", "0x20 label"]
-    assert "SR_TID.X variable readonly" in show_line(document, "S2R")
-
-
-def test_headings_and_quotes() -> None:
-    document = write_document(LOOP)
-    assert show_line(document, "kernel:")[0] == "kernel function declaration"
-    assert show_line(document, ".L_0020:") == [
-        ".L_0020 label declaration", "// 98 % · long_scoreboard · back from .L_0020 comment",
-    ]  # fmt: skip
-    assert show_line(document, ".L_0060:") == [".L_0060 label declaration"]
-    assert show_line(document, "m.h:7") == ["// m.h:7 in k.cu:5 comment", "return x[i]; // größer string"]
-    assert show_line(document, "// loop") == ["// loop k.cu:4-5 · depth 1 · 98 % · long_scoreboard comment"]
-
-
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_units(encoding: str) -> None:
-    sources = {**SOURCES, "m.h": "\n" * 6 + "x = '𝔘' | y; // größer\n"}
-    document = write_document(LOOP, sources)
-    tokens = read_tokens(document, encoding)
-    assert (tokens == read_tokens(document, "utf-32")) and len(tokens) > 60
-    words = {text: kind for _, text, kind, _ in tokens}
-    assert words["x = '𝔘' | y; // größer"] == "string"
-    assert words["FFMA"] == "function"
+    document = write_document(LOOP, {**SOURCES, "m.h": "\n" * 6 + "x = '𝔘' | y; // größer\n"})
+    tokens = list(read_tokens(open_document(document, encoding=encoding), encoding))
+    assert tokens == list(read_tokens(open_document(document, encoding="utf-32"), "utf-32"))
+    assert {"`x = '𝔘' | y; // größer` string", "`FFMA` function"} <= {token for _, token in tokens}
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_names_of_any_letters(encoding: str) -> None:
     document = write_document("@!P0 CALL.REL.NOINC `(größe𝔘)  # - | wait=5\nEXIT")
-    assert [text for line, text, *_ in read_tokens(document, encoding) if line == find_line(document, "CALL")][:5] == [
-        "/*0000*/", "100 %", "@!P0", "CALL", ".REL.NOINC",
-    ]  # fmt: skip
-    assert ("`(größe𝔘)", "label") in [(text, kind) for _, text, kind, _ in read_tokens(document, encoding)]
+    tokens = [token for _, token in read_tokens(open_document(document, encoding=encoding), encoding)]
+    call = tokens.index("`@!P0` keyword")
+    assert tokens[call + 1 : call + 4] == ["`CALL` keyword", "`.REL.NOINC` property", "``(größe𝔘)` label"]
 
 
 @pytest.mark.parametrize(
@@ -117,8 +50,7 @@ def test_words_of_an_instruction(text: str, wanted: str) -> None:
     assert " ".join(words) == wanted
 
 
-def test_a_document_without_instructions_has_remarks() -> None:
-    assert {kind for _, _, kind, _ in read_tokens(write_document("EXIT"))} >= {"comment", "keyword"}
+def test_every_type_and_modifier_has_a_name() -> None:
     assert (len(TYPE_NAMES), len(MODIFIER_NAMES)) == (len(TokenType), len(TokenModifier))
 
 
@@ -129,8 +61,6 @@ def test_columns_are_asked_for_once_per_character() -> None:
         def client_num_units(self, text: str) -> int:  # type: ignore[override]
             Units.calls += 1
             return super().client_num_units(text)
-
-    from gpa_lsp.editor.sass.tokens import encode_tokens
 
     encode_tokens(write_document(LOOP), Units())
     assert Units.calls < 10

@@ -1,7 +1,6 @@
 """Links between source lines and instructions, both ways, and the commands that use them."""
 
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,94 +27,9 @@ def run(session: Session, name: str, *arguments: Any) -> Any:
     return COMMANDS[f"gpaLsp.{name}"](session, arguments)
 
 
-def read_lines(session: Session, link: dict[str, Any]) -> list[tuple[str, str]]:
-    """The first and last words of each range of a link to a SASS document: whole lines, and the text of the instruction that matters most."""
-    document = session.sass.make(link["uri"])
-    assert document is not None
-
-    def cut(start: dict[str, int], end: dict[str, int]) -> tuple[str, str]:
-        first, last = document.lines[start["line"]], document.lines[end["line"]]
-        assert (first[: start["character"]].strip(), last[end["character"] :].strip()) == ("", "")
-        return first[document.instruction_column :].split()[0], last[document.instruction_column :].split()[0]
-
-    primary = link["primary"]
-    text = document.lines[primary["start"]["line"]][primary["start"]["character"] : primary["end"]["character"]]
-    assert text in document.shown.kernel.report.instructions.texts
-    return [*(cut(one["start"], one["end"]) for one in link["ranges"]), (text.split()[0], text.split()[0])]
-
-
-def test_a_source_line_has_its_instructions() -> None:
-    session = open_session()
-    (link,) = run(session, "findLinked", SOURCE_URI, 4)
-    assert (link["kernel"], link["text"]) == ("kernel", "kernel · 2 instructions · 88 %")
-    *ranges, primary = read_lines(session, link)
-    assert ranges == [("LDG.E", "FFMA")]  # one stretch, the quote between them included
-    assert primary == ("LDG.E", "LDG.E")  # it causes what the other one takes
-
-
-def test_stretches_apart_are_ranges_of_their_own() -> None:
-    session = open_session(
-        build_kernel("k.cu:3  A  ; wait=1\nk.cu:4  B\nk.cu:3  C  ; wait=5\nk.cu:3  D", name="kernel", blame="")
-    )
-    (link,) = run(session, "findLinked", SOURCE_URI, 2)
-    *ranges, primary = read_lines(session, link)
-    assert ranges == [("A", "A"), ("C", "D")]
-    assert primary == ("C", "C")
-
-
-def test_without_samples_the_first_instruction_counts() -> None:
-    session = open_session(build_kernel("k.cu:3  A\nk.cu:3  B", name="kernel"))
-    session = open_session(build_kernel("k.cu:3  A  ; \nk.cu:3  B\nk.cu:4  C ; wait=3", name="kernel"))
-    (link,) = run(session, "findLinked", SOURCE_URI, 2)
-    assert read_lines(session, link)[-1] == ("A", "A")
-    assert link["text"] == "kernel · 2 instructions"
-
-
-def test_every_kernel_has_a_link_the_hottest_first() -> None:
-    kernels = [
-        build_kernel(f"k.cu:3  A  ; wait={samples}\nk.cu:5  B", name=f"kernel{samples}", mangled_name=f"k{samples}")
-        for samples in (3, 9, 5)
-    ]
-    links = run(open_session(*kernels), "findLinked", SOURCE_URI, 2)
-    assert [link["kernel"] for link in links] == ["kernel9", "kernel5", "kernel3"]
-    assert len({link["uri"] for link in links}) == 3
-
-
 def test_no_more_kernels_than_anybody_looks_at() -> None:
     kernels = [build_kernel("k.cu:3  A  ; wait=3", name=f"k{number}") for number in range(30)]
     assert len(run(open_session(*kernels), "findLinked", SOURCE_URI, 2)) == 8
-
-
-def test_links_follow_edits() -> None:
-    text = "// new\n// lines\n" + (SOURCES["k.cu"] or "").replace("while (more)", "while (some)")
-    session = open_session(text=text)
-    assert len(run(session, "findLinked", SOURCE_URI, 6)) == 1
-    assert run(session, "findLinked", SOURCE_URI, 5) == []  # edited away
-    assert run(session, "findLinked", SOURCE_URI, 0) == []
-
-
-def test_an_instruction_has_the_lines_of_its_chain_innermost_first() -> None:
-    session = open_session()
-    shown = session.snapshot.visible[0]
-    uri = session.sass.find_uri(shown)
-    document = session.sass.make(uri)
-    assert document is not None
-    session.documents.open("file:///project/m.h", "/project/m.h", SOURCES["m.h"] or "", 1)
-    links = run(session, "findLinked", uri, find_line(document, "LDG") - 1)
-    assert [(Path(link["uri"]).name, link["primary"]["start"]["line"]) for link in links] == [("m.h", 6), ("k.cu", 4)]
-    assert [link["text"] for link in links] == ["m.h:7: return x[i]; // größer", "line 5: sum += at(x, i);"]
-    assert all(link["ranges"] == [link["primary"]] and link["kernel"] == "kernel" for link in links)
-    quote = run(session, "findLinked", uri, find_line(document, "m.h:7") - 1)
-    assert quote == links
-    assert run(session, "findLinked", uri, 0) == run(session, "findLinked", uri, len(document.lines) - 1) == []
-
-
-def test_sources_that_are_not_here_are_left_out() -> None:
-    session = open_session()
-    document = session.sass.make(session.sass.find_uri(session.snapshot.visible[0]))
-    assert document is not None
-    links = run(session, "findLinked", document.uri, find_line(document, "LDG") - 1)
-    assert [Path(link["uri"]).name for link in links] == ["k.cu"]
 
 
 @pytest.mark.parametrize(
