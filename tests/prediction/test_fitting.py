@@ -13,6 +13,7 @@ from gpa_lsp.execution.launches.read_launches import read_launches
 from gpa_lsp.execution.prediction.fault_answer import answer_faults, grow_guessed, part_guessed
 from gpa_lsp.execution.prediction.model import KernelPrediction, PredictionSettings
 from gpa_lsp.execution.prediction.templates import write_templates
+from gpa_lsp.execution.traces.model import AccessGroupKind
 from tests.conftest import ROOT
 from tests.prediction.kernels import NVRTC, begin_description, predict_described
 
@@ -141,6 +142,54 @@ def test_pointers_in_arrays_lead_to_memory_of_their_own(tmp_path: Path) -> None:
     assert "guessed in the launch description: the size of a" in guessed.message
     sectors = {(one.arrays, one.kind.value): one.sectors_per_request for one in kernel.accesses}
     assert sectors[("a_i",), "loads"] > 15 and 3.9 < sectors[("b_i",), "stores"] <= 4
+
+
+IN_STRUCTURES = """\
+struct Job { const float* in; float* out; double* sums; int unused, n; };
+__global__ void run(const Job* jobs, const int factor)
+{
+    const Job job = jobs[blockIdx.y];
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < job.n) { job.out[i] = factor * job.in[i]; job.sums[i / 32] += 1.0; }
+}
+"""
+CHOSEN = """\
+enum class Mode { Add = 3, Scale = 5 };
+__global__ void choose(float* a, const float* b, int n, Mode mode)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n && mode == Mode::Add) a[i] += b[i];
+    if (i < n && mode == Mode::Scale) a[i] *= b[i];
+}
+"""
+SHAPED = """\
+struct Shape { int sizes[4]; };
+__global__ void fill(float* a, Shape shape)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < shape.sizes[0] * shape.sizes[1] * shape.sizes[2] * shape.sizes[3]) a[i] = i;
+}
+"""
+
+
+def test_pointers_in_structures_lead_to_memory_of_their_own(tmp_path: Path) -> None:
+    text = describe(tmp_path, IN_STRUCTURES)
+    launch = read_launches(tmp_path / "k.launch.toml", text=text)[0]
+    jobs = launch.arguments[0]
+    assert isinstance(jobs, ArrayArgument) and jobs.is_guessed and "jobs" in launch.guesses
+    led = {one.base_address: one for one in launch.memory if isinstance(one, ArrayArgument)}
+    assert [(led[int(word)].name, led[int(word)].type) for word in jobs.values[:3]] == [
+        ("jobs_0", ScalarType.F32), ("jobs_8", ScalarType.F32), ("jobs_16", ScalarType.F64)
+    ]  # fmt: skip
+    assert jobs.values[3:] == (1048576 << 32,), "the size is the upper half of the last word"
+
+
+@pytest.mark.parametrize("text", [IN_STRUCTURES, CHOSEN, SHAPED])
+def test_a_description_makes_the_kernel_store_what_it_is_for(text: str, tmp_path: Path) -> None:
+    """A null pointer, a mode that is none and a product beyond an integer are no faults, and nothing is done."""
+    (kernel,) = predict_described(tmp_path / "kernels.cu", describe(tmp_path, text), SETTINGS).kernels
+    stores = [one for one in kernel.accesses if one.kind is not AccessGroupKind.LOADS]
+    assert kernel.faults == () and stores and all(one.lanes_per_request == 32 for one in stores)
 
 
 HALF = """\

@@ -27,11 +27,15 @@ _PASSING = frozenset({"mov", "cvta", "add", "sub", "mad", "selp", "cvt", "min", 
 _READING = frozenset({"ld", "ldu", "atom", "red", "cp", "prefetch"})
 _WRITING = frozenset({"st", "atom", "red"})
 _ADDING = frozenset({"add", "sub", "mad"})
+_EQUAL = frozenset({"eq", "ne"})
+_INNER = frozenset({"shared", "local", "param"})
 _TEXTURING = frozenset({"tex", "tld4", "suld", "sust", "sured"})
 _DIMENSIONS = {"1d": 1, "2d": 2, "3d": 3}
 _HELD = frozenset({"const", "global"})
 _MOST_ROUNDS = 8
 _POINTER_BYTES = 8
+_Place = tuple[str, int]  # Name of a parameter and offset in it
+
 _LARGEST_SHIFT = 8  # Of a stride: beyond 256 bytes it is hardly one of elements
 
 
@@ -107,7 +111,14 @@ def find_member_uses(function: PtxFunction) -> dict[str, tuple[MemberUse, ...]]:
             key = (place[0], place[1] + lane * kind.bytes)
             if key not in loaded or loaded[key].bytes < kind.bytes:
                 loaded[key] = kind
-    pointers = _find_uses(function, [key for key, kind in loaded.items() if kind.bytes == _POINTER_BYTES])
+    return _list_members(
+        loaded, _find_uses(function, [key for key, kind in loaded.items() if kind.bytes == _POINTER_BYTES])
+    )
+
+
+def _list_members(
+    loaded: Mapping[_Place, ScalarType], pointers: Mapping["_Place", PointerUse]
+) -> dict[str, tuple[MemberUse, ...]]:
     found: dict[str, list[MemberUse]] = {}
     for (name, offset), kind in sorted(loaded.items(), key=lambda item: item[0]):
         before = found.setdefault(name, [])
@@ -116,7 +127,47 @@ def find_member_uses(function: PtxFunction) -> dict[str, tuple[MemberUse, ...]]:
     return {name: tuple(members) for name, members in found.items()}
 
 
-_Place = tuple[str, int]  # Name of a parameter and offset in it
+def find_record_members(function: PtxFunction) -> dict[str, tuple[MemberUse, ...]]:
+    """Parts of the structures that parameters lead to which are loaded, by offset, for structures that hold pointers.
+
+    An estimate, as :func:`find_pointer_uses`: offsets are those behind an index, and structures that a kernel writes to are left out.
+    """
+    pointers = [one.name for one in function.parameters if one.size_bytes == _POINTER_BYTES]
+    bits = {(name, 0): 1 << number for number, name in enumerate(pointers)}
+    names = {bit: name for (name, _), bit in bits.items()}
+    origins = _follow_origins(function, _find_starts(function, bits, _find_bases(function)))
+    shifts = _follow_shifts(function, origins)
+    loaded: dict[_Place, ScalarType] = {}
+    loading: dict[int, _Place] = {}
+    written: set[str] = set()
+    for one in function.instructions:
+        for address in one.sources:
+            if not isinstance(address, Address) or not isinstance(address.base, Register) or not one.types:
+                continue
+            slot = address.base.slot
+            name = names.get(origins.get(slot, 0))
+            if name is None:
+                continue
+            if one.opcode not in ("ld", "ldu"):
+                written.add(name)
+                continue
+            kind = one.types[-1]
+            lanes = max((len(each.elements) for each in one.destinations if isinstance(each, Vector)), default=1)
+            first = address.offset_bytes + shifts.get(slot, 0)
+            loading[one.index] = (name, first)
+            for lane in range(lanes):
+                place = (name, first + lane * kind.bytes)
+                if place not in loaded or loaded[place].bytes < kind.bytes:
+                    loaded[place] = kind
+    held = {place: 1 << number for number, place in enumerate(loaded)}
+    starts = {index: held[place] for index, place in loading.items() if loaded[place].bytes == _POINTER_BYTES}
+    uses = _judge_uses(function, held, _follow_origins(function, starts))
+    found = _list_members(loaded, uses)
+    return {
+        name: members
+        for name, members in found.items()
+        if name not in written and any(one.pointer is not None for one in members)
+    }
 
 
 def _find_uses(function: PtxFunction, places: Sequence[_Place]) -> dict[_Place, PointerUse]:
@@ -163,6 +214,38 @@ def find_loaded_parameters(function: PtxFunction) -> dict[int, _Place]:
     return {index: place for index, place in places if place is not None}
 
 
+def find_modes(function: PtxFunction) -> dict[str, int]:
+    """Smallest number that a parameter is told apart by, by its name: parameters that are compared with literals, one of them not 0, and no more."""
+    owners = {
+        slot: name
+        for index, (name, offset) in find_loaded_parameters(function).items()
+        for slot in _list_slots(function.instructions[index].destinations)
+        if not offset
+    }
+    equal: dict[str, set[int]] = {}
+    others: set[str] = set()
+    for one in function.instructions:
+        slots = [slot for slot in list_reads(one) if slot in owners]
+        if one.opcode in ("mov", "cvt"):
+            owners.update((slot, owners[slots[0]]) for slot in (_list_slots(one.destinations) if slots else ()))
+            continue
+        literals = [each.value for each in one.sources if isinstance(each, Immediate) and isinstance(each.value, int)]
+        for slot in slots:
+            if one.opcode != "setp" or not literals:
+                others.add(owners[slot])
+            elif not _EQUAL.isdisjoint(one.suffixes):
+                equal.setdefault(owners[slot], set()).update(literals)
+    return {name: min(found) for name, found in equal.items() if name not in others and max(found) > 0 <= min(found)}
+
+
+def stores_globally(function: PtxFunction) -> bool:
+    """Whether instructions of a kernel itself write to memory that is there after it."""
+    return any(
+        one.opcode in _WRITING and _INNER.isdisjoint(one.suffixes) and _list_addresses(one)
+        for one in function.instructions
+    )
+
+
 def _follow_origins(function: PtxFunction, starts: Mapping[int, int]) -> dict[int, int]:
     """Slot → bits of the pointers that its value may come from."""
     origins: dict[int, int] = {}
@@ -177,6 +260,23 @@ def _follow_origins(function: PtxFunction, starts: Mapping[int, int]) -> dict[in
         if not has_changed:
             break
     return origins
+
+
+def _follow_shifts(function: PtxFunction, origins: Mapping[int, int]) -> dict[int, int]:
+    """Slot of a pointer → literal bytes that were added to it, wherever an index was added as well."""
+    shifts: dict[int, int] = {}
+    for instruction in function.instructions:
+        if instruction.opcode not in _PASSING:
+            continue
+        pointers = [slot for slot in _list_slots(instruction.sources) if origins.get(slot)]
+        added = sum(
+            one.value
+            for one in (instruction.sources if instruction.opcode == "add" else ())
+            if isinstance(one, Immediate) and isinstance(one.value, int)
+        )
+        for slot in _list_slots(instruction.destinations) if pointers else ():
+            shifts[slot] = shifts.get(pointers[0], 0) + added
+    return shifts
 
 
 def _find_bases(function: PtxFunction) -> dict[int, _Place]:

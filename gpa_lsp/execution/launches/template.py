@@ -23,8 +23,10 @@ from gpa_lsp.execution.launches.pointer_uses import (
     find_held_uses,
     find_loaded_parameters,
     find_member_uses,
+    find_modes,
     find_pointer_uses,
     find_read_parameters,
+    find_record_members,
     find_texture_variables,
 )
 from gpa_lsp.execution.launches.type_names import ElementType, find_type
@@ -59,12 +61,15 @@ _ROW, _LOOP = 1024, 16
 _SIZED = "threads_"
 
 TABLE = ', fill = "sequence"'  # Of an array of pointers: so far from each other lies what they lead to
+RECORDS = ", values = ["  # Of an array of structures with pointers: the words of one, which all others repeat
 # From what the pointers of one array lead to, to what those of the next do: more than there is for each while nothing bounds it
 _TABLE_SPAN = (1 << 30) + (1 << 20)
 _MOST_TABLES = 6
 _TABLE_BYTES = 1 << 24  # Of what the pointers of one array lead to
 _LEAST_STEP, _MOST_STEP = 256, 1 << 16
 _POINTERS = 1024  # In an array of pointers of unknown size
+_LARGEST_RECORD = 256  # bytes of a structure that memory holds, of which only some parts are loaded
+_ONES = {ScalarType.F32: 0x3F800000, ScalarType.F64: 0x3FF0000000000000, ScalarType.F16: 0x3C00}  # bits of 1.0
 
 GUESSED = ", guessed = true"  # Of an array of unknown size
 # Declaration of a texture reference
@@ -132,6 +137,7 @@ def write_template(
     written = _write_arguments(function, known, host, told.numbers, has_threads=has_threads)
     written += _write_references(function, references, has_threads=has_threads)
     tables = [] if not known else _write_tables(function, known, written)
+    tables += [] if not known else _write_records(function, known, written, len(tables))
     shaping = [
         one for one in _list_guessed_shape(shape, function, host, measured) if one != "threads" or not told.threads
     ]
@@ -237,6 +243,7 @@ def _write_arguments(
     arguments = _choose_names(function, known)
     read = {parameter.name for parameter in function.parameters} if known else find_read_parameters(function)
     members = find_member_uses(function)
+    modes = find_modes(function)
     has_size = any(names_a_size(name) for name in arguments)
     bounds = _find_bounds(function)
     is_bounded = any(_SIZED in value for value in bounds.values())
@@ -246,6 +253,8 @@ def _write_arguments(
             continue
         source = known[number] if known else None
         line = _write_argument(parameter, arguments[number], source, uses.get(parameter.name))
+        if parameter.name in modes and _COUNTED in line:
+            line = line.replace(_COUNTED, f"value = {modes[parameter.name]}")
         given = host.arguments[number] if host is not None and len(host.arguments) == len(function.parameters) else None
         if parameter.name in members:
             line = _write_structure(parameter, arguments[number], members[parameter.name], source, given)
@@ -283,6 +292,55 @@ def _write_tables(function: PtxFunction, known: Sequence[SourceParameter], writt
         line = _COUNT.sub(f" count = {size // each}", line, count=1)
         lines.append(line.replace(GUESSED, f", base_address = {base}{GUESSED}"))
     return lines
+
+
+def _write_records(
+    function: PtxFunction, known: Sequence[SourceParameter], written: list[str], begun: int
+) -> list[str]:
+    """Memory that the pointers in structures lead to, one line for each pointer; the line of the structures gets their words.
+
+    Args:
+        begun: lines of memory there are already.
+    """
+    uses = find_pointer_uses(function)
+    members = find_record_members(function)
+    lines: list[str] = []
+    for number, (parameter, source) in enumerate(zip(function.parameters, known, strict=True)):
+        name = _NAMED.search(written[number])
+        parts = members.get(parameter.name, ())
+        pointers = sum(one.pointer is not None for one in parts)
+        is_known = source.leads_to_pointers or not source.is_pointer or find_type(source.type) is not None
+        if is_known or name is None or not pointers or begun + len(lines) + pointers > _MOST_TABLES:
+            continue
+        stride = uses[parameter.name].stride_bytes
+        end = max(one.offset_bytes + one.type.bytes for one in parts)
+        size = -(-max(stride, end) // _POINTER_BYTES)
+        if min(one.offset_bytes for one in parts) < 0 or stride % _POINTER_BYTES or end > max(stride, _LARGEST_RECORD):
+            continue
+        words: list[list[str]] = [[] for _ in range(size)]
+        has_size = False
+        for one in parts:
+            word, shift = divmod(one.offset_bytes, _POINTER_BYTES)
+            if one.pointer is not None:
+                base = FIRST_ADDRESS + (begun + len(lines)) * _TABLE_SPAN
+                line = _write_array(f"{name[1]}_{one.offset_bytes}", None, one.pointer, None)
+                lines.append(line.replace(GUESSED, f", base_address = {base}{GUESSED}"))
+                value = str(base)
+            else:
+                is_size = not has_size and not one.type.is_float and one.type.bytes >= 4
+                has_size |= is_size
+                value = "threads_x" if is_size else str(_ONES.get(one.type, 16 if one.type.bytes > 2 else 1))
+            words[word].append(f"{value} * {1 << 8 * shift}" if shift else value)
+        values = ", ".join(_write_word(" + ".join(one) or "0") for one in words)
+        count = f'"threads_x * {size}"' if stride else size
+        comment = f"  # {_plain(source.type)}: {list_of(str(one.offset_bytes) for one in parts)}"
+        text = f'{{ name = "{name[1]}", type = "u64", count = {count}{RECORDS}{values}]{GUESSED} }},'
+        written[number] = f"{text}{comment} bytes into it"
+    return lines
+
+
+def _write_word(text: str) -> str:
+    return text if text.isdecimal() else json.dumps(text)
 
 
 def _write_pointers(line: str, base: int) -> tuple[str, int]:
@@ -323,7 +381,7 @@ def _list_guessed_arguments(lines: Sequence[str]) -> Iterator[str]:
     for line in "\n".join(lines).split("\n"):
         name = _NAMED.search(line)
         is_number = " value = " in line and not any(word in line for word in TOLD)
-        if name is not None and (is_number or ", fill = " in line):
+        if name is not None and (is_number or ", fill = " in line or RECORDS in line):
             yield name[1]
 
 

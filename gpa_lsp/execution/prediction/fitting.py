@@ -17,7 +17,7 @@ from gpa_lsp.execution.emulator.emulate import emulate, find_static_shared_bytes
 from gpa_lsp.execution.emulator.model import Budget, Emulation, Fault, FaultKind, Sampling, SamplingKind, TraceSettings
 from gpa_lsp.execution.launches.launch import ArrayArgument, Generator, LaunchDescription, list_arrays, replace_arrays
 from gpa_lsp.execution.launches.read_launches import read_launches
-from gpa_lsp.execution.launches.template import DERIVED, FILL, TABLE, TOLD, count_axes, find_side
+from gpa_lsp.execution.launches.template import DERIVED, FILL, RECORDS, TABLE, TOLD, count_axes, find_side
 from gpa_lsp.foundation.errors import GpaError
 from gpa_lsp.foundation.work_time import work_time
 
@@ -150,7 +150,8 @@ def _write_block(text: str, block: tuple[int, int, int]) -> str:
 
 def _fit_arrays(module: PtxModule, function: PtxFunction, text: str, room: int) -> _Tried | None:
     launch = _read(text)
-    free = (line for line in text.splitlines() if _KNOWN not in line and TABLE not in line)
+    kept = (_KNOWN, TABLE, RECORDS)
+    free = (line for line in text.splitlines() if not any(word in line for word in kept))
     guessed = {match["name"] for line in free if (match := _ARRAY.search(line))}
     has_shared = _SHARED.search(text) is not None
     try:

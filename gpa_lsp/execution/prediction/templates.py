@@ -22,7 +22,7 @@ from gpa_lsp.execution.compiler.model import DEFAULT_SETTINGS, CompilerFlags, Co
 from gpa_lsp.execution.compiler.source_text import read_source
 from gpa_lsp.execution.emulator.model import Fault
 from gpa_lsp.execution.launches.launch import LaunchDescription
-from gpa_lsp.execution.launches.pointer_uses import find_read_parameters
+from gpa_lsp.execution.launches.pointer_uses import find_read_parameters, stores_globally
 from gpa_lsp.execution.launches.read_launches import SUFFIX, find_launch_file, read_launches
 from gpa_lsp.execution.launches.template import ToldSizes, write_template
 from gpa_lsp.execution.launches.told_sizes import check_told_sizes, describe_sizes, list_guessed_sizes, read_told_sizes
@@ -46,9 +46,10 @@ from gpa_lsp.execution.prediction.launch_sources import (
     list_names,
 )
 from gpa_lsp.execution.prediction.launched_code import CodeChoice, CodeModule, KernelLaunch, match_launches, read_code
-from gpa_lsp.execution.prediction.model import PredictionSettings
+from gpa_lsp.execution.prediction.model import KernelPrediction, PredictionSettings
 from gpa_lsp.execution.prediction.predict import predict_launches
 from gpa_lsp.execution.prediction.static_source import SourceStatics
+from gpa_lsp.execution.traces.model import AccessGroupKind
 from gpa_lsp.foundation.errors import GpaError, InputError, Problem
 from gpa_lsp.foundation.numbers import format_count
 from gpa_lsp.foundation.records import ColumnRecord
@@ -255,9 +256,9 @@ def _write_fitting(
 
     for place in range(MOST_VARIANTS):
         found = _fit_variant(work, function, write, place, has_block=has_block, deadline=deadline)
-        if found is not None and (best is None or found.rank[:2] < best.rank[:2]):
+        if found is not None and (best is None or found.rank[:3] < best.rank[:3]):
             best = found
-        if found is None or not best or not any(best.rank[:2]) or work_time() > deadline:
+        if found is None or not best or not best.is_useless or work_time() > deadline:
             break
     if best is not None and any(best.rank[:2]):  # what is read may be how long a loop is: zeros end all of them
         empty = empty_guessed(write(_SIZES[-1]))
@@ -295,11 +296,17 @@ class _Fitted(Struct, frozen=True, kw_only=True):
     is_cut_off: bool  # it did not end within the limits
     # it was cut off so early that no volumes were predicted; of several such the smallest comes furthest
     has_nothing: bool
+    is_idle: bool = False  # it ended without a store of the kernel
 
     @property
-    def rank(self) -> tuple[int, bool, bool]:
+    def rank(self) -> tuple[int, bool, bool, bool]:
         """Sort key, smaller for a better description."""
-        return self.wrong, self.has_nothing, self.is_cut_off
+        return self.wrong, self.has_nothing, self.is_idle, self.is_cut_off
+
+    @property
+    def is_useless(self) -> bool:
+        """Whether other numbers may do better, other sizes aside."""
+        return any(self.rank[:3])
 
 
 def _fit_variant(
@@ -358,7 +365,13 @@ def _fit_size(
         wrong=sum(fault.kind in SHAPES for fault in faults) if found else _TOO_LARGE,
         is_cut_off=is_cut_off,
         has_nothing=is_cut_off and all(one.volumes is None for one in found),
+        is_idle=not is_cut_off and stores_globally(function) and not any(map(_stores, found)),
     )
+
+
+def _stores(prediction: KernelPrediction) -> bool:
+    kinds = {one.kind for one in prediction.accesses if one.space is Space.GLOBAL}
+    return bool(kinds - {AccessGroupKind.LOADS})
 
 
 class _Measured(Struct, frozen=True, kw_only=True):
