@@ -14,6 +14,9 @@ Setting, each block replacing what the page has of its kind:
 * Items of a list edit the text that was measured, one list at a time: ``* `old` → `new` ``, ``* above: `// new` ``,
   ``* below: `// new` ``, ``* in scale.h: `old` → `new` ``; ``* as measured`` for none.
 
+* ````` ```static `````, ````` ```predicted ````` and ````` ```timed `````: what background jobs found
+  (:mod:`tests.editor.findings`).
+
 Any other block asks: its first word is a question of :data:`QUESTIONS`, then come its operands, and ``name=value`` for
 options of ``Settings`` and ``Abilities``. Below stands the answer, word for word; ``UPDATE_GOLDEN=1`` rewrites answers.
 """
@@ -32,7 +35,7 @@ from gpa_lsp.editor import jumps
 from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.hot_spots import list_hot_spots
-from gpa_lsp.editor.kernel_page import describe_kernel
+from gpa_lsp.editor.kernel_page import MOST_LENS_CHARS, describe_kernel
 from gpa_lsp.editor.metrics import find_metric
 from gpa_lsp.editor.protocol.features.code_actions import answer_code_action
 from gpa_lsp.editor.protocol.features.marks import HEAT, list_heat
@@ -44,12 +47,13 @@ from gpa_lsp.editor.settings import Settings, Severity, UnverifiedChoice
 from gpa_lsp.editor.snapshot import LoadedProfile
 from gpa_lsp.editor.source import chains
 from gpa_lsp.editor.source.diagnostics import list_diagnostics
-from gpa_lsp.editor.source.hints import list_hints
+from gpa_lsp.editor.source.hints import MOST_CHARS, list_hints
 from gpa_lsp.editor.source.hover import describe_hover, describe_line_page
 from gpa_lsp.editor.source.lenses import list_lenses
 from gpa_lsp.editor.source.symbols import list_symbols
 from gpa_lsp.report.measured_files import Doubt
 from gpa_lsp.report.model import KernelReport
+from tests.editor.findings import read_arguments, read_predicted, read_static, read_timed
 from tests.editor.sass.documents import write_report
 from tests.editor.sessions import Session
 from tests.editor.views import make_profile
@@ -72,8 +76,16 @@ class WrittenKernel:
     is_written: bool
     profile: str = "profile.ncu-rep"
     arguments: dict[str, Any] = field(default_factory=dict)
+    is_simulated: bool = False
 
     def build(self) -> KernelReport:
+        kernel = self._build()
+        if not self.is_simulated:
+            return kernel
+        launches = [replace(one, sampling=replace(one.sampling, is_simulated=True)) for one in kernel.launches]
+        return replace(kernel, launches=tuple(launches))
+
+    def _build(self) -> KernelReport:
         if self.is_written:
             arguments = {**self.arguments}
             split = {"split": arguments.pop("split")} if "split" in arguments else {}
@@ -89,10 +101,23 @@ class Scene:
     traits: dict[str, set[str]] = field(default_factory=dict)  # of sources
     kernels: list[WrittenKernel] = field(default_factory=list)
     edited: dict[str, str] = field(default_factory=dict)
+    found: dict[str, Any] = field(default_factory=dict)  # by background jobs
 
     def copy(self) -> "Scene":
         kernels = [WrittenKernel(**{**vars(one), "arguments": {**one.arguments}}) for one in self.kernels]
-        return Scene(sources={**self.sources}, traits={**self.traits}, kernels=kernels)
+        return Scene(sources={**self.sources}, traits={**self.traits}, kernels=kernels, found={**self.found})
+
+    def find(self, kind: str, body: str, traits: set[str]) -> None:
+        """Take what a background job (``static``, ``predicted`` or ``timed``) found of the texts as they are now."""
+        texts = {**self.sources, **self.edited}
+        (file, text), *others = texts.items()
+        if kind == "static":
+            known = self.found.get("statics")
+            self.found["statics"] = read_static(body, traits, f"/project/{file}", text, known)
+        elif kind == "predicted":
+            self.found["predicted"] = read_predicted(body, text, others[0][1], self.found.get("predicted"))
+        else:
+            self.found["timed"] = read_timed(body, text, self.found.get("timed"))
 
     def edit(self, text: str) -> None:
         """Take a list of edits of the texts as they were measured."""
@@ -135,7 +160,10 @@ class Scene:
         opened = {f"/project/{file}": text for file, text in texts.items()}
         settings = {name: one for name, one in options.items() if name in Settings.__struct_fields__}
         abilities = Abilities(**{name: one for name, one in options.items() if name not in settings})
-        return Session(self.make_profiles(), opened, settings=Settings(**settings), abilities=abilities)
+        session = Session(self.make_profiles(), opened, settings=Settings(**settings), abilities=abilities)
+        for path in opened if self.found else ():
+            session.documents.note(path, **self.found)
+        return session
 
 
 class Asked:
@@ -204,6 +232,8 @@ def hints(asked: Asked) -> Iterator[str]:
     for hint in list_hints(asked.view, first, last):
         line = hint.position.line + 1
         assert hint.position == asked.view.positions.find_end(line)
+        parts = [hint.label] if isinstance(hint.label, str) else [part.value for part in hint.label]
+        assert len("".join(parts)) <= MOST_CHARS
         yield f"{line}: {read_label(hint)}"
         yield from (f"    {clause}" for clause in str(hint.tooltip).split("; "))
 
@@ -228,6 +258,7 @@ def problems(asked: Asked) -> Iterator[str]:
 def lenses(asked: Asked) -> Iterator[str]:
     for lens in list_lenses(asked.view) if asked.view else ():
         assert lens.command is not None and lens.range.start.character == 0
+        assert len(lens.command.title) <= MOST_LENS_CHARS
         command = " ".join([lens.command.command, *map(str, lens.command.arguments or ())])
         yield f"{lens.range.start.line + 1}: {lens.command.title} ({command})"
 
@@ -369,10 +400,11 @@ def actions(asked: Asked) -> Iterator[str]:
     document = types.TextDocumentIdentifier(asked.uri)
     params = types.CodeActionParams(document, types.Range(position, position), context)
     for action in answer_code_action(asked.session, params) or ():
-        yield f"{action.title} ({action.command.command})" if action.command else action.title
+        command = [action.command.command, *map(str, action.command.arguments or ())] if action.command else []
+        yield f"{action.title} ({' '.join(command)})" if command else action.title
         for uri, edits in (action.edit.changes or {} if action.edit else {}).items():
-            assert uri == asked.uri
-            yield from (f"    {span(edit.range)} {edit.new_text!r}" for edit in edits)
+            file = "" if uri == asked.uri else f"{uri.rpartition('/')[2]}:"
+            yield from (f"    {file}{span(edit.range)} {edit.new_text!r}" for edit in edits)
 
 
 def read_value(name: str, text: str) -> Any:
@@ -381,13 +413,6 @@ def read_value(name: str, text: str) -> Any:
     if name == "metric":
         return find_metric(text)
     return text if name == "in" else ast.literal_eval(text)
-
-
-def read_arguments(text: str) -> dict[str, Any]:
-    """``a=1, b=(2, 3)`` as keyword arguments."""
-    call = ast.parse(f"f({text})", mode="eval").body
-    assert isinstance(call, ast.Call)
-    return {str(one.arg): ast.literal_eval(one.value) for one in call.keywords}
 
 
 class Page:
@@ -419,11 +444,17 @@ class Page:
                 if scene is not None and not has_own_kernel:
                     target.kernels, has_own_kernel = [], True
                 name, _, more = rest.partition(" | ")
-                arguments = read_arguments(more)
+                is_simulated = more == "simulated"
+                arguments = {} if is_simulated else read_arguments(more)
                 profile = arguments.pop("profile", "profile.ncu-rep")
                 target.kernels.append(
                     WrittenKernel(
-                        name=name, listing=body, is_written=word == "written", profile=profile, arguments=arguments
+                        name=name,
+                        listing=body,
+                        is_written=word == "written",
+                        profile=profile,
+                        arguments=arguments,
+                        is_simulated=is_simulated,
                     )
                 )
             elif word in ("blame", "advice"):
@@ -433,6 +464,8 @@ class Page:
                     target.sources, target.traits, has_own_source = {}, {}, True
                 name, *traits = rest.split()
                 target.sources[name], target.traits[name] = body, set(traits)
+            elif word in ("static", "predicted", "timed"):
+                target.find(word, body, set(rest.split()))
             elif current is None:
                 raise AssertionError(f"{self.path.name}: a question before the first heading: {word}")
             else:

@@ -2,10 +2,10 @@ import pickle
 
 from msgspec.structs import replace
 
-from gpa_lsp.editor.document_view import DocumentView
+from gpa_lsp.editor.document_view import DocumentView, OpenDocument, build_view
 from gpa_lsp.editor.snapshot import measure_kernel
 from gpa_lsp.report.kernel_lines import find_body, find_hottest
-from tests.editor.views import CAUSED, LISTING, make_profile, make_snapshot, make_view
+from tests.editor.views import CAUSED, LISTING, make_knowledge, make_profile, make_snapshot, make_view
 from tests.report_builder import build_kernel
 
 SAXPY = build_kernel(LISTING, name="saxpy(float*, float*)", mangled_name="_Z5saxpyPfS_")
@@ -23,6 +23,11 @@ def hot(view: DocumentView) -> list[tuple[int, int]]:
 def test_files_no_profile_mentions_have_no_view() -> None:
     assert make_view(make_profile(SAXPY), path="/project/other.cu") is None
     assert make_view(make_profile(SAXPY, texts={})) is None
+
+
+def test_without_any_knowledge_there_is_no_view() -> None:
+    document = OpenDocument(uri="file:///k.cu", local_path="/k.cu", text="", saved={})
+    assert build_view(document, make_knowledge()) is None
 
 
 def test_the_newest_measurement_of_a_kernel_is_shown() -> None:
