@@ -61,59 +61,6 @@ def read(capsys: pytest.CaptureFixture[str]) -> str:
     return printed.out
 
 
-@pytest.mark.parametrize(
-    ("flags", "code"),
-    [
-        ([], 0),
-        (["--fail-on-speedup", "1.38"], 1),
-        (["--fail-on-speedup", "1.387x"], 1),
-        (["--fail-on-speedup", "1.39"], 0),
-        (["--fail-on-speedup", "1", "--kernel", "copy"], 0),
-        (["--fail-on-speedup", "1", "--limit", "1", "--top", "1"], 1),
-    ],
-)
-def test_fail_on_speedup(flags: list[str], code: int, saved: str) -> None:
-    assert main(["advise", saved, *flags]) == code
-
-
-@pytest.mark.parametrize(
-    "flags",
-    [
-        ["--fail-on-speedup", "0.9"],
-        ["--fail-on-speedup", "nan"],
-        ["--fail-on-speedup", "inf"],
-        ["--fail-on-speedup", "fast"],
-        ["--limit", "-1"],
-        ["--top", "x"],
-        ["--mode", "guess"],
-        ["--blamer", "guess"],
-        ["--format", "html"],
-    ],
-)
-def test_bad_usage(flags: list[str], saved: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["advise", saved, *flags]) == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert flags[0] in printed.err
-
-
-def test_bad_input_wins_over_speedups(saved: str) -> None:
-    assert main(["advise", saved, "missing.ncu-rep", "--fail-on-speedup", "1.1"]) == 2
-
-
-def test_limits(saved: str, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["advise", saved, "--details"])
-    assert read(capsys).count("at most ") == 7
-    main(["advise", saved, "--limit", "0", "--details"])
-    assert read(capsys).count("at most ") == 8
-    main(["advise", saved, "--limit", "1", "--top", "1", "--details"])
-    shown = read(capsys)
-    assert shown.count("at most ") == 3
-    assert "and 1 more kernel" in shown
-    main(["advise", saved, "--details", "--top", "0"])
-    assert "more kernel" not in read(capsys)
-
-
 @pytest.mark.parametrize("form", ["text", "markdown", "sarif", "github", "json"])
 def test_a_file_holds_what_a_pipe_gets(
     form: str, saved: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -139,16 +86,6 @@ def test_json_is_the_report_and_can_be_advised_on(
     assert read(capsys) == expected
 
 
-def test_saved_reports_keep_their_mode_and_say_so(saved: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["advise", saved, "--kernel", "smooth", "--mode", "paper"]) == 0
-    assert (
-        "warning: smooth: shown are the causes and advice of mode scoreboard, in which the report was saved; give the profile to analyse it in "
-        "mode paper" in read(capsys)
-    )
-    main(["advise", saved, "--mode", "scoreboard"])
-    assert "in which the report was saved" not in read(capsys)
-
-
 @pytest.mark.parametrize(
     ("flags", "passed"),
     [([], {}), (["--mode", "paper"], {"mode": "paper"}), (["--blamer", "paper"], {"mode": "paper"})],
@@ -165,16 +102,6 @@ def test_the_pipeline_is_told_the_mode(
     monkeypatch.setattr("gpa_lsp.report.pipeline.analyse", analyse)
     assert main(["advise", str(tmp_path / "p.ncu-rep"), *flags]) == 0
     assert {name: value for name, value in told.items() if name == "mode"} == passed
-
-
-def test_edits_are_tried_in_the_default_mode_alone(saved: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["advise", saved, "--mode", "paper", "--compile"]) == 2
-    assert "leave out --mode paper" in capsys.readouterr().err
-
-
-def test_the_former_option_says_its_new_name(saved: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["advise", saved, "--blamer", "scoreboard"]) == 0
-    assert "--blamer is now --mode" in capsys.readouterr().err
 
 
 def test_mode_paper_shows_gpas_optimizers_with_pairs_of_def_and_use(capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,14 +19,13 @@ from gpa_lsp.cli import commands
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.main import list_names, main
 from gpa_lsp.cli.terminal import Terminal
-from gpa_lsp.document.findings import DEFAULT_MIN_SHARE_RATIO
 from gpa_lsp.document.layout import Style
 from gpa_lsp.foundation.catalogue import load_catalogue
 from gpa_lsp.report.saved.store import write_report
 from tests.conftest import ROOT
 from tests.patience import LIMIT_S
 from tests.render.advice_examples import make_advice_example
-from tests.render.examples import KERNEL, make_example, make_smooth
+from tests.render.examples import make_example, make_smooth
 from tests.report_builder import build_report
 from tests.report_file.record_schema import read_schema
 
@@ -100,64 +99,9 @@ def test_texts_name_only_options_that_there_are(capsys: pytest.CaptureFixture[st
     assert {(command, option) for command, option in named if option not in helps[command]} == set()
 
 
-def test_the_default_limit_is_that_of_findings(smooth: str, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["check", smooth])
-    expected = capsys.readouterr().out
-    main(["check", smooth, "--min-share", str(100 * DEFAULT_MIN_SHARE_RATIO)])
-    assert capsys.readouterr().out == expected
-
-
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"gpa-lsp {__version__}\n"
-
-
-@pytest.mark.parametrize(
-    ("flags", "code"),
-    [
-        ([], 0),
-        (["--fail-on", "none"], 0),
-        (["--fail-on", "finding"], 1),
-        (["--fail-on", "problem"], 0),
-        (["--fail-on", "finding", "--min-share", "99%"], 0),
-        (["--fail-on", "problem", "--fail-on", "finding"], 1),
-    ],
-)
-def test_fail_on(smooth: str, flags: list[str], code: int) -> None:
-    assert main(["check", smooth, *flags]) == code
-
-
-def test_a_problem_of_one_kernel_is_no_bad_input(tmp_path: Path) -> None:
-    report = make_example()
-    path = tmp_path / "r.json"
-    write_report(build_report(*report.kernels, problems=report.problems[1:]), path)
-    assert main(["check", str(path)]) == 0
-    assert main(["check", str(path), "--fail-on", "problem"]) == 1
-
-
-@pytest.mark.parametrize("command", ["advise", "check", "report", "report sass"])
-def test_bad_input_exits_with_2_and_the_rest_is_printed(
-    command: str, smooth: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "broken.json").write_text('{"schema": "gpa-lsp/report/1", "problems": 3}')
-    flags = ["--fail-on=finding"] if command == "check" else []
-    assert main([*command.split(), "broken.json", smooth, *flags]) == 2
-    printed = capsys.readouterr()
-    assert "broken.json: error: /problems: is a number, not an array; write the report again" in printed.out
-    assert "smooth" in printed.out
-    assert "Traceback" not in printed.out + printed.err
-
-
-def test_kernels_by_name(example: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["report", example, "--kernel", "transform"]) == 2  # the example holds an unreadable input
-    shown = capsys.readouterr().out
-    assert "transform_kernel" in shown
-    assert "broken_kernel" not in shown.split("Problems")[0]
-    for name in (KERNEL, "lib::transform_kernel<…>"):
-        main(["report", example, "--kernel", name])
-        assert "no kernel was found" not in capsys.readouterr().out
-    main(["report", example, "--kernel", KERNEL])
-    assert capsys.readouterr().out.startswith("smooth\n")
 
 
 @pytest.mark.parametrize("columns", [80, 120])

@@ -11,10 +11,11 @@ from msgspec.structs import replace
 from gpa_lsp.cli.main import main
 from gpa_lsp.diagnosis.analyses.answers import Missing
 from gpa_lsp.gpu.device.model import OperationKind
+from gpa_lsp.report.model import KernelReport
 from gpa_lsp.report.saved.store import write_report
 from tests.golden_files import GOLDEN, check_golden
 from tests.prediction.kernels import write_project
-from tests.render.advice_examples import make_advice_example
+from tests.render.advice_examples import make_advice_example, make_advised, make_silent
 from tests.render.charts.roofline_examples import make_machine, make_roofline, place, place_many
 from tests.render.examples import SOURCE, make_example, make_smooth
 from tests.report.test_compare import ADVICE, AFTER, BEFORE, measured
@@ -38,7 +39,32 @@ FILES = {
         replace(place("saxpy"), device=replace(place("f").device, name="NVIDIA A100"))
     ),
     "several.json": lambda: build_report(*place_many(4), build_kernel(name="lost")),
+    "advised.json": lambda: build_report(make_advised(), make_silent()),
+    "conv_base.json": lambda: build_report(time_kernel("conv_base", 8e6)),
+    "conv_tiled.json": lambda: build_report(time_kernel("conv_tiled", 4e6, AFTER)),
+    "gemms.json": lambda: build_report(time_kernel("gemm_naive", 8e6), time_kernel("gemm_tiled", 2e6, AFTER)),
+    "doubtful.json": lambda: build_report(*make_example().kernels, problems=make_example().problems[1:]),
+    "one.json": lambda: build_report(make_run(0, 4e6, "FFMA R2, R2, R3, R6")),
+    "two.json": lambda: build_report(make_run(60, 3e6, "FMUL R2, R2, R3")),
+    "three.json": lambda: build_report(make_run(120, 2e6, "FADD R2, R2, R3")),
 }
+
+
+def time_kernel(name: str, duration_ns: float, listing: str = BEFORE) -> KernelReport:
+    """A kernel of one launch, whose time is all that is known of it."""
+    kernel = build_kernel(listing)
+    launch = replace(kernel.launches[0], duration_ns=duration_ns, elapsed_cycles=None)
+    return replace(kernel, name=name, mangled_name=name, launches=(launch,), duration_ns=duration_ns)
+
+
+def make_run(measured_s: int, duration_ns: float, text: str) -> KernelReport:
+    """A kernel as it was measured so many seconds after noon of 2025-11-21."""
+    listing = f"k.cu:1  LDG.E R2, [R4.64] ; selected=10\nk.cu:2  {text} ; long_scoreboard=80/70 selected=10"
+    sources = {"k.cu": "load\nmultiply"}
+    measured = 1_763_726_400 + measured_s
+    return build_kernel(listing, name="saxpy", measured_unix_s=measured, durations_ns=(duration_ns,), sources=sources)
+
+
 MISSING = Missing(what="FP64 operations", metrics=("a.sum",), section="InstructionStats")
 
 SUFFIXES = {"json": ".json", "sarif": ".json", "markdown": ".md"}
@@ -94,7 +120,7 @@ COMMANDS = [
 
 # Sessions with the other doors, one in each file of ``tests/golden/doors``; what some of them cannot do without
 DOORS = sorted(path.stem for path in (GOLDEN / "doors").glob("*.txt"))
-NEEDS = {"predict": "cuda.bindings.nvrtc"}
+NEEDS = dict.fromkeys(("predict", "sources"), "cuda.bindings.nvrtc")
 
 
 @pytest.fixture
@@ -159,5 +185,9 @@ def test_door(door: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: p
             errors = re.sub(r"^usage: .*\n(?=gpa-lsp[a-z ]*: error: )", "usage: …\n", printed.err, flags=re.M | re.S)
             errors = re.sub(r"^gpa-lsp: compiling lib\S+ .* once on this machine: .*\n", "", errors, flags=re.M)
             said.append(f"$ {typed}\n{printed.out}{errors}[{code}]\n")
-    shown = "\n".join(said).replace(str(folder), "/folder").replace(time.strftime("%Y-%m-%d"), "TODAY")
+    shown = (
+        re.sub(r'("recorded_unix_ns":) \d+', r"\1 …", "\n".join(said))
+        .replace(str(folder), "/folder")
+        .replace(time.strftime("%Y-%m-%d"), "TODAY")
+    )
     check_golden(f"doors/{door}.txt", shown)

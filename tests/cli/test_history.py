@@ -65,24 +65,6 @@ def read_history(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[di
     return json.loads(capsys.readouterr().out)["kernels"]
 
 
-def test_recording_says_what_changed(capsys: pytest.CaptureFixture[str]) -> None:
-    record_two()
-    first, second = capsys.readouterr().out.splitlines()
-    assert first == "run 1  saxpy"
-    assert second.startswith("run 2  saxpy  −25 % since ")
-    main(["history", "--record", "two.json"])
-    assert capsys.readouterr().out.startswith("run 2  saxpy  −25 % since ")
-
-
-def test_recording_a_profile_that_cannot_be_read_records_the_others(capsys: pytest.CaptureFixture[str]) -> None:
-    save("one.json", make_kernel(0, 4e6, "FFMA R2, R2, R3, R6"))
-    Path("bad.ncu-rep").write_bytes(b"rubbish")
-    assert main(["history", "--record", "bad.ncu-rep", "one.json"]) == 2
-    printed = capsys.readouterr()
-    assert printed.out == "run 1  saxpy\n"
-    assert "bad.ncu-rep" in printed.err
-
-
 def test_recording_keeps_the_source_below_the_current_folder(capsys: pytest.CaptureFixture[str]) -> None:
     Path("k.cu").write_text("load\nmultiply")
     os.utime("k.cu", (0, 0))
@@ -97,48 +79,6 @@ def test_recording_keeps_the_source_below_the_current_folder(capsys: pytest.Capt
         assert history.read_lines(run).files[0].text == "load\nmultiply"
 
 
-def test_the_list_shows_runs_newest_first_with_both_changes(capsys: pytest.CaptureFixture[str]) -> None:
-    record_two()
-    save("three.json", make_kernel(120, 2e6, "FADD R2, R2, R3"))
-    main(["history", "--record", "three.json"])
-    assert main(["history", "--pin", "1"]) == 0
-    assert "run 1 is the baseline of saxpy" in capsys.readouterr().err
-    assert main(["history"]) == 0
-    title, header, *rows = capsys.readouterr().out.splitlines()
-    assert title.startswith("saxpy  ")
-    assert title.endswith("NVIDIA GeForce RTX 3070")
-    assert header.split()[:2] == ["run", "measured"]
-    cells = [[cell.strip() for cell in row.split("  ") if cell.strip()] for row in rows]
-    assert [row[0] for row in cells] == ["3", "2", "1"]
-    assert [row[2:5] for row in cells] == [
-        ["2.00 ms", "−33 %", "−50 %"],
-        ["3.00 ms", "−25 %", "−25 %"],
-        ["4.00 ms", "baseline", "100"],
-    ]
-
-
-def test_the_list_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    record_two()
-    main(["history", "--pin", "@1"])
-    (kernel,) = read_history(capsys)
-    identity = [kernel[name] for name in ("mangled_name", "device", "compute_capability")]
-    assert identity == ["saxpy", "NVIDIA GeForce RTX 3070", [8, 6]]
-    second, first = kernel["runs"]
-    assert (second["run"], second["duration_ns"], second["since_previous"]["run"]) == (2, 3e6, 1)
-    assert second["since_previous"]["verdict"] == "faster"
-    assert second["since_baseline"]["time"]["speedup"] == pytest.approx(4 / 3)
-    assert (first["is_baseline"], first["since_previous"], first["since_baseline"]) == (True, None, None)
-
-
-def test_the_list_is_cut_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    record_two()
-    (kernel,) = read_history(capsys, "--limit", "1")
-    assert ([run["run"] for run in kernel["runs"]], kernel["run_count"]) == ([2], 2)
-    main(["history", "--limit", "1"])
-    assert "and 1 older (--limit 0 shows all)" in capsys.readouterr().out
-    assert len(read_history(capsys, "--limit", "0")[0]["runs"]) == 2
-
-
 def test_the_list_of_one_file_folder_or_kernel(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     with History() as history:
         for name, home in (("_Z3onePf", "project/one.cu"), ("_Z3twoPf", "project/sub/two.cu")):
@@ -151,21 +91,6 @@ def test_the_list_of_one_file_folder_or_kernel(capsys: pytest.CaptureFixture[str
         (["--kernel", "two"], ["_Z3twoPf"]),
     ):
         assert sorted(kernel["mangled_name"] for kernel in read_history(capsys, *arguments)) == expected
-
-
-def test_two_runs_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
-    record_two()
-    capsys.readouterr()
-    assert main(["history", "--compare", "1", "@2"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "saxpy  4.00 ms → 3.00 ms  1.33×  faster"
-    assert lines[1].startswith("  run 1 of ")
-    assert any(line.split()[:4] == ["3.60", "ms", "2.70", "ms"] and line.endswith("k.cu:2") for line in lines)
-    assert main(["history", "--compare", "1", "2", "--format", "json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert (document["schema"], document["verdict"]) == ("gpa-lsp/run-change/1", "faster")
-    assert [line["after_line"] for line in document["lines"]] == [2, 1]
-    assert document["reasons"][0]["reason"] == "long_scoreboard"
 
 
 def test_runs_that_are_hardly_comparable_are_compared_with_a_word(capsys: pytest.CaptureFixture[str]) -> None:
