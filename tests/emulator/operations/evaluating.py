@@ -12,11 +12,12 @@ from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.compiled.core_functions import LANE_FUNCTION, LaneOperation, find_core, prepare_meanings
-from gpa_lsp.execution.emulator.compiled.instructions import write_product
 from gpa_lsp.execution.emulator.compiled.lane_operations import OPERATIONS
+from gpa_lsp.execution.emulator.compiled.matrix_instructions import write_product
 from gpa_lsp.execution.emulator.compiled.model import CoreMachine
 from gpa_lsp.execution.emulator.semantics.find import find_meaning
 from gpa_lsp.execution.emulator.semantics.matrix_products import describe_product
+from gpa_lsp.execution.emulator.semantics.model import Meaning
 
 HEADER = """.version 8.8
 .target sm_100
@@ -102,6 +103,15 @@ def evaluate(text: str, *sources: Any) -> Any:
     found = operation.evaluate(np.ones((warps, 32), np.bool_), *padded)
     results = [one.reshape(-1)[:count] for one in (found if isinstance(found, tuple) else (found,))]
     return tuple(results) if len(results) > 1 else results[0]
+
+
+def evaluate_expression(value: str, *operands: Any) -> Any:
+    """What an expression of typed Python gives for numbers of 64 bits: uint64[n]."""
+    operation = LaneOperation(
+        Meaning(sources=(ScalarType.U64,) * len(operands), results=(ScalarType.U64,), values=(value,))
+    )
+    given = [np.resize(np.array(one, np.uint64), -(-len(one) // 32) * 32).reshape(-1, 32) for one in operands]
+    return operation.evaluate(np.ones(given[0].shape, np.bool_), *given).reshape(-1)[: len(operands[0])]
 
 
 def as_dtype(values: Any, dtype: "np.dtype[Any]") -> Any:

@@ -5,7 +5,8 @@ import pytest
 
 from gpa_lsp.code.ptx.instructions import read_opcode
 from gpa_lsp.code.ptx.model import Immediate, Operand, PtxInstruction, Register, Vector
-from gpa_lsp.execution.emulator.engine.warp_group_products import find_rows, has_base_offset, read_product
+from gpa_lsp.execution.emulator.semantics.warp_group_products import read_group_product
+from tests.emulator.operations.evaluating import evaluate_expression
 
 _LEFT = Vector((Register(1),) * 4)
 _DESCRIPTOR = Register(2)
@@ -40,7 +41,7 @@ def _read(name: str, left: Operand, *choices: int) -> PtxInstruction:
     ],
 )
 def test_forms_that_exist(name: str, left: Operand, choices: tuple[int, ...], registers: int) -> None:
-    product = read_product(_read(name, left, *choices))
+    product = read_group_product(_read(name, left, *choices))
     assert product is not None
     assert product.result_registers == registers
     assert product.is_negated == (choices[:2] in ((1, -1), (-1, 1)))
@@ -68,7 +69,7 @@ def test_forms_that_exist(name: str, left: Operand, choices: tuple[int, ...], re
     ],
 )
 def test_forms_that_do_not_exist_and_sparse_ones_are_none(name: str, left: Operand, choices: tuple[int, ...]) -> None:
-    assert read_product(_read(name, left, *choices)) is None
+    assert read_group_product(_read(name, left, *choices)) is None
 
 
 def _describe(mode: int, leading_bytes: int, stride_bytes: int, start: int = 0) -> int:
@@ -94,9 +95,15 @@ def test_the_examples_of_the_manual(
     bits = {0: 0, 3: 1, 2: 2}[descriptor >> 62]
     places ^= (places >> 7 & (1 << bits) - 1) << 4
     lines = len(places)
-    found = find_rows(np.array([descriptor], np.uint64), lines, is_turned=is_turned)[0]
+    found = _find_units(descriptor, lines, is_turned=is_turned)
     expected = places[::8, :] if is_turned else places[:, :: 16 // element_bytes]
     assert found.reshape(expected.shape).tolist() == expected.tolist()
+
+
+def _find_units(descriptor: int, lines: int, *, is_turned: bool) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    units = np.arange(2 * lines)
+    found = evaluate_expression(f"find_unit(a(u64), b(u64), {int(is_turned)})", np.full(len(units), descriptor), units)
+    return found.astype(np.int64)
 
 
 def _spread(levels: tuple[tuple[int, int], ...]) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
@@ -107,16 +114,13 @@ def _spread(levels: tuple[tuple[int, int], ...]) -> "np.ndarray[tuple[int], np.d
 
 
 def test_swizzles_follow_addresses_and_not_distances_from_the_start() -> None:
-    whole, later = (
-        find_rows(np.array([_describe(1, 16, 1024, start)], np.uint64), 8, is_turned=False)[0] for start in (0, 64)
-    )
+    whole, later = (_find_units(_describe(1, 16, 1024, start), 8, is_turned=False) for start in (0, 64))
     assert whole.reshape(8, 2)[:3].tolist() == [[0, 16], [144, 128], [288, 304]]
     assert (later == whole ^ 64).all()
 
 
 def test_base_offsets_count_where_there_is_a_swizzle() -> None:
     offset = 1 << 49
-    descriptors = np.array(
-        [_describe(mode, 16, 1024) | offset for mode in range(4)] + [_describe(1, 16, 1024)], np.uint64
-    )
-    assert has_base_offset(descriptors).tolist() == [False, True, True, True, False]
+    descriptors = [_describe(mode, 16, 1024) | offset for mode in range(4)] + [_describe(1, 16, 1024)]
+    fine = evaluate_expression("u64(have_no_offset(a(u64)))", descriptors)
+    assert fine.tolist() == [1, 0, 0, 0, 1]

@@ -8,6 +8,8 @@ from gpa_lsp.code.ptx.model import PtxInstruction, SpecialRegister
 from gpa_lsp.execution.emulator.engine.binder import CLOCKS, Binder, read_as
 from gpa_lsp.execution.emulator.engine.fragments import Fragment, guarded_mask
 from gpa_lsp.execution.emulator.engine.values import BOOL, WARP_LANES
+from gpa_lsp.execution.emulator.model import FaultKind
+from gpa_lsp.execution.emulator.semantics.find import find_meaning
 from gpa_lsp.execution.emulator.semantics.model import flatten
 from tests.emulator.oracle.find import bind_operation
 from tests.emulator.oracle.model import LaneOperation, Operation, WarpOperation
@@ -33,11 +35,17 @@ def bind_step(binder: Binder, operation: Operation) -> None:
             dtypes.append(BOOL)
         if operation.writes_carry:
             results.append(binder.layout.carry)
-    guard = binder.guard
+    guard, faults, static = binder.guard, binder.machine.faults, binder.static
+    meaning = find_meaning(binder.instruction)
+    divides = meaning is not None and meaning.divides
 
     def step(fragment: Fragment) -> None:
         given = [read_as(fragment, slot, dtype) for slot, dtype in zip(slots, dtypes, strict=True)]
-        found = _evaluate(operation, given, guarded_mask(fragment, guard))
+        mask = guarded_mask(fragment, guard)
+        if divides:
+            message, wrong = "the divisor is 0; the quotient is not defined", np.flatnonzero(mask & (given[1] == 0))
+            faults.add_lanes(FaultKind.DIVISION_BY_ZERO, message, fragment.warps, wrong, instruction=static)
+        found = _evaluate(operation, given, mask)
         for slot, value in zip(results, found if isinstance(found, tuple) else (found,), strict=True):
             fragment.registers[slot] = value
 

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from gpa_lsp.execution.emulator.compiled import addresses, memory, rows, schedule, shared_watch, transfers
+from gpa_lsp.execution.emulator.compiled import addresses, matrices, memory, rows, schedule, shared_watch, transfers
 from gpa_lsp.execution.emulator.compiled.lane_operations import OPERATIONS, list_steps, write_operations
-from gpa_lsp.execution.emulator.compiled.matrices import multiply_floats, multiply_matrices
 from gpa_lsp.execution.emulator.compiled.model import PYTHON, CoreMachine
 from gpa_lsp.execution.emulator.engine.values import pack_lanes
 from gpa_lsp.execution.emulator.semantics.find import find_names
@@ -24,7 +23,7 @@ from gpa_lsp.foundation.machine_code.translate import Written, read_functions, t
 _ROOTS = (
     rows.free_rows, rows.forget_rows, rows.free_column, rows.append_rows, schedule.send_lanes, schedule.run_batches,
     schedule.begin_next_batch, memory.choose_lanes, memory.access_lanes, shared_watch.find_suspects, transfers.find_lost,
-    shared_watch.note_lanes, shared_watch.pass_blocks, shared_watch.pass_warps,
+    shared_watch.pass_blocks, shared_watch.pass_warps,
 )  # fmt: skip
 
 
@@ -102,8 +101,8 @@ def _read_lane_functions(text: str) -> list[Written]:
 def find_lane_names() -> dict[str, Any]:
     """Functions and types that the expressions of lane operations may name."""
     more = (
-        CoreMachine, multiply_matrices, multiply_floats, schedule.read_clock, addresses.are_fixed, addresses.surface_bases, addresses.step_along,
-        addresses.surface_extents,
+        CoreMachine, matrices.multiply_matrices, matrices.multiply_floats, matrices.find_unit, matrices.are_shared, matrices.have_no_offset,
+        schedule.read_clock, addresses.pack, addresses.are_fixed, addresses.surface_bases, addresses.step_along, addresses.surface_extents,
     )  # fmt: skip
     return find_names() | {one.__name__: one for one in more}
 

@@ -3,22 +3,23 @@
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from gpa_lsp.code.ptx.model import Address, Immediate, Operand, PtxInstruction, Register, Space, Symbol, TextureAddress
+from gpa_lsp.code.ptx.model import Address, Immediate, Operand, PtxInstruction, Register, Space, Symbol
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.execution.emulator.compiled.lane_operations import LaneFunction, list_steps
-from gpa_lsp.execution.emulator.compiled.lowering import FrameLayout, Lowering, NotLowered, Operation
-from gpa_lsp.execution.emulator.compiled.model import ATOMIC, FUNCTIONS, LOAD, NOT_ZERO, NOTE, STORE
+from gpa_lsp.execution.emulator.compiled.lowering import FrameLayout, Lowering, NotLowered, Operation, pad
+from gpa_lsp.execution.emulator.compiled.matrix_instructions import (
+    lower_group_product,
+    lower_matrix_move,
+    lower_product,
+)
+from gpa_lsp.execution.emulator.compiled.model import ATOMIC, FUNCTIONS
+from gpa_lsp.execution.emulator.compiled.texture_instructions import lower_query, lower_surface
 from gpa_lsp.execution.emulator.engine.fragments import BoundFunction, CallEdge
 from gpa_lsp.execution.emulator.engine.functions import find_space, is_by_steps
 from gpa_lsp.execution.emulator.engine.layout import Piece
-from gpa_lsp.execution.emulator.engine.texture_steps import find_handle, find_surface_shape
 from gpa_lsp.execution.emulator.semantics.changes import find_change
 from gpa_lsp.execution.emulator.semantics.find import find_meaning
-from gpa_lsp.execution.emulator.semantics.matrix_layouts import MatrixPiece, MatrixRequest, matrix_addresses
-from gpa_lsp.execution.emulator.semantics.matrix_products import Product, describe_product
 from gpa_lsp.execution.emulator.semantics.model import (
     LOCAL_WINDOW,
     LONGEST_VECTOR,
@@ -52,60 +53,10 @@ def lower_instruction(lowering: Lowering, instruction: PtxInstruction) -> list[O
     return lowering.finish() or None
 
 
-_ADDRESS_BYTES = (4, 8)
 _CHANGES = {
     "add": 0, "and": 1, "or": 2, "xor": 3, "exch": 4, "cas": 5, "inc": 6, "dec": 7, "min": 8, "max": 9, "init": 13, "arrive": 14, "arrive_drop": 15,
 }  # fmt: skip
 _SIGNED = 2  # How far the signed forms of min and max lie behind the others
-_MOST_OFFSET = 1 << 62
-
-
-_STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
-
-
-def _describe(lowering: Lowering, operand: Operand, kind: ScalarType, elements: int) -> dict[str, Any]:
-    """Fields that loads, stores and atomic operations share: address, space and size."""
-    if not isinstance(operand, Address):
-        raise NotLowered("address of this kind")
-    if elements > LONGEST_VECTOR:
-        raise NotLowered("vector of this length")
-    words = lowering.instruction.suffixes
-    offset, width = 0, 8
-    if isinstance(operand.base, Register):
-        width = lowering.width(operand.base)
-        if width not in _ADDRESS_BYTES:
-            raise NotLowered("address in a register of this width")
-        place, offset = lowering.place_exactly(operand.base, width), operand.offset_bytes
-        if not -_MOST_OFFSET <= offset < _MOST_OFFSET:
-            raise NotLowered
-    elif isinstance(operand.base, Symbol):
-        symbol = Symbol(operand.base.name, operand.base.offset_bytes + operand.offset_bytes)
-        place = lowering.read(symbol, ScalarType.U64)
-    else:
-        place = lowering.read(Immediate(operand.offset_bytes % (1 << 64)), ScalarType.U64)
-    return {
-        "a": place,
-        "literal": offset,
-        "address_bytes": width,
-        "space": int(find_space(words)),
-        "elements": elements,
-        "element_bytes": kind.natural_dtype.itemsize,
-        "is_strong": not _STRONG.isdisjoint(words),
-    }
-
-
-def _pad(places: list[int]) -> list[int]:
-    return places + [-1] * (2 * LONGEST_VECTOR - len(places))
-
-
-def _load(lowering: Lowering, fields: dict[str, Any], places: list[int], **more: Any) -> None:
-    """Load elements to places as wide as they are."""
-    lowering.emit(LOAD, **{"register_bytes": fields["element_bytes"], **fields, "places": _pad(places), **more})
-
-
-def _store(lowering: Lowering, fields: dict[str, Any], places: list[int], **more: Any) -> None:
-    fields = {"register_bytes": fields["element_bytes"], **fields, "kind": int(AccessKind.STORE)}
-    lowering.emit(STORE, **{**fields, "places": _pad(places), **more})
 
 
 def _lower_load(lowering: Lowering) -> None:
@@ -121,8 +72,8 @@ def _lower_load(lowering: Lowering) -> None:
         return
     width = _find_width(lowering, results, kind)
     places = [-1 if one is None else lowering.place_exactly(one, width) for one in results]
-    fields = _describe(lowering, operand, kind, len(results))
-    _load(lowering, fields, places, is_signed=kind.is_signed, register_bytes=width)
+    fields = lowering.describe_access(operand, kind, len(results))
+    lowering.load(fields, places, is_signed=kind.is_signed, register_bytes=width)
 
 
 def _find_width(lowering: Lowering, elements: list[Operand | None], kind: ScalarType) -> int:
@@ -160,8 +111,8 @@ def _lower_store(lowering: Lowering) -> None:
     places = [
         lowering.place_exactly(one, width) if isinstance(one, Register) else lowering.read(one, kind) for one in values
     ]
-    fields = _describe(lowering, instruction.sources[0], kind, len(values))
-    _store(lowering, fields, places, is_float=kind.storage_dtype.kind == "f", register_bytes=width)
+    fields = lowering.describe_access(instruction.sources[0], kind, len(values))
+    lowering.store(fields, places, is_float=kind.storage_dtype.kind == "f", register_bytes=width)
 
 
 def _lower_change(lowering: Lowering) -> None:
@@ -185,7 +136,7 @@ def _lower_change(lowering: Lowering) -> None:
     if len(found) not in (0, len(values)):
         raise NotLowered("operands of this number")
     places = values + [-1] * (LONGEST_VECTOR - len(values)) + found
-    fields = _describe(lowering, lowering.instruction.sources[0], kind, len(values)) | {"is_strong": 1}
+    fields = lowering.describe_access(lowering.instruction.sources[0], kind, len(values)) | {"is_strong": 1}
     lowering.emit(
         ATOMIC,
         **fields,
@@ -193,7 +144,7 @@ def _lower_change(lowering: Lowering) -> None:
         combination=combination,
         c=others[0][0] if others else 0,
         register_bytes=kind.bytes,
-        places=_pad(places),
+        places=pad(places),
     )
 
 
@@ -201,8 +152,8 @@ def _lower_wait(lowering: Lowering) -> None:
     """``mbarrier.test_wait`` and ``.try_wait``: whether the phase of a token, or of a parity, has ended."""
     instruction = lowering.instruction
     word = lowering.take_scratch()
-    fields = _describe(lowering, instruction.sources[0], ScalarType.U64, 1)
-    _load(lowering, fields | {"is_strong": 1, "is_hidden": 1}, [word])
+    fields = lowering.describe_access(instruction.sources[0], ScalarType.U64, 1)
+    lowering.load(fields | {"is_strong": 1, "is_hidden": 1}, [word])
     asked, phase = "b(u64)", "b(u64) >> 63"
     if "parity" in instruction.suffixes:
         asked, phase = "b(u32)", "u64(b(u32) & 1)"
@@ -234,16 +185,16 @@ def _lower_copy(lowering: Lowering) -> None:
         kept = _find_kept(lowering, limit, 4 * words)
         reads = lowering.compute(8, "u8(a(u32) != 0)", a=kept)
         reading = {"is_guarded": False, **lowering.narrow(reads)}
-    fields = _describe(lowering, source, ScalarType.U32, words)
-    _load(lowering, fields | {"space": int(Space.GLOBAL), "is_strong": 0}, held, **reading)
+    fields = lowering.describe_access(source, ScalarType.U32, words)
+    lowering.load(fields | {"space": int(Space.GLOBAL), "is_strong": 0}, held, **reading)
     if kept is not None:
         for number, place in enumerate(held):
             left = f"(b(u32) - {4 * number})"
             whole, part = f"b(u32) >= {4 * number + 4}", f"b(u32) > {4 * number}"
             value = f"a(u32) if {whole} else a(u32) & ((u32(1) << 8 * {left}) - 1) if {part} else u32(0)"
             lowering.emit(LaneFunction(32, value), is_guarded=False, a=place, b=kept, result=place, result_bytes=4)
-    fields = _describe(lowering, target, ScalarType.U32, words)
-    _store(lowering, fields | {"space": int(Space.SHARED), "is_strong": 0, "is_hidden": 1}, held)
+    fields = lowering.describe_access(target, ScalarType.U32, words)
+    lowering.store(fields | {"space": int(Space.SHARED), "is_strong": 0, "is_hidden": 1}, held)
 
 
 def _find_kept(lowering: Lowering, limit: Operand, size: int) -> int:
@@ -272,145 +223,6 @@ def _lower_space_test(lowering: Lowering) -> None:
     lowering.give(found, flatten(instruction.destinations)[0], ScalarType.PRED)
 
 
-def _lower_matrix_move(lowering: Lowering) -> None:
-    """``ldmatrix``, ``stmatrix``, ``wmma.load`` and ``wmma.store``: an access for each piece of the registers.
-
-    In traces stand the accesses that the hardware makes, those of ``ldmatrix`` and ``stmatrix`` as rows of the lanes that give their addresses.
-    """
-    instruction = lowering.instruction
-    layout = matrix_addresses(instruction)
-    if layout is None:
-        raise NotLowered
-    is_store = instruction.opcode == "stmatrix" or "store" in instruction.suffixes
-    others = list(instruction.sources[1:])
-    vector = flatten((others.pop(0),)) if is_store else flatten(instruction.destinations)
-    if len(vector) != len(layout.register_types):
-        raise NotLowered("vector of this length")
-    fields = _describe(lowering, instruction.sources[0], ScalarType.U64, 1)
-    offset = fields["literal"] % (1 << 64)
-    base = lowering.compute(64, f"u64(a(u{8 * fields['address_bytes']})) + u64({offset})", a=fields["a"])
-    fields |= {"a": base, "literal": 0, "address_bytes": 8, "is_strong": 0}
-    stride = lowering.read(others[0] if others else Immediate(layout.default_stride_elements), ScalarType.U32)
-    stride = lowering.compute(64, "u64(a(u32))", a=stride)
-    if lowering.machine.tracer is not None:
-        is_shared = fields["space"] == Space.SHARED
-        requests = layout.shared_requests if is_shared and layout.shared_requests else layout.requests
-        if layout.row_bytes:
-            nothing = np.zeros(32, np.int64)
-            rows = MatrixRequest(
-                lanes=layout.address_lanes, size_bytes=layout.row_bytes, offset_bytes=nothing, stride_bits=nothing
-            )
-            requests = (rows,)
-        for request in requests:
-            lanes = {"combination": -1 if request.lanes == 32 else (1 << request.lanes) - 1, "counts": 0}
-            asked = fields | {"elements": 1, "element_bytes": request.size_bytes, "b": stride}
-            lowering.emit(NOTE, **{**asked, **lanes, "c": lowering.frames.numbers(_pack(request))})
-    address, part, whole = (lowering.take_scratch() for _ in range(3))
-    for number, operand in enumerate(vector):
-        kind = layout.register_types[number]
-        bits, held = 8 * kind.bytes, -1
-        source = lowering.read(operand, kind) if is_store else -1
-        for piece in (one for one in layout.pieces if one.register == number):
-            _find_piece(lowering, piece, base, stride, address)
-            moved = fields | {
-                "a": address,
-                "element_bytes": piece.size_bytes,
-                "is_hidden": 1,
-                "register_bytes": kind.bytes,
-            }
-            if is_store:
-                value = LaneFunction(bits, f"a(u{bits}) >> {piece.shift_bits}")
-                lowering.emit(value, is_guarded=False, a=source, result=part, result_bytes=kind.bytes)
-                _store(lowering, moved, [part])
-            elif held < 0 and not piece.shift_bits:
-                _load(lowering, moved, [whole])
-                held = whole
-            else:
-                _load(lowering, moved, [part])
-                value = LaneFunction(bits, f"a(u{bits}) | b(u{bits}) << {piece.shift_bits}")
-                lowering.emit(value, is_guarded=False, a=held, b=part, result=whole, result_bytes=kind.bytes)
-        if not is_store:
-            lowering.give(held, operand, kind)
-
-
-def _pack(piece: MatrixPiece | MatrixRequest) -> Any:
-    """Offsets in bytes, and strides in bits above them: uint64[32]."""
-    return piece.offset_bytes.astype(np.uint64) | piece.stride_bits.astype(np.uint64) << np.uint64(32)
-
-
-def _find_piece(lowering: Lowering, piece: MatrixPiece, base: int, stride: int, address: int) -> None:
-    """Emit the address of a piece of each lane's registers."""
-    own = bool((piece.address_lane == np.arange(32)).all())
-    if own:
-        packed = lowering.frames.numbers(_pack(piece))
-        value = LaneFunction(64, "a(u64) + (c(u64) & 0xFFFFFFFF) + (b(u64) * (c(u64) >> 32) >> 3)")
-        lowering.emit(value, is_guarded=False, a=base, b=stride, c=packed, result=address, result_bytes=8)
-        return
-    packed = lowering.frames.numbers(_pack(piece) | piece.address_lane.astype(np.uint64) << np.uint64(32))
-    value = LaneFunction(64, "pick(a(u64), u32(b(u64) >> 32)) + (b(u64) & 0xFFFFFFFF)", "", True)
-    lowering.emit(value, is_guarded=False, a=base, b=packed, result=address, result_bytes=8)
-
-
-def _lower_surface(lowering: Lowering) -> None:
-    """``suld.b`` and ``sust.b``: an access where the coordinates lie within; else zeros are read, and nothing is written."""
-    instruction = lowering.instruction
-    operand, kind = instruction.sources[0], instruction.types[-1]
-    if not isinstance(operand, TextureAddress):
-        raise NotLowered
-    is_store = instruction.opcode == "sust"
-    vector = flatten(instruction.sources[1:2]) if is_store else flatten(instruction.destinations)
-    address = _find_texels(lowering, operand, len(vector) * kind.bytes)
-    least = "1" if "trap" in instruction.suffixes else "0"
-    fine = lowering.compute(8, f"u8(a(u64) > {least})", a=address)
-    lowering.emit(NOT_ZERO, a=fine, element_bytes=1)
-    inside = lowering.compute(8, "u8(a(u64) > 1)", a=address)
-    guard = lowering.narrow(inside)
-    fields = {
-        "a": address, "address_bytes": 8, "space": int(Space.GLOBAL), "elements": len(vector), "element_bytes": kind.bytes,
-        "shown_as": int(Space.TEXTURE),
-    }  # fmt: skip
-    if is_store:
-        _store(lowering, fields, [lowering.read(one, kind) for one in vector], is_guarded=False, **guard)
-        return
-    held = [lowering.take_scratch() for _ in vector]
-    _load(lowering, fields, held, is_guarded=False, **guard)
-    bits = 8 * kind.bytes
-    for place, result in zip(held, vector, strict=True):
-        value = LaneFunction(bits, f"a(u{bits}) if b(u8) != 0 else u{bits}(0)")
-        lowering.emit(value, is_guarded=False, a=place, b=inside, result=place, result_bytes=kind.bytes)
-        lowering.give(place, result, kind)
-
-
-def _find_texels(lowering: Lowering, operand: TextureAddress, size: int) -> int:
-    """The place of the address that coordinates lead to; 1 where they lead outside, 0 where the handle is that of no surface."""
-    words = lowering.instruction.suffixes
-    handle = lowering.read(operand.handle, ScalarType.U64)
-    address = lowering.compute(64, "surface_bases(machine, a(u64), mask)", exchanges=True, a=handle)
-    coordinates = flatten(operand.coordinates)
-    dimensions, is_layered = find_surface_shape(words)
-    axes = [(0, "u32", 2)] if is_layered else []
-    axes += [(number + is_layered, "s32", number) for number in range(dimensions)]
-    clamps = int("clamp" in words)
-    for number, kind, axis in axes:
-        place = lowering.read(coordinates[number], ScalarType(kind))
-        value = f"step_along(machine, a(u64), s64(b({kind})), c(u64), {axis}, {size}, {clamps}, mask)"
-        function = LaneFunction(64, value, "", True)
-        lowering.emit(function, is_guarded=False, a=handle, b=place, c=address, result=address, result_bytes=8)
-    return address
-
-
-def _lower_query(lowering: Lowering) -> None:
-    """``txq`` and ``suq``: an extent of a texture."""
-    instruction = lowering.instruction
-    axis = next(place for place, word in enumerate(("width", "height", "depth")) if word in instruction.suffixes)
-    handle = lowering.read(find_handle(instruction), ScalarType.U64)
-    found = lowering.compute(64, f"surface_extents(machine, a(u64), {axis}, mask)", exchanges=True, a=handle)
-    known = lowering.compute(8, "u8(a(u64) >> 63 == 0)", a=found)
-    lowering.emit(NOT_ZERO, a=known, element_bytes=1)
-    low = lowering.compute(32, "u32(a(u64)) if b(u8) != 0 else u32(0)", a=found, b=known)
-    lowering.give(low, instruction.destinations[0], ScalarType.U32)
-
-
 def _lower_barrier(lowering: Lowering) -> None:
     """``mbarrier`` objects: words of memory, with expected arrivals, pending ones, and the phase in the highest bit."""
     match lowering.instruction.suffixes[:1]:
@@ -426,33 +238,10 @@ def _lower_nothing(_: Lowering) -> None:
     """Hints, fences and sleeping: memory is in order already."""
 
 
-def _lower_product(lowering: Lowering) -> None:
-    """``mma`` and ``wmma.mma``."""
-    instruction = lowering.instruction
-    product = describe_product(instruction)
-    if product is None:
-        raise NotLowered
-    a, b, c, d = product.registers
-    operands = (*instruction.destinations, *instruction.sources)
-    if [len(flatten((one,))) for one in operands] != [d, a, b, c]:
-        raise NotLowered("registers of this number")
-    places = [lowering.place_exactly(element, product.register_bytes) for element in flatten(operands)]
-    frames = lowering.frames
-    lowering.emit(write_product(product), a=frames.table(product.numbers), b=frames.table(places), result=-1)
-
-
-def write_product(product: Product) -> LaneFunction:
-    """The function of a product."""
-    what, how = "multiply_matrices", ""
-    if product.formats:
-        what, how = "multiply_floats", ", ".join(("", f"u{8 * product.register_bytes}", *product.formats))
-    return LaneFunction(0, f"{what}(a, view(b, s32), frame, machine.constants, written{how})", "", True)
-
-
 _LOWER: dict[str, Lower] = {
     "ld": _lower_load, "ldu": _lower_load, "st": _lower_store, "cp": _lower_copy, "mbarrier": _lower_barrier, "isspacep": _lower_space_test,
-    "suld": _lower_surface, "sust": _lower_surface, "txq": _lower_query, "suq": _lower_query, "ldmatrix": _lower_matrix_move,
-    "stmatrix": _lower_matrix_move, "mma": _lower_product, "wmma": _lower_product,
+    "suld": lower_surface, "sust": lower_surface, "txq": lower_query, "suq": lower_query, "ldmatrix": lower_matrix_move,
+    "stmatrix": lower_matrix_move, "mma": lower_product, "wmma": lower_product, "wgmma": lower_group_product,
 }  # fmt: skip
 _LOWER |= dict.fromkeys(
     ("membar", "fence", "nanosleep", "prefetch", "prefetchu", "applypriority", "discard", "griddepcontrol", "pmevent",
@@ -466,7 +255,7 @@ def _find_lower(instruction: PtxInstruction) -> Lower | None:
     if find_change(instruction) is not None:
         return _lower_change
     if instruction.opcode == "wmma" and instruction.suffixes[:1] in (("load",), ("store",)):
-        return _lower_matrix_move
+        return lower_matrix_move
     return _LOWER.get(instruction.opcode)
 
 

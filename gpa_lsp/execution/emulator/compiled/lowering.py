@@ -1,23 +1,44 @@
 """PTX instructions → operations of the core: :class:`Lowering`."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from gpa_lsp.code.ptx.blocks import PtxBlocks
-from gpa_lsp.code.ptx.model import Immediate, Operand, PtxFunction, PtxInstruction, Register, SpecialRegister, Symbol
+from gpa_lsp.code.ptx.model import (
+    Address,
+    Immediate,
+    Operand,
+    PtxFunction,
+    PtxInstruction,
+    Register,
+    SpecialRegister,
+    Symbol,
+)
 from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.execution.emulator.compiled.lane_operations import OPERATIONS, LaneFunction, list_steps
-from gpa_lsp.execution.emulator.compiled.model import LANES, NOT_ZERO, PYTHON
+from gpa_lsp.execution.emulator.compiled.model import LANES, LOAD, NOT_ZERO, PYTHON, STORE
 from gpa_lsp.execution.emulator.engine.binder import find_special
 from gpa_lsp.execution.emulator.engine.fragments import BoundFunction
+from gpa_lsp.execution.emulator.engine.functions import find_space
 from gpa_lsp.execution.emulator.engine.geometry import Geometry
 from gpa_lsp.execution.emulator.engine.layout import Lives, Piece, make_constant
 from gpa_lsp.execution.emulator.engine.machine import Machine
 from gpa_lsp.execution.emulator.engine.values import Value
-from gpa_lsp.execution.emulator.semantics.model import Meaning, flatten
+from gpa_lsp.execution.emulator.model import FaultKind
+from gpa_lsp.execution.emulator.semantics.model import LONGEST_VECTOR, Meaning, flatten
+
+
+class Report(Struct, frozen=True):
+    """What is reported of lanes where a number is 0 that must not be."""
+
+    kind: FaultKind  # what it is
+    describe: "str | Callable[[int], str]"  # its message, or gives it for a number of 64 bits that lanes have
+
 
 # Fields of :data:`~gpa_lsp.execution.emulator.compiled.model.OPERATION`; those left out have its defaults
 Operation = dict[str, Any]
@@ -243,6 +264,58 @@ class Lowering:
         self.emit(function, is_guarded=False, result=place, result_bytes=bits // 8, **operands)
         return place
 
+    def describe_access(self, operand: Operand, kind: ScalarType, elements: int) -> dict[str, Any]:
+        """Fields that loads, stores and atomic operations share: address, space and size.
+
+        Raises:
+            NotLowered: such an address is not known.
+        """
+        if not isinstance(operand, Address):
+            raise NotLowered("address of this kind")
+        if elements > LONGEST_VECTOR:
+            raise NotLowered("vector of this length")
+        words = self.instruction.suffixes
+        offset, width = 0, 8
+        if isinstance(operand.base, Register):
+            width = self.width(operand.base)
+            if width not in _ADDRESS_BYTES:
+                raise NotLowered("address in a register of this width")
+            place, offset = self.place_exactly(operand.base, width), operand.offset_bytes
+            if not -_MOST_OFFSET <= offset < _MOST_OFFSET:
+                raise NotLowered
+        elif isinstance(operand.base, Symbol):
+            place = self.read(
+                Symbol(operand.base.name, operand.base.offset_bytes + operand.offset_bytes), ScalarType.U64
+            )
+        else:
+            place = self.read(Immediate(operand.offset_bytes % (1 << 64)), ScalarType.U64)
+        return {
+            "a": place,
+            "literal": offset,
+            "address_bytes": width,
+            "space": int(find_space(words)),
+            "elements": elements,
+            "element_bytes": kind.natural_dtype.itemsize,
+            "is_strong": not _STRONG.isdisjoint(words),
+        }
+
+    def load(self, fields: dict[str, Any], places: list[int], **more: Any) -> None:
+        """Load elements to places as wide as they are."""
+        self.emit(LOAD, **{"register_bytes": fields["element_bytes"], **fields, "places": pad(places), **more})
+
+    def store(self, fields: dict[str, Any], places: list[int], **more: Any) -> None:
+        """Store elements."""
+        fields = {"register_bytes": fields["element_bytes"], **fields, "kind": int(AccessKind.STORE)}
+        self.emit(STORE, **{**fields, "places": pad(places), **more})
+
+    def check(self, place: int, report: Report, *, element_bytes: int = 1, of: int = 0) -> None:
+        """Report lanes where the number at a place is 0.
+
+        Args:
+            of: place of the numbers that the message depends on.
+        """
+        self.emit(NOT_ZERO, a=place, element_bytes=element_bytes, b=of, report=report)
+
     def narrow(self, holds: int) -> dict[str, int]:
         """The guard of lanes that hold a predicate, by its place, and the instruction's guard."""
         guard = self._guard
@@ -273,7 +346,8 @@ class Lowering:
         if meaning.divides and not (
             isinstance(operands[1], Immediate) and make_constant(operands[1], meaning.sources[1])
         ):
-            self.emit(NOT_ZERO, a=places["b"], element_bytes=meaning.sources[1].bytes)
+            report = Report(FaultKind.DIVISION_BY_ZERO, "the divisor is 0; the quotient is not defined")
+            self.check(places["b"], report, element_bytes=meaning.sources[1].bytes)
         held = []
         for number, step in enumerate(steps):
             place, is_result = -1, step.result[0] == "r"
@@ -466,12 +540,19 @@ class Lowering:
 
 
 def reserve_columns(root: FrameLayout, functions: Iterable[PtxFunction], geometry: Geometry) -> None:
-    """Give places to the special registers that functions read."""
+    """Give places to the special registers that functions read, products of warp groups as well."""
     for function in functions:
         for instruction in function.instructions:
             for operand in flatten(instruction.sources):
                 if isinstance(operand, SpecialRegister) and callable(find_special(operand, geometry)):
                     root.column(operand.name, operand.component)
+            if instruction.opcode == "wgmma":
+                root.column(RANKS.name, RANKS.component)
+
+
+def pad(places: list[int]) -> list[int]:
+    """Places of an operation, none for those left out."""
+    return places + [-1] * (2 * LONGEST_VECTOR - len(places))
 
 
 def resize(size_bytes: int, result_bytes: int, *, is_signed: bool = False) -> LaneFunction:
@@ -480,6 +561,10 @@ def resize(size_bytes: int, result_bytes: int, *, is_signed: bool = False) -> La
     return LaneFunction(bits, value if size_bytes == result_bytes else f"u{bits}({value})")
 
 
+_ADDRESS_BYTES = (4, 8)
+_MOST_OFFSET = 1 << 62
+_STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
+RANKS = SpecialRegister("warpid", "")
 _CLOCK = LaneFunction(64, "all_lanes(read_clock(machine))", "", True)
 _CLOCK_LOW = LaneFunction(32, "all_lanes(u32(read_clock(machine)))", "", True)
 _CLOCK_HIGH = LaneFunction(32, "all_lanes(u32(read_clock(machine) >> 32))", "", True)

@@ -21,6 +21,7 @@ from gpa_lsp.foundation.machine_code.types import (
     as_float,
     f32,
     f64,
+    fill,
     fma,
     lanes,
     local,
@@ -86,9 +87,9 @@ def add_product(addend: s32, product: s32, is_clamped: s32) -> s32:
 
 
 def multiply_matrices(
-    described: Pointer[u8], places: Pointer[s32], frame: Pointer[u8], constants: Pointer[u8], written: u32
+    described: Pointer[u8], places: Pointer[s32], frame: Pointer[u8], constants: Pointer[u8], written: u32, adds: u32
 ) -> None:
-    """D = A B + C; places are those of D's, A's, B's and C's registers."""
+    """D = A B + C, or A B where it does not add; places are those of D's, A's, B's and C's registers."""
     layout = view(described, Layout)[0]
     depth, rows, columns = s64(layout.depth), s64(layout.rows), s64(layout.columns)
     left, right = local(s32, MOST_ELEMENTS), local(s32, MOST_ELEMENTS)
@@ -101,6 +102,8 @@ def multiply_matrices(
     unpack(elements, depth * columns, of_b, frame, constants, layout.bits[1], layout.is_signed[1], right)
     elements = elements + depth * columns
     unpack(elements, rows * columns, of_b + layout.registers[1], frame, constants, 32, 1, sums)
+    if adds == 0:
+        fill(sums, 0, 4 * rows * columns)
     elements = elements + rows * columns
     for row in range(rows):
         for column in range(columns):
@@ -200,8 +203,8 @@ def write_numbers(of, results, elements, sums, places, frame, written):
             blend(view(frame + places[result], u32), u32(packed), written)
 
 
-def multiply_floats(described, places, frame, constants, written, word, of_result, of_left, of_right, of_addend):
-    """D = A B + C of floating-point numbers.
+def multiply_floats(described, places, frame, constants, written, adds, word, of_result, of_left, of_right, of_addend):
+    """D = A B + C of floating-point numbers, or A B where it does not add.
 
     Args:
         word: u64 for f64, else u32.
@@ -224,9 +227,48 @@ def multiply_floats(described, places, frame, constants, written, word, of_resul
     elements, given = elements + count, given + layout.right
     read_numbers(word, of_addend, given, layout.addend, frame, constants, held)
     order_numbers(held, elements, rows * columns, sums)
+    if adds == 0:
+        fill(sums, 0, 8 * rows * columns)
     elements = elements + rows * columns
     multiply_numbers(layout, left, right, sums, 1 if of_result.bits == 64 else 0)
     write_numbers(of_result, layout.results, elements, sums, places, frame, written)
 
 
 FLOAT_LAYOUT_BYTES = 4 * 8
+
+
+# Matrices of warp groups in shared memory, by descriptor: the start, two strides, a base offset, and the mode of the swizzle.
+#
+# Eight lines of 16 · w bytes make an *atom*; w is 1, 8, 4 or 2 by the mode. Atoms follow one another at the two strides. Within an atom, the three
+# bits of an address above those of a unit of 16 bytes are exchanged (exclusive or) with the low bits of the atom's line, which are those of the
+# address above the lowest seven. Source: PTX ISA 9.0, section 9.7.15.5.1.2.2 (matrix descriptor format).
+
+
+def find_unit(descriptors, units, is_turned):
+    """Addresses in shared memory of units of matrices, by their descriptors: u64."""
+    leading, stride = (descriptors >> 16 & 0x3FFF) << 4, (descriptors >> 32 & 0x3FFF) << 4
+    beside = 4 - (descriptors >> 62) & 3  # w is 1 << beside
+    is_plain = beside == 0
+    line = all_lanes(u64(16)) << beside
+    if is_turned:
+        eight, depth = units >> 4, units & 15
+        place = (eight & (line >> 4) - 1) << 4
+        place = place + (eight >> beside) * (stride if is_plain else leading)
+        place = place + (depth & 7) * line + (depth >> 3) * (leading if is_plain else stride)
+    else:
+        place = (units >> 1 & 7) * line + (units >> 4) * stride + (units & 1) * (leading if is_plain else u64(16))
+    place = place + ((descriptors & 0x3FFF) << 4)
+    return place ^ (place >> 3 & line - 16)
+
+
+def are_shared(machine, descriptors, ranks, is_register):
+    """For each lane, whether its descriptor is that of the first lane of its warp group."""
+    of_first = s64(0)
+    if is_register:
+        of_first = s64(ranks[0] & 3) * machine.frame_bytes
+    return lanes(view(descriptors, u64)) == view(descriptors - of_first, u64)[0]
+
+
+def have_no_offset(descriptors):
+    """Whether matrices begin with an atom, or have none."""
+    return ((descriptors >> 49 & 7) == 0) | ((descriptors >> 62) == 0)

@@ -156,13 +156,14 @@ def access(machine: CoreMachine, operation: Operation) -> s32:
 
 
 def check_not_zero(machine: CoreMachine, operation: Operation) -> s32:
-    """Check a number that must not be 0, such as a divisor; where it is, numpy reports the fault."""
+    """Check a number that must not be 0, such as a divisor; ``wrong`` are the lanes where it is, which are to be reported."""
+    found, size = u32(0), operation.element_bytes
     find_masks(machine, operation)
-    size = operation.element_bytes
+    count_guarded(machine, operation)
     for warp in range(machine.warps):
+        machine.wrong[warp] = 0
         by = operand(frame_of(machine, warp), machine.constants, operation.a)
         for lane in bits_of(machine.masks[warp]):
-            if take(by + lane * s64(size), size) == 0:
-                return Stop.STEP
-    count_guarded(machine, operation)
-    return Stop.IDLE
+            machine.wrong[warp] |= u32(take(by + lane * s64(size), size) == 0) << lane
+        found |= machine.wrong[warp]
+    return s32(Stop.IDLE if found == 0 else Stop.STEP)

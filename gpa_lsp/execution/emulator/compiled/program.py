@@ -19,6 +19,7 @@ from gpa_lsp.execution.emulator.compiled.lowering import (
     Lowering,
     NotLowered,
     Operation,
+    Report,
     reserve_columns,
 )
 from gpa_lsp.execution.emulator.compiled.model import (
@@ -77,6 +78,7 @@ class CompiledKernel(ColumnRecord, frozen=True, kw_only=True):
     constants: npt.NDArray[np.uint8]  # of all functions, as the core reads them
     operations: npt.NDArray[Any]  # of all segments, one after the other; the core notes in them where lanes went last
     steps: dict[int, tuple[Step, ...]]  # what numpy does in place of an operation, by its number
+    reports: dict[int, Report]  # of operations that check something, by their numbers
     segments: tuple[Segment, ...]  # of each function those that are run first first
     places: tuple[tuple[float, ...], ...]  # of each segment, in the order in which those of its function are run
     table: npt.NDArray[Any]  # the same for the core; calls and returns lead nowhere: see :mod:`.calls`
@@ -126,6 +128,7 @@ class _Compiler:
         self._places: list[tuple[float, ...]] = []
         self._operations: list[Operation] = []
         self._steps: dict[int, tuple[Step, ...]] = {}
+        self._reports: dict[int, Report] = {}
         self._functions: dict[str, CompiledFunction] = {}
         self._edges: dict[int, CallEdge] = {}
         for one in bound.values():
@@ -173,6 +176,7 @@ class _Compiler:
             constants=constants.build(),
             operations=_tabulate(self._operations),
             steps=self._steps,
+            reports=self._reports,
             segments=tuple(self._segments),
             places=tuple(self._places),
             table=table,
@@ -224,8 +228,8 @@ class _Compiler:
                 operations = None
             if operations is not None:
                 for number, operation in enumerate(operations, len(self._operations)):
-                    if operation["code"] >= PYTHON:  # what may be left to numpy after all
-                        self._steps[number] = steps
+                    if "report" in operation:
+                        self._reports[number] = operation["report"]
                 self._operations.extend(operations)
             elif steps:
                 self._add_steps(steps, instruction)
@@ -243,7 +247,6 @@ class _Compiler:
         operation: Operation = {"code": PYTHON}
         if instruction is not None:
             operation["instruction"] = self._lowering.first_static + instruction.index
-            operation |= {"elements": 2, "element_bytes": 8}  # what ``wgmma`` reads at once
         self._operations.append(operation)
         self._steps[number] = steps
 

@@ -12,6 +12,7 @@ from gpa_lsp.code.ptx.static_instructions import AccessKind, StaticInstruction
 from gpa_lsp.execution.emulator.compiled import translated
 from gpa_lsp.execution.emulator.compiled.calls import Calls
 from gpa_lsp.execution.emulator.compiled.lanes import CoreRows, LaneRegisters
+from gpa_lsp.execution.emulator.compiled.lowering import Report
 from gpa_lsp.execution.emulator.compiled.model import ACCESS_CODES, LANES, SURFACE, CoreMachine, End, Phase, Stop
 from gpa_lsp.execution.emulator.compiled.shared_checks import SharedChecks
 from gpa_lsp.execution.emulator.compiled.translated import PieceTable, Translation
@@ -171,7 +172,7 @@ class CompiledScheduler:
             self._checks = SharedChecks(
                 batch, unit_bytes, machine.faults, kernel.core, machine=self._core, stamps=stamps
             )
-        batch.checks, batch.watch = self._checks, self._watch
+        batch.checks = self._checks
         self._take_pieces()
 
     def _array(self, array: "npt.NDArray[Any]", name: str) -> "npt.NDArray[Any]":
@@ -388,18 +389,25 @@ class CompiledScheduler:
                 checks.report_lost(access)
         self._note_known(self._core.operation)
 
-    def _watch(
-        self, warps: npt.NDArray[np.int64], addresses: npt.NDArray[np.int64], mask: npt.NDArray[np.bool_]
-    ) -> None:
-        """Check reads of shared memory by numpy's steps as if lanes did them: addresses int64[w, 32], mask bool[w, 32]."""
-        row, handed = self._kernel.operations[self._core.operation], self._columns.handed
-        if self._checks is None:
+    def _report(self, report: Report) -> None:
+        """Report the lanes for which the core found that a number is 0."""
+        row, warps = self._kernel.operations[self._core.operation], self.batch.root
+        lanes, instruction = np.flatnonzero(unpack_lanes(self._columns.handed["wrong"])), int(row["instruction"])
+        if isinstance(report.describe, str):
+            self.faults.add_lanes(report.kind, report.describe, warps, lanes, instruction=instruction)
             return
-        handed["masks"].fill(0)
-        handed["masks"][warps] = pack_lanes(np.ascontiguousarray(mask).reshape(-1))
-        handed["addresses"].reshape(-1, LANES)[warps] = addresses
-        self._checks.report_suspects(_read_access(row))
-        self._kernel.core.call("note_lanes", self._place)
+        numbers = self._read_numbers(int(row["b"]))[lanes]
+        for number in np.unique(numbers).tolist():
+            chosen, message = lanes[numbers == number], report.describe(number)
+            self.faults.add_lanes(report.kind, message, warps, chosen, instruction=instruction)
+
+    def _read_numbers(self, place: int) -> npt.NDArray[np.uint64]:
+        """What all lanes have at a place: uint64[n]."""
+        if place < 0:
+            held = self._kernel.constants[~place : ~place + 8 * LANES].view(np.uint64)
+            return np.tile(held, len(self.batch.root.ids))
+        begin = self._core.base + place
+        return np.ascontiguousarray(self._columns.frames[:, begin : begin + 8 * LANES]).view(np.uint64).reshape(-1)
 
     def _send(self, number: int, rows: Any, masks: Any) -> None:
         columns = np.ascontiguousarray(rows, np.int64), np.ascontiguousarray(masks, np.uint32)
@@ -448,6 +456,8 @@ class CompiledScheduler:
         elif stop is Stop.STEP:
             if self._kernel.operations[core.operation]["code"] in ACCESS_CODES:
                 self._access()
+            elif core.operation in self._kernel.reports:
+                self._report(self._kernel.reports[core.operation])
             else:
                 fragment = self._build_fragment()
                 for step in self._kernel.steps[core.operation]:

@@ -218,12 +218,6 @@ def note_shared(machine: CoreMachine, operation: Operation) -> None:
         machine.has_writes = 1
 
 
-def note_lanes(machine: CoreMachine) -> s64:
-    """Note that the lanes of the masks do the access at work at their addresses."""
-    note_shared(machine, machine.operations[machine.operation])
-    return 0
-
-
 def pass_barrier(machine: CoreMachine) -> None:
     """Note that all threads met: earlier accesses can race no more."""
     machine.time += 1

@@ -10,10 +10,10 @@ from msgspec import Struct
 from gpa_lsp.execution.emulator.engine.faults import FaultLog
 from gpa_lsp.execution.emulator.engine.fragments import Barrier, Batch, Dispatcher, End, Fragment, Frame, Segment
 from gpa_lsp.execution.emulator.engine.values import U32, Value, find_active_rows, pack_lanes
-from gpa_lsp.execution.emulator.engine.warp_group_products import GROUP_WARPS
 from gpa_lsp.execution.emulator.model import FaultKind
 
 _BARRIERS = 16
+_GROUP_WARPS = 4  # Of a warp group; the rank in its block of the first one is a multiple of it
 _ALL_LANES = np.uint32(0xFFFF_FFFF)
 
 
@@ -135,12 +135,12 @@ class WarpBarrier(Struct, Barrier, frozen=True, kw_only=True):
 def _find_whole_groups(fragment: Fragment, have: Value) -> npt.NDArray[np.bool_]:
     """bool[w], warps of groups of four whose lanes are all there; ``have`` tells the lanes of each warp: uint32[w]."""
     geometry = fragment.batch.geometry
-    groups = -(-geometry.warps_per_block // GROUP_WARPS)
+    groups = -(-geometry.warps_per_block // _GROUP_WARPS)
     slot, rank = np.divmod(fragment.warps.ids, geometry.warps_per_block)
-    present = np.zeros((len(fragment.batch.numbers), groups * GROUP_WARPS), np.uint32)
+    present = np.zeros((len(fragment.batch.numbers), groups * _GROUP_WARPS), np.uint32)
     present[slot, rank] = have
-    whole = (present.reshape(-1, groups, GROUP_WARPS) == _ALL_LANES).all(axis=2)
-    of_warp: npt.NDArray[np.bool_] = whole[slot, rank // GROUP_WARPS]
+    whole = (present.reshape(-1, groups, _GROUP_WARPS) == _ALL_LANES).all(axis=2)
+    of_warp: npt.NDArray[np.bool_] = whole[slot, rank // _GROUP_WARPS]
     return of_warp
 
 

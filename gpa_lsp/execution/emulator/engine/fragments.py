@@ -57,20 +57,6 @@ class BatchMemory:
         self._meter.release(self._held_bytes)
         self._held_bytes = 0
 
-    def take_shared(self, slots: npt.NDArray[np.int64], address: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
-        """Read 16 bytes at each of some addresses.
-
-        Args:
-            slots: int64[x], blocks of the batch.
-            address: int64[x, r], multiples of 16 within the shared memory of those blocks.
-
-        Returns:
-            uint32[x, r, 4].
-        """
-        units = self.shared.view(np.uint64).reshape(-1, 2)
-        index = (slots[:, None] * np.int64(self.geometry.shared_stride_bytes) + address) >> 4
-        return units.take(index, axis=0).view(np.uint32)
-
     def hold(self, size_bytes: int, what: str) -> None:
         """Account for more that the batch holds.
 
@@ -184,21 +170,19 @@ class Batch(Blocks):
     Attributes:
         memory: shared and local memory.
         checks: of races on shared memory; None when they are off.
-        watch: told of reads of shared memory by the steps at work: warps, addresses int64[w, 32], and which of them bool[w, 32].
     """
 
-    __slots__ = ("checks", "memory", "watch")
+    __slots__ = ("checks", "memory")
 
     def __init__(self, geometry: Geometry, numbers: npt.NDArray[np.uint32], memory: BatchMemory) -> None:
         super().__init__(geometry, numbers)
         self.memory = memory
         self.checks: SharedWatch | None = None
-        self.watch: Callable[[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_]], None] = _nowhere
 
     def close(self) -> None:
         """Free its memory now: batch and warps refer to each other, and the next batch needs as much."""
         self.memory.close()
-        self.checks, self.watch = None, _nowhere
+        self.checks = None
         del self.root
 
 

@@ -6,7 +6,7 @@ from gpa_lsp.code.ptx.blocks import find_blocks
 from gpa_lsp.code.ptx.model import Address, Immediate, PtxFunction, PtxInstruction, Register, Space, Symbol
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.engine.barriers import WarpBarrier, end_with_barrier
-from gpa_lsp.execution.emulator.engine.binder import Binder, UnsupportedInstruction, read_as
+from gpa_lsp.execution.emulator.engine.binder import Binder, UnsupportedInstruction
 from gpa_lsp.execution.emulator.engine.control import end_with_fault
 from gpa_lsp.execution.emulator.engine.ends import Ending, bind_end
 from gpa_lsp.execution.emulator.engine.fragments import (
@@ -19,11 +19,11 @@ from gpa_lsp.execution.emulator.engine.fragments import (
 )
 from gpa_lsp.execution.emulator.engine.layout import ENDING, MEETING, find_lives
 from gpa_lsp.execution.emulator.engine.machine import Machine
-from gpa_lsp.execution.emulator.engine.texture_steps import TEXTURES, bind_texture
-from gpa_lsp.execution.emulator.engine.warp_group_steps import bind_warp_group, is_warp_group_product
+from gpa_lsp.execution.emulator.engine.texture_steps import bind_read
 from gpa_lsp.execution.emulator.model import FaultKind
 from gpa_lsp.execution.emulator.semantics.find import find_meaning
 from gpa_lsp.execution.emulator.semantics.model import flatten
+from gpa_lsp.execution.emulator.semantics.warp_group_products import is_group_product
 
 
 def bind_instruction(binder: Binder) -> None:
@@ -33,30 +33,11 @@ def bind_instruction(binder: Binder) -> None:
         UnsupportedInstruction: they are not emulated.
     """
     instruction = binder.instruction
-    if instruction.opcode == "wgmma":
-        bind_warp_group(binder)
-    elif instruction.opcode in TEXTURES:
-        bind_texture(binder)
+    if is_by_steps(instruction):
+        bind_read(binder)
     elif instruction.opcode in ("ld", "ldu", "st"):
         _note_parameter(binder)
-    else:
-        meaning = find_meaning(instruction)
-        if meaning is not None and meaning.divides:
-            _bind_divisor(binder, meaning.sources[1])
     binder.finish()
-
-
-def _bind_divisor(binder: Binder, kind: ScalarType) -> None:
-    """Add the step that reports divisors of 0, for which the core stops."""
-    faults, static, guard = binder.machine.faults, binder.static, binder.guard
-    source = binder.read(flatten(binder.instruction.sources)[1], kind)
-
-    def step(fragment: Fragment) -> None:
-        wrong = guarded_mask(fragment, guard) & (read_as(fragment, source, kind.natural_dtype) == 0)
-        message = "the divisor is 0; the quotient is not defined"
-        faults.add_lanes(FaultKind.DIVISION_BY_ZERO, message, fragment.warps, np.flatnonzero(wrong), instruction=static)
-
-    binder.steps.append(step)
 
 
 def _note_parameter(binder: Binder) -> None:
@@ -94,13 +75,13 @@ def find_space(suffixes: tuple[str, ...]) -> Space:
 
 def is_by_steps(instruction: PtxInstruction) -> bool:
     """Whether numpy does all of an instruction."""
-    return instruction.opcode in ("tex", "tld4", "wgmma")
+    return instruction.opcode in ("tex", "tld4")
 
 
 def find_gate(binder: Binder) -> int | None:
     """The slot of the member mask of an instruction whose lanes wait for each other; None when they do not."""
     instruction = binder.instruction
-    if "sync" not in instruction.suffixes or (instruction.opcode == "wgmma" and not is_warp_group_product(instruction)):
+    if "sync" not in instruction.suffixes or (instruction.opcode == "wgmma" and not is_group_product(instruction)):
         return None
     meaning = find_meaning(instruction)
     if meaning is not None and meaning.members is not None:

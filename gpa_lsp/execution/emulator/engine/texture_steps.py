@@ -1,4 +1,4 @@
-"""Textures and surfaces: ``tex``, ``tld4``, ``txq``, ``suld``, ``sust``."""
+"""Textures and surfaces: ``tex`` and ``tld4``."""
 
 from collections.abc import Callable, Iterator
 from itertools import product
@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from gpa_lsp.code.ptx.model import Operand, PtxInstruction, Space, TextureAddress
+from gpa_lsp.code.ptx.model import Operand, Space, TextureAddress
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.engine.binder import Binder, UnsupportedInstruction, read_as
 from gpa_lsp.execution.emulator.engine.fragments import Fragment, guarded_mask
@@ -44,26 +44,6 @@ _CHANNELS = {"r": 0, "g": 1, "b": 2, "a": 3}
 Sampler = Callable[[Texture, tuple[Any, ...], Any], TextureRead]
 
 
-TEXTURES = frozenset({"tex", "tld4", "txq", "suq", "suld", "sust"})
-
-
-def bind_texture(binder: Binder) -> None:
-    """``tex``, ``tld4``, ``txq``, ``suld`` and ``sust``, on textures of one to three dimensions, in layers, and cubes.
-
-    Raises:
-        UnsupportedInstruction: other forms.
-    """
-    match binder.instruction.opcode:
-        case "tex" | "tld4":
-            _bind_read(binder)
-        case "txq" | "suq":
-            _bind_query(binder)
-        case "suld" | "sust":
-            _bind_surface(binder)
-        case _:
-            raise UnsupportedInstruction
-
-
 def find_surface_shape(suffixes: tuple[str, ...]) -> tuple[int, bool]:
     """Number of coordinates of an instruction, and whether the index of a layer precedes them.
 
@@ -76,13 +56,6 @@ def find_surface_shape(suffixes: tuple[str, ...]) -> tuple[int, bool]:
     return found, not _LAYERED.isdisjoint(suffixes)
 
 
-def find_handle(instruction: PtxInstruction) -> Operand:
-    """The handle of the texture that ``txq`` and ``suq`` ask for."""
-    operand = instruction.sources[0]
-    found: Operand = operand.handle if isinstance(operand, TextureAddress) else getattr(operand, "base", operand)
-    return found
-
-
 def _find_address(binder: Binder) -> TextureAddress:
     operand = binder.instruction.sources[0]
     if not isinstance(operand, TextureAddress):
@@ -90,7 +63,8 @@ def _find_address(binder: Binder) -> TextureAddress:
     return operand
 
 
-def _bind_read(binder: Binder) -> None:
+def bind_read(binder: Binder) -> None:
+    """``tex`` and ``tld4``."""
     instruction = binder.instruction
     operand = _find_address(binder)
     dimensions, _ = find_surface_shape(instruction.suffixes)
@@ -188,70 +162,6 @@ def _trace(
         machine.tracer.record_addresses(
             static, fragment, Space.TEXTURE, size_bytes=size, addresses=addresses, mask=mask
         )
-
-
-def _bind_query(binder: Binder) -> None:
-    """``txq`` and ``suq``: an extent, which the core finds where the handle is valid."""
-    instruction = binder.instruction
-    if {"width", "height", "depth"}.isdisjoint(instruction.suffixes):
-        raise UnsupportedInstruction("query of this property")
-    binder.check_result(instruction.destinations[0], ScalarType.U32)
-    _bind_report(binder, binder.read(find_handle(instruction), ScalarType.U64), lambda _: None)
-
-
-def _bind_surface(binder: Binder) -> None:
-    """``suld.b`` and ``sust.b``: bytes of a surface, x counted in bytes, which the core accesses."""
-    instruction = binder.instruction
-    if instruction.suffixes[:1] != ("b",):
-        raise UnsupportedInstruction("formatted surfaces")
-    operand = _find_address(binder)
-    dimensions, _ = find_surface_shape(instruction.suffixes)
-    kind = instruction.types[-1]
-    is_store = instruction.opcode == "sust"
-    vector = flatten(instruction.sources[1:2]) if is_store else flatten(instruction.destinations)
-    for one in vector:
-        (binder.check if is_store else binder.check_result)(one, kind)
-    layer, rest = _split_layer(binder, operand)
-    coordinates = [binder.read(one, ScalarType.S32) for one in rest[:dimensions]]
-    size, traps = len(vector) * kind.bytes, "trap" in instruction.suffixes
-
-    def find_outside(fragment: Fragment) -> Callable[[Texture], Value]:
-        lanes = (fragment.warps.lanes,)
-        places = [np.broadcast_to(read_as(fragment, one, np.dtype(np.int32)), lanes) for one in coordinates]
-        layers = None if layer is None else _read_layer(fragment, layer)
-        return lambda texture: traps & _are_outside(texture, places, layers, size)
-
-    _bind_report(binder, binder.read(operand.handle, ScalarType.U64), find_outside)
-
-
-def _bind_report(binder: Binder, handle: int, find_outside: "Callable[[Fragment], Any]") -> None:
-    """Add the step that reports invalid handles of a surface, or coordinates outside it.
-
-    Args:
-        handle: its slot.
-        find_outside: gives a function of the texture: the lanes whose coordinates are outside, bool[n].
-    """
-    machine, guard, static = binder.machine, binder.guard, binder.static
-
-    def step(fragment: Fragment) -> None:
-        outside = find_outside(fragment)
-        for texture, where in _part_by_handle(machine, fragment, handle, guarded_mask(fragment, guard), static):
-            wrong = np.flatnonzero(where & outside(texture)) if callable(outside) else ()
-            message = f"coordinates outside the surface {texture.source.name}"
-            machine.faults.add_lanes(FaultKind.OUT_OF_BOUNDS, message, fragment.warps, wrong, instruction=static)
-
-    binder.steps.append(step)
-    binder.finish()
-
-
-def _are_outside(texture: Texture, places: list[Value], layers: Value, size: int) -> Value:
-    """Lanes whose coordinates lie outside a surface: bool[n]."""
-    depth, height, width, channels = texture.source.texels.shape
-    limits = (width * channels * texture.source.texels.itemsize - size, height - 1, depth - 1)
-    outside: Value = np.zeros(len(places[0]), np.bool_) if layers is None else layers >= depth
-    for place, limit in zip(places, limits, strict=False):
-        outside = outside | (place < 0) | (place > max(limit, 0))
-    return outside
 
 
 # Reading textures: :func:`sample_texture`, :func:`sample_cube`, :func:`gather_texture`.

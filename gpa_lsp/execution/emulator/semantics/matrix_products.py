@@ -49,8 +49,11 @@ def describe_product(instruction: PtxInstruction) -> Product | None:
     if types is not None and instruction.opcode == "mma" and types[1] is S.F16 and find_shape(instruction) == (8, 8, 4):
         return _describe_quads(instruction, types)
     product = find_product(instruction)
-    if product is None:
-        return None
+    return None if product is None else describe_matrices(product)
+
+
+def describe_matrices(product: MatrixProduct) -> Product | None:
+    """A product of matrices in fragments; None for types that are not supported."""
     if product.types[0] is S.S32:
         sizes = [one.rows * one.columns for one in product.fragments]
         is_known = product.types[3] is S.S32 and set(product.types[1:3]) <= _FACTORS and max(sizes) <= MOST_ELEMENTS

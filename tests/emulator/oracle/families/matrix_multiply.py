@@ -9,6 +9,7 @@ Source: PTX ISA 9.0, section 9.7.14.
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,6 @@ import numpy.typing as npt
 
 from gpa_lsp.code.ptx.model import PtxInstruction, Vector
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.engine.warp_group_products import multiply_floats, multiply_integers
-from gpa_lsp.execution.emulator.engine.warp_group_products import pack as pack_elements
-from gpa_lsp.execution.emulator.engine.warp_group_products import unpack as unpack_elements
 from gpa_lsp.execution.emulator.semantics.matrix_layouts import (
     MatrixProduct,
     find_product,
@@ -36,20 +34,57 @@ from tests.emulator.oracle.model import Family, WarpOperation
 S = ScalarType
 
 
+_TF32 = np.uint32(0xFFFF_E000)
+_HALF_NAN = np.uint16(0x7FFF)  # The canonical NaN of f16
+
+
 def unpack(registers: Any, kind: ScalarType) -> Any:
-    """Registers [w, 32, r] → elements [w, 32, e], those of four bits and doubles as well."""
-    if kind is S.F64:
-        return registers
-    if kind not in (S.U4, S.S4):
-        return unpack_elements(registers, kind)
-    octets = np.ascontiguousarray(registers).view(np.uint8)
-    nibbles = np.stack([octets & 0xF, octets >> 4], axis=-1).reshape(*octets.shape[:2], -1).view(np.int8)
-    return nibbles if kind is S.U4 else np.subtract(np.bitwise_xor(nibbles, np.int8(8)), np.int8(8))
+    """Registers [w, 32, r] → elements [w, 32, e]: float64 for floating point, small integers for integers, uint8 bits for B1."""
+    return _UNPACKERS[kind](np.ascontiguousarray(registers))
+
+
+def _split_nibbles(words: Any) -> Any:
+    octets = words.view(np.uint8)
+    return np.stack([octets & 0xF, octets >> 4], axis=-1).reshape(*octets.shape[:2], -1).view(np.int8)
+
+
+@cache
+def _list_e4m3() -> npt.NDArray[np.float64]:
+    """The value of every e4m3, which has no infinity: float64[256]."""
+    exponent, fraction = np.divmod(np.arange(128), 8)
+    values = np.ldexp(fraction + 8.0 * (exponent > 0), np.maximum(exponent, 1) - 10)
+    values[127] = np.nan
+    return np.concatenate([values, -values])
+
+
+_UNPACKERS: dict[ScalarType, Callable[[Any], Any]] = {
+    S.F32: lambda registers: registers.astype(np.float64),
+    S.TF32: lambda words: np.bitwise_and(words, _TF32).view(np.float32).astype(np.float64),
+    S.F16: lambda words: words.view(np.float16).astype(np.float64),
+    S.BF16: lambda words: (words.view(np.uint16).astype(np.uint32) << 16).view(np.float32).astype(np.float64),
+    S.E4M3: lambda words: _list_e4m3()[words.view(np.uint8)],
+    S.E5M2: lambda words: (words.view(np.uint8).astype(np.uint16) << 8).view(np.float16).astype(np.float64),
+    S.S32: lambda words: words.view(np.int32),
+    S.U8: lambda words: words.view(np.uint8),
+    S.S8: lambda words: words.view(np.int8),
+    S.U4: _split_nibbles,
+    S.S4: lambda words: np.subtract(np.bitwise_xor(_split_nibbles(words), np.int8(8)), np.int8(8)),
+    S.F64: lambda registers: registers,
+    S.B1: lambda words: np.unpackbits(words.view(np.uint8), axis=-1, bitorder="little"),
+}
 
 
 def pack(elements: Any, kind: ScalarType) -> Any:
-    """Elements [w, 32, e] of a result → registers [w, 32, r]."""
-    return elements if kind is S.F64 else pack_elements(elements, kind)
+    """Elements [w, 32, e] of a result in F64, F32, S32 or F16 → registers [w, 32, r]: floats or uint32; NaNs of floats are canonical."""
+    if kind is S.F64:
+        return elements
+    if kind is S.F32:
+        nan = np.uint32(0x7FFF_FFFF).view(np.float32)
+        return np.where(np.isnan(elements), nan, elements.astype(np.float32))
+    if kind is S.S32:
+        return elements.astype(np.int32).view(np.uint32)
+    bits = elements.astype(np.float16).view(np.uint16)
+    return np.ascontiguousarray(np.where(np.isnan(elements), _HALF_NAN, bits)).view(np.uint32)
 
 
 def bind(instruction: PtxInstruction) -> WarpOperation | None:
@@ -94,6 +129,17 @@ def _find_combination(product: MatrixProduct) -> Callable[[Any, Any, Any], Any]:
     if result is S.S32:
         return lambda a, b, c: multiply_integers(a, b, c, clamps=product.is_clamped)
     return multiply_doubles if result is S.F64 else multiply_floats
+
+
+def multiply_floats(a: Any, b: Any, c: Any) -> Any:
+    """[w, m, k] · [w, k, n] + [w, m, n] in float64."""
+    return np.add(np.matmul(a, b), c)
+
+
+def multiply_integers(a: Any, b: Any, c: Any, *, clamps: bool) -> Any:
+    """Exact products of small integers (by float64, which holds them) and sums in int64; modulo 2^32 or clamped to int32."""
+    total = c + np.rint(np.matmul(a.astype(np.float64), b.astype(np.float64))).astype(np.int64)
+    return np.clip(total, -(2**31), 2**31 - 1) if clamps else total
 
 
 def multiply_doubles(a: Any, b: Any, c: Any) -> Any:

@@ -1,0 +1,108 @@
+"""Lowering of texture and surface instructions: ``suld``, ``sust``, ``txq`` and ``suq``."""
+
+from gpa_lsp.code.ptx.model import Operand, PtxInstruction, Space, TextureAddress
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.execution.emulator.compiled.lane_operations import LaneFunction
+from gpa_lsp.execution.emulator.compiled.lowering import Lowering, NotLowered, Report
+from gpa_lsp.execution.emulator.model import FaultKind
+from gpa_lsp.execution.emulator.semantics.model import flatten
+
+_DIMENSIONS = {"1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2, "cube": 3, "acube": 3}
+_LAYERED = frozenset({"a1d", "a2d", "acube"})
+
+
+def lower_surface(lowering: Lowering) -> None:
+    """``suld.b`` and ``sust.b``: an access where the coordinates lie within; else zeros are read, and nothing is written."""
+    instruction = lowering.instruction
+    operand, kind = _find_address(instruction), instruction.types[-1]
+    if instruction.suffixes[:1] != ("b",):
+        raise NotLowered("formatted surfaces")
+    is_store = instruction.opcode == "sust"
+    vector = flatten(instruction.sources[1:2]) if is_store else flatten(instruction.destinations)
+    handle = lowering.read(operand.handle, ScalarType.U64)
+    address = _find_texels(lowering, operand, handle, len(vector) * kind.bytes)
+    least = "1" if "trap" in instruction.suffixes else "0"
+    fine = lowering.compute(8, f"u8(a(u64) > {least})", a=address)
+    check_handle(lowering, fine, handle)
+    inside = lowering.compute(8, "u8(a(u64) > 1)", a=address)
+    guard = lowering.narrow(inside)
+    fields = {
+        "a": address, "address_bytes": 8, "space": int(Space.GLOBAL), "elements": len(vector), "element_bytes": kind.bytes,
+        "shown_as": int(Space.TEXTURE),
+    }  # fmt: skip
+    if is_store:
+        lowering.store(fields, [lowering.read(one, kind) for one in vector], is_guarded=False, **guard)
+        return
+    held = [lowering.take_scratch() for _ in vector]
+    lowering.load(fields, held, is_guarded=False, **guard)
+    bits = 8 * kind.bytes
+    for place, result in zip(held, vector, strict=True):
+        value = LaneFunction(bits, f"a(u{bits}) if b(u8) != 0 else u{bits}(0)")
+        lowering.emit(value, is_guarded=False, a=place, b=inside, result=place, result_bytes=kind.bytes)
+        lowering.give(place, result, kind)
+
+
+def _find_address(instruction: PtxInstruction) -> TextureAddress:
+    operand = instruction.sources[0]
+    if not isinstance(operand, TextureAddress):
+        raise NotLowered("texture operand of this kind")
+    return operand
+
+
+def _find_shape(suffixes: tuple[str, ...]) -> tuple[int, bool]:
+    """Number of coordinates of an instruction, and whether the index of a layer precedes them."""
+    found = next((_DIMENSIONS[word] for word in suffixes if word in _DIMENSIONS), None)
+    if found is None:
+        raise NotLowered("texture of this shape")
+    return found, not _LAYERED.isdisjoint(suffixes)
+
+
+def check_handle(lowering: Lowering, fine: int, handle: int) -> None:
+    """Report lanes whose handle is no texture's, or whose coordinates lie outside it: where the number at a place is 0."""
+    textures = lowering.machine.textures
+
+    def describe(number: int) -> str:
+        if number not in textures:
+            return f"0x{number:x} is not a texture"
+        return f"coordinates outside the surface {textures[number].source.name}"
+
+    lowering.check(fine, Report(FaultKind.OUT_OF_BOUNDS, describe), of=handle)
+
+
+def _find_texels(lowering: Lowering, operand: TextureAddress, handle: int, size: int) -> int:
+    """The place of the address that coordinates lead to; 1 where they lead outside, 0 where the handle is that of no surface."""
+    words = lowering.instruction.suffixes
+    address = lowering.compute(64, "surface_bases(machine, a(u64), mask)", exchanges=True, a=handle)
+    coordinates = flatten(operand.coordinates)
+    dimensions, is_layered = _find_shape(words)
+    axes = [(0, "u32", 2)] if is_layered else []
+    axes += [(number + is_layered, "s32", number) for number in range(dimensions)]
+    clamps = int("clamp" in words)
+    for number, kind, axis in axes:
+        place = lowering.read(coordinates[number], ScalarType(kind))
+        value = f"step_along(machine, a(u64), s64(b({kind})), c(u64), {axis}, {size}, {clamps}, mask)"
+        function = LaneFunction(64, value, "", True)
+        lowering.emit(function, is_guarded=False, a=handle, b=place, c=address, result=address, result_bytes=8)
+    return address
+
+
+def lower_query(lowering: Lowering) -> None:
+    """``txq`` and ``suq``: an extent of a texture."""
+    instruction = lowering.instruction
+    axis = next(
+        (place for place, word in enumerate(("width", "height", "depth")) if word in instruction.suffixes), None
+    )
+    if axis is None:
+        raise NotLowered("query of this property")
+    handle = lowering.read(_find_handle(instruction), ScalarType.U64)
+    found = lowering.compute(64, f"surface_extents(machine, a(u64), {axis}, mask)", exchanges=True, a=handle)
+    known = lowering.compute(8, "u8(a(u64) >> 63 == 0)", a=found)
+    check_handle(lowering, known, handle)
+    low = lowering.compute(32, "u32(a(u64)) if b(u8) != 0 else u32(0)", a=found, b=known)
+    lowering.give(low, instruction.destinations[0], ScalarType.U32)
+
+
+def _find_handle(instruction: PtxInstruction) -> Operand:
+    operand = instruction.sources[0]
+    found: Operand = operand.handle if isinstance(operand, TextureAddress) else getattr(operand, "base", operand)
+    return found
