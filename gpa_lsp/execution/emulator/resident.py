@@ -4,7 +4,6 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from math import prod
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -97,7 +96,6 @@ class ResidentMemory:
         self.heap = Heap(heap)
         self.workspace: Region = workspace
         self.marks: Marks | None = None
-        self._copied: dict[int, tuple[npt.NDArray[Any], npt.NDArray[Any]]] = {}
         self._textures_made = 0
 
     def place(
@@ -172,9 +170,6 @@ class ResidentMemory:
         seen = np.ndarray(texels.shape, texels.dtype, memory, strides=strides)
         handle = TEXTURE_HANDLE_BASE + self._textures_made * TEXTURE_HANDLE_STEP
         self._textures_made += 1
-        if not seen.flags.c_contiguous:  # rows are padded, and samplers count texels
-            self._copied[handle] = seen, np.ascontiguousarray(seen)
-            seen = self._copied[handle][1]
         place = replace(region, base=base, size_bytes=plane * depth)
         self.textures[handle] = Texture(source=replace(source, texels=seen), region=place)
         return handle
@@ -182,12 +177,6 @@ class ResidentMemory:
     def drop_texture(self, handle: int) -> None:
         """Forget a texture."""
         self.textures.pop(handle, None)
-        self._copied.pop(handle, None)
-
-    def refresh_textures(self) -> None:
-        """Refresh textures that are copies from their memory."""
-        for memory, copied in self._copied.values():
-            copied[:] = memory
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -362,7 +351,6 @@ class ResidentKernel:
         place[:] = np.frombuffer(parameters, np.uint8)
         if self._workspace is not None:
             self._memory.bytes_at(self._workspace.base, 8)[:] = np.frombuffer(WORKSPACE, np.uint8)
-        self._memory.refresh_textures()
         self._machine.follow_heap()
         self._machine.restart_printing(_MOST_PRINTED)
         traps = self._count_traps()

@@ -227,7 +227,6 @@ class Recorder:
         return judge
 
     def _take(self, tally: KernelTally, request: LaunchRequest, memory: ResidentMemory) -> _Snapshot | None:
-        memory.refresh_textures()
         reached = find_reached_memory(tally, request, memory)
         held = reached.size_bytes
         if held > self._limit_bytes:

@@ -8,7 +8,6 @@ from gpa_lsp.execution.emulator.semantics.model import LOCAL_WINDOW, SHARED_WIND
 from gpa_lsp.foundation.machine_code.types import (
     Pointer,
     bits_of,
-    fill,
     lane_numbers,
     lanes,
     local,
@@ -29,7 +28,6 @@ ALL_LANES = 0xFFFFFFFF
 IN_GENERIC, IN_GLOBAL, IN_SHARED, IN_LOCAL, IN_CONST, IN_PARAM = range(6)
 # Layouts of a warp's addresses: each one access width after the one before, all equal, or anything else
 SCATTERED, IN_A_ROW, AT_ONE_PLACE = range(3)
-UNKNOWN, OUTSIDE = 0, 1  # In place of addresses: the handle is no texture's; the coordinates lie outside
 
 
 def operand(frame: Pointer[u8], constants: Pointer[u8], place: s32) -> Pointer[u8]:
@@ -281,56 +279,3 @@ def find_order(address, mask, size):
     if union(behind - lane_numbers() * size) == 0:
         return s32(IN_A_ROW)
     return s32(AT_ONE_PLACE) if union(behind) == 0 else s32(SCATTERED)
-
-
-def find_surface(machine: CoreMachine, handle: u64) -> s64:
-    """The number of a texture or surface; -1 for none."""
-    for number in range(machine.surface_count):
-        if machine.surfaces[number].handle == handle:
-            return number
-    return FAILED
-
-
-def surface_bases(machine, handles, mask):
-    """Addresses of the first texels of textures by handle, for the lanes of a mask: u64, UNKNOWN for other handles."""
-    held, found = local(u64, LANES), local(u64, LANES)
-    put(held, handles)
-    fill(found, UNKNOWN, 8 * LANES)
-    for lane in bits_of(mask):
-        number = find_surface(machine, held[lane])
-        if number >= 0:
-            found[lane] = machine.surfaces[number].base
-    return lanes(found)
-
-
-def step_along(machine, handles, places, addresses, axis, size, clamps, mask):
-    """Addresses after one more coordinate: x in bytes, y or z. Outside, the nearest place is taken where it clamps, else OUTSIDE."""
-    held, wanted, found = local(u64, LANES), local(s64, LANES), local(u64, LANES)
-    put(held, handles)
-    put(wanted, places)
-    put(found, addresses)
-    for lane in bits_of(mask):
-        number = find_surface(machine, held[lane])
-        if number < 0 or found[lane] <= OUTSIDE:
-            continue
-        surface = machine.surfaces[number]
-        step, limit = s64(1), surface.extents[axis] - (size if axis == 0 else 1)
-        for other in range(axis):
-            step = step * surface.extents[other]
-        place = wanted[lane]
-        within = limit if place > limit else place
-        within = s64(0) if within < 0 else within
-        found[lane] = found[lane] + u64(within * step) if clamps or within == place else u64(OUTSIDE)
-    return lanes(found)
-
-
-def surface_extents(machine, handles, axis, mask):
-    """Width, height or depth of textures in texels: u64, 0 beyond their dimensions; all ones for handles of no texture."""
-    held, found = local(u64, LANES), local(u64, LANES)
-    put(held, handles)
-    fill(found, 255, 8 * LANES)
-    for lane in bits_of(mask):
-        number = find_surface(machine, held[lane])
-        if number >= 0:
-            found[lane] = u64(machine.surfaces[number].shape[axis])
-    return lanes(found)

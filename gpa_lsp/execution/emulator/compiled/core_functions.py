@@ -10,7 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from gpa_lsp.execution.emulator.compiled import addresses, matrices, memory, rows, schedule, shared_watch, transfers
+from gpa_lsp.execution.emulator.compiled import (
+    addresses,
+    matrices,
+    memory,
+    rows,
+    schedule,
+    shared_watch,
+    textures,
+    transfers,
+)
 from gpa_lsp.execution.emulator.compiled.lane_operations import OPERATIONS, list_steps, write_operations
 from gpa_lsp.execution.emulator.compiled.model import PYTHON, CoreMachine
 from gpa_lsp.execution.emulator.engine.values import pack_lanes
@@ -102,7 +111,8 @@ def find_lane_names() -> dict[str, Any]:
     """Functions and types that the expressions of lane operations may name."""
     more = (
         CoreMachine, matrices.multiply_matrices, matrices.multiply_floats, matrices.find_unit, matrices.are_shared, matrices.have_no_offset,
-        schedule.read_clock, addresses.pack, addresses.are_fixed, addresses.surface_bases, addresses.step_along, addresses.surface_extents,
+        schedule.read_clock, addresses.pack, addresses.are_fixed, textures.surface_bases, textures.step_along,
+        textures.surface_extents,
     )  # fmt: skip
     return find_names() | {one.__name__: one for one in more}
 

@@ -14,9 +14,9 @@ from gpa_lsp.execution.emulator.compiled.matrix_instructions import (
     lower_product,
 )
 from gpa_lsp.execution.emulator.compiled.model import ATOMIC, FUNCTIONS
-from gpa_lsp.execution.emulator.compiled.texture_instructions import lower_query, lower_surface
+from gpa_lsp.execution.emulator.compiled.texture_instructions import lower_query, lower_read, lower_surface
 from gpa_lsp.execution.emulator.engine.fragments import BoundFunction, CallEdge
-from gpa_lsp.execution.emulator.engine.functions import find_space, is_by_steps
+from gpa_lsp.execution.emulator.engine.functions import find_space
 from gpa_lsp.execution.emulator.engine.layout import Piece
 from gpa_lsp.execution.emulator.semantics.changes import find_change
 from gpa_lsp.execution.emulator.semantics.find import find_meaning
@@ -33,13 +33,11 @@ Lower = Callable[[Lowering], None]
 
 
 def lower_instruction(lowering: Lowering, instruction: PtxInstruction) -> list[Operation] | None:
-    """The operations of an instruction that ends no segment; None where its steps do it, or there is nothing to do.
+    """The operations of an instruction that ends no segment; None where there is nothing to do.
 
     Raises:
         NotLowered: it is not emulated.
     """
-    if is_by_steps(instruction):
-        return None
     if ScalarType.B128 in instruction.types:
         raise NotLowered("values of 128 bits")
     lowering.begin(instruction)
@@ -240,8 +238,8 @@ def _lower_nothing(_: Lowering) -> None:
 
 _LOWER: dict[str, Lower] = {
     "ld": _lower_load, "ldu": _lower_load, "st": _lower_store, "cp": _lower_copy, "mbarrier": _lower_barrier, "isspacep": _lower_space_test,
-    "suld": lower_surface, "sust": lower_surface, "txq": lower_query, "suq": lower_query, "ldmatrix": lower_matrix_move,
-    "stmatrix": lower_matrix_move, "mma": lower_product, "wmma": lower_product, "wgmma": lower_group_product,
+    "tex": lower_read, "tld4": lower_read, "suld": lower_surface, "sust": lower_surface, "txq": lower_query, "suq": lower_query,
+    "ldmatrix": lower_matrix_move, "stmatrix": lower_matrix_move, "mma": lower_product, "wmma": lower_product, "wgmma": lower_group_product,
 }  # fmt: skip
 _LOWER |= dict.fromkeys(
     ("membar", "fence", "nanosleep", "prefetch", "prefetchu", "applypriority", "discard", "griddepcontrol", "pmevent",

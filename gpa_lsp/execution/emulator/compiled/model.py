@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from gpa_lsp.foundation.machine_code.types import Array, Pointer, Struct, s32, s64, u8, u32, u64
+from gpa_lsp.foundation.machine_code.types import Array, Pointer, Struct, f64, s32, s64, u8, u32, u64
 
 LANES = 32
 
@@ -82,6 +82,15 @@ class Surface(Struct):
     base: u64  # address of its texels
     extents: Array[s64, Literal[3]]  # bytes of a row, rows and layers
     shape: Array[s64, Literal[3]]  # texels along x, y and z; 0 beyond its dimensions
+    strides: Array[s64, Literal[3]]  # bytes from one to the next, along x, y and z
+    limit: f64  # what an integer is divided by; 0 where it stays
+    element: s32  # what a channel is; this and the mode of addresses as in :mod:`textures`
+    mode: s32
+    channels: s32
+    channel_bytes: s32
+    dimensions: s32
+    is_filtered: s32  # reads by floating-point coordinates are
+    is_normalized: s32  # coordinates run from 0 to 1
 
 
 class CoreMachine(Struct):
@@ -244,7 +253,8 @@ class Phase(IntEnum):
     ASKED = 4
 
 
-PYTHON, LOAD, STORE, ATOMIC, NOT_ZERO, NOTE = range(1 << 16, (1 << 16) + 6)  # Codes of what is not done lane by lane
+# Codes of what is not done lane by lane
+PYTHON, LOAD, STORE, ATOMIC, NOT_ZERO, NOTE, TEXTURE = range(1 << 16, (1 << 16) + 7)
 ACCESS_CODES = (LOAD, STORE, ATOMIC)
 ACCESSES, BRANCHES, ENTRIES = range(3)  # Kinds of rows
 # Their columns; of branches OTHER has the lanes that jumped

@@ -129,7 +129,12 @@ def note_access(machine: CoreMachine, operation: Operation, space: s32) -> s32:
     if operation.shown_as != 0:
         space = operation.shown_as
     is_shown = machine.traces_accesses != 0 and operation.is_hidden == 0 and space != IN_PARAM
-    if not is_shown or (machine.left_out_spaces >> space & 1) != 0:
+    return note_rows(machine, operation, space, measure(operation)) if is_shown else s32(Stop.IDLE)
+
+
+def note_rows(machine: CoreMachine, operation: Operation, space: s32, size: u64) -> s32:
+    """Add rows of so many bytes for each lane of the masks, unless the space is left out; IDLE, or why not."""
+    if (machine.left_out_spaces >> space & 1) != 0:
         return Stop.IDLE
     if find_room(machine) == FAILED:
         return Stop.IDLE
@@ -152,7 +157,7 @@ def note_access(machine: CoreMachine, operation: Operation, space: s32) -> s32:
             addresses -= s64(popcount(mask))
             continue
         row = append(rows, warp, number, execution, mask, 0)
-        rows.columns[BYTES][row], rows.columns[SPACE][row] = u8(measure(operation)), u8(space)
+        rows.columns[BYTES][row], rows.columns[SPACE][row] = u8(size), u8(space)
         address = machine.addresses + warp * LANES
         if mask == ALL_LANES:
             put(rows.addresses + rows.address_count, lanes(address))

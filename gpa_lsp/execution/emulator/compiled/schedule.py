@@ -11,6 +11,7 @@ from gpa_lsp.execution.emulator.compiled.model import (
     NOT_ZERO,
     NOTE,
     PYTHON,
+    TEXTURE,
     CoreMachine,
     End,
     Operation,
@@ -20,6 +21,7 @@ from gpa_lsp.execution.emulator.compiled.model import (
 )
 from gpa_lsp.execution.emulator.compiled.rows import find_room, note_branch, note_entry
 from gpa_lsp.execution.emulator.compiled.shared_watch import pass_barrier, pass_warps
+from gpa_lsp.execution.emulator.compiled.textures import read_texture
 from gpa_lsp.execution.emulator.compiled.transfers import keep
 from gpa_lsp.foundation.machine_code.types import (
     Pointer,
@@ -248,6 +250,8 @@ def run_operations(machine: CoreMachine, segment: SegmentRow) -> s32:
             found = check_not_zero(machine, operation)
         elif operation.code == NOTE:
             found = note_request(machine, operation)
+        elif operation.code == TEXTURE:
+            found = read_texture(machine, operation)
         elif operation.code != PYTHON:
             found = access(machine, operation)
         if found != Stop.IDLE:

@@ -13,8 +13,9 @@ from gpa_lsp.execution.emulator.compiled import translated
 from gpa_lsp.execution.emulator.compiled.calls import Calls
 from gpa_lsp.execution.emulator.compiled.lanes import CoreRows, LaneRegisters
 from gpa_lsp.execution.emulator.compiled.lowering import Report
-from gpa_lsp.execution.emulator.compiled.model import ACCESS_CODES, LANES, SURFACE, CoreMachine, End, Phase, Stop
+from gpa_lsp.execution.emulator.compiled.model import ACCESS_CODES, LANES, CoreMachine, End, Phase, Stop
 from gpa_lsp.execution.emulator.compiled.shared_checks import SharedChecks
+from gpa_lsp.execution.emulator.compiled.texture_instructions import list_surfaces
 from gpa_lsp.execution.emulator.compiled.translated import PieceTable, Translation
 from gpa_lsp.execution.emulator.engine.arena import ARENA_BASE
 from gpa_lsp.execution.emulator.engine.barriers import Barriers
@@ -207,21 +208,11 @@ class CompiledScheduler:
             self._array(arena.marks.words, "word_marks")
             self._array(arena.marks.chunks, "chunk_marks")
         self._refresh_regions()
-        self._array(self._list_surfaces(), "surfaces")
+        self._array(list_surfaces(self._machine.textures), "surfaces")
         core.surface_count = len(self._machine.textures)
         self._array(memory.shared, "shared")
         core.shared_stride, core.shared_bytes = memory.geometry.shared_stride_bytes, memory.geometry.shared_bytes
         self._refresh_local()
-
-    def _list_surfaces(self) -> "npt.NDArray[Any]":
-        table = np.zeros(max(len(self._machine.textures), 1), SURFACE)
-        for row, (handle, texture) in zip(table, self._machine.textures.items(), strict=False):
-            depth, height, width, channels = texture.source.texels.shape
-            extents = (width, height, depth)
-            row["handle"], row["base"] = handle, texture.region.base
-            row["extents"] = (width * channels * texture.source.texels.itemsize, height, depth)
-            row["shape"] = [size if axis < texture.source.dimensions else 0 for axis, size in enumerate(extents)]
-        return table
 
     def _refresh_regions(self) -> None:
         arena, core = self._machine.arena, self._core

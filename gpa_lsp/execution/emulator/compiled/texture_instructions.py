@@ -1,14 +1,84 @@
-"""Lowering of texture and surface instructions: ``suld``, ``sust``, ``txq`` and ``suq``."""
+"""Lowering of texture and surface instructions: ``tex``, ``tld4``, ``suld``, ``sust``, ``txq`` and ``suq``."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from gpa_lsp.code.ptx.model import Operand, PtxInstruction, Space, TextureAddress
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.compiled.lane_operations import LaneFunction
 from gpa_lsp.execution.emulator.compiled.lowering import Lowering, NotLowered, Report
+from gpa_lsp.execution.emulator.compiled.model import SURFACE, TEXTURE
+from gpa_lsp.execution.emulator.compiled.textures import Element, Form, Mode
+from gpa_lsp.execution.emulator.engine.machine import Texture
 from gpa_lsp.execution.emulator.model import FaultKind
 from gpa_lsp.execution.emulator.semantics.model import flatten
+from gpa_lsp.execution.emulator.semantics.modifiers import find_limits
 
 _DIMENSIONS = {"1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2, "cube": 3, "acube": 3}
 _LAYERED = frozenset({"a1d", "a2d", "acube"})
+
+
+_CUBES = frozenset({"cube", "acube"})
+_CHANNELS = {"r": 0, "g": 1, "b": 2, "a": 3}
+_ELEMENTS = {
+    ScalarType.F16: Element.HALF, ScalarType.BF16: Element.BFLOAT, ScalarType.F32: Element.SINGLE,
+}  # fmt: skip
+
+
+def list_surfaces(textures: dict[int, Texture]) -> "npt.NDArray[Any]":
+    """Textures as the core reads them, by ascending handles; one more where there are none."""
+    table = np.zeros(max(len(textures), 1), SURFACE)
+    for row, handle in zip(table, sorted(textures), strict=False):
+        texture = textures[handle]
+        source, kind = texture.source, texture.source.element
+        depth, height, width, channels = source.texels.shape
+        extents = (width, height, depth)
+        row["handle"], row["base"] = handle, texture.region.base
+        row["extents"] = (width * channels * source.texels.itemsize, height, depth)
+        row["shape"] = [size if axis < source.dimensions else 0 for axis, size in enumerate(extents)]
+        row["strides"] = source.texels.strides[2::-1]
+        is_fraction = source.reads_normalized and kind.is_integer
+        row["limit"] = float(find_limits(kind)[1]) if is_fraction else 0.0
+        row["element"] = _ELEMENTS.get(kind, Element.SIGNED if kind.is_signed else Element.UNSIGNED)
+        row["mode"] = Mode[source.address_mode.upper()]
+        row["channels"], row["channel_bytes"], row["dimensions"] = channels, source.texels.itemsize, source.dimensions
+        row["is_filtered"] = source.is_linear_filter and (kind.is_float or source.reads_normalized)
+        row["is_normalized"] = source.is_normalized
+    return table
+
+
+def lower_read(lowering: Lowering) -> None:
+    """``tex`` and ``tld4``, on textures of one to three dimensions, in layers, and cubes."""
+    instruction = lowering.instruction
+    words, operand = instruction.suffixes, _find_address(instruction)
+    count, is_layered = _find_shape(words)
+    if len(instruction.types) < 2:
+        raise NotLowered
+    result, given = instruction.types[:2]
+    form = Form.GATHER if instruction.opcode == "tld4" else Form.PLAIN if _CUBES.isdisjoint(words) else Form.CUBE
+    if form is Form.GATHER and "2d" not in words:
+        raise NotLowered("gathering from a texture of this shape")
+    handle = lowering.read(operand.handle, ScalarType.U64)
+    found = "u8(surface_bases(machine, a(u64), mask) != 0)"
+    check_handle(lowering, lowering.compute(8, found, exchanges=True, a=handle), handle)
+    coordinates = flatten(operand.coordinates)
+    layer = lowering.read(coordinates.pop(0), ScalarType.U32) if is_layered else 0
+    if given not in (ScalarType.F32, ScalarType.S32):
+        raise NotLowered("coordinates of this type")
+    places = [lowering.read(one, given) for one in coordinates[:count]]
+    destinations, size = flatten(instruction.destinations), result.natural_dtype.itemsize
+    if size not in (2, 4):
+        raise NotLowered("results of this type")
+    held = [-1 if one is None else lowering.take_scratch() for one in destinations]
+    channel = next((_CHANNELS[word] for word in words if word in _CHANNELS), 0)
+    table = [form, channel, is_layered, len(places), given.is_float, result.is_integer, size, layer]
+    table += [*places, *[0] * (3 - len(places)), *held, *[-1] * (4 - len(held))]
+    lowering.emit(TEXTURE, a=lowering.frames.table(table), b=handle)
+    for place, one in zip(held, destinations, strict=True):
+        if one is not None:
+            lowering.give(place, one, result)
 
 
 def lower_surface(lowering: Lowering) -> None:

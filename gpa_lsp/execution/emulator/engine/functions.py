@@ -19,7 +19,6 @@ from gpa_lsp.execution.emulator.engine.fragments import (
 )
 from gpa_lsp.execution.emulator.engine.layout import ENDING, MEETING, find_lives
 from gpa_lsp.execution.emulator.engine.machine import Machine
-from gpa_lsp.execution.emulator.engine.texture_steps import bind_read
 from gpa_lsp.execution.emulator.model import FaultKind
 from gpa_lsp.execution.emulator.semantics.find import find_meaning
 from gpa_lsp.execution.emulator.semantics.model import flatten
@@ -33,9 +32,7 @@ def bind_instruction(binder: Binder) -> None:
         UnsupportedInstruction: they are not emulated.
     """
     instruction = binder.instruction
-    if is_by_steps(instruction):
-        bind_read(binder)
-    elif instruction.opcode in ("ld", "ldu", "st"):
+    if instruction.opcode in ("ld", "ldu", "st"):
         _note_parameter(binder)
     binder.finish()
 
@@ -71,11 +68,6 @@ def find_space(suffixes: tuple[str, ...]) -> Space:
         if found is not None:
             return found
     return Space.GENERIC
-
-
-def is_by_steps(instruction: PtxInstruction) -> bool:
-    """Whether numpy does all of an instruction."""
-    return instruction.opcode in ("tex", "tld4")
 
 
 def find_gate(binder: Binder) -> int | None:

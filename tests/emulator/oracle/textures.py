@@ -1,6 +1,9 @@
-"""Textures and surfaces: ``tex`` and ``tld4``."""
+"""Reads of textures in numpy: :func:`sample_texture`, :func:`sample_cube`, :func:`gather_texture`.
 
-from collections.abc import Callable, Iterator
+Source: CUDA C++ Programming Guide, "Texture Fetching" (nearest-point sampling, linear filtering with weights in 1/256, address modes), "Layered
+Textures" and "Cubemap Textures"; PTX ISA 9.0, section 9.7.10 (tex, tld4). Only the base level of a texture exists.
+"""
+
 from itertools import product
 from typing import Any
 
@@ -8,14 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from gpa_lsp.code.ptx.model import Operand, Space, TextureAddress
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.engine.binder import Binder, UnsupportedInstruction, read_as
-from gpa_lsp.execution.emulator.engine.fragments import Fragment, guarded_mask
-from gpa_lsp.execution.emulator.engine.machine import Machine, Texture
-from gpa_lsp.execution.emulator.engine.values import Value
-from gpa_lsp.execution.emulator.model import FaultKind
-from gpa_lsp.execution.emulator.semantics.model import flatten
 from gpa_lsp.execution.emulator.semantics.modifiers import find_limits
 from gpa_lsp.execution.launches.model import TextureInput
 from gpa_lsp.foundation.records import ColumnRecord
@@ -37,140 +33,6 @@ class TextureRead(ColumnRecord, frozen=True, kw_only=True):
     texels: Indexes
 
 
-_DIMENSIONS = {"1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2, "cube": 3, "acube": 3}
-_LAYERED = frozenset({"a1d", "a2d", "acube"})
-_CUBES = frozenset({"cube", "acube"})
-_CHANNELS = {"r": 0, "g": 1, "b": 2, "a": 3}
-Sampler = Callable[[Texture, tuple[Any, ...], Any], TextureRead]
-
-
-def find_surface_shape(suffixes: tuple[str, ...]) -> tuple[int, bool]:
-    """Number of coordinates of an instruction, and whether the index of a layer precedes them.
-
-    Raises:
-        UnsupportedInstruction: the shape is not known.
-    """
-    found = next((_DIMENSIONS[word] for word in suffixes if word in _DIMENSIONS), None)
-    if found is None:
-        raise UnsupportedInstruction("texture of this shape")
-    return found, not _LAYERED.isdisjoint(suffixes)
-
-
-def _find_address(binder: Binder) -> TextureAddress:
-    operand = binder.instruction.sources[0]
-    if not isinstance(operand, TextureAddress):
-        raise UnsupportedInstruction("texture operand of this kind")
-    return operand
-
-
-def bind_read(binder: Binder) -> None:
-    """``tex`` and ``tld4``."""
-    instruction = binder.instruction
-    operand = _find_address(binder)
-    dimensions, _ = find_surface_shape(instruction.suffixes)
-    if len(instruction.types) < 2:
-        raise UnsupportedInstruction
-    result_type, coordinate_type = instruction.types[:2]
-    handle = binder.read(operand.handle, ScalarType.U64)
-    layer, rest = _split_layer(binder, operand)
-    coordinates = [binder.read(one, coordinate_type) for one in rest[:dimensions]]
-    slots = [binder.write(one, result_type) for one in flatten(instruction.destinations)]
-    sample = _make_sampler(binder, result_type)
-    dtype, natural = coordinate_type.natural_dtype, result_type.natural_dtype
-    machine, guard, static = binder.machine, binder.guard, binder.static
-
-    def step(fragment: Fragment) -> None:
-        lanes = fragment.warps.lanes
-        out = [np.zeros(lanes, natural) for _ in slots]
-        mask = guarded_mask(fragment, guard)
-        places = [np.broadcast_to(read_as(fragment, slot, dtype), (lanes,)) for slot in coordinates]
-        layers = None if layer is None else _read_layer(fragment, layer)
-        for texture, where in _part_by_handle(machine, fragment, handle, mask, static):
-            chosen = np.flatnonzero(where)
-            read = sample(texture, tuple(place[chosen] for place in places), None if layers is None else layers[chosen])
-            for value, found in zip(out, read.values, strict=False):
-                value[chosen] = found
-            _trace(machine, fragment, static, texture, chosen=chosen, read=read)
-        for slot, value in zip(slots, out, strict=True):
-            fragment.registers[slot] = value
-
-    binder.steps.append(step)
-    binder.finish()
-
-
-def _make_sampler(binder: Binder, result_type: ScalarType) -> Sampler:
-    instruction = binder.instruction
-    if instruction.opcode == "tex" and _CUBES & set(instruction.suffixes):
-        return lambda texture, places, layer: sample_cube(
-            texture.source, (places[0], places[1], places[2]), result_type, layer
-        )
-    if instruction.opcode == "tex":
-        return lambda texture, places, layer: sample_texture(texture.source, places, result_type, layer)
-    if "2d" not in instruction.suffixes:
-        raise UnsupportedInstruction("gathering from a texture of this shape")
-    channel = next((_CHANNELS[word] for word in instruction.suffixes if word in _CHANNELS), 0)
-    return lambda texture, places, layer: gather_texture(texture.source, (places[0], places[1]), channel, result_type)
-
-
-def _split_layer(binder: Binder, operand: TextureAddress) -> tuple[int | None, list[Operand | None]]:
-    """The slot of the layer, None where there are none, and the other coordinates."""
-    given = flatten(operand.coordinates)
-    if not _LAYERED & set(binder.instruction.suffixes):
-        return None, given
-    return binder.read(given[0], ScalarType.U32), given[1:]
-
-
-def _read_layer(fragment: Fragment, slot: int) -> Value:
-    layers = np.broadcast_to(read_as(fragment, slot, np.dtype(np.uint32)), (fragment.warps.lanes,))
-    return layers.astype(np.int64)
-
-
-def _part_by_handle(
-    machine: Machine, fragment: Fragment, handle: int, mask: Value, static: int
-) -> Iterator[tuple[Texture, Value]]:
-    """Textures with the lanes that use them; invalid handles are faults."""
-    handles = np.broadcast_to(read_as(fragment, handle, np.dtype(np.uint64)), mask.shape)
-    for number in np.unique(handles[mask]).tolist():
-        where = mask & (handles == number)
-        texture = machine.textures.get(number)
-        if texture is None:
-            machine.faults.add_lanes(
-                FaultKind.OUT_OF_BOUNDS,
-                f"0x{number:x} is not a texture",
-                fragment.warps,
-                np.flatnonzero(where),
-                instruction=static,
-            )
-            continue
-        yield texture, where
-
-
-def _trace(
-    machine: Machine, fragment: Fragment, static: int, texture: Texture, *, chosen: Value, read: TextureRead
-) -> None:
-    """Record each texel that lanes read; a filtered read is several executions."""
-    if machine.tracer is None or Space.TEXTURE in machine.tracer.settings.spaces_left_out:
-        return
-    size = texture.source.texels.shape[-1] * texture.source.texels.itemsize
-    for texels in read.texels.T:
-        mask = np.zeros(fragment.warps.lanes, np.bool_)
-        mask[chosen] = texels >= 0
-        if not mask.any():
-            continue
-        addresses = np.zeros(fragment.warps.lanes, np.uint64)
-        addresses[chosen] = (texture.region.base + texels * size).astype(np.uint64)
-        machine.tracer.record_addresses(
-            static, fragment, Space.TEXTURE, size_bytes=size, addresses=addresses, mask=mask
-        )
-
-
-# Reading textures: :func:`sample_texture`, :func:`sample_cube`, :func:`gather_texture`.
-#
-# Source: CUDA C++ Programming Guide, "Texture Fetching" (nearest-point sampling, linear filtering with weights in
-# 1/256, address modes); PTX ISA 9.0, section 9.7.10 (tex, tld4); Programming Guide, "Layered Textures" and "Cubemap
-# Textures". Only the base level of a texture exists; levels of detail are passed over.
-
-
 def sample_texture(
     texture: TextureInput, coordinates: tuple[Any, ...], result_type: ScalarType, layer: Indexes | None = None
 ) -> TextureRead:
@@ -178,9 +40,6 @@ def sample_texture(
 
     Args:
         layer: int64[n], of a layered texture; the nearest one there is is read. None for the first.
-
-    Raises:
-        ValueError: fewer coordinates than dimensions.
     """
     axes = _prepare_axes(texture, coordinates)
     sizes = _find_sizes(texture)
@@ -259,8 +118,6 @@ def _find_sizes(texture: TextureInput) -> tuple[int, ...]:
 
 def _prepare_axes(texture: TextureInput, coordinates: tuple[Any, ...]) -> list[Floats]:
     """Coordinates in texels; NaN counts as 0, and what is far outside is brought near enough for integers."""
-    if len(coordinates) < texture.dimensions:
-        raise ValueError(f"{len(coordinates)} coordinates for {texture.dimensions} dimensions")
     axes = []
     for values, size in zip(coordinates, _find_sizes(texture), strict=False):
         given = np.atleast_1d(np.asarray(values))
