@@ -23,7 +23,7 @@ Row = tuple[OpcodeCourse, dict[str, int]]
 
 
 def make_program(*rows: Row) -> SassProgram:
-    """A program of rows; a control code has ``stall``, ``write``, ``read`` and ``wait``."""
+    """A program of rows; a control code has ``stall``, ``yields``, ``write``, ``read`` and ``wait``."""
     courses = [course for course, _ in rows]
     codes = [code for _, code in rows]
     columns = {one.name: [getattr(course, one.name) for course in courses] for one in fields(OpcodeCourse)}
@@ -31,6 +31,7 @@ def make_program(*rows: Row) -> SassProgram:
         **columns,
         gate=[2 * one.unit + one.is_lg if one.unit >= 0 else -1 - one.pipe for one in courses],
         stall=[float(code.get("stall", 1)) for code in codes],
+        yields=[bool(code.get("yields", 0)) for code in codes],
         write_board=[code.get("write", -1) for code in codes],
         read_board=[code.get("read", -1) for code in codes],
         wait_mask=[code.get("wait", 0) for code in codes],

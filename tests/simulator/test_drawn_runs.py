@@ -48,6 +48,7 @@ def draw_program(random: np.random.Generator) -> SassProgram:
         boards = {name: int(random.integers(-1, 6)) for name in ("write", "read")}
         return {
             "stall": int(random.integers(1, 16)),
+            "yields": int(random.integers(0, 2)),
             "wait": int(random.integers(0, 64)) & int(random.integers(0, 64)),
             **boards,
         }

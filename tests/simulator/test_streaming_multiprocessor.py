@@ -14,6 +14,7 @@ from tests.simulator.sm_notation import (
     ALU,
     BARRIER,
     EXIT,
+    FMA,
     LOAD,
     SHARED,
     STORE,
@@ -101,6 +102,16 @@ def test_a_busy_pipe_throttles_and_one_warp_is_selected_at_a_time() -> None:
     assert sum_cycles(run, "selected") == 32 * 21
     assert sum_cycles(run, "math_pipe_throttle") > 3 * sum_cycles(run, "selected")
     assert run.moments[-1].time >= 8 * 20 * 2
+
+
+def test_a_warp_goes_on_until_it_yields() -> None:
+    def find_wait(yields: int) -> float:
+        program = make_program(*[(FMA, {"yields": yields})] * 30, (EXIT, {"stall": 5}))
+        run = simulate_sm(program, make_model(), [make_block(program, warps=8)], 1, MOST)
+        return read_cycles(run, 0).get("not_selected", 0.0)
+
+    assert find_wait(0) == pytest.approx(4 * 30, abs=8)
+    assert find_wait(1) < 8
 
 
 def test_full_queues_throttle_by_what_is_in_front_of_them() -> None:

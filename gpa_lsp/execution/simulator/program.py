@@ -88,6 +88,7 @@ class SassProgram(Struct, frozen=True, kw_only=True):
     is_async: list[bool]
     gate: list[int]  # rows with the same wait for the same pipe or queue
     stall: list[float]  # cycles until the warp's next instruction
+    yields: list[bool]  # the scheduler goes on with another warp, where one is eligible
     write_board: list[int]  # scoreboard of the result; -1 for none
     read_board: list[int]  # scoreboard of the sources; -1 for none
     wait_mask: list[int]  # scoreboards that hold the warp
@@ -156,6 +157,7 @@ def read_program(
         **{name: [getattr(one, name) for one in courses] for name in OpcodeCourse.__struct_fields__},
         gate=[2 * one.unit + one.is_lg if one.unit >= 0 else -1 - one.pipe for one in courses],
         stall=[max(1.0, float(cycles)) for cycles in control.stall_cycles.tolist()],
+        yields=control.yield_flag.tolist(),
         write_board=boards(control.write_barrier.tolist()),
         read_board=boards(control.read_barrier.tolist()),
         wait_mask=control.wait_mask.tolist(),

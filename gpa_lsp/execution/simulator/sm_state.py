@@ -27,7 +27,7 @@ _FEWEST_LINES = 1 << 12
 MODEL = np.dtype([(name, np.float64) for name in SmModel.__struct_fields__])
 
 _SAME = ("kind", "pipe", "unit", "is_lg", "throttle", "is_long", "uses_l1", "is_shared_unit", "is_async",
-         "write_board", "read_board", "wait_mask", "depbar_board", "depbar_left")  # fmt: skip
+         "yields", "write_board", "read_board", "wait_mask", "depbar_board", "depbar_left")  # fmt: skip
 _READS = ("first", "count", "kept")
 # A row of :class:`~gpa_lsp.execution.simulator.program.SassProgram`; lines and gates are numbered from 0
 ROW = np.dtype(

@@ -1,7 +1,7 @@
 """One SM, event by event: :func:`simulate_sm`.
 
 The end of an instruction is known when it is issued (:mod:`~gpa_lsp.execution.simulator.memory_path`). So the only events are warps that become
-ready, and blocks that begin. A sub-core issues from the warp that it issued from last, else from the youngest that can.
+ready, and blocks that begin. A sub-core issues from the warp that it issued from last, unless that yields, else from the youngest that can.
 """
 
 from collections.abc import Sequence
@@ -267,7 +267,7 @@ def _issue(sm: Sm, slot: int, time: float) -> None:
     row = sm.rows[execution.row]
     _account_next(sm, warp, SELECTED, 1.0, 0.0)
     core.issues += 1
-    core.last = warp.number
+    core.last = -1 if row.yields else warp.number
     state.issued += 1
     _execute(sm, slot, row, execution, time)
     warp.issued_at = time + 1.0
