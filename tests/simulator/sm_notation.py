@@ -29,6 +29,7 @@ def make_program(*rows: Row) -> SassProgram:
     columns = {one.name: [getattr(course, one.name) for course in courses] for one in fields(OpcodeCourse)}
     return SassProgram(
         **columns,
+        computes=[one.kind == Kind.FIXED for one in courses],
         gate=[2 * one.unit + one.is_lg if one.unit >= 0 else -1 - one.pipe for one in courses],
         stall=[float(code.get("stall", 1)) for code in codes],
         yields=[bool(code.get("yields", 0)) for code in codes],

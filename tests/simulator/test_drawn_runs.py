@@ -31,6 +31,7 @@ _COURSES = (
     OpcodeCourse(kind=Kind.SPECIAL, unit=2, latency=25.0, interval=2.0, is_shared_unit=True),
     OpcodeCourse(kind=Kind.SPECIAL, unit=3, latency=40.0, interval=16.0, throttle=REASONS.index("tex_throttle")),
     OpcodeCourse(kind=Kind.BARRIER),
+    OpcodeCourse(kind=Kind.BARRIER, defers=True),
     OpcodeCourse(kind=Kind.BRANCH),
     OpcodeCourse(kind=Kind.MEMBAR),
     OpcodeCourse(kind=Kind.ASYNC_FENCE, is_long=True, latency=20.0),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from gpa_lsp.execution.simulator.program import ADU, Kind
+from gpa_lsp.execution.simulator.program import ADU, Kind, OpcodeCourse
 from gpa_lsp.execution.simulator.reasons import REASON_COUNT, REASONS
 from gpa_lsp.execution.simulator.simulate import GridShape, simulate_grid
 from gpa_lsp.execution.simulator.streaming_multiprocessor import simulate_sm
@@ -90,6 +90,14 @@ def test_a_barrier_is_waited_for_at_the_instruction_behind_it() -> None:
     run = simulate_sm(program, make_model(warp_launch_cycles=50.0), [make_block(program, warps=8)], 1, MOST)
     assert read_cycles(run, 1)["barrier"] > 4 * 50
     assert "barrier" not in read_cycles(run, 0)
+
+
+def test_warps_compute_behind_a_barrier_that_defers() -> None:
+    deferring = OpcodeCourse(kind=Kind.BARRIER, defers=True)
+    program = make_program((deferring, {}), (FMA, {}), (FMA, {}), (SHARED, {}), (EXIT, {"stall": 5}))
+    run = simulate_sm(program, make_model(warp_launch_cycles=50.0), [make_block(program, warps=8)], 1, MOST)
+    assert "barrier" not in read_cycles(run, 1) | read_cycles(run, 2)
+    assert read_cycles(run, 3)["barrier"] > 4 * 45
 
 
 def test_a_barrier_opens_for_those_that_are_left() -> None:

@@ -62,6 +62,7 @@ class OpcodeCourse(Struct, frozen=True, kw_only=True):
     uses_l1: bool = True  # what it loads is kept there
     is_shared_unit: bool = False  # all sub-cores have one unit together
     is_async: bool = False  # it copies to shared memory on its own
+    defers: bool = False  # a barrier whose warps compute on until they come to any other instruction
 
 
 class RegisterReads(Struct, frozen=True, kw_only=True):
@@ -86,6 +87,8 @@ class SassProgram(Struct, frozen=True, kw_only=True):
     uses_l1: list[bool]
     is_shared_unit: list[bool]
     is_async: list[bool]
+    defers: list[bool]
+    computes: list[bool]  # of fixed latency, and accesses no memory
     gate: list[int]  # rows with the same wait for the same pipe or queue
     stall: list[float]  # cycles until the warp's next instruction
     yields: list[bool]  # the scheduler goes on with another warp, where one is eligible
@@ -155,6 +158,10 @@ def read_program(
 
     return SassProgram(
         **{name: [getattr(one, name) for one in courses] for name in OpcodeCourse.__struct_fields__},
+        computes=[
+            one.kind == Kind.FIXED and describe_mnemonic(rows.mnemonic(row)).access is None
+            for row, one in enumerate(courses)
+        ],
         gate=[2 * one.unit + one.is_lg if one.unit >= 0 else -1 - one.pipe for one in courses],
         stall=[max(1.0, float(cycles)) for cycles in control.stall_cycles.tolist()],
         yields=control.yield_flag.tolist(),
@@ -206,7 +213,7 @@ def _find_course(
         latency = _ADU_CYCLES.get(name, architecture.simulation.special_register_cycles.value)
         return OpcodeCourse(kind=Kind.SPECIAL, unit=unit, latency=latency, interval=_ADU_INTERVAL, is_shared_unit=True)
     if name == "BAR" and "ARV" not in modifiers:
-        return OpcodeCourse(kind=Kind.BARRIER)
+        return OpcodeCourse(kind=Kind.BARRIER, defers="DEFER_BLOCKING" in modifiers)
     is_indirect = name in _RETURNS or _CALL_THROUGH.search(text) is not None
     flow = Kind.RETURN if is_indirect else Kind.BRANCH if name in _BRANCHES else None
     if flow is not None or name in _CONVERGENCES:

@@ -27,7 +27,7 @@ _FEWEST_LINES = 1 << 12
 MODEL = np.dtype([(name, np.float64) for name in SmModel.__struct_fields__])
 
 _SAME = ("kind", "pipe", "unit", "is_lg", "throttle", "is_long", "uses_l1", "is_shared_unit", "is_async",
-         "yields", "write_board", "read_board", "wait_mask", "depbar_board", "depbar_left")  # fmt: skip
+         "defers", "computes", "yields", "write_board", "read_board", "wait_mask", "depbar_board", "depbar_left")  # fmt: skip
 _READS = ("first", "count", "kept")
 # A row of :class:`~gpa_lsp.execution.simulator.program.SassProgram`; lines and gates are numbered from 0
 ROW = np.dtype(
@@ -81,8 +81,8 @@ CORE = np.dtype(
 
 WARP = np.dtype(
     [
-        *((name, np.float64) for name in ("ready", "arrived", "store_done", "async_done", "issued_at")),
-        *((name, np.int64) for name in ("number", "position", "stop", "shift", "issues_seen")),
+        *((name, np.float64) for name in ("ready", "arrived", "store_done", "async_done", "issued_at", "opens")),
+        *((name, np.int64) for name in ("defers", "is_parked", "number", "position", "stop", "shift", "issues_seen")),
         *((name, np.int64) for name in ("place", "sub_core", "fetched_line", "segments")),
         ("boards", np.float64, SCOREBOARDS),
         ("is_long", np.int64, SCOREBOARDS),

@@ -173,7 +173,8 @@ def _begin_block(sm: Sm, time: float) -> None:
         warp.position, warp.stop = sm.starts[block.first_warp + index], sm.starts[block.first_warp + index + 1]
         warp.fetched_line, warp.segments = -1, 0
         warp.boards[:], warp.is_long[:], warp.outstanding[:] = 0.0, 0, 0
-        warp.store_done = warp.async_done = 0.0
+        warp.store_done = warp.async_done = warp.opens = 0.0
+        warp.is_parked = 0
         warp.issued_at = time + model.warp_launch_cycles * (index // SUB_CORES)
         warp.issues_seen = sm.cores[warp.sub_core].issues
         state.warps += 1
@@ -191,9 +192,17 @@ def _wait_for(warp: Row, reason: int, until: float) -> None:
 
 @part
 def _schedule(sm: Sm, slot: int, now: float, starts: bool) -> None:
-    """Find when a warp can issue its next instruction, and its stall reasons until then."""
+    """Find when a warp can issue its next instruction, and its stall reasons until then; at a closed barrier it parks."""
     warp = sm.warps[slot]
     row = sm.rows[sm.executions[warp.position].row]
+    if warp.opens > 0.0 and not (warp.defers and row.computes):
+        if warp.opens == inf:
+            warp.arrived, warp.is_parked = now, 1
+            return
+        if warp.opens > now:
+            _wait_for(warp, BARRIER, warp.opens)
+            now = warp.opens
+        warp.opens = 0.0
     if row.fetch_line != warp.fetched_line:
         warp.fetched_line = row.fetch_line
         ready = fetch_code(sm, warp.sub_core, row.fetch_line, now)
@@ -279,11 +288,10 @@ def _issue(sm: Sm, slot: int, time: float) -> None:
     warp.position = position + 1
     if row.kind == Kind.BARRIER:
         held = sm.held[warp.place]
-        warp.arrived = free
+        warp.opens, warp.defers = inf, row.defers
         sm.arrived[warp.place, held.arrived] = slot
         held.arrived += 1
         _open_barrier(sm, warp.place, time)
-        return
     if sm.executions[position + 1].row != execution.row + 1:
         free = _jump(sm, warp, execution, time)
     else:
@@ -391,10 +399,10 @@ def _open_barrier(sm: Sm, place: int, time: float) -> None:
     for number in range(count):
         slot = sm.arrived[place, number]
         warp = sm.warps[slot]
-        until = max(warp.arrived, open_at)
-        _wait_for(warp, WAIT, warp.arrived)
-        _wait_for(warp, BARRIER, until)
-        _schedule(sm, slot, until, False)
+        warp.opens = open_at
+        if warp.is_parked:
+            warp.is_parked = 0
+            _schedule(sm, slot, warp.arrived, False)
 
 
 @part
