@@ -7,7 +7,7 @@ import pytest
 from gpa_lsp.code.ptx.model import PtxModule
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.emulate import emulate
-from gpa_lsp.execution.emulator.model import FaultKind
+from gpa_lsp.execution.emulator.model import Emulation, FaultKind
 from gpa_lsp.execution.launches.launch import ArrayArgument, Generator, LaunchDescription
 from tests.emulator.compiled.comparing import by_numpy, list_different
 from tests.emulator.engine.running import GLOBAL_THREAD, SMALL, Array, build_module, run_text, zeros
@@ -141,24 +141,40 @@ def list_values(number: int) -> tuple[Array, Array]:
     return values, np.concatenate([random.choice(_SPECIAL_DOUBLES, _LANES), random.choice(_SPECIAL_DOUBLES, _LANES)])
 
 
-def _run(text: str, number: int) -> Array:
-    """Results of an instruction for values of all kinds, 64 bits of each lane."""
-    values, doubles = list_values(number)
-    body = f"""{GLOBAL_THREAD} mul.wide.u32 %d20, %r59, 8; add.u64 %d21, %d1, %d20; add.u64 %d22, %d2, %d20;
+GROUPS = tuple(INSTRUCTIONS[first : first + 16] for first in range(0, len(INSTRUCTIONS), 16))
+"""Instructions that share a kernel."""
+_GIVEN = f"""
     ld.global.u32 %r1, [%d31]; ld.global.u32 %r2, [%d31+{4 * _LANES}]; ld.global.u32 %r3, [%d31+{8 * _LANES}];
     mov.b32 %f1, %r1; mov.b32 %f2, %r2; mov.b32 %f3, %r3; ld.global.f64 %g1, [%d21]; ld.global.f64 %g2, [%d21+{8 * _LANES}];
-    mov.b64 %d6, %g1; setp.gt.u32 %p0, %r3, 1000; mov.u32 %r5, 0; mov.u32 %r6, 0;
-    {text} st.global.v2.u32 [%d22], {{%r5, %r6}};"""
-    arrays: dict[str, Array] = {"in": values, "doubles": doubles, "out": zeros(2 * _LANES)}
-    return run_text(body, arrays, block=_LANES // 2, grid=2).arrays["out"].view(np.uint32)
+    mov.b64 %d6, %g1; setp.gt.u32 %p0, %r3, 1000; mov.u32 %r7, 0;"""
 
 
-@pytest.mark.parametrize("text", INSTRUCTIONS)
-def test_instructions_give_the_same_bits(text: str) -> None:
+def run_together(texts: tuple[str, ...], number: int, *, leave: bool = False) -> Emulation:
+    """Run instructions one after another; ``out`` has two words of every lane for each.
+
+    Args:
+        number: of the values.
+        leave: whether some lanes leave behind the second; values are then given once, and not again for each instruction.
+    """
+    values, doubles = list_values(number)
+    stored = "".join(
+        f"""{"" if leave and place else _GIVEN} mov.u32 %r5, 0; mov.u32 %r6, 0; mov.u64 %d5, 77;
+        {text} st.global.v2.u32 [%d22+{8 * _LANES * place}], {{%r5, %r6}}; {"@%p9 bra END;" if leave and place % 3 == 1 else ""}"""
+        for place, text in enumerate(texts)
+    )
+    body = f"""{GLOBAL_THREAD} mul.wide.u32 %d20, %r59, 8; add.u64 %d21, %d1, %d20; add.u64 %d22, %d2, %d20;
+    and.b32 %r9, %r59, 5; setp.eq.u32 %p9, %r9, 1; {stored} END:"""
+    arrays: dict[str, Array] = {"in": values, "doubles": doubles, "out": zeros(2 * _LANES * len(texts))}
+    return run_text(body, arrays, block=_LANES // 2, grid=2)
+
+
+@pytest.mark.parametrize("texts", GROUPS)
+def test_instructions_give_the_same_bits(texts: tuple[str, ...]) -> None:
     for number in range(4):
         with by_numpy():
-            expected = _run(text, number)
-        assert _run(text, number).tolist() == expected.tolist()
+            expected = run_together(texts, number).arrays["out"].reshape(len(texts), -1)
+        found = run_together(texts, number).arrays["out"].reshape(len(texts), -1)
+        assert [text for text, one, other in zip(texts, found, expected, strict=True) if (one != other).any()] == []
 
 
 ACCESSES = (

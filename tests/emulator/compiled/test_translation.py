@@ -13,8 +13,8 @@ from gpa_lsp.execution.emulator.compiled.translated import Translations
 from gpa_lsp.execution.emulator.emulate import emulate
 from gpa_lsp.execution.emulator.model import Emulation
 from tests.emulator.compiled.comparing import by_numpy
-from tests.emulator.compiled.test_equality import ACCESSES, INSTRUCTIONS, build_access, list_values
-from tests.emulator.engine.running import GLOBAL_THREAD, SMALL, Array, run_text, zeros
+from tests.emulator.compiled.test_equality import ACCESSES, GROUPS, build_access, run_together
+from tests.emulator.engine.running import SMALL, Array, run_text, zeros
 from tests.emulator.engine.test_random_control_flow import ProgramMaker
 from tests.emulator.kernels.running import BUDGET, Case, load_module
 from tests.emulator.kernels.test_faults import CASES as FAULTY
@@ -23,7 +23,6 @@ from tests.emulator.kernels.test_truth import OWN
 _CASES = [case for case in (*OWN, *FAULTY) if case.architecture == 80][::3]
 """Some: a C compiler takes a second for each."""
 _FEW = 50_000
-_TOGETHER = 16
 _FEW_LANES = 32
 """Of a batch: where accesses go is known behind the first one, and the others are executed by what was translated."""
 
@@ -81,25 +80,12 @@ def test_kernels_do_the_same(case: Case, translations: Translations, monkeypatch
     )
 
 
-@pytest.mark.parametrize("number", range(-(-len(INSTRUCTIONS) // _TOGETHER)))
+@pytest.mark.parametrize("number", range(len(GROUPS)))
 def test_instructions_give_the_same_bits(
     number: int, translations: Translations, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    texts = INSTRUCTIONS[number * _TOGETHER : (number + 1) * _TOGETHER]
-    values, doubles = list_values(number)
-    lanes = len(values) // 4
-    stored = "".join(
-        f"""mov.u32 %r5, 0; mov.u32 %r6, 0; mov.u64 %d5, 77; {text} st.global.v2.u32 [%d22+{16 * lanes * place}], {{%r5, %r6}};
-        {"@%p9 bra END;" if place % 3 == 1 else ""}"""
-        for place, text in enumerate(texts)
-    )
-    body = f"""{GLOBAL_THREAD} mul.wide.u32 %d20, %r59, 8; add.u64 %d21, %d1, %d20; add.u64 %d22, %d2, %d20;
-    ld.global.u32 %r1, [%d31]; ld.global.u32 %r2, [%d31+{4 * lanes}]; ld.global.u32 %r3, [%d31+{8 * lanes}];
-    mov.b32 %f1, %r1; mov.b32 %f2, %r2; mov.b32 %f3, %r3; ld.global.f64 %g1, [%d21]; ld.global.f64 %g2, [%d21+{8 * lanes}];
-    mov.b64 %d6, %g1; setp.gt.u32 %p0, %r3, 1000; and.b32 %r7, %r59, 5; setp.eq.u32 %p9, %r7, 1;
-    {stored} END:"""
-    arrays: dict[str, Array] = {"in": values, "doubles": doubles, "out": zeros(4 * lanes * len(texts))}
-    assert list_different(lambda: run_text(body, arrays, block=lanes // 2, grid=2), translations, monkeypatch) == []
+    texts = GROUPS[number]
+    assert list_different(lambda: run_together(texts, number, leave=True), translations, monkeypatch) == []
 
 
 @pytest.mark.parametrize("text", ACCESSES)
