@@ -61,10 +61,11 @@ def pytest_xdist_auto_num_workers() -> int:
     return min(cores + 1, 4)
 
 
-# real editors, then rooms by the time of their longest module
+# rooms by the time of their longest module; those that are not named take less than ten seconds each
 _LONG_FIRST = (
-    "editors", "pages", "prediction", "hybrid", "programs", "fixtures_manifest", "blame", "lsp", "editor", "binary", "cli", "e2e",
-    "emulator", "house", "collector", "record", "ptx", "launches", "control_flow", "advice", "analyses", "traces", "volumes",
+    "editors", "programs", "pages", "hybrid", "emulator", "record", "prediction", "house", "blame", "instrumentation", "lsp", "cli",
+    "advice", "machine_code", "fixtures_manifest", "simulator", "collector", "binary", "collect", "device", "gpu", "compiler", "notebook",
+    "release", "launches", "e2e", "pipeline", "analyses", "history", "processes", "volumes", "rewrites", "control_flow", "arch",
 )  # fmt: skip
 
 
@@ -139,6 +140,13 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
         (cache / "libraries").symlink_to(libraries)
     os.environ["GPA_LSP_CACHE_DIR"] = str(cache)
     os.environ["GPA_LSP_DATA_DIR"] = str(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def set_aside() -> None:
+    """Leave what earlier modules made out of every search for garbage: a worker keeps so much of it that each takes a second."""
+    gc.collect()
+    gc.freeze()
 
 
 _READ_FIXTURES = ("advice", "pairs", "control_flow", "rewrites")
