@@ -47,30 +47,33 @@ def by_numpy() -> Iterator[None]:
         yield
 
 
+def list_facts(emulation: Emulation, *unseen: FaultKind) -> dict[str, object]:
+    """Facts that engines must agree on, without faults of some kinds."""
+    facts: dict[str, object] = {
+        "faults": tuple(one for one in emulation.faults if one.kind not in unseen),
+        "printed": emulation.printed,
+        "warp instructions": emulation.warp_instructions,
+        "warp executions": emulation.counts.warp_executions.tolist(),
+        "lane executions": emulation.counts.lane_executions.tolist(),
+    }
+    return facts | {name: array.tobytes() for name, array in emulation.arrays.items()}
+
+
 def list_different(module: PtxModule, launch: LaunchDescription, budget: Budget) -> tuple[list[str], Emulation]:
     """Differences of both, with everything recorded but races, which numpy does not find; and the core's emulation."""
     settings = TraceSettings(entries=True)
     with by_numpy():
         expected = emulate(module, launch, budget=budget, trace=settings, check_races=False)
     found = emulate(module, launch, budget=budget, trace=settings)
-    pairs = {
-        "faults": (expected.faults, tuple(one for one in found.faults if one.kind not in _WATCHED)),
-        "printed": (expected.printed, found.printed),
-        "warp instructions": (expected.warp_instructions, found.warp_instructions),
-        "warp executions": (expected.counts.warp_executions.tolist(), found.counts.warp_executions.tolist()),
-        "lane executions": (expected.counts.lane_executions.tolist(), found.counts.lane_executions.tolist()),
-    }
-    pairs |= {name: (array.tobytes(), found.arrays[name].tobytes()) for name, array in expected.arrays.items()}
-    for part in ("accesses", "branches", "entries"):
-        if expected.trace is None or found.trace is None:
-            assert expected.trace is found.trace
-            break
-        one, other = getattr(expected.trace, part), getattr(found.trace, part)
-        pairs |= {f"{part}.{name}": _read(one, other, name) for name in one.__slots__}
-    return [name for name, (first, second) in pairs.items() if first != second], found
+    first, second = list_facts(expected), list_facts(found, *_WATCHED)
+    assert (expected.trace is None) is (found.trace is None)
+    for part in ("accesses", "branches", "entries") if expected.trace is not None else ():
+        for facts, emulation in ((first, expected), (second, found)):
+            rows = getattr(emulation.trace, part)
+            facts |= {f"{part}.{name}": _read(getattr(rows, name)) for name in rows.__slots__}
+    return [name for name, fact in first.items() if fact != second[name]], found
 
 
-def _read(one: object, other: object, name: str) -> tuple[object, object]:
-    first, second = getattr(one, name), getattr(other, name)
-    assert isinstance(first, np.ndarray) and isinstance(second, np.ndarray)
-    return (first.dtype, first.tolist()), (second.dtype, second.tolist())
+def _read(column: object) -> tuple[object, object]:
+    assert isinstance(column, np.ndarray)
+    return column.dtype, column.tolist()

@@ -13,8 +13,7 @@ from gpa_lsp.execution.emulator.compiled.scheduler import CompiledScheduler
 from gpa_lsp.execution.emulator.compiled.translated import Translations
 from gpa_lsp.execution.emulator.model import Budget, Emulation
 from gpa_lsp.foundation.machine_code import VARIABLE
-from tests.emulator.compiled.comparing import by_numpy
-from tests.emulator.compiled.test_translation import list_facts
+from tests.emulator.compiled.comparing import by_numpy, list_facts
 from tests.emulator.engine.running import GLOBAL_THREAD, SMALL, Array, run_text, zeros
 from tests.emulator.engine.test_random_control_flow import ProgramMaker
 from tests.patience import LIMIT_S

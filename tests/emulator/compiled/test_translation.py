@@ -12,7 +12,7 @@ from gpa_lsp.execution.emulator.compiled import translated
 from gpa_lsp.execution.emulator.compiled.translated import Translations
 from gpa_lsp.execution.emulator.emulate import emulate
 from gpa_lsp.execution.emulator.model import Emulation
-from tests.emulator.compiled.comparing import by_numpy
+from tests.emulator.compiled.comparing import by_numpy, list_facts
 from tests.emulator.compiled.test_equality import ACCESSES, GROUPS, build_access, run_together
 from tests.emulator.engine.running import SMALL, Array, run_text, zeros
 from tests.emulator.engine.test_random_control_flow import ProgramMaker
@@ -37,18 +37,6 @@ def translations(monkeypatch: pytest.MonkeyPatch) -> Translations:
     monkeypatch.setattr(batches, "TRANSLATIONS", translations)
     monkeypatch.setattr(translated, "_OPERATIONS_A_SECOND", 1 << 30)
     return translations
-
-
-def list_facts(emulation: Emulation) -> dict[str, object]:
-    """Facts that engines must agree on."""
-    facts: dict[str, object] = {
-        "faults": emulation.faults,
-        "printed": emulation.printed,
-        "warp instructions": emulation.warp_instructions,
-        "warp executions": emulation.counts.warp_executions.tolist(),
-        "lane executions": emulation.counts.lane_executions.tolist(),
-    }
-    return facts | {name: array.tobytes() for name, array in emulation.arrays.items()}
 
 
 def list_different(
