@@ -19,7 +19,7 @@ from tests.patience import LIMIT_S
 _FOLDER = os.environ.get("GPA_LSP_CORPUS")
 MEASURED = sorted((Path(_FOLDER) / "simulation").glob("*.launch.toml")) if _FOLDER else []
 _DEPEND_ON_DATA = ("compute_tendencies_x",)
-_TAKE_MINUTES = ("julia_bb", "julia_frb")
+TAKE_MINUTES = ("julia_bb", "julia_frb")
 
 pytestmark = MARKS = [
     pytest.mark.corpus,
@@ -35,7 +35,7 @@ def read_truth(path: Path) -> tuple[dict[str, Any], Path]:
 
 @pytest.mark.parametrize("path", MEASURED, ids=lambda path: path.name.removesuffix(".launch.toml"))
 def test_executions_are_those_of_the_profiler(path: Path) -> None:
-    if any(name in path.name for name in (*_DEPEND_ON_DATA, *_TAKE_MINUTES)):
+    if any(name in path.name for name in (*_DEPEND_ON_DATA, *TAKE_MINUTES)):
         pytest.skip("its paths depend on data that nobody has, or it takes minutes")
     truth, report = read_truth(path)
     kernel = join_profile(read_profile(report), kernel_filter=lambda one: one.mangled_name == truth["kernel"])[0][0]
