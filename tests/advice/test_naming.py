@@ -1,5 +1,7 @@
 """Names of places in hints."""
 
+import pytest
+
 from gpa_lsp.diagnosis.advice.naming import describe_line, describe_place, describe_scope
 from gpa_lsp.foundation.prose import Code, Place
 from gpa_lsp.kernel.scopes import Scope, ScopeKind
@@ -28,9 +30,21 @@ TEXT = """
 SUBJECT = make_subject(write_kernel(TEXT, sources={"src/k.cu": SOURCE}))
 
 
-def test_a_single_expression_is_named() -> None:
-    assert describe_place(SUBJECT, 0) == "the load of `x[i]` at line 2 of k.cu"
-    assert describe_place(SUBJECT, 2) == "the store to `y[i]` at line 3 of k.cu"
+@pytest.mark.parametrize(
+    ("row", "name"),
+    [
+        (0, "the load of `x[i]` at line 2 of k.cu"),
+        (1, "a load (`x[i]`, `x[j]`, `z[k]` or another) at line 3 of k.cu"),
+        (2, "the store to `y[i]` at line 3 of k.cu"),
+        (3, "the FFMA at line 3 of k.cu"),
+        (4, "the load at 0x40"),  # it has no line
+        (5, "the EXIT at line 9 of other.cu"),  # whose text is missing
+        (6, "the atomic on `h[b]` at line 4 of k.cu"),
+        (7, "the atomic at 0x70"),
+    ],
+)
+def test_the_name_of_an_instruction(row: int, name: str) -> None:
+    assert describe_place(SUBJECT, row) == name
 
 
 def test_names_hold_their_code_and_their_place_as_values() -> None:
@@ -39,26 +53,8 @@ def test_names_hold_their_code_and_their_place_as_values() -> None:
     assert describe_line(SUBJECT, 0).parts == (place,)
 
 
-def test_several_candidates_stay_candidates() -> None:
-    assert describe_place(SUBJECT, 1) == "a load (`x[i]`, `x[j]`, `z[k]` or another) at line 3 of k.cu"
-
-
-def test_other_instructions_go_by_their_opcode() -> None:
-    assert describe_place(SUBJECT, 3) == "the FFMA at line 3 of k.cu"
-
-
-def test_without_a_line_the_offset_is_the_place() -> None:
-    assert describe_place(SUBJECT, 4) == "the load at 0x40"
-
-
 def test_without_the_source_only_the_line_is_named() -> None:
-    assert describe_place(SUBJECT, 5) == "the EXIT at line 9 of other.cu"
     assert describe_line(SUBJECT, 5) == "line 9 of other.cu"
-
-
-def test_atomics_are_atomics() -> None:
-    assert describe_place(SUBJECT, 6) == "the atomic on `h[b]` at line 4 of k.cu"
-    assert describe_place(SUBJECT, 7) == "the atomic at 0x70"
 
 
 def test_scopes() -> None:

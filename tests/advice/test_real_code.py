@@ -270,12 +270,16 @@ loop:
 """
 
 
-def test_a_loaded_address_is_no_copy() -> None:
-    assert not find_staged_copies(write_kernel(STAGED.replace("STS.128 [R20], R4", "STS [R4], R20")).rows)
-
-
-def test_a_value_that_is_needed_in_registers_too_stays() -> None:
-    assert not find_staged_copies(write_kernel(STAGED.replace("FADD R9, R9, R8", "FADD R9, R4, R8")).rows)
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("STS.128 [R20], R4", "STS [R4], R20"),  # the address is what was loaded
+        ("FADD R9, R9, R8", "FADD R9, R4, R8"),  # the value is needed in registers as well
+        ("128.CONSTANT", "128.STRONG.SYS"),  # volatile
+    ],
+)
+def test_what_is_no_copy(text: str, other: str) -> None:
+    assert not find_staged_copies(write_kernel(STAGED.replace(text, other)).rows)
 
 
 @pytest.mark.parametrize(
@@ -284,10 +288,6 @@ def test_a_value_that_is_needed_in_registers_too_stays() -> None:
 def test_only_sizes_that_can_be_copied_count(opcodes: tuple[str, str], count: int) -> None:
     text = STAGED.replace("LDG.E.128.CONSTANT", opcodes[0] + ".CONSTANT").replace("STS.128", opcodes[1])
     assert len(find_staged_copies(write_kernel(text).rows)) == count
-
-
-def test_a_volatile_load_is_no_copy() -> None:
-    assert not find_staged_copies(write_kernel(STAGED.replace("128.CONSTANT", "128.STRONG.SYS")).rows)
 
 
 def test_several_loads_can_fill_one_store() -> None:
