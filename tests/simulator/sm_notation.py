@@ -141,8 +141,8 @@ def walk_block(block: tuple[int, int, int], *touched: list[int], wavefronts: int
     )
 
 
-def make_walk(grid: tuple[int, int, int], *walks: WarpWalk) -> KernelWalk:
-    """A walk of such blocks, each row of which is executed once by each block of the grid."""
+def make_walk(grid: tuple[int, int, int], *walks: WarpWalk, array_sectors: int = 1 << 40) -> KernelWalk:
+    """A walk of such blocks over one array, each row of which is executed once by each block of the grid."""
     count = len(walks[0].instruction)
     blocks = float(np.prod(grid))
     return KernelWalk(
@@ -155,5 +155,6 @@ def make_walk(grid: tuple[int, int, int], *walks: WarpWalk) -> KernelWalk:
         sampled_blocks=(),
         executed=np.full(count, blocks),
         thread_executed=np.full(count, 32 * blocks),
+        extents=np.array([[0, 32 * array_sectors]]),
         not_simulated=(),
     )

@@ -103,5 +103,5 @@ def test_blocks_meet_where_they_share_addresses(
     course: OpcodeCourse, own: list[int], mate: list[int], meeting: float
 ) -> None:
     walk = make_walk((100, 1, 1), *(walk_block((at, 0, 0), one, wavefronts=32) for at, one in ((0, own), (99, mate))))
-    found = find_traffic(walk, make_program((course, {})), np.array([4]), (0, 0, 0), None)
+    found = find_traffic(walk, make_program((course, {})), np.array([4]), (0, 0, 0))
     assert found.meeting_blocks == meeting

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.code.binary.cubin import read_cubin
 from gpa_lsp.code.binary.embedded_ptx import read_embedded_ptx
-from gpa_lsp.code.ptx.model import PtxModule, Space
+from gpa_lsp.code.ptx.model import PtxModule
 from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.execution.compiler.model import DEFAULT_SETTINGS, CompiledUnit, CompileSettings
 from gpa_lsp.execution.compiler.ptx_files import read_build
@@ -17,7 +17,7 @@ from gpa_lsp.execution.emulator.model import Budget
 from gpa_lsp.execution.hybrid.estimate import CompiledKernel, PaperEstimate, estimate_launch
 from gpa_lsp.execution.hybrid.operations import EVERY_TERM, Term
 from gpa_lsp.execution.launches.block_mates import list_mates, list_neighbours, place_block
-from gpa_lsp.execution.launches.launch import LaunchDescription, list_arrays
+from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.launches.read_launches import explain_undescribed
 from gpa_lsp.execution.prediction.built_modules import CODE_REMEDY, assemble_units, choose_units, read_image_module
 from gpa_lsp.execution.prediction.fault_answer import note_guesses
@@ -456,8 +456,7 @@ def _simulate_one(
 ) -> DocumentLaunch:
     kernel, place, architecture = _find_surroundings(subject, launch)
     own = _choose_blocks(kernel, launch, architecture, place.machine)
-    module = find_module(subject)
-    walk = _walk(kernel, module, launch, own, settings, end_s=end_s)
+    walk = _walk(kernel, find_module(subject), launch, own, settings, end_s=end_s)
     simulated = simulate_kernel(
         kernel,
         walk,
@@ -465,7 +464,6 @@ def _simulate_one(
         place.machine,
         place.memory,
         own_blocks=own,
-        array_bytes=_count_array_bytes(launch, module),
     )
     return DocumentLaunch(
         name=_name(kernel),
@@ -549,13 +547,3 @@ def _choose_blocks(
     own = range(first, total, sm_count)
     most = min(len(own), max(1, occupancy.blocks_per_sm) + 2, _MOST_WALKED)
     return tuple(own[place * (len(own) - 1) // max(1, most - 1)] for place in range(most))
-
-
-def _count_array_bytes(launch: LaunchDescription, module: PtxModule) -> int | None:
-    """Bytes of global memory that a launch can access: its arrays and the variables; None where there are none, or arrays share memory."""
-    arrays = list_arrays(launch)
-    if any(one.alias_of is not None for one in arrays):
-        return None
-    variables = sum(one.size_bytes for one in module.variables.values() if one.space is Space.GLOBAL)
-    given = sum(one.count * one.type.bytes for one in arrays if one not in launch.variables)
-    return variables + given or None

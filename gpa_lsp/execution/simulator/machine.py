@@ -164,7 +164,6 @@ def find_traffic(
     program: SassProgram,
     widths: npt.NDArray[np.int64],
     mates_of: BlockPlace,
-    array_bytes: int | None,
     *,
     resident_blocks: int | None = None,
     l2_bytes: float | None = None,
@@ -173,10 +172,12 @@ def find_traffic(
 ) -> Traffic:
     """The traffic of all blocks, by those that were walked.
 
+    What they touch by themselves beyond what their arrays hold, they touch again: after as much of the whole as blocks reach back at most, which in
+    gathers is all of it and in sweeps next to nothing.
+
     Args:
         widths: int64[rows], bytes that an instruction accesses for a lane.
         mates_of: the block that stands for all.
-        array_bytes: of all arrays the launch is given: it reads and writes no more than these hold. None where that is not known.
         l2_bytes: of the GPU; None for an L2 that keeps everything.
         l2_ways: of each of its sets; None for one set of all.
         fetch_bytes: least that is fetched from DRAM.
@@ -201,22 +202,29 @@ def find_traffic(
         mine = one.sectors[~is_store]
         reads[one.block].append(mine[mine < LOCAL_SECTOR])
     grid = prod(walk.grid)
-    own, once, in_waves = _count_distinct(reads, walk.grid, mates_of, resident_blocks)
-    own_stored, stored_once, stored_in_waves = _count_distinct(stored, walk.grid, mates_of, resident_blocks)
-    most = inf if array_bytes is None else array_bytes / SECTOR_BYTES
-    footprint, stored_once = min(once, most), min(stored_once, most)
+    own, counts_read = _count_distinct(reads, walk, mates_of, resident_blocks)
+    own_stored, counts_stored = _count_distinct(stored, walk, mates_of, resident_blocks)
+    footprint = float(counts_read[2].sum())
+    held = footprint + float(counts_stored[2].sum())
     asked = float(len(own)) * grid
-    evicted = 0.0
-    if resident_blocks is not None and l2_bytes:
-        # what a wave reads passes through L2 before the next one comes to the same
-        passed = in_waves * SECTOR_BYTES * min(1.0, resident_blocks / grid)
-        evicted = find_evicted_ratio(passed, l2_bytes, l2_ways)
-    fetched = footprint + max(0.0, in_waves - footprint) * evicted
+
+    def find_lost(passed_sectors: float) -> float:
+        return find_evicted_ratio(passed_sectors * SECTOR_BYTES, l2_bytes, l2_ways) if l2_bytes else 0.0
+
+    # what a wave reads passes through L2 before the next one comes to the same
+    evicted = 0.0 if resident_blocks is None else find_lost(counts_read[1].sum() * min(1.0, resident_blocks / grid))
+
+    def count_fetched(counts: Shares) -> float:
+        once, in_waves, most, reach = counts
+        again = (once - most) * [find_lost(part * held) for part in reach]
+        return float((most + (in_waves - once) * evicted + again).sum())
+
+    fetched = count_fetched(counts_read)
     fetch_sectors = fetch_bytes // SECTOR_BYTES
     scale = grid * SECTOR_BYTES / max(1, len(reads))
     replaced = 1.0  # of what blocks store, what none of them has stored before while it was in L2
     if len(own_stored):
-        replaced = (stored_once + (stored_in_waves - stored_once) * evicted) / (grid * len(own_stored))
+        replaced = count_fetched(counts_stored) / (grid * len(own_stored))
     return Traffic(
         stored_bytes=scale * sum(len(part) for parts in stored.values() for part in parts),
         written_bytes=scale * replaced * sum(map(len, _list_distinct(stored).values())),
@@ -281,10 +289,32 @@ def _list_distinct(touched: dict[BlockPlace, list[Sectors]]) -> dict[BlockPlace,
 
 
 def _count_distinct(
-    touched: dict[BlockPlace, list[Sectors]], grid: BlockPlace, block: BlockPlace, resident_blocks: int | None
-) -> tuple[Sectors, float, float]:
-    """The distinct sectors of a block, the number of those of the whole grid, and the sum of those of blocks that are resident together."""
+    touched: dict[BlockPlace, list[Sectors]], walk: KernelWalk, block: BlockPlace, resident_blocks: int | None
+) -> tuple[Sectors, Shares]:
+    """Distinct sectors of a block; and, float64[4, k], of each array that it touches, and of what lies between two:
+
+    those of the whole grid by what blocks have in common, the sum of those of blocks that are resident together, as many of the first as there are,
+    and the part of these that blocks reach back behind earlier ones at most.
+    """
     distinct = _list_distinct(touched)
     own = distinct.get(block, next(iter(distinct.values()), np.zeros(0, dtype=np.int64)))
-    everywhere, together = (count_distinct(own, distinct, grid, block, most) for most in (None, resident_blocks))
-    return own, everywhere, together
+    bounds = np.stack([walk.extents[:, 0] // SECTOR_BYTES, -(-walk.extents[:, 1] // SECTOR_BYTES)], axis=1)
+    edges = np.concatenate([[0], np.maximum.accumulate(bounds.ravel()), [np.iinfo(np.int64).max]])
+    rows = []
+    for number in np.unique(np.searchsorted(edges, own, side="right") - 1).tolist():
+        low, high = edges[number : number + 2]
+        mine = {place: _cut(distinct[place], low, high) for place in sorted(distinct, key=lambda place: place[::-1])}
+        once, in_waves = (
+            count_distinct(_cut(own, low, high), mine, walk.grid, block, most) for most in (None, resident_blocks)
+        )
+        size = min(once, float(high - low) if number % 2 else inf)
+        ends = np.array([(one[0], one[-1] + 1) for one in mine.values() if len(one)])
+        reach = float((np.maximum.accumulate(ends[:, 1]) - ends[:, 0]).max())
+        rows.append((once, in_waves, size, min(1.0, reach / size)))
+    return own, np.array(rows, np.float64).reshape(-1, 4).T
+
+
+def _cut(sectors: Sectors, low: int, high: int) -> Sectors:
+    """Those of ascending sectors from ``low`` up to ``high``."""
+    first, last = np.searchsorted(sectors, [low, high]).tolist()
+    return sectors[first:last]

@@ -302,14 +302,12 @@ def simulate_kernel(
     memory: MemoryFacts,
     *,
     own_blocks: Sequence[int] = (),
-    array_bytes: int | None = None,
     most_issues: int | None = None,
     changes: Mapping[str, float] | None = None,
 ) -> SimulatedLaunch:
     """Simulate one launch.
 
     Args:
-        array_bytes: of the arrays it is given; None where that is not known.
         most_issues: warp instructions to simulate about; None for as many as are quickly simulated.
         changes: other values of fields of the model, for experiments; None for those of the tables.
 
@@ -330,7 +328,6 @@ def simulate_kernel(
         program,
         widths,
         own[0],
-        array_bytes,
         resident_blocks=shape.resident * shape.sm_count,
         l2_bytes=memory.l2_bytes,
         l2_ways=architecture.caches.l2_ways.value,

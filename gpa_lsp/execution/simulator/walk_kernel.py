@@ -192,6 +192,7 @@ def _refuse(kernel: Kernel, launch: LaunchDescription, reason: str) -> KernelWal
         sampled_blocks=(),
         executed=nothing,
         thread_executed=nothing,
+        extents=np.zeros((0, 2), np.int64),
         not_simulated=(NotSimulated(reason=reason),),
     )
 
@@ -264,6 +265,7 @@ class KernelWalker:
             executed=executed,
             thread_executed=thread_executed,
             not_simulated=tuple({(one.reason, one.row): one for one in reversed(self._problems)}.values())[::-1],
+            extents=self.memory.extents,
             outside=_list_outside(self._walks, self.memory.extents),
         )
 

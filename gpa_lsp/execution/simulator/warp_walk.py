@@ -69,5 +69,7 @@ class KernelWalk(ColumnRecord, frozen=True, kw_only=True):
     executed: npt.NDArray[np.float64]
     thread_executed: npt.NDArray[np.float64]  # float64[r], the same of lanes whose predicate held
     not_simulated: tuple[NotSimulated, ...]  # what could not be walked; empty where all of the sampled blocks were
+    # int64[k, 2], addresses at which arrays and variables of the launch begin and end, by ascending beginnings
+    extents: npt.NDArray[np.int64]
     # rows that access global memory where no array or variable of the launch lies, ascending
     outside: tuple[int, ...] = ()
