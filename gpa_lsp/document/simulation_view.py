@@ -66,6 +66,9 @@ def _describe_estimate(found: PaperEstimate) -> Iterator[str]:
     yield f"the busiest is {found.busiest.value}, for {format_percent(found.busiest_ratio)} of a round"
     if found.is_executed:
         yield "loops, branches and addresses follow the data that is described"
+    if found.turns[0] < found.turns[1]:
+        traced, every = map(format_count, found.turns)
+        yield f"{traced} of {every} iterations of the outer loops were traced: the others are taken to cost as much"
     if found.assumed_branches:
         yield f"{format_count_of(found.assumed_branches, 'branch')} on data taken both ways"
     if found.unknown_ratio:

@@ -101,3 +101,60 @@ def test_more_blocks_never_take_less_time(terms: frozenset[Term]) -> None:
 
 def test_rounds_that_overlap_take_no_longer_than_those_that_do_not() -> None:
     assert estimate(10_000, terms=frozenset({Term.WAVES})).cycles < estimate(10_000).cycles
+
+
+_LOOPING = """.version 8.0
+.target sm_80
+.address_size 64
+.func report(.param .b64 report_a) { ret; }
+.visible .entry sums(.param .u64 sums_x, .param .u32 sums_n)
+{ .reg .pred %p<3>; .reg .b32 %r<9>; .reg .b64 %rd<7>; .reg .f32 %f<5>;
+ld.param.u64 %rd1, [sums_x]; ld.param.u32 %r1, [sums_n]; cvta.to.global.u64 %rd2, %rd1;
+mov.u32 %r2, %tid.x; mov.u32 %r3, %ctaid.x; mov.u32 %r4, %ntid.x; mad.lo.s32 %r5, %r3, %r4, %r2;
+mul.wide.s32 %rd3, %r5, 4; add.s64 %rd4, %rd2, %rd3; mov.f32 %f1, 0f00000000; mov.u32 %r6, 0; mov.u64 %rd5, %rd4;
+LOOP: ld.global.f32 %f2, [%rd5]; setp.lt.f32 %p1, %f2, 0f00000000; @%p1 bra WRONG;
+add.f32 %f1, %f1, %f2; add.s64 %rd5, %rd5, 16384; add.s32 %r6, %r6, 1; setp.lt.s32 %p2, %r6, %r1; @%p2 bra LOOP;
+st.global.f32 [%rd4], %f1; ret;
+WRONG: { .param .b64 param0; st.param.b64 [param0+0], %rd1; call.uni report, (param0); } trap; }"""
+
+
+def _estimate_sums(iterations: int) -> PaperEstimate:
+    module = parse_ptx(_LOOPING, name="sums")
+    launch = LaunchDescription(
+        kernel="sums",
+        block=(128, 1, 1),
+        grid=(32, 1, 1),
+        arguments=(
+            ArrayArgument(name="x", type=ScalarType.F32, count=4096 * iterations),
+            ScalarArgument(name="n", type=ScalarType.U32, value=iterations),
+        ),
+        guesses=("x",),
+    )
+    return estimate_launch(
+        module,
+        module.functions["sums"],
+        launch,
+        CompiledKernel(registers=16, shared_bytes=0),
+        architecture=find_architecture((8, 0)),
+        machine=_A100,
+        memory=_MEMORY,
+    )
+
+
+def test_a_call_that_only_an_exception_comes_to_is_no_refusal() -> None:
+    """Where data decides, a side that does not come back is not taken."""
+    found = _estimate_sums(5)
+    assert (found.trace_length, found.assumed_branches, found.is_executed) == (1 + 5 * 3 + 1, 1, False)
+    assert found.turns == (0, 0)
+
+
+def test_of_a_loop_that_is_too_long_some_iterations_are_traced(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = _estimate_sums(300)
+    monkeypatch.setattr("gpa_lsp.execution.hybrid.estimate._MOST_OPERATIONS", 4 * 300)
+    found = _estimate_sums(300)
+    assert (whole.turns, found.turns) == ((0, 0), (16, 300))
+    assert found.trace_length == whole.trace_length == 1 + 300 * 3 + 1, "the store behind the loop is there once"
+    assert found.cycles == pytest.approx(whole.cycles, rel=0.03)
+    monkeypatch.setattr("gpa_lsp.execution.hybrid.estimate._MOST_OPERATIONS", 4)
+    with pytest.raises(InputError, match="operations that are simulated"):
+        _estimate_sums(300)

@@ -7,7 +7,7 @@ import pytest
 
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.model import Budget
-from gpa_lsp.execution.hybrid.estimate import trace_executed
+from gpa_lsp.execution.hybrid.executed_trace import trace_executed
 from gpa_lsp.execution.hybrid.walk import KernelTrace
 from gpa_lsp.execution.launches.launch import Argument, ArrayArgument, Generator, LaunchDescription, ScalarArgument
 from tests.emulator.kernels.running import load_module

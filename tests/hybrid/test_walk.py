@@ -11,7 +11,8 @@ from gpa_lsp.code.ptx.model import PtxFunction, PtxModule
 from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.model import Budget, Emulation
-from gpa_lsp.execution.hybrid.estimate import place_arguments, trace_executed
+from gpa_lsp.execution.hybrid.estimate import place_arguments
+from gpa_lsp.execution.hybrid.executed_trace import trace_executed
 from gpa_lsp.execution.hybrid.lane_values import LaneValues
 from gpa_lsp.execution.hybrid.operations import Arithmetic, NeedsDataError, list_operations
 from gpa_lsp.execution.hybrid.walk import KernelTrace, LoopBound, TracedLaunch, walk_kernel

@@ -25,6 +25,10 @@ Bound = Callable[[int], int]  # Number of a loop that is entered → visits of i
 Visit = Callable[[int], None]  # Node → nothing; called for each node of the candidate trace, the exit included
 
 
+class TraceTooLongError(InputError):
+    """A trace is longer than is followed; that of fewer iterations may not be."""
+
+
 class BlockVisits(Struct, kw_only=True):
     """Counters that Algorithm 2 keeps of a node (Listing 1)."""
 
@@ -134,7 +138,7 @@ def search_trace(graph: SearchGraph, find_bound: Bound, visit: Visit, *, most_vi
     Both sides of a branch are visited, one after the other; which warps do nothing there (the mask M) is up to ``visit``.
 
     Raises:
-        InputError: the trace has more than ``most_visits`` nodes.
+        TraceTooLongError: the trace has more than ``most_visits`` nodes.
 
     >>> from gpa_lsp.execution.hybrid.search import build_search_graph
     >>> seen = []
@@ -148,7 +152,7 @@ def search_trace(graph: SearchGraph, find_bound: Bound, visit: Visit, *, most_vi
     while True:
         count += 1
         if count > most_visits:
-            raise InputError(f"its trace is longer than the {most_visits} basic blocks that are walked")
+            raise TraceTooLongError(f"its trace is longer than the {most_visits} basic blocks that are walked")
         search.update(node)
         visit(node)
         if node == graph.exit:

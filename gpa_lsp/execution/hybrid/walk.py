@@ -27,11 +27,11 @@ from gpa_lsp.execution.hybrid.operations import (
     Part,
     Resource,
     find_lines,
+    find_refusals,
     list_operations,
     list_parts,
 )
-from gpa_lsp.execution.hybrid.search import SearchGraph, build_search_graph, search_trace
-from gpa_lsp.foundation.errors import InputError
+from gpa_lsp.execution.hybrid.search import SearchGraph, TraceTooLongError, build_search_graph, search_trace
 from gpa_lsp.foundation.numbers import format_seconds
 from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.foundation.work_time import work_time
@@ -90,6 +90,8 @@ class KernelTrace(ColumnRecord, frozen=True, kw_only=True):
     unknown_ratio: float  # of all transactions, those whose address is not known
     # indexes of the branches that were taken both ways, because their condition depends on data
     assumed: tuple[int, ...]
+    # iterations of loops outside others: those in the trace, and all; (0, 0) where none is left out
+    turns: tuple[int, int] = (0, 0)
 
 
 class TracedLaunch(Struct, frozen=True, kw_only=True):
@@ -107,14 +109,18 @@ class TracedLaunch(Struct, frozen=True, kw_only=True):
     most_operations: int  # of all warps
     seconds: float  # of processor time
     loop_bound: int | None = None  # iterations of a loop that ends where the data says; None to refuse it
+    most_turns: int | None = (
+        None  # iterations of each loop outside others, whose further ones are left out; None for all
+    )
 
 
 def walk_kernel(function: PtxFunction, launch: TracedLaunch) -> KernelTrace:
     """The traces of the chosen blocks' warps.
 
     Raises:
-        NeedsDataError: a loop's bound is in the data, or a function is called.
-        InputError: the paper has no answer: loops overlap, or the trace is too long.
+        NeedsDataError: a loop's bound is in the data, or threads come to the call of a function.
+        TraceTooLongError: the trace is longer than may be.
+        InputError: the paper has no answer: loops overlap.
     """
     walk = _Walk(function, launch)
     search_trace(walk.graph, walk.find_bound, walk.visit, most_visits=launch.most_visits)
@@ -141,6 +147,7 @@ class _Walk:
         self._blocks: PtxBlocks = find_blocks(function)
         self.graph: SearchGraph = build_search_graph(self._blocks.successors)
         self._operations = list_operations(function)
+        self._refusals = find_refusals(function)
         threads = prod(launch.block)
         self._warps_per_block = -(-threads // WARP_LANES)
         special, exists = _list_special(launch, self._warps_per_block * WARP_LANES, threads)
@@ -172,6 +179,29 @@ class _Walk:
         self._aside: dict[int, tuple[int, int, frozenset[int], Marks]] = {}
         """One side of such a branch → the other, when they parted, what the other writes, and the threads."""
         self._written: dict[tuple[int, int], frozenset[int]] = {}
+        self._failing = self._find_failing()
+        self._cut: set[int] = set()
+        """Loops whose further iterations are left out."""
+        self._turns = np.zeros(2, dtype=np.int64)
+
+    def _find_failing(self) -> frozenset[int]:
+        """Blocks from which all ways end in the call of a function that does not come back, or in a trap: exceptions."""
+        blocks = self._blocks
+        found: frozenset[int] = frozenset()
+        while True:
+            more = frozenset(
+                node
+                for node, following in enumerate(blocks.successors)
+                if (following and found.issuperset(following))
+                or (not following and self._fails(blocks.first[node], blocks.last[node]))
+            )
+            if more == found:
+                return found
+            found = more
+
+    def _fails(self, first: int, last: int) -> bool:
+        own = self._function.instructions[first : last + 1]
+        return any(one.opcode == "trap" or (one.opcode == "call" and one.index in self._refusals) for one in own)
 
     # Loop bounds
 
@@ -179,7 +209,13 @@ class _Walk:
         """Visits of the header of a loop that is entered now: until no thread goes on by an exit that is known."""
         bound = self._count_turns(loop)
         self._bounds.setdefault(loop, []).append(bound)
-        return bound
+        most = self._launch.most_turns
+        if most is None or len(self.graph.loops[self.graph.headers[loop]]) > 1:
+            return bound
+        self._turns += (min(bound, most), bound)
+        if bound > most:
+            self._cut.add(loop)
+        return min(bound, most)
 
     def _count_turns(self, loop: int) -> int:
         header = self.graph.headers[loop]
@@ -201,7 +237,7 @@ class _Walk:
             if not stays.any():
                 return turn
             active = stays
-        raise InputError(f"{self._name_loop(loop)} runs more than {self._launch.most_visits} iterations")
+        raise TraceTooLongError(f"{self._name_loop(loop)} runs more than {self._launch.most_visits} iterations")
 
     def _turn(self, values: LaneValues, loop: int, active: Marks) -> tuple[Marks, bool]:
         """One turn of the instructions that decide the exits: threads that go on, and whether an exit of any was known."""
@@ -298,15 +334,20 @@ class _Walk:
         else:
             active = self._arriving.pop(node, self._nobody)
             self._is_repeated.add(node)
+        if self._cut and node not in self._failing:
+            active = active | self._leave_cut(node)
         self._forget_unsure(node)
         self._visits += 1
         self._visited[node] = self._visits
         if work_time() > self._deadline_s:
-            raise InputError(f"its trace is not found within {format_seconds(self._launch.seconds)} of processor time")
+            limit = format_seconds(self._launch.seconds)
+            raise TraceTooLongError(f"its trace is not found within {limit} of processor time")
         operations: list[tuple[Operation, Access | None]] = []
         branch: PtxInstruction | None = None
         for index in range(self._blocks.first[node], self._blocks.last[node] + 1):
             instruction = self._function.instructions[index]
+            if index in self._refusals and active.any():
+                raise self._refusals[index]
             if instruction.opcode == "bra" or instruction.opcode in _ENDS:
                 branch = instruction
                 continue
@@ -322,7 +363,15 @@ class _Walk:
             self._count += int(warps.sum()) * len(operations)
             if self._count > self._launch.most_operations:
                 message = f"the traces of its warps have more than the {self._launch.most_operations} operations that are simulated"
-                raise InputError(message)
+                raise TraceTooLongError(message)
+
+    def _leave_cut(self, node: int) -> Marks:
+        """Threads that would go on with a loop whose further iterations are left out, at the first block behind it."""
+        leaving = self._nobody
+        for loop in [one for one in self._cut if node not in self.graph.members[one]]:
+            self._cut.discard(loop)
+            leaving = leaving | self._repeating.pop(self.graph.headers[loop], self._nobody)
+        return leaving
 
     def _forget_unsure(self, node: int) -> None:
         """Mark registers as unknown that either way of an assumed branch wrote, where the ways meet, and on a way those the other wrote."""
@@ -345,7 +394,9 @@ class _Walk:
             if branch is not None and guard is not None:
                 is_target = branch.target is not None and self._blocks.block_of[branch.target] == one
                 holds = guard.numbers != 0
-                goes = active & (~guard.is_known | (holds if is_target else ~holds))
+                is_exception = one in self._failing and not self._failing.issuperset(following)
+                unknown = self._nobody if is_exception else ~guard.is_known
+                goes = active & (unknown | (guard.is_known & (holds if is_target else ~holds)))
                 sides[is_target] = goes
             into = self._repeating if one in self.graph.back[node] else self._arriving
             into[one] = into.get(one, self._nobody) | goes
@@ -392,7 +443,7 @@ class _Walk:
         self._transactions += len(access.places) + unknown
         self._unknown += unknown
         if self._transactions > self._launch.most_transactions:
-            raise InputError(
+            raise TraceTooLongError(
                 f"its warps make more than the {self._launch.most_transactions} transactions that are followed"
             )
         return access
@@ -431,6 +482,7 @@ class _Walk:
             lengths=self._lengths,
             unknown_ratio=self._unknown / max(1, self._transactions),
             assumed=tuple(sorted(self._assumed)),
+            turns=(int(self._turns[0]), int(self._turns[1])),
         )
 
 
