@@ -132,6 +132,15 @@ def test_a_warp_goes_on_until_it_yields() -> None:
     assert find_wait(1) < 8
 
 
+def test_warps_that_yielded_come_behind_the_others() -> None:
+    program = make_program(*[(FMA, {"stall": 2, "yields": 1}), (FMA, {"stall": 2})] * 20, (EXIT, {"stall": 5}))
+    run = simulate_sm(program, make_model(), [make_block(program, warps=24)], 1, MOST)
+    yielded, kept = (
+        sum(read_cycles(run, row).get("not_selected", 0.0) for row in range(first, 40, 2)) for first in (1, 2)
+    )
+    assert yielded > 5 * kept
+
+
 def test_full_queues_throttle_by_what_is_in_front_of_them() -> None:
     loads = make_program(*[(LOAD, {"write": 0})] * 12, (EXIT, {"stall": 5}))
     shared = make_program(*[(SHARED, {"write": 0})] * 12, (EXIT, {"stall": 5}))

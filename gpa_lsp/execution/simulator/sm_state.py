@@ -82,8 +82,8 @@ CORE = np.dtype(
 WARP = np.dtype(
     [
         *((name, np.float64) for name in ("ready", "arrived", "store_done", "async_done", "issued_at", "opens")),
-        *((name, np.int64) for name in ("defers", "is_parked", "number", "position", "stop", "shift", "issues_seen")),
-        *((name, np.int64) for name in ("place", "sub_core", "fetched_line", "segments")),
+        *((name, np.int64) for name in ("yielded", "defers", "is_parked", "number", "position", "stop", "shift")),
+        *((name, np.int64) for name in ("issues_seen", "place", "sub_core", "fetched_line", "segments")),
         ("boards", np.float64, SCOREBOARDS),
         ("is_long", np.int64, SCOREBOARDS),
         ("outstanding", np.int64, SCOREBOARDS),

@@ -1,7 +1,8 @@
 """One SM, event by event: :func:`simulate_sm`.
 
 The end of an instruction is known when it is issued (:mod:`~gpa_lsp.execution.simulator.memory_path`). So the only events are warps that become
-ready, and blocks that begin. A sub-core issues from the warp that it issued from last, unless that yields, else from the youngest that can.
+ready, and blocks that begin. A sub-core issues from the warp that it issued from last, unless that yields, else from the youngest that can;
+those that have yielded come behind the others, but for an instruction that goes into a queue.
 """
 
 from collections.abc import Sequence
@@ -174,7 +175,7 @@ def _begin_block(sm: Sm, time: float) -> None:
         warp.fetched_line, warp.segments = -1, 0
         warp.boards[:], warp.is_long[:], warp.outstanding[:] = 0.0, 0, 0
         warp.store_done = warp.async_done = warp.opens = 0.0
-        warp.is_parked = 0
+        warp.is_parked = warp.yielded = 0
         warp.issued_at = time + model.warp_launch_cycles * (index // SUB_CORES)
         warp.issues_seen = sm.cores[warp.sub_core].issues
         state.warps += 1
@@ -277,6 +278,7 @@ def _issue(sm: Sm, slot: int, time: float) -> None:
     _account_next(sm, warp, SELECTED, 1.0, 0.0)
     core.issues += 1
     core.last = -1 if row.yields else warp.number
+    warp.yielded = row.yields
     state.issued += 1
     _execute(sm, slot, row, execution, time)
     warp.issued_at = time + 1.0
@@ -505,13 +507,13 @@ def _sort_out(sm: Sm, number: int, time: float) -> tuple[int, float]:
     The reason of a gate is that of the warps behind it; -1 where it is open.
     """
     core, state = sm.cores[number], sm.state
-    chosen, opens = -1, inf
+    chosen, is_chosen_behind, opens = -1, False, inf
     state.steps += 1
     for place in range(core.eligible):
         slot = sm.eligible[number, place]
         warp = sm.warps[slot]
         row = sm.rows[sm.executions[warp.position].row]
-        gate = sm.gates[row.gate]
+        gate, is_behind = sm.gates[row.gate], warp.yielded and row.unit < 0
         if gate.step != state.steps:
             gate.step, gate.reason, gate.until = state.steps, -1, time
             if row.unit >= 0:
@@ -521,9 +523,14 @@ def _sort_out(sm: Sm, number: int, time: float) -> tuple[int, float]:
         if gate.reason >= 0:
             opens = min(opens, gate.until)
         elif chosen < 0 or (
-            sm.warps[chosen].number != core.last and (warp.number == core.last or warp.number > sm.warps[chosen].number)
+            sm.warps[chosen].number != core.last
+            and (
+                warp.number == core.last
+                or is_behind < is_chosen_behind
+                or (is_behind == is_chosen_behind and warp.number > sm.warps[chosen].number)
+            )
         ):
-            chosen = slot
+            chosen, is_chosen_behind = slot, is_behind
     return chosen, opens
 
 
