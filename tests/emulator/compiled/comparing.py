@@ -8,14 +8,15 @@ import pytest
 
 from gpa_lsp.code.ptx.model import PtxInstruction, PtxModule
 from gpa_lsp.execution.emulator.compiled import program
-from gpa_lsp.execution.emulator.compiled.lowering import Lowering, Operation
+from gpa_lsp.execution.emulator.compiled.lowering import Lowering, Operation, Report
+from gpa_lsp.execution.emulator.compiled.model import NOT_ZERO
+from gpa_lsp.execution.emulator.compiled.scheduler import CompiledScheduler
 from gpa_lsp.execution.emulator.emulate import emulate
-from gpa_lsp.execution.emulator.engine import functions
-from gpa_lsp.execution.emulator.engine.binder import Binder
 from gpa_lsp.execution.emulator.model import Budget, Emulation, FaultKind, TraceSettings
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.foundation.machine_code import VARIABLE
 from tests.emulator.oracle.accesses import find_binder
+from tests.emulator.oracle.binder import Binder, Step
 from tests.emulator.oracle.steps import bind_step, find_operation
 
 _WATCHED = (FaultKind.SHARED_RACE, FaultKind.WARP_RACE, FaultKind.UNINITIALISED)
@@ -23,27 +24,33 @@ _WATCHED = (FaultKind.SHARED_RACE, FaultKind.WARP_RACE, FaultKind.UNINITIALISED)
 
 @contextmanager
 def by_numpy() -> Iterator[None]:
-    """Every instruction that numpy knows is a step of it; the core only sends lanes from one to the next."""
-    bind, lower = functions.bind_instruction, program.lower_instruction
+    """Every instruction that numpy knows is a step of it: the core stops as for a report, and sends lanes from one to the next."""
+    lower, report = program.lower_instruction, CompiledScheduler._report
 
-    def bind_one(binder: Binder) -> None:
-        mark = len(binder.steps)
-        bind(binder)
-        access, operation = find_binder(binder.instruction), find_operation(binder.instruction)
-        if access is not None:
-            del binder.steps[mark:]
-            access(binder)
-        elif operation is not None:
-            bind_step(binder, operation)
+    def lower_one(lowering: Lowering, instruction: PtxInstruction) -> list[Operation]:
+        access, operation = find_binder(instruction), find_operation(instruction)
+        if access is None and operation is None:
+            return lower(lowering, instruction)
+        lowering.begin(instruction)
+        binder = Binder(lowering)
+        step = bind_step(binder, operation) if operation is not None and access is None else access and access(binder)
+        zero = lowering.frames.constant(np.uint64(0))
+        # Lanes may read those of others, and memory that others write
+        fields = {"a": zero, "element_bytes": 8, "exchanges": 1, "is_strong": 1}
+        return [{"code": NOT_ZERO, "instruction": lowering.static, "report": step, **fields}]
 
-    def lower_one(lowering: Lowering, instruction: PtxInstruction) -> list[Operation] | None:
-        is_known = find_operation(instruction) is not None or find_binder(instruction) is not None
-        return None if is_known else lower(lowering, instruction)
+    def report_one(scheduler: CompiledScheduler, told: Report | Step) -> None:
+        if isinstance(told, Report):
+            report(scheduler, told)
+            return
+        fragment = scheduler._build_fragment()
+        told(fragment)
+        fragment.registers.write_back(fragment.mask)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(VARIABLE, "interpreter")
-        patch.setattr(functions, "bind_instruction", bind_one)
         patch.setattr(program, "lower_instruction", lower_one)
+        patch.setattr(CompiledScheduler, "_report", report_one)
         yield
 
 

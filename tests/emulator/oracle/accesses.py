@@ -9,22 +9,24 @@ from gpa_lsp.code.ptx.model import Address, Immediate, Operand, PtxInstruction, 
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.execution.emulator.engine.arena import ARENA_BASE, Region
-from gpa_lsp.execution.emulator.engine.binder import Binder, read_as
 from gpa_lsp.execution.emulator.engine.faults import Access
 from gpa_lsp.execution.emulator.engine.fragments import Fragment, guarded_mask
 from gpa_lsp.execution.emulator.engine.functions import find_space
-from gpa_lsp.execution.emulator.engine.values import Value
+from gpa_lsp.execution.emulator.engine.tracing import Tracer
+from gpa_lsp.execution.emulator.engine.values import Value, pack_lanes
 from gpa_lsp.execution.emulator.semantics.model import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES, flatten
 from tests.emulator.oracle.atomics import AtomicFunction, atomic_function
+from tests.emulator.oracle.binder import Binder, Step, Writer
 
 _PENDING_SHIFT, _PHASE_SHIFT = 20, 63
 _COUNT_MASK = (1 << _PENDING_SHIFT) - 1
-# Takes a fragment, the memory that lanes go to, their positions in the fragment, and where in the memory each accesses: int64[k] both
-Mover = Callable[[Fragment, Value, Value, Value], None]
+# Takes the results of all lanes, a fragment, the memory that lanes go to, their positions in the fragment, and where in the memory each accesses:
+# int64[k] both
+Mover = Callable[[list[Value], Fragment, Value, Value, Value], None]
 
 
-def find_binder(instruction: PtxInstruction) -> Callable[[Binder], None] | None:
-    """The binder of an access; None for other instructions."""
+def find_binder(instruction: PtxInstruction) -> Callable[[Binder], Step] | None:
+    """What makes the step of an access; None for other instructions."""
     words = instruction.suffixes
     match instruction.opcode, words[:1]:
         case (("ld" | "ldu"), _):
@@ -40,83 +42,73 @@ def find_binder(instruction: PtxInstruction) -> Callable[[Binder], None] | None:
     return None
 
 
-def _bind_load(binder: Binder) -> None:
+def _bind_load(binder: Binder) -> Step:
     instruction = binder.instruction
     kind, operand = instruction.types[-1], instruction.sources[0]
     results = flatten(instruction.destinations) or [None]
-    slots = [binder.write(result, kind) for result in results]
-    pieces = _list_pieces(binder, operand, binder.load_piece, kind, len(results))
+    writers, dtype = [binder.write(result, kind) for result in results], kind.natural_dtype
+    pieces = _list_pieces(binder, operand, dtype.itemsize, len(results))
     if pieces is not None:
-        _copy(binder, pieces, slots)
-        return
 
-    dtype = kind.natural_dtype
+        def copy(fragment: Fragment) -> None:
+            for slot, write in zip(pieces, writers, strict=True):
+                write(fragment, fragment.registers[slot].view(dtype))
 
-    def move(fragment: Fragment, data: Value, lanes: Value, offsets: Value) -> None:
-        for number, slot in enumerate(slots):
-            value = np.array(np.broadcast_to(fragment.registers[slot], (fragment.warps.lanes,))).view(dtype)
+        return binder.count(copy)
+
+    def move(out: list[Value], fragment: Fragment, data: Value, lanes: Value, offsets: Value) -> None:
+        for number, value in enumerate(out):
             value[lanes] = data[_spread(offsets, number, dtype)].view(dtype)[:, 0]
-            fragment.registers[slot] = value
 
-    _bind(binder, AccessKind.LOAD, dtype, len(results), move, slots=slots)
+    return _bind(binder, AccessKind.LOAD, dtype, len(results), move, writers=writers)
 
 
-def _bind_store(binder: Binder) -> None:
+def _bind_store(binder: Binder) -> Step:
     instruction = binder.instruction
     kind, operand = instruction.types[-1], instruction.sources[0]
-    sources = [binder.read(value, kind) for value in flatten(instruction.sources[1:2])]
-    pieces = _list_pieces(binder, operand, binder.store_piece, kind, len(sources))
+    readers = [binder.read(value, kind) for value in flatten(instruction.sources[1:2])]
+    dtype = kind.natural_dtype
+    pieces = _list_pieces(binder, operand, dtype.itemsize, len(readers))
     if pieces is not None:
-        _copy(binder, sources, pieces)
-        return
+        writers = [binder.write_slot(slot, dtype) for slot in pieces]
 
-    dtype = kind.storage_dtype
+        def copy(fragment: Fragment) -> None:
+            for read, write in zip(readers, writers, strict=True):
+                write(fragment, read(fragment))
 
-    def move(fragment: Fragment, data: Value, lanes: Value, offsets: Value) -> None:
-        for number, source in enumerate(sources):
-            value = np.broadcast_to(read_as(fragment, source, dtype), (fragment.warps.lanes,))[lanes]
+        return binder.count(copy)
+
+    def move(_: list[Value], fragment: Fragment, data: Value, lanes: Value, offsets: Value) -> None:
+        for number, read in enumerate(readers):
+            value = np.broadcast_to(read(fragment), (fragment.warps.lanes,))[lanes]
             data[_spread(offsets, number, dtype)] = np.ascontiguousarray(value)[:, None].view(np.uint8)
 
-    _bind(binder, AccessKind.STORE, dtype, len(sources), move, slots=[])
+    return _bind(binder, AccessKind.STORE, dtype, len(readers), move, writers=[])
 
 
-def _list_pieces(
-    binder: Binder, operand: Operand, find: Callable[[str, int, int], int], kind: ScalarType, count: int
-) -> list[int] | None:
+def _list_pieces(binder: Binder, operand: Operand, size: int, count: int) -> list[int] | None:
     """The slots of parts of a parameter; None for kernels' own, and for memory."""
     if find_space(binder.instruction.suffixes) is not Space.PARAM or not isinstance(operand, Address):
         return None
-    base, size = operand.base, kind.natural_dtype.itemsize
-    if not isinstance(base, Symbol) or (binder.function.is_entry and binder.machine.is_kernel_parameter(base.name)):
+    base = operand.base
+    if not isinstance(base, Symbol) or (binder.is_kernel and binder.machine.is_kernel_parameter(base.name)):
         return None
-    return [find(base.name, base.offset_bytes + operand.offset_bytes + size * one, size) for one in range(count)]
+    first, parts = base.offset_bytes + operand.offset_bytes, binder.pieces[base.name]
+    return [parts[first + size * one, size] for one in range(count)]
 
 
-def _copy(binder: Binder, sources: list[int], results: list[int]) -> None:
-    dtypes, guard = [binder.layout.dtypes[slot] for slot in results], binder.guard
-
-    def step(fragment: Fragment) -> None:
-        registers = fragment.registers
-        for source, result, dtype in zip(sources, results, dtypes, strict=True):
-            value = read_as(fragment, source, dtype)
-            registers[result] = value if guard is None else np.where(registers[guard], value, registers[result])
-
-    binder.steps.append(step)
-    binder.finish()
-
-
-def _bind_atomic(binder: Binder) -> None:
+def _bind_atomic(binder: Binder) -> Step:
     function = atomic_function(binder.instruction)
     assert function is not None
-    _bind_function(binder, function, binder.instruction.sources[1 : 1 + function.operands])
+    return _bind_function(binder, function, binder.instruction.sources[1 : 1 + function.operands])
 
 
-def _bind_arrival(binder: Binder) -> None:
+def _bind_arrival(binder: Binder) -> Step:
     words, sources = binder.instruction.suffixes, binder.instruction.sources
     evaluate: Callable[..., Any] = {"init": _begin, "arrive_drop": _arrive_and_drop}.get(words[0], _arrive)
     has_count = len(sources) > 1 and "expect_tx" not in words
     function = AtomicFunction(name="mbarrier", evaluate=evaluate, type=ScalarType.U64)
-    _bind_function(binder, function, (sources[1] if has_count else Immediate(1),))
+    return _bind_function(binder, function, (sources[1] if has_count else Immediate(1),))
 
 
 def _begin(_: Value, count: Value) -> Value:
@@ -136,30 +128,26 @@ def _arrive_and_drop(word: Value, count: Value) -> Value:
     return _arrive((word & ~np.uint64(_COUNT_MASK)) | (expected - min(count, expected)), count)
 
 
-def _bind_function(binder: Binder, function: AtomicFunction, operands: tuple[Operand, ...]) -> None:
+def _bind_function(binder: Binder, function: AtomicFunction, operands: tuple[Operand, ...]) -> Step:
     instruction, kind = binder.instruction, function.type
     sources = [[binder.read(one, kind) for one in flatten((operand,))] for operand in operands]
-    slots = [binder.write(result, kind) for result in flatten(instruction.destinations)]
+    writers = [binder.write(result, kind) for result in flatten(instruction.destinations)]
     is_kept = any(one is not None for one in flatten(instruction.destinations))
 
     dtype = kind.natural_dtype
 
-    def move(fragment: Fragment, data: Value, lanes: Value, offsets: Value) -> None:
+    def move(out: list[Value], fragment: Fragment, data: Value, lanes: Value, offsets: Value) -> None:
         every = fragment.warps.lanes
         for element in range(len(sources[0])):
-            given = [np.broadcast_to(read_as(fragment, part[element], dtype), every) for part in sources]
-            found = np.zeros(every, dtype)
-            if slots:
-                found[:] = np.broadcast_to(fragment.registers[slots[element]], (every,)).view(dtype)
+            given = [np.broadcast_to(part[element](fragment), every) for part in sources]
+            found = out[element] if out else np.zeros(every, dtype)
             for lane, place in zip(lanes.tolist(), _spread(offsets, element, dtype), strict=True):
                 found[lane] = data[place].view(dtype)[0]
                 changed = function.evaluate(found[lane], *(part[lane] for part in given))
                 data[place] = np.array([changed], dtype).view(np.uint8)
-            if slots:
-                fragment.registers[slots[element]] = found
 
     access = AccessKind.ATOMIC if is_kept else AccessKind.REDUCTION
-    _bind(binder, access, dtype, len(sources[0]), move, slots=slots)
+    return _bind(binder, access, dtype, len(sources[0]), move, writers=writers)
 
 
 def _spread(offsets: Value, element: int, dtype: "np.dtype[Any]") -> Value:
@@ -168,18 +156,20 @@ def _spread(offsets: Value, element: int, dtype: "np.dtype[Any]") -> Value:
 
 
 def _bind(
-    binder: Binder, kind: AccessKind, dtype: "np.dtype[Any]", elements: int, move: Mover, *, slots: list[int]
-) -> None:
+    binder: Binder, kind: AccessKind, dtype: "np.dtype[Any]", elements: int, move: Mover, *, writers: list[Writer]
+) -> Step:
     operand, named = binder.instruction.sources[0], find_space(binder.instruction.suffixes)
     assert isinstance(operand, Address)
-    slot, offset = getattr(operand.base, "slot", None), operand.offset_bytes
+    slot, offset, read = getattr(operand.base, "slot", None), operand.offset_bytes, None
     if isinstance(operand.base, Symbol):
-        slot, offset = binder.read_address(Symbol(operand.base.name, operand.base.offset_bytes + offset)), 0
+        read = binder.read(Symbol(operand.base.name, operand.base.offset_bytes + offset), ScalarType.U64)
+        offset = 0
     access = Access(instruction=binder.static, kind=kind, bytes=dtype.itemsize * elements)
     guard, tracer, arena = binder.guard, binder.machine.tracer, binder.machine.arena
 
     def find_addresses(fragment: Fragment) -> Value:
         value = np.uint64(0) if slot is None else fragment.registers[slot]
+        value = value if read is None else read(fragment)
         found = np.broadcast_to(value.view(f"u{value.dtype.itemsize}"), (fragment.warps.lanes,)).astype(np.uint64)
         found = found + np.uint64(offset % (1 << 64))
         is_narrow = named in (Space.SHARED, Space.LOCAL) and value.dtype.itemsize == 4
@@ -188,8 +178,7 @@ def _bind(
     def step(fragment: Fragment) -> None:
         mask, addresses = guarded_mask(fragment, guard), find_addresses(fragment)
         parts = _part(named, addresses, mask)
-        for number in slots:
-            fragment.registers[number] = np.zeros(fragment.warps.lanes, dtype)
+        out = [np.zeros(fragment.warps.lanes, dtype) for _ in writers]
         for space, lanes, places in parts:
             data, offsets, fits = _locate(
                 fragment, arena.regions, space=space, lanes=lanes, addresses=places, access=access
@@ -197,14 +186,30 @@ def _bind(
             report = arena if data is None else fragment.batch.memory
             report.report(access, space, fragment.warps, lanes[~fits], places[~fits])
             if tracer is not None and space is not Space.PARAM:
-                at, wanted, size = np.zeros_like(addresses), np.zeros(len(addresses), np.bool_), access.bytes
-                at[lanes], wanted[lanes] = places, True
-                tracer.record_addresses(access.instruction, fragment, space, size_bytes=size, addresses=at, mask=wanted)
+                _record(tracer, access, fragment, space, lanes=lanes, addresses=places)
             with np.errstate(all="ignore"):
-                move(fragment, arena.data if data is None else data, lanes[fits], offsets[fits])
+                move(out, fragment, arena.data if data is None else data, lanes[fits], offsets[fits])
+        for write, value in zip(writers, out, strict=True):
+            write(fragment, value)
 
-    binder.steps.append(step)
-    binder.finish()
+    return binder.count(step)
+
+
+def _record(
+    tracer: Tracer, access: Access, fragment: Fragment, space: Space, *, lanes: Value, addresses: Value
+) -> None:
+    """Add the rows of an access to the trace."""
+    if not tracer._has_room() or not len(lanes):
+        return
+    wanted = np.zeros(fragment.warps.lanes, np.bool_)
+    wanted[lanes] = True
+    masks = pack_lanes(wanted)
+    rows = np.flatnonzero(masks)
+    number = tracer._paths.number(fragment.frame, access.instruction)
+    assert tracer._rows is not None
+    ids = fragment.warps.ids[rows]
+    tracer._rows.append(ids, masks[rows], number, size_bytes=access.bytes, space=int(space), addresses=addresses)
+    tracer.held_bytes = tracer._rows.held_bytes
 
 
 def _part(named: Space, addresses: Value, mask: Value) -> list[tuple[Space, Value, Value]]:

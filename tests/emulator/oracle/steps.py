@@ -5,12 +5,13 @@ from typing import Any
 import numpy as np
 
 from gpa_lsp.code.ptx.model import PtxInstruction, SpecialRegister
-from gpa_lsp.execution.emulator.engine.binder import CLOCKS, Binder, read_as
+from gpa_lsp.execution.emulator.compiled.lowering import CLOCKS
 from gpa_lsp.execution.emulator.engine.fragments import Fragment, guarded_mask
 from gpa_lsp.execution.emulator.engine.values import BOOL, WARP_LANES
 from gpa_lsp.execution.emulator.model import FaultKind
 from gpa_lsp.execution.emulator.semantics.find import find_meaning
 from gpa_lsp.execution.emulator.semantics.model import flatten
+from tests.emulator.oracle.binder import Binder, Step
 from tests.emulator.oracle.find import bind_operation
 from tests.emulator.oracle.model import LaneOperation, Operation, WarpOperation
 
@@ -22,35 +23,31 @@ def find_operation(instruction: PtxInstruction) -> Operation | None:
     return bind_operation(instruction)
 
 
-def bind_step(binder: Binder, operation: Operation) -> None:
-    """Add the step of an operation behind what is noted of its operands."""
+def bind_step(binder: Binder, operation: Operation) -> Step:
+    """The step of an operation."""
     sources = flatten(binder.instruction.sources)
-    slots = [binder.read(one, kind) for one, kind in zip(sources, operation.source_types, strict=True)]
-    dtypes = [kind.natural_dtype for kind in operation.source_types]
+    readers = [binder.read(one, kind) for one, kind in zip(sources, operation.source_types, strict=True)]
     destinations = flatten(binder.instruction.destinations)
-    results = [binder.write(one, kind) for one, kind in zip(destinations, operation.result_types, strict=True)]
+    writers = [binder.write(one, kind) for one, kind in zip(destinations, operation.result_types, strict=True)]
     if isinstance(operation, LaneOperation):
         if operation.reads_carry:
-            slots.append(binder.layout.carry)
-            dtypes.append(BOOL)
+            readers.append(lambda fragment: fragment.registers[binder.carry])
         if operation.writes_carry:
-            results.append(binder.layout.carry)
+            writers.append(binder.write_slot(binder.carry, BOOL))
     guard, faults, static = binder.guard, binder.machine.faults, binder.static
     meaning = find_meaning(binder.instruction)
     divides = meaning is not None and meaning.divides
 
     def step(fragment: Fragment) -> None:
-        given = [read_as(fragment, slot, dtype) for slot, dtype in zip(slots, dtypes, strict=True)]
-        mask = guarded_mask(fragment, guard)
+        given, mask = [read(fragment) for read in readers], guarded_mask(fragment, guard)
         if divides:
             message, wrong = "the divisor is 0; the quotient is not defined", np.flatnonzero(mask & (given[1] == 0))
             faults.add_lanes(FaultKind.DIVISION_BY_ZERO, message, fragment.warps, wrong, instruction=static)
         found = _evaluate(operation, given, mask)
-        for slot, value in zip(results, found if isinstance(found, tuple) else (found,), strict=True):
-            fragment.registers[slot] = value
+        for write, value in zip(writers, found if isinstance(found, tuple) else (found,), strict=True):
+            write(fragment, value)
 
-    binder.steps.append(step)
-    binder.finish()
+    return binder.count(step)
 
 
 def _evaluate(operation: Operation, given: list[Any], active: Any) -> Any:

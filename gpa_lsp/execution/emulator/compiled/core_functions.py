@@ -21,7 +21,7 @@ from gpa_lsp.execution.emulator.compiled import (
     transfers,
 )
 from gpa_lsp.execution.emulator.compiled.lane_operations import OPERATIONS, list_steps, write_operations
-from gpa_lsp.execution.emulator.compiled.model import PYTHON, CoreMachine
+from gpa_lsp.execution.emulator.compiled.model import MOST_FUNCTIONS, CoreMachine
 from gpa_lsp.execution.emulator.engine.values import pack_lanes
 from gpa_lsp.execution.emulator.semantics.find import find_names
 from gpa_lsp.execution.emulator.semantics.model import Meaning
@@ -48,7 +48,7 @@ class Core:
 
     def __init__(self, code: Code) -> None:
         self.call = code.call
-        self.functions = np.zeros(PYTHON, np.uint64)
+        self.functions = np.zeros(MOST_FUNCTIONS, np.uint64)
         self._lock = threading.Lock()
         self._codes: list[Code] = []
 

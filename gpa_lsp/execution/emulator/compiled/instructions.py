@@ -32,8 +32,8 @@ from gpa_lsp.execution.emulator.semantics.words import ADD_FLOAT
 Lower = Callable[[Lowering], None]
 
 
-def lower_instruction(lowering: Lowering, instruction: PtxInstruction) -> list[Operation] | None:
-    """The operations of an instruction that ends no segment; None where there is nothing to do.
+def lower_instruction(lowering: Lowering, instruction: PtxInstruction) -> list[Operation]:
+    """The operations of an instruction that ends no segment.
 
     Raises:
         NotLowered: it is not emulated.
@@ -48,7 +48,11 @@ def lower_instruction(lowering: Lowering, instruction: PtxInstruction) -> list[O
         lower(lowering)
     else:
         raise NotLowered
-    return lowering.finish() or None
+    operations = lowering.finish()
+    if not operations and instruction.guard is not None:  # it is counted at least
+        lowering.emit(LaneFunction(8, "u8(0)"), result=-1)
+        operations = lowering.finish()
+    return operations
 
 
 _CHANGES = {
@@ -274,7 +278,7 @@ def lower_entry(lowering: Lowering, edge: CallEdge, callee: BoundFunction, frame
             operations += _pass(lowering, edge, parts, piece, _behind(frames, slot, behind))
             written.add(slot)
     for slot in callee.segments[0].live_in:
-        if slot not in written and slot not in callee.constants:
+        if slot not in written:
             size = callee.dtypes[slot].itemsize
             operations += _pass(lowering, edge, {}, (0, size), _behind(frames, slot, behind))
     return operations

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.compiled.model import PYTHON
+from gpa_lsp.execution.emulator.compiled.model import MOST_FUNCTIONS
 from gpa_lsp.execution.emulator.semantics.model import Meaning
 
 _PLACES = "abc"  # Operands of an operation
@@ -80,17 +80,17 @@ class LaneOperations:
         self._functions: list[LaneFunction] = []
 
     def number(self, function: LaneFunction) -> int:
-        """The number of a function; PYTHON where there are too many."""
+        """The number of a function; MOST_FUNCTIONS where there are too many."""
         with self._lock:
             found = self._numbers.get(function)
-            if found is None and len(self._functions) < PYTHON:
+            if found is None and len(self._functions) < MOST_FUNCTIONS:
                 found = self._numbers[function] = len(self._functions)
                 self._functions.append(function)
-            return PYTHON if found is None else found
+            return MOST_FUNCTIONS if found is None else found
 
     def find(self, number: int) -> LaneFunction | None:
         """The function of a number; None for operations that are none of lanes."""
-        return self._functions[number] if number < PYTHON else None
+        return self._functions[number] if number < MOST_FUNCTIONS else None
 
 
 OPERATIONS = LaneOperations()

@@ -34,24 +34,21 @@ class LaneRegisters:
     Args:
         frames: gives uint8[warps of the batch, bytes]; they move when they grow.
         layout: of the function's own.
-        template: what a register holds that has no place.
         base: where those of the call begin.
         rows: the warps.
     """
 
-    __slots__ = ("_base", "_changed", "_frames", "_layout", "_rows", "_template", "_values")
+    __slots__ = ("_base", "_changed", "_frames", "_layout", "_rows", "_values")
 
     def __init__(
         self,
         frames: Callable[[], npt.NDArray[np.uint8]],
         layout: FrameLayout,
-        template: list[Value],
         base: int,
         rows: Value,
     ) -> None:
         self._frames = frames
         self._layout = layout
-        self._template = template
         self._base = base
         self._rows = rows
         self._values: dict[int, Value] = {}
@@ -71,7 +68,7 @@ class LaneRegisters:
 
     def turn_to(self, rows: Value) -> "LaneRegisters":
         """Registers of other warps."""
-        return LaneRegisters(self._frames, self._layout, self._template, self._base, rows)
+        return LaneRegisters(self._frames, self._layout, self._base, rows)
 
     def copy(self) -> "LaneRegisters":
         """A copy, pending changes included."""
@@ -88,7 +85,7 @@ class LaneRegisters:
         """
         for slot in self._changed:
             place = self._layout.find(slot)
-            if place is None or place < 0:
+            if place is None:
                 continue
             dtype = self._layout.dtype(slot)
             value = self._values[slot]
@@ -103,9 +100,9 @@ class LaneRegisters:
 
     def _read(self, slot: int) -> Value:
         place = self._layout.find(slot)
-        if place is None or place < 0:
-            return self._template[slot]
         dtype = self._layout.dtype(slot)
+        if place is None:  # it holds nothing beyond an instruction
+            return dtype.type(0)
         begin = self._base + place
         rows = self._frames()[self._rows, begin : begin + dtype.itemsize * LANES]
         return np.ascontiguousarray(rows).view(dtype).reshape(-1)
@@ -160,7 +157,7 @@ class _Columns:
 
 
 class CoreRows:
-    """Rows of a trace that the core and numpy's steps recorded in one batch.
+    """Rows of a trace that the core recorded in one batch, and numpy of jumps by a table.
 
     Args:
         core: the core.

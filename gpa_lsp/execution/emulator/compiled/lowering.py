@@ -21,13 +21,13 @@ from gpa_lsp.code.ptx.model import (
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.execution.emulator.compiled.lane_operations import OPERATIONS, LaneFunction, list_steps
-from gpa_lsp.execution.emulator.compiled.model import LANES, LOAD, NOT_ZERO, PYTHON, STORE
-from gpa_lsp.execution.emulator.engine.binder import find_special
+from gpa_lsp.execution.emulator.compiled.model import LANES, LOAD, MOST_FUNCTIONS, NOT_ZERO, STORE
 from gpa_lsp.execution.emulator.engine.fragments import BoundFunction
 from gpa_lsp.execution.emulator.engine.functions import find_space
 from gpa_lsp.execution.emulator.engine.geometry import Geometry
 from gpa_lsp.execution.emulator.engine.layout import Lives, Piece, make_constant
 from gpa_lsp.execution.emulator.engine.machine import Machine
+from gpa_lsp.execution.emulator.engine.operands import find_special
 from gpa_lsp.execution.emulator.engine.values import Value
 from gpa_lsp.execution.emulator.model import FaultKind
 from gpa_lsp.execution.emulator.semantics.model import LONGEST_VECTOR, Meaning, flatten
@@ -108,8 +108,7 @@ class FrameLayout:
         self._local = _find_local(blocks, lives) - wide
         wide.update(slot for slots in (*lives.written, *lives.dead_after) for slot in slots if slot not in self._local)
         for slot in sorted(wide):
-            if slot not in bound.constants:
-                self._places[slot] = self._take(bound.dtypes[slot].itemsize)
+            self._places[slot] = self._take(bound.dtypes[slot].itemsize)
         self.zeroed = slice(_SCRATCH * _SCRATCH_BYTES, self.frame_bytes)
         self._place_local(blocks, lives)
 
@@ -133,9 +132,7 @@ class FrameLayout:
                         free.setdefault(self._bound.dtypes[slot].itemsize, []).append(self._places[slot])
 
     def find(self, slot: int) -> int | None:
-        """The place of a slot; a constant's is complemented. None where it has none beyond its instruction."""
-        if slot in self._bound.constants:
-            return self.constant(self._bound.template[slot])
+        """The place of a slot; None where it has none beyond its instruction."""
         return self._places.get(slot)
 
     def constant(self, value: Value) -> int:
@@ -239,7 +236,7 @@ class Lowering:
             NotLowered: there are too many.
         """
         found = OPERATIONS.number(function)
-        if found == PYTHON:
+        if found == MOST_FUNCTIONS:
             raise NotLowered
         return found
 

@@ -35,8 +35,6 @@ from gpa_lsp.foundation.machine_code.types import (
     view,
 )
 
-MOST_REGISTERS = 8
-
 
 class Layout(Struct):
     """A product, as :mod:`~gpa_lsp.execution.emulator.semantics.matrix_products` describes it.

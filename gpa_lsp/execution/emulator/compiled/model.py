@@ -253,8 +253,8 @@ class Phase(IntEnum):
     ASKED = 4
 
 
-# Codes of what is not done lane by lane
-PYTHON, LOAD, STORE, ATOMIC, NOT_ZERO, NOTE, TEXTURE = range(1 << 16, (1 << 16) + 7)
+MOST_FUNCTIONS = 1 << 16  # Lower codes are numbers of lane operations; those of what is not done lane by lane follow
+LOAD, STORE, ATOMIC, NOT_ZERO, NOTE, TEXTURE = range(MOST_FUNCTIONS, MOST_FUNCTIONS + 6)
 ACCESS_CODES = (LOAD, STORE, ATOMIC)
 ACCESSES, BRANCHES, ENTRIES = range(3)  # Kinds of rows
 # Their columns; of branches OTHER has the lanes that jumped

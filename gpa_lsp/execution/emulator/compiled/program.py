@@ -26,16 +26,16 @@ from gpa_lsp.execution.emulator.compiled.model import (
     ATOMIC,
     FUNCTIONS,
     LOAD,
+    MOST_FUNCTIONS,
     NOT_ZERO,
     OPERATION,
-    PYTHON,
     SEGMENT,
     STORE,
     End,
 )
 from gpa_lsp.execution.emulator.engine.control import end_with_fault
-from gpa_lsp.execution.emulator.engine.fragments import BoundFunction, CallEdge, ClosingKind, Segment, Step
-from gpa_lsp.execution.emulator.engine.layout import ENDING, find_lives
+from gpa_lsp.execution.emulator.engine.fragments import BoundFunction, CallEdge, ClosingKind, Segment
+from gpa_lsp.execution.emulator.engine.layout import find_lives
 from gpa_lsp.execution.emulator.engine.machine import Machine
 from gpa_lsp.execution.emulator.model import FaultKind
 from gpa_lsp.execution.emulator.semantics.model import LONGEST_VECTOR
@@ -77,7 +77,6 @@ class CompiledKernel(ColumnRecord, frozen=True, kw_only=True):
     functions: dict[str, CompiledFunction]  # by name, the kernel first
     constants: npt.NDArray[np.uint8]  # of all functions, as the core reads them
     operations: npt.NDArray[Any]  # of all segments, one after the other; the core notes in them where lanes went last
-    steps: dict[int, tuple[Step, ...]]  # what numpy does in place of an operation, by its number
     reports: dict[int, Report]  # of operations that check something, by their numbers
     segments: tuple[Segment, ...]  # of each function those that are run first first
     places: tuple[tuple[float, ...], ...]  # of each segment, in the order in which those of its function are run
@@ -127,7 +126,6 @@ class _Compiler:
         self._segments: list[Segment] = []
         self._places: list[tuple[float, ...]] = []
         self._operations: list[Operation] = []
-        self._steps: dict[int, tuple[Step, ...]] = {}
         self._reports: dict[int, Report] = {}
         self._functions: dict[str, CompiledFunction] = {}
         self._edges: dict[int, CallEdge] = {}
@@ -166,7 +164,7 @@ class _Compiler:
                 self._compile_segment(table[number], number)
         calls = len(self._functions) > 1
         core = find_core()
-        ordered = {PYTHON, ATOMIC, *map(OPERATIONS.number, CLOCKS.values())}
+        ordered = {ATOMIC, *map(OPERATIONS.number, CLOCKS.values())}
         atomics = [one for one in self._operations if one["code"] == ATOMIC]
         changes = {one["combination"] - FUNCTIONS for one in atomics if one["combination"] >= FUNCTIONS}
         core.prepare({one["code"] for one in self._operations} | changes)
@@ -175,7 +173,6 @@ class _Compiler:
             functions=self._functions,
             constants=constants.build(),
             operations=_tabulate(self._operations),
-            steps=self._steps,
             reports=self._reports,
             segments=tuple(self._segments),
             places=tuple(self._places),
@@ -190,7 +187,7 @@ class _Compiler:
     def _is_written_first(self) -> bool:
         """Whether the core does all of it, no register is read before it is written, and no lane reads those of others."""
         live_in = self._bound[self._machine.kernel.name].segments[0].live_in
-        return not live_in and not any(one["code"] == PYTHON or one.get("exchanges") for one in self._operations)
+        return not live_in and not any(one.get("exchanges") for one in self._operations)
 
     def _compile_segment(self, row: Any, number: int) -> None:
         segment = self._segments[number]
@@ -214,25 +211,17 @@ class _Compiler:
 
     def _lower_parts(self, segment: Segment) -> None:
         """The operations of a segment; where an instruction is not emulated, the lanes that come to it end."""
-        is_end_known = segment.closing is not None
-        for place, (instruction, steps) in enumerate(segment.parts):
-            if instruction is None or instruction.opcode in ENDING:
-                if steps and not (instruction is not None and is_end_known):
-                    self._add_steps(steps, instruction)
-                continue
+        for place, instruction in enumerate(segment.body):
             try:
                 operations = lower_instruction(self._lowering, instruction)
             except (NotLowered, *_MALFORMED) as error:
-                segment.parts[place:] = [(None, steps)]
+                del segment.body[place:]
                 self._refuse(segment, instruction, error)
-                operations = None
-            if operations is not None:
-                for number, operation in enumerate(operations, len(self._operations)):
-                    if "report" in operation:
-                        self._reports[number] = operation["report"]
-                self._operations.extend(operations)
-            elif steps:
-                self._add_steps(steps, instruction)
+                return
+            for number, operation in enumerate(operations, len(self._operations)):
+                if "report" in operation:
+                    self._reports[number] = operation["report"]
+            self._operations.extend(operations)
 
     def _refuse(self, segment: Segment, instruction: PtxInstruction, error: Exception) -> None:
         static = self._lowering.first_static + instruction.index
@@ -240,15 +229,7 @@ class _Compiler:
         segment.instructions = segment.instructions[: segment.instructions.index(static) + 1]
         segment.size, segment.closing = len(segment.instructions), None
         message = f"{instruction.text} is not emulated{reason}"
-        segment.end = end_with_fault(None, None, kind=FaultKind.UNSUPPORTED, message=message, static=static)
-
-    def _add_steps(self, steps: tuple[Step, ...], instruction: PtxInstruction | None) -> None:
-        number = len(self._operations)
-        operation: Operation = {"code": PYTHON}
-        if instruction is not None:
-            operation["instruction"] = self._lowering.first_static + instruction.index
-        self._operations.append(operation)
-        self._steps[number] = steps
+        segment.end = end_with_fault(FaultKind.UNSUPPORTED, message, static)
 
     def _close(self, row: Any, segment: Segment) -> None:
         """Say how a segment ends, where the core knows it."""
@@ -338,7 +319,7 @@ def list_read(operation: Operation) -> list[int]:
 def list_read_by_python(kernel: CompiledKernel) -> list[list[int]]:
     """Places read after each segment; empty where the core does everything, as the operations then tell."""
     rows = [dict(zip(kernel.table.dtype.names or (), row, strict=True)) for row in kernel.table.tolist()]
-    if PYTHON not in kernel.operations["code"] and all(row["end"] != End.PYTHON for row in rows):
+    if all(row["end"] != End.PYTHON for row in rows):
         return []
     found = (_list_read_behind(kernel, segment, row) for row, segment in zip(rows, kernel.segments, strict=True))
     return [sorted(places) if places is not None else [] for places in found]
@@ -384,7 +365,7 @@ class _Cutter:
 
     def _is_known(self, operation: Operation) -> bool:
         code = operation["code"]
-        if code < PYTHON:
+        if code < MOST_FUNCTIONS:
             return not operation["exchanges"]
         if code == NOT_ZERO:
             return True
@@ -457,7 +438,7 @@ def _build(
         if number == first:
             break
         operation = operations[number - 1]
-        if number - 1 not in inside and (operation["code"] >= PYTHON or _is_product(operation)):
+        if number - 1 not in inside and (operation["code"] >= MOST_FUNCTIONS or _is_product(operation)):
             alive |= everything  # what is read does not stand in the operation
             continue
         if operation["guard"] < 0:

@@ -8,9 +8,9 @@ from gpa_lsp.execution.emulator.compiled.memory import access, check_not_zero, n
 from gpa_lsp.execution.emulator.compiled.model import (
     FAILED,
     LANES,
+    MOST_FUNCTIONS,
     NOT_ZERO,
     NOTE,
-    PYTHON,
     TEXTURE,
     CoreMachine,
     End,
@@ -111,7 +111,7 @@ def send(machine: CoreMachine, segment: s32, masks: Pointer[u32]) -> None:
 
 
 def send_lanes(machine: CoreMachine, segment: s64, warps: Pointer[s64], masks: Pointer[u32], count: s64) -> s64:
-    """Send lanes of some warps on, after a step of numpy; FAILED where they cannot go there."""
+    """Send lanes of some warps on, after an end that Python knows; FAILED where they cannot go there."""
     if segment < 0 or segment >= machine.segment_count:
         return FAILED
     waiting = machine.waiting + segment * machine.warps
@@ -219,7 +219,7 @@ def find_other(machine: CoreMachine, operation: s64, end: s64) -> s64:
     last = operation
     while (
         last < end
-        and machine.operations[last].code < PYTHON
+        and machine.operations[last].code < MOST_FUNCTIONS
         and (last == operation or begins_piece(machine, last) == 0)
     ):
         last += 1
@@ -237,7 +237,7 @@ def run_operations(machine: CoreMachine, segment: SegmentRow) -> s32:
             run_piece(machine, machine.operation, 0)
             continue
         operation = machine.operations[machine.operation]
-        if operation.code < PYTHON:
+        if operation.code < MOST_FUNCTIONS:
             end = segment.last
             if machine.is_held != 0:
                 end = machine.piece_ends[machine.held_piece]
@@ -245,14 +245,13 @@ def run_operations(machine: CoreMachine, segment: SegmentRow) -> s32:
             run_lane_operations(machine, machine.operation, last)
             machine.operation = last
             continue
-        found = s32(Stop.STEP)
         if operation.code == NOT_ZERO:
             found = check_not_zero(machine, operation)
         elif operation.code == NOTE:
             found = note_request(machine, operation)
         elif operation.code == TEXTURE:
             found = read_texture(machine, operation)
-        elif operation.code != PYTHON:
+        else:
             found = access(machine, operation)
         if found != Stop.IDLE:
             return found

@@ -19,11 +19,11 @@ from gpa_lsp.execution.emulator.compiled.texture_instructions import list_surfac
 from gpa_lsp.execution.emulator.compiled.translated import PieceTable, Translation
 from gpa_lsp.execution.emulator.engine.arena import ARENA_BASE
 from gpa_lsp.execution.emulator.engine.barriers import Barriers
-from gpa_lsp.execution.emulator.engine.binder import find_special
 from gpa_lsp.execution.emulator.engine.control import end_lanes
 from gpa_lsp.execution.emulator.engine.faults import Access, find_thread
 from gpa_lsp.execution.emulator.engine.fragments import Barrier, Batch, Fragment, Segment, build_fragment
 from gpa_lsp.execution.emulator.engine.meter import BudgetReached
+from gpa_lsp.execution.emulator.engine.operands import find_special
 from gpa_lsp.execution.emulator.engine.values import pack_lanes, unpack_lanes
 from gpa_lsp.execution.emulator.model import FaultKind
 from gpa_lsp.execution.emulator.semantics.model import LONGEST_VECTOR
@@ -447,14 +447,8 @@ class CompiledScheduler:
         elif stop is Stop.STEP:
             if self._kernel.operations[core.operation]["code"] in ACCESS_CODES:
                 self._access()
-            elif core.operation in self._kernel.reports:
-                self._report(self._kernel.reports[core.operation])
             else:
-                fragment = self._build_fragment()
-                for step in self._kernel.steps[core.operation]:
-                    step(fragment)
-                fragment.registers.write_back(fragment.mask)
-                self._note_known(core.operation)
+                self._report(self._kernel.reports[core.operation])
             core.operation += 1
         elif not self._enter():
             fragment = self._build_fragment()
@@ -484,9 +478,7 @@ class CompiledScheduler:
         number = self._core.segment
         call = self._calls.find(number)
         compiled, columns = call.compiled, self._columns
-        registers = LaneRegisters(
-            lambda: columns.frames, compiled.frames, compiled.bound.template, call.base, np.zeros(0)
-        )
+        registers = LaneRegisters(lambda: columns.frames, compiled.frames, call.base, np.zeros(0))
         segment = self._calls.find_segment(number)
         return build_fragment(self.batch, call, segment, self._current, registers)
 

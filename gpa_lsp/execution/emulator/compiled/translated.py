@@ -13,7 +13,7 @@ from gpa_lsp.execution.emulator.compiled import addresses, pieces, transfers
 from gpa_lsp.execution.emulator.compiled.core_functions import find_lane_names, may_translate, read_sources
 from gpa_lsp.execution.emulator.compiled.lane_operations import LaneFunction, write_expressions
 from gpa_lsp.execution.emulator.compiled.lowering import Operation
-from gpa_lsp.execution.emulator.compiled.model import LOAD, NOT_ZERO, PYTHON, STORE
+from gpa_lsp.execution.emulator.compiled.model import LOAD, MOST_FUNCTIONS, NOT_ZERO, STORE
 from gpa_lsp.execution.emulator.compiled.program import CompiledKernel, Piece, find_pieces, list_read_by_python
 from gpa_lsp.execution.emulator.compiled.transfers import MARK_READ, MARK_WRITTEN
 from gpa_lsp.foundation.machine_code import types
@@ -65,7 +65,7 @@ class _Writer:
         """The function."""
         piece = self._piece
         for number, operation in enumerate(piece.operations, piece.first):
-            if operation["code"] < PYTHON:
+            if operation["code"] < MOST_FUNCTIONS:
                 self._compute(operation)
             else:
                 {LOAD: self._load, STORE: self._store, NOT_ZERO: self._check_not_zero}[operation["code"]](

@@ -7,8 +7,19 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from gpa_lsp.code.ptx.model import Register
 from gpa_lsp.execution.emulator.engine.faults import FaultLog
-from gpa_lsp.execution.emulator.engine.fragments import Barrier, Batch, Dispatcher, End, Fragment, Frame, Segment
+from gpa_lsp.execution.emulator.engine.fragments import (
+    Barrier,
+    Batch,
+    Dispatcher,
+    End,
+    Fragment,
+    Frame,
+    Segment,
+    guarded_mask,
+)
+from gpa_lsp.execution.emulator.engine.operands import Reader
 from gpa_lsp.execution.emulator.engine.values import U32, Value, find_active_rows, pack_lanes
 from gpa_lsp.execution.emulator.model import FaultKind
 
@@ -22,11 +33,12 @@ class BlockBarrier(Struct, Barrier, frozen=True, kw_only=True):
 
     static: int  # number of the instruction
     following: Segment  # where lanes go on
-    number: int  # slot of the barrier's number, 32 bits
-    threads: int | None  # slot of the number of threads it waits for; None for all of the block
+    number: Reader  # of the barrier's number, 32 bits
+    threads: Reader | None  # of the number of threads it waits for; None for all of the block
     reduction: str = ""  # ``popc``, ``and``, ``or``; empty for others
-    predicate: int | None = None  # slot of what is reduced; None without a reduction
-    result: int | None = None  # slot of the result; None without a reduction
+    predicate: Reader | None = None  # of what is reduced; None without a reduction
+    result: int | None = None  # slot of the result; None without one
+    result_dtype: "np.dtype[Any]" = U32  # of that slot
     waits: bool = True  # False for ``bar.arrive``
     is_aligned: bool = True  # all threads of a warp must come to the same instruction
     # whether there is a way around it to instructions that are also executed after it; threads that end without having come to it took that way, or
@@ -34,46 +46,32 @@ class BlockBarrier(Struct, Barrier, frozen=True, kw_only=True):
     is_bypassed: Callable[[], bool] = lambda: False
 
     def arrive(self, dispatcher: Dispatcher, barriers: "Barriers", fragment: Fragment) -> None:
-        """Lanes have come to the barrier."""
-        number, threads = self._read(fragment)
-        batch = fragment.batch
-        is_plain = number is not None and self.threads is None and self.waits and not self.reduction
-        if is_plain and fragment.count == batch.live_count and not barriers.has_arrived(number or 0):
+        """Lanes have come to the barrier; to different ones, if the number is not the same for all."""
+        active, numbers = fragment.active(), self.number(fragment)
+        found = np.unique(numbers[active] if numbers.ndim else numbers).tolist()
+        for number in found:
+            part = fragment
+            if len(found) > 1:
+                where = active & (numbers == number)
+                part = fragment.narrow(where, int(np.count_nonzero(where)))
+            self._come_to(number % _BARRIERS, dispatcher, barriers, part)
+
+    def _come_to(self, number: int, dispatcher: Dispatcher, barriers: "Barriers", fragment: Fragment) -> None:
+        is_plain = self.threads is None and self.waits and not self.reduction
+        if is_plain and fragment.count == fragment.batch.live_count and not barriers.has_arrived(number):
             barriers.note_passing(self)
             dispatcher.go(fragment, self.following)
-            return
-        if number is None:
-            self._part(dispatcher, barriers, fragment)
             return
         if not self.waits:
             barriers.add_arrivals(number, fragment)
             dispatcher.go(fragment, self.following)
             return
-        fragment.segment = self.following
-        barriers.park(self, fragment, number, threads)
-
-    def _read(self, fragment: Fragment) -> tuple[int | None, int | None]:
-        number = fragment.registers[self.number]
-        if number.ndim:
-            seen = number[fragment.active()]
-            if (seen != seen[0]).any():
-                return None, None
-            number = seen[0]
         threads = None
         if self.threads is not None:
-            wanted = fragment.registers[self.threads]
-            threads = int(wanted[fragment.active()].max() if wanted.ndim else wanted)
-        return int(number) % _BARRIERS, threads
-
-    def _part(self, dispatcher: Dispatcher, barriers: "Barriers", fragment: Fragment) -> None:
-        """Handle lanes that come to different barriers with one instruction."""
-        numbers = fragment.registers[self.number]
-        active = fragment.active()
-        for number in np.unique(numbers[active]):
-            where = active & (numbers == number)
-            part = fragment.narrow(where, int(np.count_nonzero(where)))
-            part.registers[self.number] = number
-            self.arrive(dispatcher, barriers, part)
+            active = fragment.active()
+            threads = int(np.broadcast_to(self.threads(fragment), active.shape)[active].max())
+        fragment.segment = self.following
+        barriers.park(self, fragment, number, threads)
 
 
 class WarpBarrier(Struct, Barrier, frozen=True, kw_only=True):
@@ -81,8 +79,8 @@ class WarpBarrier(Struct, Barrier, frozen=True, kw_only=True):
 
     static: int  # number of the instruction
     following: Segment  # where lanes go on
-    members: int  # slot of the mask, 32 bits
-    guard: int | None  # slot of the instruction's guard; only lanes where it is true take part. None without one.
+    members: Reader  # of the mask, 32 bits
+    guard: Register | None  # of the instruction; only lanes where it holds take part. None without one.
     is_sync: bool  # ``bar.warp.sync``: lanes may come to different instructions
     is_of_group: bool = False  # ``wgmma``: all lanes of the four warps of a warp group wait for each other
 
@@ -108,15 +106,11 @@ class WarpBarrier(Struct, Barrier, frozen=True, kw_only=True):
         Args:
             have: uint32[w], lanes of its warps that are here.
         """
-        active = fragment.active()
-        if self.guard is not None:
-            active = active & fragment.registers[self.guard]
-        members = fragment.registers[self.members]
+        active, members = guarded_mask(fragment, self.guard), self.members(fragment)
         if not members.ndim and self.guard is None:
-            needed: Any = np.uint32(members)
+            needed: Any = members
         else:
-            wanted = np.where(active, members.view(U32), np.uint32(0))
-            needed = np.bitwise_or.reduce(wanted.reshape(-1, 32), axis=1)
+            needed = np.bitwise_or.reduce(np.where(active, members, np.uint32(0)).reshape(-1, 32), axis=1)
         batch = fragment.batch
         live = pack_lanes(batch.live.reshape(-1, 32)[fragment.warps.ids].reshape(-1))
         here = find_active_rows(np.ascontiguousarray(active))
@@ -329,7 +323,7 @@ class Barriers:
             fragment = one.fragment
             active = fragment.active()
             assert one.barrier.predicate is not None
-            holds = active & fragment.registers[one.barrier.predicate]
+            holds = active & one.barrier.predicate(fragment)
             of_warp = fragment.warps.slots()
             np.add.at(true, of_warp, np.count_nonzero(holds.reshape(-1, 32), axis=1))
             np.add.at(total, of_warp, np.count_nonzero(active.reshape(-1, 32), axis=1))
@@ -340,8 +334,9 @@ class Barriers:
                 "and": (true == total)[of_lane],
                 "or": (true > 0)[of_lane],
             }
-            assert one.barrier.result is not None
-            one.fragment.registers[one.barrier.result] = results[one.barrier.reduction]
+            if one.barrier.result is not None:
+                result = results[one.barrier.reduction].astype(one.barrier.result_dtype)
+                one.fragment.registers[one.barrier.result] = result
 
     def _check_release(self, parked: list[_Parked], ready: npt.NDArray[np.bool_], lanes: npt.NDArray[np.int64]) -> None:
         """Note blocks of which only a part came, or whose threads came to different instructions."""

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from gpa_lsp.code.ptx.model import Register
 from gpa_lsp.execution.emulator.engine.fragments import (
     Dispatcher,
     End,
@@ -14,12 +15,19 @@ from gpa_lsp.execution.emulator.engine.fragments import (
     guarded_mask,
 )
 from gpa_lsp.execution.emulator.engine.machine import Machine
+from gpa_lsp.execution.emulator.engine.operands import Reader
 from gpa_lsp.execution.emulator.engine.values import Value
 from gpa_lsp.execution.emulator.model import DeviceError, FaultKind
 
 
 def end_with_table(
-    targets: list[Segment], index: int, fallen: Segment | None, *, guard: int | None, static: int, machine: Machine
+    targets: list[Segment],
+    index: Reader,
+    fallen: Segment | None,
+    *,
+    guard: Register | None,
+    static: int,
+    machine: Machine,
 ) -> End:
     """``brx.idx``: each lane jumps to the target its index names; an index beyond the table ends the lane.
 
@@ -28,8 +36,10 @@ def end_with_table(
     """
 
     def end(dispatcher: Dispatcher, fragment: Fragment) -> None:
-        chosen = np.broadcast_to(fragment.registers[index].view(np.uint32), (fragment.warps.lanes,))
+        chosen = np.broadcast_to(index(fragment), (fragment.warps.lanes,))
         mask = guarded_mask(fragment, guard)
+        if guard is not None:
+            machine.guarded[static] += int(np.count_nonzero(mask))
         numbers = np.unique(chosen[mask])
         if machine.tracer is not None and len(numbers):
             machine.tracer.record_branch(fragment, static, mask & (chosen != _find_common(chosen, mask, numbers)))
@@ -68,19 +78,24 @@ def _send(dispatcher: Dispatcher, fragment: Fragment, mask: Value, target: Segme
         dispatcher.go(fragment.narrow(mask, count), target)
 
 
-def end_with_fault(guard: int | None, following: Segment | None, *, kind: FaultKind, message: str, static: int) -> End:
+def end_with_fault(kind: FaultKind, message: str, static: int) -> End:
     """``trap``, and instructions that are not supported: the lanes end here."""
-    return end_guarded(guard, following, lambda one, fragment: end_lanes(one, fragment, kind, message, static))
+    return lambda one, fragment: end_lanes(one, fragment, kind, message, static)
 
 
-def end_guarded(guard: int | None, following: Segment | None, finish: End) -> End:
-    """Lanes with a true guard finish, the others go on."""
-    if guard is None or following is None:
+def end_guarded(guard: Register | None, following: Segment, finish: End, *, counts: list[int], static: int) -> End:
+    """Lanes whose guard holds finish, the others go on.
+
+    Args:
+        counts: of lanes that finished, by the static number of the instruction.
+    """
+    if guard is None:
         return finish
 
     def end(dispatcher: Dispatcher, fragment: Fragment) -> None:
         mine = guarded_mask(fragment, guard)
         count = int(np.count_nonzero(mine))
+        counts[static] += count
         if count == fragment.count:
             finish(dispatcher, fragment)
             return

@@ -9,10 +9,9 @@ import numpy as np
 from msgspec import Struct
 
 from gpa_lsp.code.ptx.blocks import PtxBlocks
-from gpa_lsp.code.ptx.model import Immediate, Symbol
+from gpa_lsp.code.ptx.model import Immediate, Operand, PtxFunction, PtxInstruction, Register, Symbol, list_reads
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.engine.barriers import BlockBarrier, WarpBarrier, end_with_barrier
-from gpa_lsp.execution.emulator.engine.binder import Binder, UnsupportedInstruction
 from gpa_lsp.execution.emulator.engine.control import (
     Builtin,
     end_guarded,
@@ -32,8 +31,10 @@ from gpa_lsp.execution.emulator.engine.fragments import (
     Parts,
     Segment,
 )
+from gpa_lsp.execution.emulator.engine.layout import Layout
 from gpa_lsp.execution.emulator.engine.machine import Machine
-from gpa_lsp.execution.emulator.engine.values import Value
+from gpa_lsp.execution.emulator.engine.operands import Reader, UnsupportedInstruction, read_operand
+from gpa_lsp.execution.emulator.engine.values import BOOL, U32, Value
 from gpa_lsp.execution.emulator.model import FAILED_ASSERTION, FaultKind
 from gpa_lsp.execution.emulator.semantics.model import LOCAL_WINDOW, WINDOW_BYTES, flatten
 
@@ -182,8 +183,11 @@ def _limit(flags: str) -> str:
 class Ending(Struct, frozen=True, kw_only=True):
     """A segment that is to get its end."""
 
-    binder: Binder  # stands at the instruction
+    instruction: PtxInstruction  # it
+    static: int  # its number
     machine: Machine  # what all functions share
+    function: PtxFunction  # that it is of
+    layout: Layout  # of its registers
     bound: BoundFunction  # that is being bound
     segment: Segment  # that the instruction ends
     following: Segment | None  # what is behind it; None at the end of the function
@@ -202,6 +206,21 @@ class Ending(Struct, frozen=True, kw_only=True):
             raise UnsupportedInstruction("the function ends without ret")
         return self.following
 
+    def read(self, operand: Operand, kind: ScalarType) -> Reader:
+        """What reads an operand.
+
+        Raises:
+            UnsupportedInstruction: it cannot be read.
+        """
+        return read_operand(operand, kind, self.machine.geometry)
+
+    def guard(self, finish: End) -> End:
+        """The end that lanes whose guard holds come to; the others go on."""
+        guard, counts = self.instruction.guard, self.machine.guarded
+        if guard is None:
+            return finish
+        return end_guarded(guard, self.next_segment, finish, counts=counts, static=self.static)
+
 
 def bind_end(ending: Ending) -> None:
     """Bind the end of a segment.
@@ -209,49 +228,46 @@ def bind_end(ending: Ending) -> None:
     Raises:
         UnsupportedInstruction: the form is not emulated.
     """
-    binder, segment = ending.binder, ending.segment
-    match binder.instruction.opcode:
+    segment = ending.segment
+    match ending.instruction.opcode:
         case "bra" | "brx":
             _bind_branch(ending)
         case "exit":
             segment.closing = _close(ending, ClosingKind.EXIT)
         case "ret":
-            segment.closing = _close(ending, ClosingKind.EXIT if binder.function.is_entry else ClosingKind.RETURN)
+            segment.closing = _close(ending, ClosingKind.EXIT if ending.function.is_entry else ClosingKind.RETURN)
         case "trap":
-            message = "trap: the kernel aborted"
-            segment.end = end_with_fault(
-                binder.guard, ending.following, kind=FaultKind.TRAP, message=message, static=binder.static
-            )
+            fault = end_with_fault(FaultKind.TRAP, "trap: the kernel aborted", ending.static)
+            segment.end = fault if ending.following is None else ending.guard(fault)
         case "call":
             _bind_call(ending)
         case _:
-            segment.end = end_guarded(binder.guard, ending.following, _bind_barrier(ending))
+            segment.end = ending.guard(_bind_barrier(ending))
 
 
 def _close(ending: Ending, kind: ClosingKind, taken: Segment | None = None) -> Closing:
     """End of a segment where all lanes, or those whose guard holds, do the same."""
-    guard = ending.binder.instruction.guard
+    guard = ending.instruction.guard
     leaves = kind in (ClosingKind.EXIT, ClosingKind.RETURN)
     if guard is None or (leaves and ending.following is None):  # nothing is behind it for others either
-        return Closing(kind=kind, taken=taken, static=ending.binder.static)
+        return Closing(kind=kind, taken=taken, static=ending.static)
     return Closing(
         kind=kind,
         taken=taken,
         fallen=ending.next_segment,
         guard=guard.slot,
         is_negated=guard.is_negated,
-        static=ending.binder.static,
+        static=ending.static,
     )
 
 
 def _bind_branch(ending: Ending) -> None:
-    binder, machine = ending.binder, ending.machine
-    instruction = binder.instruction
+    instruction, machine = ending.instruction, ending.machine
     if instruction.opcode == "brx":
         targets = [ending.starts[ending.blocks.block_of[index]] for index in instruction.targets]
-        index = binder.read(instruction.sources[0], ScalarType.U32)
+        index = ending.read(instruction.sources[0], ScalarType.U32)
         ending.segment.end = end_with_table(
-            targets, index, ending.following, guard=binder.guard, static=binder.static, machine=machine
+            targets, index, ending.following, guard=instruction.guard, static=ending.static, machine=machine
         )
         return
     if instruction.target is None:
@@ -262,49 +278,55 @@ def _bind_branch(ending: Ending) -> None:
 
 
 def _bind_barrier(ending: Ending) -> End:
-    binder, following = ending.binder, ending.next_segment
-    instruction = binder.instruction
+    instruction, following = ending.instruction, ending.next_segment
     words = instruction.suffixes
     if "warp" in words:
-        members = binder.read(instruction.sources[0], ScalarType.U32)
-        gate = WarpBarrier(static=binder.static, following=following, members=members, guard=None, is_sync=True)
-        following.live_in = (*following.live_in, members)
-        if binder.guard is None:
+        members = ending.read(instruction.sources[0], ScalarType.U32)
+        gate = WarpBarrier(static=ending.static, following=following, members=members, guard=None, is_sync=True)
+        following.live_in = (*following.live_in, *list_reads(instruction))
+        if instruction.guard is None:
             ending.segment.closing = Closing(kind=ClosingKind.GATE, taken=following)
         return end_with_barrier(gate)
     if "cluster" in words:
         raise UnsupportedInstruction("barriers of clusters")
     reduction = next((word for word in ("popc", "and", "or") if "red" in words and word in words), "")
     operands = list(instruction.sources)
-    predicate = binder.read(operands.pop(), ScalarType.PRED) if reduction else None
-    result = None
-    if reduction:
-        kind = ScalarType.U32 if reduction == "popc" else ScalarType.PRED
-        result = binder.write(flatten(instruction.destinations)[0], kind)
-        binder.defer(following.steps)
-        following.live_in = (*following.live_in, result)
+    predicate = ending.read(operands.pop(), ScalarType.PRED) if reduction else None
+    result = _find_result(ending, reduction) if reduction else None
     barrier = BlockBarrier(
-        static=binder.static,
+        static=ending.static,
         following=following,
-        number=binder.read(operands[0] if operands else Immediate(0), ScalarType.U32),
-        threads=binder.read(operands[1], ScalarType.U32) if len(operands) > 1 else None,
+        number=ending.read(operands[0] if operands else Immediate(0), ScalarType.U32),
+        threads=ending.read(operands[1], ScalarType.U32) if len(operands) > 1 else None,
         reduction=reduction,
         predicate=predicate,
         result=result,
+        result_dtype=U32 if result is None else ending.layout.dtypes[result],
         waits="arrive" not in words,
         is_aligned=instruction.opcode == "bar" or "aligned" in words,
-        is_bypassed=_make_bypass_test(binder, ending.blocks),
+        is_bypassed=_make_bypass_test(ending.function, instruction, ending.blocks),
     )
-    is_plain = not reduction and barrier.waits and barrier.threads is None and binder.guard is None
+    is_plain = not reduction and barrier.waits and barrier.threads is None and instruction.guard is None
     if is_plain and not (operands and not isinstance(operands[0], Immediate)):
-        ending.segment.closing = Closing(kind=ClosingKind.BARRIER, taken=following, static=binder.static)
+        ending.segment.closing = Closing(kind=ClosingKind.BARRIER, taken=following, static=ending.static)
     return end_with_barrier(barrier)
 
 
-def _make_bypass_test(binder: Binder, blocks: PtxBlocks) -> Callable[[], bool]:
+def _find_result(ending: Ending, reduction: str) -> int | None:
+    """The slot of the result of a reduction; None where it is dropped."""
+    operand = flatten(ending.instruction.destinations)[0]
+    if operand is None:
+        return None
+    if not isinstance(operand, Register) or operand.selector:
+        raise UnsupportedInstruction("result of this kind")
+    if reduction != "popc" and ending.layout.dtypes[operand.slot] is not BOOL:
+        raise UnsupportedInstruction("result of this kind")
+    return operand.slot
+
+
+def _make_bypass_test(function: PtxFunction, barrier: PtxInstruction, blocks: PtxBlocks) -> Callable[[], bool]:
     """See :attr:`.BlockBarrier.is_bypassed`; found when it is first asked for."""
-    instructions, barrier = binder.function.instructions, binder.instruction
-    block = blocks.block_of[barrier.index]
+    instructions, block = function.instructions, blocks.block_of[barrier.index]
 
     @cache
     def is_bypassed() -> bool:
@@ -347,20 +369,20 @@ def _find_reached(following: Sequence[Sequence[int]], starts: Iterable[int], lef
 
 
 def _bind_call(ending: Ending) -> None:
-    binder, machine, following = ending.binder, ending.machine, ending.next_segment
-    call, segment = binder.instruction.call, ending.segment
+    layout, machine, following = ending.layout, ending.machine, ending.next_segment
+    call, segment = ending.instruction.call, ending.segment
     if call is None:
         raise UnsupportedInstruction("call without a callee")
-    arguments = [binder.take_stored(_name(operand)) for operand in call.arguments]
-    following.returned = [binder.expect_returned(_name(operand)) for operand in call.results]
+    arguments = [layout.take_stored(_name(operand)) for operand in call.arguments]
+    following.returned = [layout.expect_returned(_name(operand)) for operand in call.results]
     if call.callee is None:
         if call.pointer is None:
             raise UnsupportedInstruction("call without a callee")
         others = ending.others
         entries = {name: _add_edge(ending, name, arguments, others).entry for name in machine.list_called()}
-        to_one = end_with_indirect_call(call.pointer.slot, entries, others, machine=machine, static=binder.static)
+        to_one = end_with_indirect_call(call.pointer.slot, entries, others, machine=machine, static=ending.static)
         others.end = to_one
-        segment.end = end_guarded(binder.guard, following, to_one)
+        segment.end = ending.guard(to_one)
         return
     function = machine.module.functions.get(call.callee)
     if function is not None and function.instructions:
@@ -370,8 +392,7 @@ def _bind_call(ending: Ending) -> None:
     builtin = find_builtin(machine, call.callee)
     if builtin is None:
         raise UnsupportedInstruction(f"{call.callee} has no body")
-    to_system = end_with_builtin(builtin, arguments, following, binder.static)
-    segment.end = end_guarded(binder.guard, following, to_system)
+    segment.end = ending.guard(end_with_builtin(builtin, arguments, following, ending.static))
 
 
 def _add_edge(ending: Ending, callee: str, arguments: list[Parts], joined: Segment) -> CallEdge:
@@ -384,7 +405,7 @@ def _add_edge(ending: Ending, callee: str, arguments: list[Parts], joined: Segme
         landing=Segment(name, ()),
         following=following,
         joined=joined,
-        static=ending.binder.static,
+        static=ending.static,
     )
     edge.landing.closing = Closing(kind=ClosingKind.JUMP, taken=following)
     ending.bound.edges.append(edge)

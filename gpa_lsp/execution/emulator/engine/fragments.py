@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from gpa_lsp.code.ptx.model import PtxInstruction, Space
+from gpa_lsp.code.ptx.model import PtxInstruction, Register, Space
 from gpa_lsp.execution.emulator.engine.arena import ACCESS_WORDS
 from gpa_lsp.execution.emulator.engine.faults import Access, FaultLog
 from gpa_lsp.execution.emulator.engine.geometry import Blocks, Geometry, WarpSet
@@ -146,8 +146,6 @@ class ClosingKind(Enum):
     RETURN = 7  # All, or those whose guard holds, go back to the caller
 
 
-Step = Callable[["Fragment"], None]  # What fragments execute: one or a few instructions
-
 # What ends a segment: sends the fragment on, parts it, parks it, or ends its lanes
 End = Callable[["Dispatcher", "Fragment"], None]
 
@@ -230,7 +228,6 @@ class Segment:
     Attributes:
         function: name of its function.
         order: its place in the order in which segments are run; lower first.
-        steps: what it does.
         end: what comes then, where :attr:`closing` does not tell.
         live_in: slots that are read here or later before they are written.
         instructions: static numbers of its instructions.
@@ -240,13 +237,13 @@ class Segment:
         enters_block: number of the basic block that begins here; None for a later part of one.
         warp_executions: by warps, so far.
         lane_executions: by lanes, so far.
-        parts: the steps by instruction, without those that only forget values; the instruction is None where the steps are of none.
+        body: its instructions, but the one that ends it.
         closing: how it ends; None where only :attr:`end` tells.
     """
 
     __slots__ = (
-        "closing", "end", "enters_block", "function", "instructions", "is_polling", "lane_executions", "live_in", "order", "parts", "returned",
-        "size", "steps", "warp_executions",
+        "body", "closing", "end", "enters_block", "function", "instructions", "is_polling", "lane_executions", "live_in", "order", "returned", "size",
+        "warp_executions",
     )  # fmt: skip
 
     def __init__(self, function: str, live_in: tuple[int, ...]) -> None:
@@ -255,14 +252,13 @@ class Segment:
         self.instructions: list[int] = []
         self.size = 0
         self.live_in = live_in
-        self.steps: list[Step] = []
         self.end: End = _nowhere
         self.returned: list[Parts] = []
         self.is_polling = False
         self.enters_block: int | None = None
         self.warp_executions = 0
         self.lane_executions = 0
-        self.parts: list[tuple[PtxInstruction | None, tuple[Step, ...]]] = []
+        self.body: list[PtxInstruction] = []
         self.closing: Closing | None = None
 
 
@@ -276,9 +272,7 @@ class BoundFunction:
     Attributes:
         name: mangled.
         segments: the first one is where it begins.
-        template: what its register file begins with.
         dtypes: storage dtype of each slot.
-        constants: slots of values that never change.
         parameters: for each parameter its parts.
         returns: for each returned value its parts.
         edges: calls in it, one for each function that a call may be of.
@@ -288,7 +282,6 @@ class BoundFunction:
     """
 
     __slots__ = (
-        "constants",
         "dtypes",
         "edges",
         "local_bytes",
@@ -298,7 +291,6 @@ class BoundFunction:
         "pieces",
         "returns",
         "segments",
-        "template",
     )
 
     def __init__(self, name: str, local_bytes: int) -> None:
@@ -306,9 +298,7 @@ class BoundFunction:
         self.local_bytes = local_bytes
         self.most_live = 0
         self.segments: list[Segment] = []
-        self.template: list[Value] = []
         self.dtypes: list[np.dtype[Any]] = []
-        self.constants: frozenset[int] = frozenset()
         self.parameters: list[Parts] = []
         self.returns: list[Parts] = []
         self.edges: list[CallEdge] = []
@@ -442,14 +432,13 @@ class Fragment:
         return build_fragment(self.batch, self.frame, self.segment, masks, self.registers)
 
 
-def guarded_mask(fragment: Fragment, guard: int | None) -> Value:
-    """Lanes of a fragment whose guard is true: bool[n]."""
+def guarded_mask(fragment: Fragment, guard: Register | None) -> Value:
+    """Lanes of a fragment whose guard holds: bool[n]."""
     if guard is None:
         return fragment.active()
-    chosen = fragment.registers[guard]
-    if not chosen.ndim:
-        return fragment.active() if chosen else np.zeros(fragment.warps.lanes, np.bool_)
-    return np.ascontiguousarray(chosen) if fragment.mask is None else chosen & fragment.mask
+    chosen = fragment.registers[guard.slot]
+    found: Value = fragment.active() & (~chosen if guard.is_negated else chosen)
+    return found
 
 
 def build_fragment(

@@ -1,56 +1,24 @@
 """PTX functions → :class:`.fragments.BoundFunction`."""
 
-import numpy as np
-
 from gpa_lsp.code.ptx.blocks import find_blocks
 from gpa_lsp.code.ptx.model import Address, Immediate, PtxFunction, PtxInstruction, Register, Space, Symbol
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.engine.barriers import WarpBarrier, end_with_barrier
-from gpa_lsp.execution.emulator.engine.binder import Binder, UnsupportedInstruction
 from gpa_lsp.execution.emulator.engine.control import end_with_fault
 from gpa_lsp.execution.emulator.engine.ends import Ending, bind_end
 from gpa_lsp.execution.emulator.engine.fragments import (
     BoundFunction,
     Closing,
     ClosingKind,
-    Fragment,
     Segment,
-    guarded_mask,
 )
-from gpa_lsp.execution.emulator.engine.layout import ENDING, MEETING, find_lives
+from gpa_lsp.execution.emulator.engine.layout import ENDING, MEETING, Layout, find_lives
 from gpa_lsp.execution.emulator.engine.machine import Machine
+from gpa_lsp.execution.emulator.engine.operands import Reader, UnsupportedInstruction, read_operand
 from gpa_lsp.execution.emulator.model import FaultKind
 from gpa_lsp.execution.emulator.semantics.find import find_meaning
 from gpa_lsp.execution.emulator.semantics.model import flatten
 from gpa_lsp.execution.emulator.semantics.warp_group_products import is_group_product
-
-
-def bind_instruction(binder: Binder) -> None:
-    """Add the steps of the instruction a binder stands at, which ends no segment, and note the parts of parameters that it accesses.
-
-    Raises:
-        UnsupportedInstruction: they are not emulated.
-    """
-    instruction = binder.instruction
-    if instruction.opcode in ("ld", "ldu", "st"):
-        _note_parameter(binder)
-    binder.finish()
-
-
-def _note_parameter(binder: Binder) -> None:
-    """Note the parts of a parameter of a function, or of one that it hands over, that are loaded or stored."""
-    instruction, operand = binder.instruction, binder.instruction.sources[0]
-    if find_space(instruction.suffixes) is not Space.PARAM or not isinstance(operand, Address):
-        return
-    base, size = operand.base, instruction.types[-1].natural_dtype.itemsize
-    if not isinstance(base, Symbol) or (binder.function.is_entry and binder.machine.is_kernel_parameter(base.name)):
-        return
-    is_store = instruction.opcode == "st"
-    elements = flatten(instruction.sources[1:2] if is_store else instruction.destinations)
-    note = binder.store_piece if is_store else binder.load_piece
-    for place in range(len(elements) or 1):
-        note(base.name, base.offset_bytes + operand.offset_bytes + place * size, size)
-
 
 _SPACES = {
     "global": Space.GLOBAL,
@@ -68,17 +36,6 @@ def find_space(suffixes: tuple[str, ...]) -> Space:
         if found is not None:
             return found
     return Space.GENERIC
-
-
-def find_gate(binder: Binder) -> int | None:
-    """The slot of the member mask of an instruction whose lanes wait for each other; None when they do not."""
-    instruction = binder.instruction
-    if "sync" not in instruction.suffixes or (instruction.opcode == "wgmma" and not is_group_product(instruction)):
-        return None
-    meaning = find_meaning(instruction)
-    if meaning is not None and meaning.members is not None:
-        return binder.read(flatten(instruction.sources)[meaning.members], ScalarType.U32)
-    return binder.read(Immediate(0xFFFFFFFF), ScalarType.U32)
 
 
 # Raised by operands that no compiler writes
@@ -114,11 +71,11 @@ class _FunctionBinder:
         self._machine = machine
         self._function = function
         self._bound = bound
-        self._binder = Binder(machine, function, machine.first_statics[function.name])
+        self._layout = Layout(function)
+        self._first_static = machine.first_statics[function.name]
         self._blocks = find_blocks(function)
         self._life = find_lives(function)
         self._together: set[int] = set()
-        self._mark = 0
         self._segments: list[tuple[int, float, Segment]] = []
         self._starts = [self._new_segment(block, first) for block, first in enumerate(self._blocks.first)]
 
@@ -127,7 +84,7 @@ class _FunctionBinder:
         for block, segment in enumerate(self._starts):
             segment.enters_block = self._number_block(block)
             self._bind_block(block, segment)
-        layout = self._binder.layout
+        layout = self._layout
         always = layout.always_live
         self._segments.sort(key=lambda found: (self._blocks.ranks[found[0]], found[1]))
         for order, (_, _, segment) in enumerate(self._segments):
@@ -140,9 +97,7 @@ class _FunctionBinder:
         self._bound.segments = [first, *(segment for _, _, segment in self._segments if segment is not first)]
         self._bound.pieces = layout.pieces
         self._bound.most_live = self._life.most_live
-        self._bound.template = layout.template
         self._bound.dtypes = layout.dtypes
-        self._bound.constants = frozenset(layout.constants)
         self._bound.parameters = [layout.pieces.setdefault(one.name, {}) for one in self._function.parameters]
         self._bound.returns = [layout.pieces.setdefault(one.name, {}) for one in self._function.returns]
 
@@ -157,16 +112,13 @@ class _FunctionBinder:
         return segment
 
     def _bind_block(self, block: int, first: Segment) -> None:
-        binder, last = self._binder, self._blocks.last[block]
+        last = self._blocks.last[block]
         self._machine.meter.check_time()
         segment = first
         self._together.clear()
-        binder.steps = first.steps
         for index in range(self._blocks.first[block], last + 1):
-            self._mark = len(binder.steps)
-            binder.begin(self._function.instructions[index])
             try:
-                following = self._bind_one(block, segment, index)
+                following = self._bind_one(block, segment, self._function.instructions[index])
             except (UnsupportedInstruction, *_MALFORMED) as error:
                 self._refuse(segment, index, error)
                 return
@@ -177,9 +129,10 @@ class _FunctionBinder:
         kind = ClosingKind.EXIT if following is None else ClosingKind.JUMP
         segment.closing = Closing(kind=kind, taken=following)
 
-    def _bind_one(self, block: int, segment: Segment, index: int) -> Segment | None:
+    def _bind_one(self, block: int, segment: Segment, instruction: PtxInstruction) -> Segment | None:
         """Bind an instruction; gives the segment for the next one, None when the block ends here."""
-        binder, instruction = self._binder, self._function.instructions[index]
+        index = instruction.index
+        static = self._first_static + index
         self._note_polling(segment, instruction)
         if instruction.opcode in ENDING:
             following = self._follow(block, index)
@@ -189,14 +142,14 @@ class _FunctionBinder:
                 self._segments.append((block, index + 0.5, others))
                 pointer = () if call.pointer is None else (call.pointer.slot,)
                 others.live_in = (*segment.live_in, *others.live_in, *pointer)
-            segment.instructions.append(binder.static)
-            self._count_guarded()
-            before = tuple(binder.steps[self._mark :])
-            self._mark = len(binder.steps)
+            segment.instructions.append(static)
             bind_end(
                 Ending(
-                    binder=binder,
+                    instruction=instruction,
+                    static=static,
                     machine=self._machine,
+                    function=self._function,
+                    layout=self._layout,
                     bound=self._bound,
                     segment=segment,
                     following=following,
@@ -205,33 +158,33 @@ class _FunctionBinder:
                     blocks=self._blocks,
                 )
             )
-            segment.parts.append((instruction, (*before, *binder.steps[self._mark :])))
             self._together.clear()
-            if following is not None:
-                binder.steps = following.steps
-                if following.steps:
-                    following.parts.append((None, tuple(following.steps)))
             return None if index == self._blocks.last[block] else following
         if instruction.opcode in MEETING:
-            before = tuple(binder.steps[self._mark :])
-            gated = self._put_gate(block, segment, index)
-            if gated is not segment:
-                segment.parts.append((None, before))
-                before = ()
-                segment = gated
-            self._mark = len(binder.steps)
-            prelude = before
-        else:
-            prelude = ()
-        segment.instructions.append(binder.static)
-        self._count_guarded()
-        bind_instruction(binder)
-        segment.parts.append((instruction, (*prelude, *binder.steps[self._mark :])))
+            segment = self._put_gate(block, segment, instruction)
+        segment.instructions.append(static)
+        if instruction.opcode in ("ld", "ldu", "st"):
+            self._note_parameter(instruction)
+        segment.body.append(instruction)
         written = self._life.written[index]
         self._together.difference_update(written)
         if instruction.opcode == "activemask" and instruction.guard is None:
             self._together.update(written)
         return segment
+
+    def _note_parameter(self, instruction: PtxInstruction) -> None:
+        """Note the parts of a parameter of a function, or of one that it hands over, that are loaded or stored."""
+        operand = instruction.sources[0]
+        if find_space(instruction.suffixes) is not Space.PARAM or not isinstance(operand, Address):
+            return
+        base, size = operand.base, instruction.types[-1].natural_dtype.itemsize
+        if not isinstance(base, Symbol) or (self._function.is_entry and self._machine.is_kernel_parameter(base.name)):
+            return
+        is_store = instruction.opcode == "st"
+        elements = flatten(instruction.sources[1:2] if is_store else instruction.destinations)
+        note = self._layout.store_piece if is_store else self._layout.load_piece
+        for place in range(len(elements) or 1):
+            note(base.name, (base.offset_bytes + operand.offset_bytes + place * size, size))
 
     def _note_polling(self, segment: Segment, instruction: PtxInstruction) -> None:
         words = _POLLING_SUFFIXES | _POLLING_LOADS if instruction.opcode == "ld" else _POLLING_SUFFIXES
@@ -240,48 +193,42 @@ class _FunctionBinder:
         if instruction.opcode in _POLLING_OPCODES or not words.isdisjoint(instruction.suffixes):
             segment.is_polling = True
 
-    def _count_guarded(self) -> None:
-        binder = self._binder
-        guard, static, counts = binder.guard, binder.static, self._machine.guarded
-        if guard is None:
-            return
-
-        def step(fragment: Fragment) -> None:
-            counts[static] += int(np.count_nonzero(guarded_mask(fragment, guard)))
-
-        binder.steps.append(step)
-
-    def _put_gate(self, block: int, segment: Segment, index: int) -> Segment:
+    def _put_gate(self, block: int, segment: Segment, instruction: PtxInstruction) -> Segment:
         """Cut before an instruction whose lanes must meet."""
-        binder = self._binder
-        if self._names_who_is_here():
+        if self._names_who_is_here(instruction):
             return segment
-        gate = find_gate(binder)
+        gate = self._find_gate(instruction)
         if gate is None:
             return segment
         self._together.clear()
-        following = self._new_segment(block, index)
-        guards = () if binder.guard is None else (binder.guard,)
-        following.live_in = (*following.live_in, gate, *guards)
+        following = self._new_segment(block, instruction.index)
         barrier = WarpBarrier(
-            static=binder.static,
+            static=self._first_static + instruction.index,
             following=following,
             members=gate,
-            guard=binder.guard,
+            guard=instruction.guard,
             is_sync=False,
-            is_of_group=binder.instruction.opcode == "wgmma",
+            is_of_group=instruction.opcode == "wgmma",
         )
         segment.end = end_with_barrier(barrier)
-        if binder.guard is None and not barrier.is_of_group:
+        if instruction.guard is None and not barrier.is_of_group:
             segment.closing = Closing(kind=ClosingKind.GATE, taken=following)
-        binder.steps = following.steps
         return following
 
-    def _names_who_is_here(self) -> bool:
+    def _find_gate(self, instruction: PtxInstruction) -> Reader | None:
+        """What reads the member mask of an instruction whose lanes wait for each other; None when they do not."""
+        if "sync" not in instruction.suffixes or (instruction.opcode == "wgmma" and not is_group_product(instruction)):
+            return None
+        meaning, members = find_meaning(instruction), None
+        if meaning is not None and meaning.members is not None:
+            members = flatten(instruction.sources)[meaning.members]
+        mask = Immediate(0xFFFFFFFF) if members is None else members
+        return read_operand(mask, ScalarType.U32, self._machine.geometry)
+
+    def _names_who_is_here(self, instruction: PtxInstruction) -> bool:
         """Whether the member mask is the result of ``activemask`` in this segment: those lanes are together."""
-        sources = self._binder.instruction.sources
-        members = sources[-1] if sources else None
-        is_exchange = self._binder.instruction.opcode in ("shfl", "vote")
+        members = instruction.sources[-1] if instruction.sources else None
+        is_exchange = instruction.opcode in ("shfl", "vote")
         return is_exchange and isinstance(members, Register) and members.slot in self._together
 
     def _follow(self, block: int, index: int) -> Segment | None:
@@ -295,15 +242,7 @@ class _FunctionBinder:
 
     def _refuse(self, segment: Segment, index: int, error: Exception) -> None:
         """End lanes at an instruction that is not emulated; the code after it is never reached."""
-        instruction = self._function.instructions[index]
-        segment.parts.append((None, tuple(self._binder.steps[self._mark :])))
         reason = f" ({error})" if isinstance(error, UnsupportedInstruction) and str(error) else ""
-        self._binder.discard()
+        message = f"{self._function.instructions[index].text} is not emulated{reason}"
         segment.closing = None  # lanes do not meet for it
-        segment.end = end_with_fault(
-            None,
-            None,
-            kind=FaultKind.UNSUPPORTED,
-            message=f"{instruction.text} is not emulated{reason}",
-            static=self._binder.static,
-        )
+        segment.end = end_with_fault(FaultKind.UNSUPPORTED, message, self._first_static + index)

@@ -16,7 +16,6 @@ from gpa_lsp.code.ptx.model import PtxFunction, PtxModule, PtxVariable, Space, S
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.code.ptx.static_instructions import StaticInstruction, list_reachable
 from gpa_lsp.execution.emulator.engine.arena import Arena, Region, fill_variable, view_bytes
-from gpa_lsp.execution.emulator.engine.binder import WORKSPACE_REGISTERS
 from gpa_lsp.execution.emulator.engine.faults import FaultLog
 from gpa_lsp.execution.emulator.engine.functions import bind_function
 from gpa_lsp.execution.emulator.engine.geometry import Geometry
@@ -28,6 +27,7 @@ from gpa_lsp.execution.emulator.engine.machine import (
     lay_out_shared,
 )
 from gpa_lsp.execution.emulator.engine.meter import Meter
+from gpa_lsp.execution.emulator.engine.operands import WORKSPACE_REGISTERS
 from gpa_lsp.execution.emulator.engine.tracing import Tracer
 from gpa_lsp.execution.emulator.trace import Buffer
 from gpa_lsp.execution.launches.launch import LaunchDescription

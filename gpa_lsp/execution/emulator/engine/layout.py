@@ -15,51 +15,52 @@ Piece = tuple[int, int]  # Offset and bytes of a part of a parameter
 
 
 class Layout:
-    """Slots of a function: its registers first, then constants, temporaries and parts of parameters.
+    """Slots of a function: its registers first, then parts of parameters.
+
+    Args:
+        function: it.
 
     Attributes:
-        template: what a register file begins with: zeros and the constants.
         dtypes: storage dtype of each slot.
         pieces: parts of parameters that are read or written, by variable: part → slot.
         carry: slot of the carry flag.
     """
 
     def __init__(self, function: PtxFunction) -> None:
-        self.template: list[Value] = []
-        self.dtypes: list[np.dtype[Any]] = []
+        self.dtypes = [U64 if kind is ScalarType.B128 else kind.storage_dtype for kind in function.registers]
         self.pieces: dict[str, dict[Piece, int]] = {}
-        self._constants: dict[tuple[bytes, str], int] = {}
-        for kind in function.registers:
-            self.add(U64 if kind is ScalarType.B128 else kind.storage_dtype)
-        self.carry = self.add(BOOL)
+        self._stored: dict[str, dict[Piece, int]] = {}
+        self._returned: dict[str, dict[Piece, int]] = {}
+        self.carry = self._add(BOOL)
 
-    def add(self, dtype: "np.dtype[Any]") -> int:
-        """A new slot."""
-        self.template.append(dtype.type(0))
+    def _add(self, dtype: "np.dtype[Any]") -> int:
         self.dtypes.append(dtype)
-        return len(self.template) - 1
+        return len(self.dtypes) - 1
 
-    def constant(self, value: Value) -> int:
-        """The slot of a uniform value."""
-        key = (value.tobytes(), value.dtype.str)
-        found = self._constants.get(key)
-        if found is None:
-            found = self._constants[key] = self.add(value.dtype)
-            self.template[found] = value
+    def store_piece(self, variable: str, piece: Piece) -> None:
+        """Note a part of an argument (or result) that is stored now."""
+        self._stored.setdefault(variable, {})[piece] = self._find(variable, piece)
+
+    def take_stored(self, variable: str) -> dict[Piece, int]:
+        """Parts of an argument stored since the call before: those a call hands over."""
+        return self._stored.pop(variable, {})
+
+    def load_piece(self, variable: str, piece: Piece) -> None:
+        """Note a part of a parameter (or of what a call returned) that is read now."""
+        slot = self._find(variable, piece)
+        if variable in self._returned:
+            self._returned[variable][piece] = slot
+
+    def expect_returned(self, variable: str) -> dict[Piece, int]:
+        """Parts of a call's result: filled as the instructions that read them are bound."""
+        found = self._returned[variable] = {}
         return found
 
-    def piece(self, variable: str, offset_bytes: int, size_bytes: int) -> int:
-        """The slot of a part of a parameter variable."""
+    def _find(self, variable: str, piece: Piece) -> int:
         parts = self.pieces.setdefault(variable, {})
-        key = (offset_bytes, size_bytes)
-        if key not in parts:
-            parts[key] = self.add(np.dtype(f"u{size_bytes}"))
-        return parts[key]
-
-    @property
-    def constants(self) -> tuple[int, ...]:
-        """Slots of uniform values."""
-        return tuple(self._constants.values())
+        if piece not in parts:
+            parts[piece] = self._add(np.dtype(f"u{piece[1]}"))
+        return parts[piece]
 
     @property
     def always_live(self) -> tuple[int, ...]:

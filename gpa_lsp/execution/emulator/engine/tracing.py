@@ -7,7 +7,6 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import StaticInstruction
 from gpa_lsp.execution.emulator.engine.fragments import Batch, Fragment, Frame
 from gpa_lsp.execution.emulator.engine.meter import Meter
@@ -160,29 +159,6 @@ class Tracer:
     def number_count(self) -> int:
         """Number of numbered instructions."""
         return len(self._paths.list_instructions())
-
-    def record_addresses(
-        self, static: int, fragment: Fragment, space: Space, *, size_bytes: int, addresses: Value, mask: Value
-    ) -> None:
-        """Record lane addresses.
-
-        Args:
-            addresses: uint64[n].
-            mask: bool[n], the lanes.
-        """
-        if not self._has_room():
-            return
-        warps = fragment.warps
-        masks = pack_lanes(np.ascontiguousarray(mask))
-        rows = np.flatnonzero(masks)
-        if len(rows) == 0:
-            return
-        number = self._paths.number(fragment.frame, static)
-        assert self._rows is not None
-        self._rows.append(
-            warps.ids[rows], masks[rows], number, size_bytes=size_bytes, space=int(space), addresses=addresses[mask]
-        )
-        self.held_bytes = self._rows.held_bytes
 
     def record_branch(self, fragment: Fragment, static: int, jumped: Value) -> None:
         """Record a conditional branch.

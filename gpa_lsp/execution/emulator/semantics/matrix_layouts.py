@@ -74,15 +74,6 @@ class Fragment(ColumnRecord, frozen=True, kw_only=True, dict=True):
         """The transpose, in the same lanes."""
         return Fragment(rows=self.columns, columns=self.rows, row=self.column, column=self.row)
 
-    def gather(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
-        """[w, 32, e] values of lanes → [w, rows, columns]."""
-        flat = values.reshape(len(values), -1)
-        return flat.take(self.holders, axis=1).reshape(-1, self.rows, self.columns)
-
-    def scatter(self, matrix: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
-        """[w, rows, columns] → [w, 32, e]."""
-        return matrix.reshape(len(matrix), -1).take(self.places, axis=1).reshape(-1, 32, self.elements)
-
 
 @cache
 def left_fragment(rows: int, depth: int, per_register: int) -> Fragment:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from gpa_lsp.code.ptx.model import PtxInstruction, Vector
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.semantics.matrix_layouts import (
+    Fragment,
     MatrixProduct,
     find_product,
     find_shape,
@@ -104,10 +105,10 @@ def _bind_product(product: MatrixProduct) -> WarpOperation:
 
     def evaluate(active: Any, *sources: Any) -> Any:
         registers = [np.broadcast_to(source, active.shape) for source in sources]
-        a = fragments[0].gather(unpack(np.stack(registers[:a_end], -1), left))
-        b = fragments[1].gather(unpack(np.stack(registers[a_end:b_end], -1), right))
-        c = fragments[2].gather(unpack(np.stack(registers[b_end:], -1), addend))
-        packed = pack(fragments[2].scatter(combine(a, b, c)), result)
+        a = _gather(fragments[0], unpack(np.stack(registers[:a_end], -1), left))
+        b = _gather(fragments[1], unpack(np.stack(registers[a_end:b_end], -1), right))
+        c = _gather(fragments[2], unpack(np.stack(registers[b_end:], -1), addend))
+        packed = pack(_scatter(fragments[2], combine(a, b, c)), result)
         return tuple(packed[..., index] for index in range(packed.shape[-1])) if results > 1 else packed[..., 0]
 
     return WarpOperation(
@@ -119,6 +120,16 @@ def _bind_product(product: MatrixProduct) -> WarpOperation:
         ),
         result_types=(register_type(result),) * results,
     )
+
+
+def _gather(fragment: Fragment, values: Any) -> Any:
+    """[w, 32, e] values of lanes → [w, rows, columns]."""
+    return values.reshape(len(values), -1).take(fragment.holders, axis=1).reshape(-1, fragment.rows, fragment.columns)
+
+
+def _scatter(fragment: Fragment, matrix: Any) -> Any:
+    """[w, rows, columns] → [w, 32, e]."""
+    return matrix.reshape(len(matrix), -1).take(fragment.places, axis=1).reshape(-1, 32, fragment.elements)
 
 
 def _find_combination(product: MatrixProduct) -> Callable[[Any, Any, Any], Any]:
