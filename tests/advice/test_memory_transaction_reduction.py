@@ -1,4 +1,4 @@
-"""Fewer transactions: throttled accesses as published, narrow ones side by side, repeated ones."""
+"""Narrow accesses side by side that one access could make."""
 
 from pathlib import Path
 
@@ -14,11 +14,6 @@ from tests.rows.written import write_kernel
 def list_runs(text: str, **kernel) -> list[tuple[tuple[int, ...], int]]:
     return [(run.rows, run.bytes_each) for run in find_access_runs(write_kernel(text, **kernel).rows)]
 
-
-# ---- as published
-
-
-# ---- narrow accesses side by side
 
 FOUR = """
 IMAD.WIDE R2, R0, {scale}, R8  # k.cu:3
@@ -93,6 +88,3 @@ def test_the_pair_of_narrow_loads_is_told_apart(fixtures, architecture):
 @pytest.mark.parametrize("name", ["strided_access_improved", "bank_conflict_original", "branch_divergence_original"])
 def test_kernels_whose_threads_are_neighbours_have_nothing_to_merge(fixtures, architecture, name):
     assert find_access_runs(read_fixture(fixtures, architecture, name).rows) == ()
-
-
-# ---- repeated loads

@@ -31,29 +31,26 @@ SUBJECT = make_subject(write_kernel(TEXT, sources={"src/k.cu": SOURCE}))
 
 
 @pytest.mark.parametrize(
-    ("row", "name"),
+    ("row", "words"),
     [
         (0, "the load of `x[i]` at line 2 of k.cu"),
-        (1, "a load (`x[i]`, `x[j]`, `z[k]` or another) at line 3 of k.cu"),
         (2, "the store to `y[i]` at line 3 of k.cu"),
+        (1, "a load (`x[i]`, `x[j]`, `z[k]` or another) at line 3 of k.cu"),
         (3, "the FFMA at line 3 of k.cu"),
-        (4, "the load at 0x40"),  # it has no line
-        (5, "the EXIT at line 9 of other.cu"),  # whose text is missing
+        (4, "the load at 0x40"),  # without a line
+        (5, "the EXIT at line 9 of other.cu"),  # without its source
         (6, "the atomic on `h[b]` at line 4 of k.cu"),
         (7, "the atomic at 0x70"),
     ],
 )
-def test_the_name_of_an_instruction(row: int, name: str) -> None:
-    assert describe_place(SUBJECT, row) == name
+def test_places(row: int, words: str) -> None:
+    assert describe_place(SUBJECT, row) == words
 
 
 def test_names_hold_their_code_and_their_place_as_values() -> None:
     place = Place(file="src/k.cu", line=2, shown_file="k.cu")
     assert describe_place(SUBJECT, 0).parts == ("the load of ", Code(text="x[i]"), " at ", place)
     assert describe_line(SUBJECT, 0).parts == (place,)
-
-
-def test_without_the_source_only_the_line_is_named() -> None:
     assert describe_line(SUBJECT, 5) == "line 9 of other.cu"
 
 

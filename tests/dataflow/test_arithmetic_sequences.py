@@ -13,7 +13,7 @@ from gpa_lsp.kernel.dataflow.expansions import Family, recognise_routine
 from gpa_lsp.kernel.join import list_unmeasured_kernels
 from gpa_lsp.kernel.model import KernelRows
 from tests.conftest import ROOT
-from tests.dataflow.written_arithmetic import (
+from tests.rows.listings import (
     DIVISION,
     DIVISION_CALL_ROWS,
     DIVISION_ROWS,

@@ -6,14 +6,14 @@ import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.advice.model import Category
+from gpa_lsp.diagnosis.advice.optimizers.excessive_unrolling import OPTIMIZER as LESS
 from gpa_lsp.diagnosis.advice.optimizers.loop_unrolling import OPTIMIZER as UNROLLING
 from gpa_lsp.foundation.locations import SourceLine
 from gpa_lsp.kernel.names import find_plain_name
 from gpa_lsp.report.fixes.jobs import build_context, list_questions, read_unroll_copies
 from gpa_lsp.report.model import DeviceReport, KernelReport
 from tests.advice.blamed_by_hand import write_subject
-from tests.advice.test_excessive_unrolling import OPTIMIZER as LESS
-from tests.advice.test_excessive_unrolling import write_loop
+from tests.cases.repeats import expand_repeats
 from tests.report_builder import build_kernel
 
 LISTING = """
@@ -141,7 +141,17 @@ def test_the_factor_is_read_from_what_the_optimizers_really_say(file: str, sourc
 
 
 def test_the_smaller_factor_is_read_too() -> None:
-    excessive = LESS.match(write_loop(1024))
+    text = """
+    loop:
+    repeat 1024
+        LDS R2, [R20+{4n}]                # k.cu:6 | no_instructions=2
+        FFMA R3{n%4}, R2, R3, R3{n%4}     # k.cu:7 | selected=1
+    end
+        IADD3 R5, R5, 0x400, RZ           # k.cu:5 | selected=1
+        @P0 BRA loop                      # k.cu:5 | selected=1
+        EXIT                              # k.cu:9
+    """
+    excessive = LESS.match(write_subject(expand_repeats(text), {}))
     assert read_unroll_copies(excessive.hint) == 256  # type: ignore[union-attr]
 
 

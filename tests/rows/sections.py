@@ -1,9 +1,10 @@
 """Markdown files of written kernels and what is said of them, for the rooms that read what is expected in notations of their own.
 
 A section is a heading, a listing, indented, in the notation of :mod:`tests.rows.written` (:mod:`tests.cases.repeats` may shorten it), perhaps with
-prose before it, and a list of what is expected. Sources are fences ``cuda k.cu``; they hold from there on. A listing like the one before is
-written as what differs: ``3 = line`` is another row 3, ``3 + line`` a line before it, ``3 <- words`` other words behind it, ``3 -`` no such row;
-``old ⇒ new`` replaces text wherever it stands (``⏎`` is a line end). A heading may end in options in parentheses.
+prose before it, and a list of what is expected. Sources are fences ``cuda k.cu``; they hold from there on. ``@NAME`` in the first line is a listing
+of :mod:`tests.rows.listings`. A listing like it, or like the one before, is written as what differs: ``3 = line`` is another row 3, ``3 + line`` a
+line before it, ``3 <- words`` other words behind it, ``3 -`` no such row; ``old ⇒ new`` replaces text wherever it stands (``⏎`` is a line end). A
+heading may end in options in parentheses.
 """
 
 import re
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.cases.repeats import expand_repeats
+from tests.rows import listings
 
 _PART = re.compile(
     r"^```cuda (?P<file>\S+)\n(?P<source>.*?)^```$"
@@ -60,6 +62,8 @@ def list_sections(folder: Path) -> Iterator[Any]:
                 sources = {**sources, one["file"]: one["source"]}
                 continue
             lines = [line for line in one["text"].splitlines() if line.strip()]
+            if lines and re.fullmatch(r"    @[A-Z_]+", lines[0]):
+                text, lines = getattr(listings, lines[0][5:]), lines[1:]
             changes = [_CHANGE.fullmatch(line) for line in lines]
             if all(changes):
                 text = change(text, changes)  # type: ignore[arg-type]
@@ -84,6 +88,8 @@ def read_options(words: str) -> dict[str, Any]:
             options["compute_capability"] = tuple(map(int, word.split(".")))
         elif name in ("registers", "sm_count"):
             options[name] = int(value)
+        elif name in ("name", "build"):
+            options[name] = value
         elif name in ("grid", "block"):
             options[name] = (int(value), 1, 1)
         elif value:
