@@ -2,7 +2,7 @@
 
 import math
 
-from gpa_lsp.diagnosis.analyses.answers import Answer
+from gpa_lsp.diagnosis.analyses.answers import MOST_MARKS, Answer
 
 
 def check_answer(answer: Answer) -> None:
@@ -16,6 +16,8 @@ def check_answer(answer: Answer) -> None:
     for finding in answer.findings:
         assert finding.text
         assert finding.share_ratio is None or 0 <= finding.share_ratio <= 1
+    assert len(answer.marks) <= MOST_MARKS
+    assert all(mark.value > 0 and 0 < mark.share_ratio <= 1 + 1e-9 for mark in answer.marks)
     for table in answer.tables:
         assert table.rows
         assert all(len(row) == len(table.columns) for row in table.rows)

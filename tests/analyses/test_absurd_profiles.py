@@ -4,10 +4,12 @@ import math
 import random
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Struct
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.advice.advise import advise_kernel
@@ -29,6 +31,7 @@ from gpa_lsp.profile.model import Launch, Metric
 from gpa_lsp.report.gather import AnalysedKernel, gather_report
 from gpa_lsp.report.model import Report
 from gpa_lsp.report.saved.store import read_report, write_report
+from tests.analyses.checked_answers import check_answer
 from tests.conftest import examples
 from tests.rows.written import write_kernel
 
@@ -43,25 +46,7 @@ loop:
     B-:R0:W-:-:S02  STG.E [R4.64], R2        # k.cu:9 | drain=2 | x=1000
     B-:R-:W-:-:S05  EXIT                     # k.cu:10
 """
-ABSURD = (
-    0,
-    -1,
-    1,
-    100,
-    0.5,
-    3e6,
-    2**63,
-    -(2**63),
-    1e308,
-    -1e308,
-    5e-324,
-    math.nan,
-    math.inf,
-    -math.inf,
-    "",
-    "text",
-    None,
-)
+ABSURD = (0, -1, 1, 100, 0.5, 3e6, 2**63, -(2**63), 1e308, -1e308, 5e-324, math.nan, math.inf, -math.inf, "", "x", None)
 SIZES = ((0, 0, 0), (1, 1, 1), (33, 1, 1), (1024, 1024, 64), (2**31 - 1, 65535, 65535))
 NAMES = PlaceNames()
 
@@ -86,6 +71,16 @@ class AnyMetrics(Mapping[str, Metric]):
         return 1
 
 
+def list_numbers(thing: Any) -> Iterator[float]:
+    """All floating-point numbers of records and tuples."""
+    if isinstance(thing, float):
+        yield thing
+    elif isinstance(thing, tuple | Struct):
+        members = thing if isinstance(thing, tuple) else (getattr(thing, name) for name in thing.__struct_fields__)
+        for one in members:
+            yield from list_numbers(one)
+
+
 def analyse(launches: tuple[Launch, ...], capability: tuple[int, int]) -> Report:
     kernel = replace(write_kernel(CODE, compute_capability=capability), launches=launches)
     blame = blame_kernel(kernel)
@@ -95,6 +90,9 @@ def analyse(launches: tuple[Launch, ...], capability: tuple[int, int]) -> Report
     assert analyses.problems == ()
     assert not problems
     assert [answer.analysis for answer in analyses.answers] == list(list_analyses())
+    for answer in analyses.answers:
+        check_answer(answer)
+    assert all(math.isfinite(number) for number in list_numbers((roofline, *analyses.answers)))
     return gather_report([AnalysedKernel(kernel=kernel, blame=blame, advice=advice, analyses=analyses)])
 
 

@@ -9,7 +9,8 @@ architecture), ``no code``; ``then grid=40`` is another launch that differs in t
     - no finding: words that none has
     - bar label: 0.25 of 0.5
     - row title: cell | * | 0.5                a row of the table that is titled so, from its first cell on; ``–`` is unknown, ``*`` any
-    - missing: words                           in what, why or the metrics; `mark` a line's words
+    - missing: words                           in what, why or the metrics
+    - mark 4 12: words                         in those of a mark, perhaps of line 4 with the value 12
     - count 2 bars                             or marks, missing, findings; `count 2 rows: title` of a table
 
 Every answer is sound in itself, too.
@@ -22,7 +23,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gpa_lsp.diagnosis.analyses.analyse_kernel import list_analyses
+from gpa_lsp.diagnosis.analyses.analyse_kernel import analyse_kernel, list_analyses
 from gpa_lsp.diagnosis.analyses.answers import Answer
 from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
 from gpa_lsp.diagnosis.analyses.subject import Subject
@@ -30,9 +31,14 @@ from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.kernel.model import Kernel
 from tests.analyses.checked_answers import check_answer
 from tests.cases.answer_fence import _matches
+from tests.real_reports import REPORTS, join
 from tests.rows.sections import holds, list_sections, read_options
 from tests.rows.written import write_kernel
 
+_ALWAYS_KNOWN = (
+    *("divergence", "instruction_mix", "memory_access"),
+    *("memory_latency", "stall_sources", "top_down"),
+)
 _WITHOUT_ROOFLINE = ("occupancy", "load_balance", "instruction_mix", "memory_access", "divergence")
 
 
@@ -84,12 +90,11 @@ def test_what_is_answered(question: str, text: str, options: str, sources: dict[
                 else getattr(answer, rest[1])
             )
             assert len(counted) == int(rest[0]), counted
-        elif kind in ("mark", "missing"):
-            said = (
-                [one.text for one in answer.marks]
-                if kind == "mark"
-                else [f"{one.what}; {one.why}; {one.metrics}" for one in answer.missing]
-            )
+        elif kind == "mark":
+            marks = [one for one in answer.marks if not rest or (one.line, one.value) == tuple(map(float, rest))]
+            assert any(words in one.text for one in marks), answer.marks
+        elif kind == "missing":
+            said = [f"{one.what}; {one.why}; {one.metrics}" for one in answer.missing]
             assert any(words in one for one in said), said
         elif kind == "no":
             assert not any(words in one.text for one in answer.findings), words
@@ -107,3 +112,16 @@ def check_finding(answer: Answer, kind: str, rest: list[str], words: str) -> Non
     assert candidates[0].weight.value == rest[0], candidates[0]
     assert remedy in candidates[0].remedy
     assert len(rest) == 1 or candidates[0].share_ratio == pytest.approx(float(rest[1]), abs=1e-3), candidates[0]
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("name", REPORTS)
+def test_every_question_has_a_sound_answer_on_real_kernels(name: str) -> None:
+    for kernel in join(name):
+        answers = analyse_kernel(Subject(kernel, blame_kernel(kernel), place_kernel(kernel))).answers
+        assert [answer.analysis for answer in answers] == list(list_analyses())
+        for answer in answers:
+            check_answer(answer)
+            assert answer.is_known or answer.analysis not in _ALWAYS_KNOWN, answer.summary
+            if answer.analysis in ("divergence", "instruction_mix"):
+                assert sum(bar.ratio for bar in answer.bars) == pytest.approx(1), "the bars are one whole"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpa_lsp.diagnosis.analyses.questions.divergence import ANALYSIS, read_lanes
+from gpa_lsp.diagnosis.analyses.questions.divergence import read_lanes
 from tests.analyses.reports_by_line import every_kernel, launches_of, name_of, runs_alike
 
 pytestmark = pytest.mark.corpus
@@ -58,10 +58,3 @@ def test_branches_that_part_are_branches():
         lanes = read_lanes(facts)
         assert not (lanes.divergent > 0)[~lanes.is_branch].any(), name_of(facts)
         assert (lanes.divergent <= lanes.executions).all(), name_of(facts)
-
-
-def test_every_answer_is_known_and_its_bars_are_one_whole():
-    for facts in every_kernel():
-        answer = ANALYSIS.ask(facts)
-        assert answer.is_known
-        assert sum(bar.ratio for bar in answer.bars) == pytest.approx(1), name_of(facts)

@@ -23,6 +23,7 @@ from gpa_lsp.foundation.locations import SourceLine
 from gpa_lsp.foundation.numbers import Quantity
 from gpa_lsp.foundation.prose import say
 from gpa_lsp.kernel.place import COUNTERS
+from tests.analyses.checked_answers import check_answer
 from tests.conftest import examples
 from tests.rows.written import write_kernel
 
@@ -196,14 +197,4 @@ def written(draw):
 def test_answers_hold_together_whatever_was_counted(question, kernel, with_blame):
     answer = question.ask(Subject(kernel, blame_kernel(kernel) if with_blame else None, None))
     assert answer.analysis == question.name
-    assert answer.summary.endswith(".")
-    assert len(answer.marks) <= MOST_MARKS
-    assert all(mark.value > 0 and 0 < mark.share_ratio <= 1 + 1e-9 and mark.text for mark in answer.marks)
-    assert all(
-        finding.text and (finding.share_ratio is None or 0 <= finding.share_ratio <= 1 + 1e-9)
-        for finding in answer.findings
-    )
-    assert all(0 <= bar.ratio <= 1 for bar in answer.bars)
-    assert all(len(row) == len(table.columns) for table in answer.tables for row in table.rows)
-    assert answer.is_known or answer.missing
-    assert "nan" not in answer.summary + "".join(finding.text for finding in answer.findings)
+    check_answer(answer)

@@ -10,7 +10,7 @@ from gpa_lsp.diagnosis.analyses.questions import load_balance
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.kernel.model import Kernel
 from tests.analyses.checked_answers import check_answer
-from tests.analyses.written_launches import NO_SHARED, TEXT, launches
+from tests.analyses.written_launches import NO_SHARED, TEXT
 from tests.rows.written import write_kernel
 
 
@@ -57,9 +57,3 @@ def test_the_present_grid_is_among_those_compared(one: Waves):
     assert one.sm_count in list_grid_sizes(one)
     whole = one.rounds * one.capacity_blocks
     assert whole in list_grid_sizes(one)
-
-
-@given(launches)
-def test_absurd_launches_get_an_answer(kernel: Kernel):
-    ask(kernel)
-    ask(replace(kernel, architecture=None))

@@ -1,6 +1,5 @@
 """Occupancy where something is missing, absurd or apart: clusters, code without a profile, unknown architectures, roofs."""
 
-from hypothesis import given
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.analyses.answers import Answer, Weight
@@ -14,7 +13,7 @@ from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
 from gpa_lsp.kernel.model import Kernel
 from tests.analyses.checked_answers import check_answer
 from tests.analyses.starlight.rooflines import make_roofline
-from tests.analyses.written_launches import NO_SHARED, TEXT, launches
+from tests.analyses.written_launches import NO_SHARED, TEXT
 from tests.rows.written import write_kernel
 
 MEASURED = {"smsp__warps_active.avg.per_cycle_active": 6.0, "smsp__issue_active.avg.per_cycle_active": 0.2}
@@ -72,9 +71,3 @@ def test_the_parts_of_the_gap_add_up():
     gap = measure_gap(LaunchShape(block=block, grid_blocks=1000, sm_count=100), fitting, 30.0, None)
     assert (gap.grid_warps, gap.tail_warps, gap.other_warps) == (0.0, 24.0, 10.0)
     assert measure_gap(LaunchShape(block=block, grid_blocks=0, sm_count=100), fitting, 30.0, None) is None
-
-
-@given(launches)
-def test_absurd_launches_get_an_answer(kernel: Kernel):
-    ask(kernel)
-    ask(replace(kernel, architecture=None))

@@ -91,7 +91,9 @@ def read_options(words: str) -> dict[str, Any]:
         elif name in ("name", "build"):
             options[name] = value
         elif name in ("grid", "block"):
-            options[name] = (int(value), 1, 1)
+            options[name] = (*map(int, value.split(",")), 1, 1)[:3]
+        elif word == "truncated":
+            options[word] = True
         elif value:
             options["metrics"][name] = float(value) if re.fullmatch(r"[-+.\deE]+", value) else value
     return options

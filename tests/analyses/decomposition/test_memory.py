@@ -20,7 +20,6 @@ from gpa_lsp.diagnosis.analyses.decomposition.memory_view import (
     view_memory,
 )
 from gpa_lsp.diagnosis.analyses.decomposition.unit_use import MEMORY_UNITS, count_per_execution, list_unit_use
-from gpa_lsp.diagnosis.analyses.questions.memory_latency import answer as answer_memory_latency
 from gpa_lsp.gpu.arch.lookup import find_architecture
 from gpa_lsp.kernel.dataflow.instruction_kinds import InstructionKind
 from tests.analyses.decomposition.written_facts import name_state, write_facts
@@ -228,32 +227,3 @@ def test_units_by_active_cycles_where_elapsed_ones_were_not_collected():
     )
     used = [(use.name, use.ratio) for use in list_unit_use(facts, MEMORY_UNITS)]
     assert used == [("data banks", 0.4), ("sectors", 0.3)]
-
-
-TWO_LOADS = """
-    B-:R-:W2:-:S02  LDG.E R4, [R2.64]     # k.cu:4 | selected=100 | x=1000
-    B-:R-:W3:-:S02  LDG.E R6, [R2.64]     # k.cu:4 | selected=100 | x=3000
-    B2:R-:W-:-:S02  FADD R5, R4, R4       # k.cu:6 | long_scoreboard=2000 selected=100 | x=1000
-    B3:R-:W-:-:S02  FADD R7, R6, R6       # k.cu:7 | long_scoreboard=400 selected=100 | x=3000
-"""
-
-
-def test_stalls_per_execution_are_the_same_of_a_kind_and_of_its_only_line():
-    """8,000 executions over 400 samples of warps that issued: 20 cycles a sample. (2,000 + 400) · 20 / 4,000 = 12; of the first load 40."""
-    facts = write_facts(TWO_LOADS)
-    answer = answer_memory_latency(facts)
-    (mark,) = answer.marks
-    (kinds,) = (table for table in answer.tables if table.title == "Kinds of load")
-    assert mark.value == pytest.approx(12) == kinds.rows[0][-1]
-    assert str(mark.text) == "the mean of its 2 loads, 40 cycles of the one with most"
-
-
-def test_counters_that_say_otherwise_than_samples_stand_beside_them():
-    """Shares of both kinds are of the same stalls: 2,000 of 3,200 samples, and 3 of 6 warp-cycles per issue."""
-    states = {name_state("long_scoreboard"): 3.0, name_state("wait"): 2.0, name_state("selected"): 1.0}
-    summary = str(answer_memory_latency(write_facts(WAITING, metrics=states)).summary)
-    assert summary.startswith("Warps spend 50 % of their time stalled on memory by counters (62 % of the samples)"), (
-        summary
-    )
-    alone = str(answer_memory_latency(write_facts(WAITING)).summary)
-    assert alone.startswith("Warps spend 62 % of their time stalled on memory,"), alone

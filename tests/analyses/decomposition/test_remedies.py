@@ -9,7 +9,7 @@ from gpa_lsp.diagnosis.analyses.decomposition.memory_view import (
     LEVEL_REMEDIES,
     NOT_BUSY_REMEDY,
 )
-from gpa_lsp.diagnosis.analyses.decomposition.reason_notes import ACCESS_DENSER, REMOVE_CONFLICTS, SOURCE_REMEDIES
+from gpa_lsp.diagnosis.analyses.decomposition.reason_notes import SOURCE_REMEDIES
 from gpa_lsp.diagnosis.analyses.decomposition.unit_use import MEMORY_UNITS, name_use
 from gpa_lsp.diagnosis.analyses.decomposition.warp_time import WARP_STATES
 from gpa_lsp.diagnosis.analyses.questions import memory_latency, stall_sources, top_down
@@ -99,32 +99,6 @@ def test_every_reason_gets_its_words(reason):
     assert finding.share_ratio == pytest.approx(1.0)
 
 
-def test_a_reason_that_is_new_is_answered_all_the_same():
-    facts = write_facts("    MOV R4, R10  # flux_capacitor=100")
-    (finding,) = stall_sources.ANALYSIS.ask(facts).findings
-    assert "flux_capacitor" in finding.text
-    assert finding.remedy
-
-
-@pytest.mark.parametrize("reason", ["mio_throttle", "short_scoreboard"])
-def test_bank_conflicts_come_before_wider_accesses(reason):
-    counted = "x=10 shared_wavefronts=320 shared_wavefronts_ideal=10"
-    text = f"""
-        B-:R-:W0:-:S02  LDS R4, [R9]       # k.cu:4 | mio_throttle=1 | {counted}
-        B0:R-:W-:-:S02  LDS R5, [R4]       # k.cu:5 | {reason}=100 | {counted}
-    """
-    first = stall_sources.ANALYSIS.ask(write_facts(text)).findings[0]
-    assert first.remedy == REMOVE_CONFLICTS
-    assert "97 % of the shared-memory wavefronts are bank conflicts" in first.text
-
-
-def test_scattered_accesses_come_before_wider_ones():
-    text = "    LDG.E R4, [R2.64]  # k.cu:4 | lg_throttle=100 | x=10 global_tag_requests=320 global_sectors_ideal=40"
-    (finding,) = stall_sources.ANALYSIS.ask(write_facts(text)).findings
-    assert finding.remedy == ACCESS_DENSER
-    assert "32 passes each where 1 would suffice" in finding.text
-
-
 @pytest.mark.parametrize("kind", KIND_REMEDIES, ids=lambda kind: kind.name)
 def test_every_kind_of_load_gets_its_words(kind):
     remedies = list_remedies(memory_latency.ANALYSIS.ask(write_facts(write_stall("long_scoreboard", kind))))
@@ -179,9 +153,6 @@ def test_every_leg_gets_its_words(leg, loads):
 
 
 def test_operands_get_their_words():
-    facts = write_facts("    B-:R0:W-:-:S02  STG.E [R2.64], R4\n    B0:R-:W-:-:S02  MOV R4, R6  # long_scoreboard=50")
-    (finding,) = stall_sources.ANALYSIS.ask(facts).findings
-    assert "until they have read their operands" in finding.text
     both = write_facts(
         """
         B-:R-:W2:-:S02  LDG.E R4, [R2.64]     # k.cu:4 | selected=100 | x=1000
@@ -201,14 +172,3 @@ def test_queueing_is_set_down_to_the_busiest_unit(unit):
     assert f"at {unit[0]} ({unit[1]}, 90 % of its peak)" in answer.summary
     idle = write_loads(samples=90000, hit=1.0, metrics=[(name_use(unit), 20.0)])
     assert NOT_BUSY_REMEDY in list_remedies(memory_latency.ANALYSIS.ask(idle))
-
-
-def test_loads_only_queue_at_a_full_level():
-    """Starting loads earlier helps while DRAM is at 40 % of its peak; at 83 % only fewer bytes do."""
-    kind = InstructionKind.GLOBAL_LOAD
-    busy = {"dram__cycles_active.avg.pct_of_peak_sustained_elapsed": 83.0}
-    (full,) = list_remedies(stall_sources.ANALYSIS.ask(write_facts(write_stall("long_scoreboard", kind), busy)))
-    assert full == f"{LEVEL_REMEDIES['DRAM']}; loads issued earlier only queue longer"
-    idle = dict.fromkeys(busy, 40.0)
-    (free,) = list_remedies(stall_sources.ANALYSIS.ask(write_facts(write_stall("long_scoreboard", kind), idle)))
-    assert free.startswith("Issue loads earlier")

@@ -24,14 +24,6 @@ def test_each_metric_may_be_missing(question, lost):
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda one: one.ANALYSIS.name)
-@pytest.mark.parametrize("value", [0.0, -1.0, 1e30], ids=["zero", "negative", "huge"])
-def test_metrics_may_be_senseless(question, value):
-    metrics = dict.fromkeys({**COUNTERS, **STATES}, value)
-    answer = question.ANALYSIS.ask(write_facts(LOADS, metrics, compute_capability=(8, 0)))
-    assert all(0 <= bar.ratio <= 1 for bar in answer.bars)
-
-
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda one: one.ANALYSIS.name)
 def test_blame_instructions_executions_architecture_and_launches_may_be_missing(question):
     kernel = write_kernel(LOADS)
     bare = replace(kernel.functions[0], instructions=None, graph=None, lines=None)
@@ -61,17 +53,6 @@ def test_missing_blame_and_missing_instructions_are_said():
     bare = replace(kernel, functions=(replace(kernel.functions[0], instructions=None, graph=None),))
     said = {one.what for one in stall_sources.ANALYSIS.ask(Subject(bare)).missing}
     assert said == {"the instructions that cause the stalls", "which instructions stall"}
-
-
-def test_a_full_buffer_leaves_the_length_of_a_wait_unknown():
-    answer = memory_latency.ANALYSIS.ask(write_facts(LOADS, truncated=True))
-    assert "how long the stalls of each load take" in {one.what for one in answer.missing}
-    assert answer.marks[0].measure == "samples stalled on loads and atomics"
-
-
-def test_misses_of_the_tlb_have_no_counter():
-    answer = memory_latency.ANALYSIS.ask(write_facts(LOADS))
-    assert "how many addresses missed the TLB" in {one.what for one in answer.missing if one.why and not one.metrics}
 
 
 def test_the_marks_of_long_code_are_limited_and_ordered():

@@ -1,22 +1,10 @@
 """Placing kernels: several launches, failed ones, ten thousand, and numbers that are none."""
 
-import math
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from msgspec import Struct
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.analyses.model import MOST_LAUNCHES
-from gpa_lsp.diagnosis.analyses.questions import roofline as roofline_question
-from gpa_lsp.diagnosis.analyses.questions import speed_of_light
-from gpa_lsp.diagnosis.analyses.roofline.operations import COUNTED
 from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
-from gpa_lsp.diagnosis.analyses.roofline.work import RECIPES
-from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.gpu.device.model import (
     ClockDomain,
     EmpiricalBandwidth,
@@ -184,39 +172,3 @@ def test_measured_roofs_of_another_gpu_are_not_used():
     found = placed.machine.find_bandwidth(MemoryLevel.DRAM)
     assert found.origin is RoofOrigin.COUNTERS
     assert any("not used" in doubt for doubt in placed.machine.doubts)
-
-
-NAMES = [
-    *METRICS,
-    TIME,
-    *(f"{counter}.sum" for recipes in RECIPES.values() for recipe in recipes for counter in recipe.counters),
-    *(f"{names[0]}.sum.per_cycle_elapsed" for terms in COUNTED.values() for names, _ in terms),
-    "lts__t_sectors_srcunit_tex.avg.peak_sustained",
-    "lts__cycles_elapsed.sum",
-    "lts__cycles_elapsed.avg",
-    "breakdown:sm__throughput.avg.pct_of_peak_sustained_elapsed",
-    "sm__throughput.avg.pct_of_peak_sustained_elapsed",
-]
-SENSELESS = st.floats() | st.sampled_from(["", "sm__issue_active.avg.pct_of_peak_sustained_elapsed,,x", 0, -1, 10**40])
-
-
-def list_numbers(thing: Any) -> Iterator[float]:
-    if isinstance(thing, float):
-        yield thing
-    elif isinstance(thing, tuple):
-        for one in thing:
-            yield from list_numbers(one)
-    elif isinstance(thing, Struct):
-        for name in thing.__struct_fields__:
-            yield from list_numbers(getattr(thing, name))
-
-
-@given(st.lists(st.dictionaries(st.sampled_from(NAMES), SENSELESS, max_size=12), min_size=1, max_size=3))
-def test_senseless_reports_are_placed_with_finite_numbers_or_not_at_all(launches):
-    kernel = repeat(write(), *launches)
-    placed = place_kernel(kernel)
-    facts = Subject(kernel, None, placed)
-    answers = (roofline_question.ANALYSIS.ask(facts), speed_of_light.ANALYSIS.ask(facts))
-    assert all(answer.summary for answer in answers)
-    for number in list_numbers((placed, *answers)):
-        assert math.isfinite(number)
