@@ -12,7 +12,7 @@ from gpa_lsp.gpu.arch.occupancy import BlockShape, find_occupancy
 from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
 from gpa_lsp.kernel.model import Kernel
 from tests.analyses.checked_answers import check_answer
-from tests.analyses.starlight.rooflines import make_roofline
+from tests.analyses.roofline.launches import make_roofline
 from tests.analyses.written_launches import NO_SHARED, TEXT
 from tests.rows.written import write_kernel
 

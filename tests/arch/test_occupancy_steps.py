@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gpa_lsp.gpu.arch.lookup import find_architecture, list_architectures
+from gpa_lsp.gpu.arch.lookup import find_architecture
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.gpu.arch.occupancy import BlockShape, OccupancyLimit, find_occupancy
 from gpa_lsp.gpu.arch.occupancy_steps import (
@@ -20,15 +20,7 @@ from gpa_lsp.gpu.arch.occupancy_steps import (
     list_register_steps,
     list_steps_up,
 )
-
-shapes = st.builds(
-    BlockShape,
-    threads=st.integers(1, 1024),
-    registers_per_thread=st.integers(1, 255),
-    shared_bytes=st.integers(0, 240_000) | st.integers(0, 12_000),
-    barriers=st.integers(0, 16),
-)
-architectures = st.sampled_from(list_architectures()).map(find_architecture)
+from tests.arch.test_occupancy import architectures, shapes
 
 
 def pick_carveout(architecture: Architecture, number: int) -> int | None:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from hypothesis import strategies as st
 
 from gpa_lsp.diagnosis.blame.view import FunctionView
-from tests.blame.written_views import view_text
 
 _REGISTERS = st.integers(2, 5)
 _GUARDS = st.sampled_from(["", "", "", "@P0 ", "@!P0 ", "@P1 ", "@!P1 "])
@@ -53,11 +52,6 @@ def _draw_instruction(draw: st.DrawFn, count: int) -> str:
     if kind == 7:
         return f"STG.E [R{2 * (one // 2)}.64], R{other}"
     return f"BRA l{draw(st.integers(0, count))}"
-
-
-def view_program(text: str) -> FunctionView:
-    """The view of a random function."""
-    return view_text(text)
 
 
 def walk_simple_paths(view: FunctionView, def_row: int, use_row: int) -> Iterator[tuple[int, ...]]:

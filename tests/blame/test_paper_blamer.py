@@ -12,7 +12,7 @@ from gpa_lsp.diagnosis.blame.work import WorkBudget
 from gpa_lsp.kernel.model import Kernel
 from tests.blame.listings import sections
 from tests.blame.programs import programs
-from tests.blame.written_views import view_kernel, view_text
+from tests.blame.written_views import check_conserved, view_kernel, view_text
 from tests.rows.written import write_kernel
 
 
@@ -47,11 +47,7 @@ def test_nothing_is_lost_or_invented_whatever_the_code_and_the_budget(text: str,
     kernel = write_kernel(text)
     view = view_kernel(kernel)
     found = find_blamer("paper").blame(view, WorkBudget(remaining=work))
-    for kind in ("all_samples", "latency_samples"):
-        cells = np.zeros(view.all_samples.shape)
-        np.add.at(cells, (found.edges.use_row, found.edges.reason), getattr(found.edges, kind))
-        np.add.at(cells, (found.unattributed.row, found.unattributed.reason), getattr(found.unattributed, kind))
-        assert cells == pytest.approx(getattr(view, kind).astype(float))
+    check_conserved(view, found.edges, found.unattributed)
     assert set(map(tuple, found.after.tolist())) <= set(map(tuple, found.before.tolist()))
     assert np.all(found.edges.all_samples > 0)
     if work == 10**9:

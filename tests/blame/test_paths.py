@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from gpa_lsp.diagnosis.blame.paths import LongestPaths, find_components
 from gpa_lsp.diagnosis.blame.view import NOWHERE, Blocks, Distance, FunctionView
 from gpa_lsp.diagnosis.blame.work import OutOfWorkError, WorkBudget
-from tests.blame.programs import programs, view_program, walk_simple_paths
+from tests.blame.programs import programs, walk_simple_paths
 from tests.blame.written_views import view_text
 
 
@@ -68,7 +68,7 @@ def forward_programs(draw: st.DrawFn) -> str:
 
 @given(forward_programs())
 def test_without_loops_it_is_the_longest_of_all_paths(text: str):
-    view = view_program(text)
+    view = view_text(text)
     paths = make_paths(view)
     for def_row in range(len(view)):
         for use_row in range(def_row + 1, len(view)):
@@ -97,7 +97,7 @@ def list_paths_in_one_turn(view: FunctionView, def_row: int, use_row: int) -> li
 
 @given(programs(longest=11))
 def test_with_loops_it_is_no_shorter_than_any_simple_path_inside_them(text: str):
-    view = view_program(text)
+    view = view_text(text)
     paths = make_paths(view)
     for def_row in range(len(view)):
         for use_row in range(len(view)):

@@ -11,7 +11,7 @@ from gpa_lsp.diagnosis.blame.pruning import DependencyEdge, Pruner, StallClass, 
 from gpa_lsp.diagnosis.blame.slicing import Slicer
 from gpa_lsp.diagnosis.blame.view import FunctionView
 from gpa_lsp.diagnosis.blame.work import OutOfWorkError, WorkBudget
-from tests.blame.programs import is_reachable, programs, view_program, walk_simple_paths
+from tests.blame.programs import is_reachable, programs, walk_simple_paths
 from tests.blame.written_views import view_text
 
 R0, R2 = 0, 2
@@ -178,7 +178,7 @@ def test_the_shorter_of_two_paths_decides():
 
 @given(programs())
 def test_the_dominator_rule_is_that_removing_one_instruction_cuts_all_paths(text: str):
-    view = view_program(text)
+    view = view_text(text)
     pruner, plain_uses = make_pruner(view), find_def_use(view).plain_uses
     for edge in list_edges(view):
         for resource in (*edge.by_result, *edge.by_operands):
@@ -192,7 +192,7 @@ def test_the_dominator_rule_is_that_removing_one_instruction_cuts_all_paths(text
 
 @given(programs(longest=10))
 def test_the_latency_rule_is_that_every_simple_path_is_longer(text: str):
-    view = view_program(text)
+    view = view_text(text)
     paths = ShortestPaths(view.blocks, WorkBudget(remaining=10**9))
     stalls = view.stall_cycles
     for edge in list_edges(view):
@@ -216,7 +216,7 @@ def test_a_spent_budget_stops_the_rules():
 
 @given(programs())
 def test_the_rules_together_keep_what_each_of_them_keeps(text: str):
-    view = view_program(text)
+    view = view_text(text)
     for edge in list_edges(view):
         pruner = make_pruner(view)
         paths = ShortestPaths(view.blocks, WorkBudget(remaining=10**9))

@@ -28,7 +28,7 @@ from gpa_lsp.profile.stall_reasons import STALL_REASONS
 from tests.advice.subjects import list_rows
 from tests.blame.listings import sections
 from tests.blame.worst_cases import write_diamonds, write_irreducible, write_nest, write_recursion
-from tests.blame.written_views import blame_wait, view_kernel, view_text
+from tests.blame.written_views import blame_wait, check_conserved, view_kernel, view_text
 from tests.conftest import examples
 from tests.real_reports import REPORTS, join
 from tests.rows.written import write_kernel
@@ -95,8 +95,7 @@ def test_samples_are_conserved_and_what_is_left_was_there_before(text: str) -> N
     view = view_text(text)
     for budget in (WorkBudget.for_function(len(view)), WorkBudget(remaining=50)):
         found = BLAMER.blame(view, budget)
-        for kind in ("all_samples", "latency_samples"):
-            np.testing.assert_allclose(add_up(view, found.edges, found.unattributed, kind), getattr(view, kind))
+        check_conserved(view, found.edges, found.unattributed)
         before = set(map(tuple, found.before.tolist()))
         assert set(map(tuple, found.after.tolist())) <= before
         assert len(before) == len(found.before)
@@ -119,13 +118,6 @@ def test_who_is_ruled_out_was_pending_all_the_same() -> None:
         (8, 0),
     )
     assert blame_scoreboards(view, WorkBudget.for_function(len(view)))[2] == [(3, 0), (3, 1), (3, 2)]
-
-
-def add_up(view: FunctionView, edges: BlameEdges, lost: Unattributed, kind: str) -> np.ndarray:
-    cells = np.zeros(view.all_samples.shape)
-    np.add.at(cells, (edges.use_row, edges.reason), getattr(edges, kind))
-    np.add.at(cells, (lost.row, lost.reason), getattr(lost, kind))
-    return cells
 
 
 def test_only_waits_without_a_producer_are_carried_to_callers() -> None:
@@ -258,13 +250,7 @@ def check_nothing_is_lost(function: FunctionView) -> None:
     budget = WorkBudget.for_function(len(function))
     whole = budget.remaining
     edges, losses = find_other_causes(function, budget)
-    for kind in ("all_samples", "latency_samples"):
-        found = np.zeros(function.all_samples.shape)
-        np.add.at(found, (edges.use_row, edges.reason), getattr(edges, kind))
-        np.add.at(found, (losses.row, losses.reason), getattr(losses, kind))
-        expected = getattr(function, kind).astype(np.float64)
-        expected[:, [function.reasons.index(name) for name in DEPENDENCY_REASONS]] = 0
-        np.testing.assert_allclose(found, expected, atol=1e-9)
+    check_conserved(function, edges, losses, left_out=DEPENDENCY_REASONS)
     assert (edges.latency_samples <= edges.all_samples).all()
     triples = list(zip(edges.use_row.tolist(), edges.reason.tolist(), edges.def_row.tolist(), strict=True))
     assert len(set(triples)) == len(triples)

@@ -11,7 +11,7 @@ from gpa_lsp.diagnosis.blame.paths import ShortestPaths
 from gpa_lsp.diagnosis.blame.slicing import MOST_SOURCES, Slicer
 from gpa_lsp.diagnosis.blame.view import FunctionView
 from gpa_lsp.diagnosis.blame.work import OutOfWorkError, WorkBudget
-from tests.blame.programs import programs, view_program
+from tests.blame.programs import programs
 from tests.blame.written_views import view_text
 
 P0, P1, UP0, UR4 = 512, 513, 768, 260
@@ -129,7 +129,7 @@ def walk_back(view: FunctionView, row: int, resource: int, condition: int, reach
 
 @given(programs(longest=14), st.booleans())
 def test_slices_are_those_of_a_walk_over_single_instructions(text: str, with_frontiers: bool):
-    view = view_program(text)
+    view = view_text(text)
     with pytest.MonkeyPatch.context() as patch:
         if not with_frontiers:
             patch.setattr("gpa_lsp.diagnosis.blame.slicing.MOST_FRONTIER_STEPS_PER_BLOCK", 0)
@@ -151,7 +151,7 @@ def compare_slices(view: FunctionView) -> None:
 
 @given(programs(longest=20), st.integers(1, 12))
 def test_of_a_crowd_of_defs_all_near_ones_are_seen(text: str, reach: int):
-    view = view_program(text)
+    view = view_text(text)
     def_use = find_def_use(view)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gpa_lsp.diagnosis.blame.slicing.MOST_SOURCES", 1)
@@ -165,7 +165,7 @@ def test_of_a_crowd_of_defs_all_near_ones_are_seen(text: str, reach: int):
 
 @given(programs(longest=20))
 def test_defs_of_the_own_block_are_known_beforehand(text: str):
-    view = view_program(text)
+    view = view_text(text)
     def_use = find_def_use(view)
     for row, used in enumerate(def_use.uses):
         first = int(view.graph.first_instruction[view.graph.block_of_instruction[row]])

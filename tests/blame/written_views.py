@@ -1,11 +1,12 @@
 """Views of kernels written as text, with issue counts of the test's own."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from gpa_lsp.diagnosis.blame.fixed_latency import find_wait_causes
+from gpa_lsp.diagnosis.blame.model import BlameEdges, Unattributed
 from gpa_lsp.diagnosis.blame.view import FunctionView, view_function
 from gpa_lsp.diagnosis.blame.work import WorkBudget
 from gpa_lsp.kernel.model import Kernel
@@ -32,3 +33,14 @@ def view_text(
 def blame_wait(view: FunctionView, budget: WorkBudget) -> list[Any]:
     """The causes of ``wait`` as rows."""
     return list_rows(find_wait_causes(view, budget))
+
+
+def check_conserved(view: FunctionView, edges: BlameEdges, lost: Unattributed, left_out: Iterable[str] = ()) -> None:
+    """Every sample of every instruction and reason is blamed, or lost, once; of reasons that are left out none."""
+    for kind in ("all_samples", "latency_samples"):
+        found = np.zeros(view.all_samples.shape)
+        np.add.at(found, (edges.use_row, edges.reason), getattr(edges, kind))
+        np.add.at(found, (lost.row, lost.reason), getattr(lost, kind))
+        expected = getattr(view, kind).astype(np.float64)
+        expected[:, [view.reasons.index(name) for name in left_out]] = 0
+        np.testing.assert_allclose(found, expected, atol=1e-9)

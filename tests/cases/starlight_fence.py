@@ -25,7 +25,7 @@ from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import KernelBlame
 from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
 from gpa_lsp.kernel.model import Kernel
-from tests.analyses.starlight.rooflines import make_roofline
+from tests.analyses.roofline.launches import make_roofline
 
 _RATE = r"\d+(?:\.\d+)?[TGM]"
 _LINE = re.compile(rf"roof (?P<name>.+?) (?:(?P<rate>{_RATE}) )?of (?P<peak>{_RATE})(?:\s+sustains (?P<part>\d\.\d+))?")

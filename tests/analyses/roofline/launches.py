@@ -1,8 +1,13 @@
-"""Launches and machines to place: round numbers, and metrics given by name."""
+"""Launches, machines, work and rooflines: round numbers, and metrics given by name."""
 
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
+from gpa_lsp.diagnosis.analyses.model import KernelRoofline, OperationCount, Traffic
+from gpa_lsp.diagnosis.analyses.roofline.place import build_roofline
+from gpa_lsp.diagnosis.analyses.roofline.work import Work
 from gpa_lsp.gpu.device.model import (
     Bandwidth,
     ClockBasis,
@@ -71,3 +76,49 @@ def write_machine(
         ),
         issue_per_cycle=issue_per_cycle,
     )
+
+
+def write_work(
+    operations: Mapping[OperationKind, float],
+    moved: Mapping[MemoryLevel, float],
+    duration_s: float = 1e-3,
+    warp_instructions: float | None = None,
+) -> Work:
+    """Work of some operations and bytes."""
+    counts = (OperationCount(kind=kind, operations=number, source="the test") for kind, number in operations.items())
+    traffic = (
+        Traffic(level=level, bytes=number, source="the test", transactions=number / 32)
+        for level, number in moved.items()
+    )
+    return Work(
+        duration_s=duration_s,
+        operations={one.kind: one for one in counts},
+        traffic={one.level: one for one in traffic},
+        warp_instructions=warp_instructions,
+    )
+
+
+def make_roofline(
+    *,
+    ops_per_s: float | None,
+    peaks: Mapping[OperationKind, float],
+    traffic: Mapping[MemoryLevel, tuple[float, float]],
+    kind: OperationKind = OperationKind.FP32,
+    ceilings: Mapping[MemoryLevel, float] | None = None,
+) -> KernelRoofline:
+    """A kernel of one launch of one second, under measured roofs.
+
+    Args:
+        ops_per_s: operations of ``kind``; None for a kernel without any.
+        peaks: per second, by type.
+        traffic: level → (bytes per second moved, bytes per second at most).
+        kind: of its operations.
+        ceilings: level → sustainable share, where it is not 1.
+    """
+    machine = write_machine(peaks, {level: most for level, (_, most) in traffic.items()}, origin=RoofOrigin.EMPIRICAL)
+    operations = {} if ops_per_s is None else {kind: ops_per_s}
+    work = write_work(operations, {level: moved for level, (moved, _) in traffic.items()}, duration_s=1.0)
+    whole = build_roofline(None, work, machine, 1.0)
+    roofs = (replace(one, ceiling_ratio=(ceilings or {}).get(one.level, 1.0)) for one in whole.roofs)
+    whole = replace(whole, roofs=tuple(sorted(roofs, key=lambda roof: -roof.share_ratio / roof.ceiling_ratio)))
+    return KernelRoofline(machine=machine, whole=whole, launches=(whole,))

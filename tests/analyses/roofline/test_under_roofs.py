@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gpa_lsp.diagnosis.analyses.model import OperationCount, Traffic
 from gpa_lsp.diagnosis.analyses.roofline.place import ISSUE, build_roofline, find_attainable
 from gpa_lsp.diagnosis.analyses.roofline.work import Work, sum_work
 from gpa_lsp.gpu.device.model import (
@@ -17,32 +16,13 @@ from gpa_lsp.gpu.device.model import (
     OperationKind,
     RoofOrigin,
 )
-from tests.analyses.roofline.launches import write_machine
+from tests.analyses.roofline.launches import write_machine, write_work
 
 FP32, FP64, INT32, SPECIAL = OperationKind.FP32, OperationKind.FP64, OperationKind.INT32, OperationKind.SPECIAL
 DRAM, L2, SHARED = MemoryLevel.DRAM, MemoryLevel.L2, MemoryLevel.SHARED
 PEAKS = {FP64: 256e9, FP32: 512e9, INT32: 256e9, SPECIAL: 64e9}
 BANDWIDTHS = {SHARED: 512e9, MemoryLevel.L1: 512e9, L2: 256e9, DRAM: 64e9}
 MACHINE = write_machine(PEAKS, BANDWIDTHS)
-
-
-def write_work(
-    operations: dict[OperationKind, float],
-    moved: dict[MemoryLevel, float],
-    duration_s: float = 1e-3,
-    warp_instructions: float | None = None,
-) -> Work:
-    return Work(
-        duration_s=duration_s,
-        operations={
-            kind: OperationCount(kind=kind, operations=number, source="the test") for kind, number in operations.items()
-        },
-        traffic={
-            level: Traffic(level=level, bytes=number, source="the test", transactions=number / 32)
-            for level, number in moved.items()
-        },
-        warp_instructions=warp_instructions,
-    )
 
 
 AMOUNTS = st.floats(min_value=0, max_value=1e15)

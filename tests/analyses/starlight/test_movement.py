@@ -31,7 +31,7 @@ from gpa_lsp.diagnosis.analyses.starlight import (
 )
 from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
 from gpa_lsp.profile.stall_reasons import STALL_REASONS
-from tests.analyses.starlight.rooflines import make_roofline
+from tests.analyses.roofline.launches import make_roofline
 
 T = 1e12
 G = 1e9

@@ -1,4 +1,4 @@
-"""Starlight's answer of whole kernels: numbers by hand, every sample counted once, and what is missing said."""
+"""Starlight's answer of whole kernels: every sample counted once, and what is missing said; numbers by hand are in tests/cases."""
 
 import pytest
 from hypothesis import given
@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from gpa_lsp.diagnosis.analyses.answers import Answer, Weight
 from gpa_lsp.diagnosis.analyses.model import KernelRoofline
 from gpa_lsp.diagnosis.analyses.questions.starlight import CHECKS, LABEL, answer_starlight, decide
-from gpa_lsp.diagnosis.analyses.starlight import Bottleneck, LineSamples, count_lines
+from gpa_lsp.diagnosis.analyses.starlight import LineSamples, count_lines
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
 from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.profile.stall_reasons import STALL_REASONS
-from tests.analyses.starlight.rooflines import make_roofline
+from tests.analyses.roofline.launches import make_roofline
 from tests.rows.written import write_kernel
 
 T = 1e12
@@ -47,46 +47,6 @@ def list_lines(facts: Subject) -> list[LineSamples]:
 
 def ask(kernel: Kernel, roofline: KernelRoofline | None = None) -> Answer:
     return answer_starlight(gather(kernel, roofline))
-
-
-def test_samples_count_by_reason_and_by_the_instruction_that_waits():
-    by_line = {str(line.line): line for line in list_lines(gather(write_kernel(KERNEL)))}
-    assert by_line["k.cu:3"].stalls == {Bottleneck.MEMORY: 80}
-    assert by_line["k.cu:4"].stalls == {Bottleneck.MEMORY: 500, Bottleneck.LATENCY: 100}
-    assert by_line["k.cu:4"].operations == 40
-    assert by_line["k.cu:6"].stalls == {Bottleneck.SYNCHRONISATION: 120}
-    assert by_line["k.cu:6"].unattributed == 40
-    assert by_line["k.cu:7"].stalls == {Bottleneck.RESOURCES: 60}
-    assert by_line["k.cu:8"].stalls == {Bottleneck.MEMORY: 20}
-
-
-def test_equations_2_to_4_on_the_hottest_line():
-    """Line 4 has 640 of 1,000 samples; without its 500 memory stalls the kernel would run in half the time."""
-    answer = ask(write_kernel(KERNEL), MEMORY_BOUND)
-    lines = next(table for table in answer.tables if table.title == "Starlight's hot lines")
-    line, share, bottleneck, removed, speedup, rate, below = lines.rows[0]
-    assert (line, bottleneck, removed) == ("line 4 of k.cu", "Poor memory usage", 500)
-    assert (share, speedup) == (pytest.approx(0.64), pytest.approx(2.0))
-    assert rate == pytest.approx(2.4 * T)
-    assert below == pytest.approx(2.4 * T)  # fewer bytes: only the peak ends the arrow
-    latency = next(row for row in lines.rows if row[2] == "Latency/dependency")
-    assert latency[4] == pytest.approx(1000 / 900)
-
-
-def test_every_sample_is_in_one_row():
-    answer = ask(write_kernel(KERNEL))
-    parts = next(table for table in answer.tables if table.title == "Where the samples count")
-    counts = {row[0]: row[1] for row in parts.rows}
-    assert counts == {
-        "issued": 80,
-        "Latency/dependency": 100,
-        "Poor memory usage": 600,
-        "Poor resource usage": 60,
-        "Thread synchronisation/branching": 120,
-        "not attributed": 40,
-    }
-    assert sum(counts.values()) == 1000
-    assert sum(row[2] for row in parts.rows) == pytest.approx(1.0)
 
 
 @given(
