@@ -66,6 +66,40 @@ def test_twice_the_rounds_take_twice_the_time_and_bytes_stay() -> None:
     assert once.volumes == twice.volumes
 
 
+FEW = """\
+__global__ void few(const float* in, float* out, int n)
+{
+    __shared__ float tile[1024];
+    for (int at = threadIdx.x; at < 1024; at += 128)
+        tile[at] = 0.0f;
+    __syncthreads();
+    int i = blockIdx.x * 128 + threadIdx.x;
+    if (i < n)
+        tile[threadIdx.x] = in[i];
+    __syncthreads();
+    float sum = 0.0f;
+    for (int at = threadIdx.x; at < 1024; at += 128)
+        sum += tile[at];
+    if (i < n)
+        out[i] = sum;
+}
+"""
+
+
+def test_blocks_without_work_in_global_memory_take_their_time(tmp_path: Path) -> None:
+    """Of 1,728 blocks two load and store; all of them clear and add up a tile in shared memory."""
+    source = tmp_path / "few.cu"
+    source.write_text(FEW)
+    arrays = ", ".join(f'{{ name = "{name}", type = "float", count = 256, fill = "zeros" }}' for name in ("in", "out"))
+    number = '{ name = "n", type = "int", value = 256 }'
+    found = predict(source, f'[[launch]]\nkernel = "few"\ngrid = 1728\nblock = 128\narguments = [{arrays}, {number}]\n')
+    loads = {one.limiter: one.load * found.update_count / (1728 * 128) for one in found.bounds}
+    assert found.limiter in ISSUE_LIMITERS
+    # A warp clears and reads eight rows of the tile, and two blocks store one row more.
+    assert loads[Limiter.L1] * 32 == pytest.approx(16, rel=0.01)
+    assert 16 <= loads[Limiter.ISSUE] * 32 * 4 <= 128  # instructions of a warp
+
+
 def test_the_published_model_knows_neither_schedulers_nor_pipes() -> None:
     limiters = {one.limiter for one in predict_hash(512, VolumeMode.PAPER).bounds}
     assert limiters and not limiters & set(ISSUE_LIMITERS)

@@ -98,7 +98,7 @@ def recover(run: Emulation) -> KernelAccesses:
     assert found is not None and run.is_complete
     assert bool((found.ratios == 1).all()) == run.trace.is_complete
     continuation = None if run.trace.is_complete else found
-    return recover_expressions(run.trace, flops_per_thread=1.0, continuation=continuation)
+    return recover_expressions(run.trace, flops_per_thread=1.0, ratios=found.ratios, continuation=continuation)
 
 
 def measure(kernel: KernelAccesses, launch: LaunchDescription) -> dict[str, float]:

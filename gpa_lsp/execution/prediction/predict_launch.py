@@ -39,7 +39,7 @@ from gpa_lsp.execution.volumes.from_trace import (
     recover_expressions,
 )
 from gpa_lsp.execution.volumes.model import Contradiction, VolumePrediction
-from gpa_lsp.execution.volumes.trace_sampling import continue_trace, has_all_first
+from gpa_lsp.execution.volumes.trace_sampling import compare_executions, continue_trace, has_all_first
 from gpa_lsp.foundation.errors import GpaError, InputError, Problem, spare_others
 from gpa_lsp.foundation.locations import InlineChain
 from gpa_lsp.foundation.numbers import format_count
@@ -97,7 +97,12 @@ def predict_volumes_of(
     problems: list[Problem],
     piece: PieceRows | None = None,
 ) -> LaunchVolumes:
-    """Predict data volumes from a few blocks, which takes milliseconds for a launch of any size."""
+    """Predict data volumes from a few blocks, which takes milliseconds for a launch of any size.
+
+    Args:
+        probe: the blocks, traced.
+        counted: blocks whose executions are counted: the same, or more.
+    """
     device = choose_volume_device(product, settings.mode)
     if isinstance(device, Problem):
         problems.append(device)
@@ -120,6 +125,8 @@ def predict_volumes_of(
             flops_per_thread=work.total,
             flops_are_double=work.is_double,
             issued=count_issued(counted),
+            ratios=compare_executions(trace, lanes, executed)[0],
+            is_executed_whole=executed == prod(counted.grid),
             piece=piece,
             continuation=continuation,
         )
@@ -204,16 +211,14 @@ def predict_launch(
     problems.extend(note_guesses(subject.launch))
     probe, subject, left = _probe_grown(subject, settings, problems)
     piece = None if probe.trace is None else PieceRows(probe.trace)
-    volumes: LaunchVolumes | None = None
-    if probe.is_complete or not _has_all_first(probe):  # else the run counts
-        volumes = predict_volumes_of(subject, settings, product, probe, probe, problems=problems, piece=piece)
     wave = context.sm_count * context.blocks_per_sm
     plan = plan_sampling(probe, settings, wave_blocks=wave, machine=context.gpu)
     if not _is_enough(probe, plan):
         piece = None  # frees its memory
     run, shown = _run(subject, left, context, plan, probe=probe, piece=piece, sinks=sinks, problems=problems)
-    if volumes is None:
-        volumes = predict_volumes_of(subject, settings, product, probe, run, problems=problems)
+    is_run_counted = run.is_complete if probe.is_complete else _has_all_first(probe)
+    counted = run if is_run_counted else probe
+    volumes = predict_volumes_of(subject, settings, product, probe, counted, problems=problems, piece=piece)
     function = next((one for one in subject.module.entries if one.name == subject.kernel), None)
     faults, notes = part_guessed(subject.launch, merge_faults(run.faults, probe.faults), function)
     problems.extend(notes)

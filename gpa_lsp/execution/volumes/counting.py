@@ -126,8 +126,10 @@ def count_all(subject: Subject) -> Counts:
     working_ratio = 1.0 if is_paper else count_working_ratio(subject.launch)
     busy_ratio = 1.0 if is_paper else count_busy_ratio(subject.launch)
     sampled = extra.cycles_per_warp * busy_ratio / (working_ratio or 1.0)  # of all warps that are launched
+    executed_ratio = (working_ratio or 1.0) if kernel.is_executed_whole else busy_ratio
+    shared = 0.0 if is_paper else kernel.shared_cycles_per_warp * busy_ratio / executed_ratio
     return Counts(
-        l1_cycles_per_warp=_count_l1(subject, entries, whole) + sampled + fills,
+        l1_cycles_per_warp=_count_l1(subject, entries, whole) + shared + sampled + fills,
         block_line_bytes=max(least, lines * LINE_BYTES),
         block_request_bytes=max(least, affine.requests * SECTOR_BYTES + extra.block_request_bytes),
         block_bypassing_bytes=affine.bypassing * SECTOR_BYTES + extra.block_bypassing_bytes,
@@ -151,6 +153,7 @@ def count_all(subject: Subject) -> Counts:
         wave_pages=count_wave_pages(entries, subject.launch, wave),
         busy_ratio=busy_ratio,
         working_ratio=working_ratio,
+        executed_ratio=executed_ratio,
         row_span=_find_span(placed, 1),
         layer_span=_find_span(placed, 2),
     )
@@ -397,7 +400,7 @@ def _sum_axes(parts: Sequence[Sequence[float]]) -> tuple[float, float, float]:
 
 
 def _count_l1(subject: Subject, entries: Sequence[ArrayGroups], blocks: Blocks) -> float:
-    """Cycles of a warp for all its accesses.
+    """Cycles of a warp for all its accesses that have expressions.
 
     The published program puts loads and stores into one mapping by array, so that an array that is both read and written loses its loads.
     """
@@ -407,14 +410,13 @@ def _count_l1(subject: Subject, entries: Sequence[ArrayGroups], blocks: Blocks) 
             for entry in entries
             for group in entry.select(loads=False) or entry.groups
         )
-    affine = sum(
+    return sum(
         count_cycles(entry, group, blocks, tags_per_cycle=subject.device.l1_tags_per_cycle)
         * group.trips
         * group.executions
         for entry in entries
         for group in entry.groups
     )
-    return affine + subject.kernel.shared_cycles_per_warp
 
 
 def _count_requests(blocks: Blocks, chosen: Iterable[Chosen]) -> float:

@@ -154,6 +154,8 @@ class KernelAccesses(Struct, frozen=True, kw_only=True):
     issued: IssuedWork | None = None  # what a thread executes, memory included; None when unknown
     shared_cycles_per_warp: float = 0.0  # of L1's data pipe for one warp's accesses of shared memory, all executions
     notes: tuple[Sentence, ...] = ()  # what a reader must know of how these were found, one sentence each
+    # what is a mean of threads is one of all that were launched; else of those of blocks that access global memory, and the others do nothing
+    is_executed_whole: bool = False
     is_whole: bool = False  # every block was traced to its end, so that what was counted stands for no other
 
 

@@ -140,6 +140,8 @@ def recover_expressions(
     flops_per_thread: float | None = None,
     flops_are_double: bool = True,
     issued: IssuedWork | None = None,
+    ratios: npt.NDArray[np.float64] | None = None,
+    is_executed_whole: bool = False,
     piece: PieceRows | None = None,
     continuation: Continuation | None = None,
 ) -> KernelAccesses:
@@ -147,6 +149,8 @@ def recover_expressions(
 
     Args:
         trace: of whole blocks, with all their accesses or the first ones of each; :func:`list_probe_blocks` says of which.
+        ratios: float64[instructions], executions of a block that were counted, of those in the trace; None for as many.
+        is_executed_whole: what is a mean of threads is one of all that were launched.
 
     Raises:
         InputError: no block was traced.
@@ -181,8 +185,9 @@ def recover_expressions(
         flops_per_thread=flops_per_thread,
         flops_are_double=flops_are_double,
         issued=issued,
-        shared_cycles_per_warp=count_shared_cycles(trace, None if continuation is None else continuation.ratios),
+        shared_cycles_per_warp=count_shared_cycles(trace, ratios),
         notes=tuple(_list_notes(trace, continuation)),
+        is_executed_whole=is_executed_whole,
         is_whole=continuation is None and trace.is_complete and len(trace.traced_blocks) == prod(trace.grid),
     )
 

@@ -95,6 +95,9 @@ class Counts(Struct, frozen=True, kw_only=True):
     wave_pages: int  # distinct pages of 2 MiB of a wave, by array
     busy_ratio: float  # threads with work of all in blocks where one has some; 1 in the published model
     working_ratio: float  # threads with work of all that are launched; 1 in the published model, which does not look at the grid's ends
+    executed_ratio: (
+        float  # threads with work of those that means of executed instructions are of; 1 in the published model
+    )
     # rows that one thread's loads of an array span, at most over the arrays; None where rows share nothing
     row_span: int | None
     layer_span: int | None  # layers that they span; None where layers share nothing

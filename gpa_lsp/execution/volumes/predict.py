@@ -295,7 +295,10 @@ def derive_bounds(
     Schedulers and pipes of the SM are no limiters of the paper either (:func:`count_issue_cycles`).
     """
     folded = launch.updates_per_thread
-    flops = (kernel.flops_per_thread or 0.0) / folded
+    executed = folded * (
+        1.0 if kernel.issued is None else counts.executed_ratio
+    )  # updates of a thread that was executed
+    flops = (kernel.flops_per_thread or 0.0) / executed
     peak = device.fp64_flops_per_s if kernel.flops_are_double else device.fp32_flops_per_s
     cycles = counts.l1_cycles_per_warp / folded / WARP_LANES / counts.busy_ratio
     blocks = 1 / (launch.threads_per_block * counts.working_ratio * folded)
@@ -310,7 +313,7 @@ def derive_bounds(
         l2_rate = min(l2_rate, sms * SM_BYTES_PER_CYCLE * device.sm_hz / busier)
     found = (
         (Limiter.FLOPS, flops, part * (peak or 0.0)),
-        *((one, cycles_of / folded, sms * device.sm_hz) for one, cycles_of in issue.items()),
+        *((one, cycles_of / executed, sms * device.sm_hz) for one, cycles_of in issue.items()),
         (Limiter.BLOCKS, blocks, device.block_starts_per_s or 0.0),
         (Limiter.L1, cycles, sms * device.sm_hz),
         (Limiter.L2, l2_bytes, l2_rate),

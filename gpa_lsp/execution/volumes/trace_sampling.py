@@ -117,7 +117,7 @@ def count_shared_cycles(trace: Trace, ratios: npt.NDArray[np.float64] | None = N
     """Cycles of L1's data pipe for one warp's accesses of shared memory, mean of the traced warps.
 
     Args:
-        ratios: float64[instructions], how much more often than in the trace they are executed; None for as often.
+        ratios: float64[instructions], executions of a block, of those in the trace (:func:`compare_executions`); None where they are as many.
     """
     rows = np.flatnonzero(trace.accesses.space == int(Space.SHARED))
     if not len(rows):
@@ -167,26 +167,37 @@ def has_all_first(trace: Trace) -> bool:
     return trace.is_complete or trace.most_executions is not None
 
 
-def continue_trace(trace: Trace, lane_executions: npt.NDArray[np.int64], blocks: int) -> Continuation | None:
-    """Compare a trace with what was counted; None where what was counted cannot be told from it.
+def compare_executions(
+    trace: Trace, lane_executions: npt.NDArray[np.int64], blocks: int
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """Compare the executions of a block that were counted with those in a trace, instruction by instruction.
 
     Args:
         lane_executions: int64[instructions], by threads, of whole blocks.
+        blocks: at least 1.
+
+    Returns:
+        float64[n], the ratio of both for each instruction of the trace, 1 for those that have no access in it; and bool[n], those of them
+        that were counted.
     """
-    rows = trace.accesses
-    if not has_all_first(trace) or not blocks or not len(rows.instruction):
-        return None
     # Ways to called functions have numbers of their own, and are counted together.
     own = np.array([one.index if one.same_as is None else one.same_as for one in trace.instructions], dtype=np.int64)
-    lanes = np.bitwise_count(rows.lane_mask).astype(np.float64)
-    traced = np.bincount(own[rows.instruction], weights=lanes, minlength=len(own)) / len(trace.traced_blocks)
+    lanes = np.bitwise_count(trace.accesses.lane_mask).astype(np.float64)
+    traced = np.bincount(own[trace.accesses.instruction], weights=lanes, minlength=len(own)) / len(trace.traced_blocks)
     counted = np.zeros(len(own))
     counted[: len(lane_executions)] = lane_executions / blocks
-    is_missing = (counted > 0) & (traced == 0)
-    if any(is_missing[one.index] and one.kind is not None and one.space in _FOLLOWED for one in trace.instructions):
+    ratios = np.divide(counted, traced, out=np.ones(len(own)), where=traced > 0)
+    return ratios[own], ((counted > 0) & (traced == 0))[own]
+
+
+def continue_trace(trace: Trace, lane_executions: npt.NDArray[np.int64], blocks: int) -> Continuation | None:
+    """Compare a trace with what was counted (:func:`compare_executions`); None where what was counted cannot be told from it."""
+    if not has_all_first(trace) or not blocks or not len(trace.accesses.instruction):
         return None
-    ratios = np.divide(counted, traced, out=np.ones(len(own)), where=traced > 0)[own]
-    return Continuation(most_executions=int(rows.execution.max()) + 1, ratios=np.maximum(1.0, ratios))
+    ratios, are_missing = compare_executions(trace, lane_executions, blocks)
+    if any(are_missing[one.index] and one.kind is not None and one.space in _FOLLOWED for one in trace.instructions):
+        return None
+    return Continuation(most_executions=int(trace.accesses.execution.max()) + 1, ratios=np.maximum(1.0, ratios))
 
 
 def count_growth(lanes: LaneRows, continuation: Continuation, instruction: int, whole: int) -> float:
