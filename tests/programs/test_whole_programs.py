@@ -1,9 +1,12 @@
-"""Launches read from host code, compared with those of the running programs."""
+"""Whole programs of ours, each of which checks its own results; their predictions, and their launches as they are read from host code.
+
+Each program runs once, recorded and watched."""
 
 import struct
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,12 +15,16 @@ from gpa_lsp.code.binary.linkage_names import find_bare_name
 from gpa_lsp.code.sources.host_launches import find_host_launches
 from gpa_lsp.code.sources.host_values import HostArgument, HostLaunch
 from gpa_lsp.execution.emulator.resident import ResidentMemory
+from gpa_lsp.execution.programs.examine import examine_recorded
 from gpa_lsp.execution.programs.messages import LaunchRequest
+from gpa_lsp.execution.programs.model import ProgramRun
 from gpa_lsp.execution.programs.recording import Recorder
 from gpa_lsp.execution.programs.session import KernelTally
-from tests.programs.built import build, run
-from tests.programs.test_fixture_programs import PROGRAMS
+from gpa_lsp.foundation.processes.watched_command import Ending
+from tests.programs.built import SOURCES, build, run
+from tests.programs.test_predicted_programs import SETTINGS
 
+PROGRAMS = sorted(SOURCES.glob("*.cu"))
 _FORMATS = {"f32": "<f", "f64": "<d", "s32": "<i", "s64": "<q"}
 
 
@@ -67,33 +74,59 @@ def knows_all(read: HostLaunch) -> bool:
     return read.grid is not None and read.block is not None and numbers
 
 
-@pytest.fixture
-def launches(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Ran]]:
-    """Launches by bare name of the kernel; filled while a recorded program runs."""
-    found: dict[str, list[Ran]] = defaultdict(list)
+Watched = tuple[ProgramRun, str, dict[str, list[Ran]]]
+"""A run, what it printed, and its launches by bare name of the kernel."""
 
-    def watch(
-        _: Recorder, tally: KernelTally, request: LaunchRequest, memory: ResidentMemory
-    ) -> Callable[[int], None] | None:
-        found[find_bare_name(tally.facts.kernel.name)].append(note(tally, request, memory))
-        return None
 
-    monkeypatch.setattr(Recorder, "watch", watch)
-    return found
+@pytest.fixture(scope="module")
+def watch(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Watched]:
+    """Runs a program, once."""
+
+    @cache
+    def run_watched(source: Path) -> Watched:
+        folder, original = tmp_path_factory.mktemp(source.stem), Recorder.watch
+        launches: dict[str, list[Ran]] = defaultdict(list)
+
+        def watch(
+            recorder: Recorder, tally: KernelTally, request: LaunchRequest, memory: ResidentMemory
+        ) -> Callable[[int], None] | None:
+            launches[find_bare_name(tally.facts.kernel.name)].append(note(tally, request, memory))
+            return original(recorder, tally, request, memory)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Recorder, "watch", watch)
+            return *run(build(source, folder), records=folder / "records"), launches
+
+    return run_watched
+
+
+@pytest.mark.parametrize("source", PROGRAMS, ids=lambda path: path.stem)
+def test_a_program_computes_what_it_should(source: Path, watch: Callable[[Path], Watched]) -> None:
+    found, printed, _ = watch(source)
+    assert f"{source.stem}: right" in printed
+    assert (found.end.ending, found.end.status) == (Ending.ENDED, 0)
+    assert found.kernels and all(one.emulated == one.launches for one in found.kernels)
+    assert found.has_faults == (source.stem == "out_of_bounds")
+
+
+@pytest.mark.parametrize("source", PROGRAMS, ids=lambda path: path.stem)
+def test_no_recorded_launch_is_predicted_against_itself(source: Path, watch: Callable[[Path], Watched]) -> None:
+    """Predicted traffic agrees with itself and with the counts of the same run."""
+    predicted = [one.prediction for one in examine_recorded(watch(source)[0], SETTINGS) if one.prediction is not None]
+    assert predicted
+    assert {one.name: one.contradictions for one in predicted if one.contradictions} == {}
 
 
 def test_nothing_that_is_read_differs_from_what_ran(
-    launches: dict[str, list[Ran]], tmp_path: Path, record_property: Callable[[str, object], None]
+    watch: Callable[[Path], Watched], record_property: Callable[[str, object], None]
 ) -> None:
     kernels = derived = 0
     wrong: list[str] = []
     for source in PROGRAMS:
-        launches.clear()
-        run(build(source, tmp_path), records=tmp_path / "records")
         said: dict[str, list[HostLaunch]] = defaultdict(list)
         for one in find_host_launches(source.name, source.read_text()):
             said[one.kernel].append(one)
-        for name, ran in launches.items():
+        for name, ran in watch(source)[2].items():
             kernels += 1
             derived += bool(said[name]) and all(knows_all(one) for one in said[name])
             wrong += [f"{source.name}: {one}" for one in said[name] if not any(agrees(one, real) for real in ran)]
