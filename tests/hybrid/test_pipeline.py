@@ -15,34 +15,21 @@ CONSTANT = Use(Resource.CONSTANT, 5.0, 1.0, 5.0)
 BARRIER = Use(Resource.BARRIER, 0.0, 0.0, 0.0)
 
 
-def test_a_warp_alone_takes_the_sum_of_its_latencies() -> None:
-    assert simulate_round(number_uses([[ADD, LOAD, ADD]]), 1) == 2 + 24 + 2
-
-
-def test_warps_take_turns_at_what_they_share() -> None:
-    assert simulate_round(number_uses([[ADD] * 5] * 4), 4) == 4 * 5 * 2
-
-
-def test_what_warps_do_not_share_overlaps() -> None:
-    assert simulate_round(number_uses([[ADD] * 10, [LOAD]]), 2) == 24
-
-
-def test_only_the_delay_is_held() -> None:
-    assert simulate_round(number_uses([[LOAD]] * 3), 3) == 10 + 3 * 4 + 10
-
-
-def test_a_barrier_waits_for_the_block_alone() -> None:
-    slow, fast = [ADD] * 10 + [BARRIER, ADD], [BARRIER, SHARED]
-    assert simulate_round(number_uses([slow, fast]), 2) == 20 + 8
-    assert simulate_round(number_uses([slow, fast]), 1) == 22
-
-
-def test_warps_that_have_ended_are_not_waited_for() -> None:
-    assert simulate_round(number_uses([[ADD], [BARRIER, ADD], []]), 3) == 4
-
-
-def test_nobody_does_anything() -> None:
-    assert simulate_round(number_uses([[], []]), 2) == 0
+@pytest.mark.parametrize(
+    ("warps", "block_warps", "cycles"),
+    [
+        ([[ADD, LOAD, ADD]], 1, 2 + 24 + 2),  # a warp alone takes the sum of its latencies
+        ([[ADD] * 5] * 4, 4, 4 * 5 * 2),  # warps take turns at what they share
+        ([[ADD] * 10, [LOAD]], 2, 24),  # what they do not share overlaps
+        ([[LOAD]] * 3, 3, 10 + 3 * 4 + 10),  # only the delay is held
+        ([[ADD] * 10 + [BARRIER, ADD], [BARRIER, SHARED]], 2, 20 + 8),
+        ([[ADD] * 10 + [BARRIER, ADD], [BARRIER, SHARED]], 1, 22),  # a barrier is for its block alone
+        ([[ADD], [BARRIER, ADD], []], 3, 4),  # and not for warps that have ended
+        ([[], []], 2, 0),
+    ],
+)
+def test_what_a_round_takes(warps: list[list[Use]], block_warps: int, cycles: int) -> None:
+    assert simulate_round(number_uses(warps), block_warps) == cycles
 
 
 def test_the_trace_of_figure_2() -> None:
