@@ -1,12 +1,17 @@
-"""CUDA C++ → PTX by NVRTC, once per session and source: what the truth tests run."""
+"""CUDA C++ → PTX by NVRTC, once per run and source: what the truth tests run."""
 
+import hashlib
 import re
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
+
+from gpa_lsp.foundation.kept_files import KeptFiles, find_cache_folder
 
 SOURCES = Path(__file__).parent / "sources"
 
@@ -50,22 +55,27 @@ def compile_cubin(path: Path, architecture: int, *flags: str) -> tuple[str, byte
 
 
 def _compile(path: Path, architecture: str, flags: tuple[str, ...]) -> tuple[str, bytes]:
+    """PTX and machine code; what another worker of the run compiled is read."""
     nvrtc = pytest.importorskip("cuda.bindings.nvrtc")
     text = path.read_text(encoding="utf-8")
     if "#include <" in text and not _find_includes():
         pytest.skip("CUDA's headers are not installed")
+    options = [f"--gpu-architecture={architecture}", "-lineinfo", "-std=c++17", "-default-device", f"-I{path.parent}"]
+    options += [*_find_includes(), *flags]
+    headers = [(one.name, one.read_bytes()) for one in sorted(path.parent.glob("*.h*"))]
+    key = hashlib.sha256(repr((nvrtc.nvrtcVersion(), str(path), options, text, headers)).encode()).hexdigest()
+    kept = KeptFiles(find_cache_folder() / "compiled", limit_bytes=1 << 30)
+    content = kept.load(key)
+    if content is None:
+        content = msgspec.msgpack.encode(_compile_text(nvrtc, path, text, options))
+        kept.store(key, content)
+    return msgspec.msgpack.decode(content, type=tuple[str, bytes])
+
+
+def _compile_text(nvrtc: Any, path: Path, text: str, options: list[str]) -> tuple[str, bytes]:
     failed, program = nvrtc.nvrtcCreateProgram(text.encode(), str(path).encode(), 0, [], [])
     assert int(failed) == 0
     try:
-        options = [
-            f"--gpu-architecture={architecture}",
-            "-lineinfo",
-            "-std=c++17",
-            "-default-device",
-            f"-I{path.parent}",
-            *_find_includes(),
-            *flags,
-        ]
         failed = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])[0]
         assert int(failed) == 0, f"{path.name}: {_read_log(nvrtc, program)}"
         ptx = bytearray(nvrtc.nvrtcGetPTXSize(program)[1])
@@ -77,10 +87,9 @@ def _compile(path: Path, architecture: str, flags: tuple[str, ...]) -> tuple[str
         nvrtc.nvrtcDestroyProgram(program)
 
 
-def _read_log(nvrtc: object, program: object) -> str:
-    size = nvrtc.nvrtcGetProgramLogSize(program)[1]  # type: ignore[attr-defined]
-    log = bytearray(size)
-    nvrtc.nvrtcGetProgramLog(program, log)  # type: ignore[attr-defined]
+def _read_log(nvrtc: Any, program: object) -> str:
+    log = bytearray(nvrtc.nvrtcGetProgramLogSize(program)[1])
+    nvrtc.nvrtcGetProgramLog(program, log)
     return log.rstrip(b"\0 \n").decode(errors="replace")
 
 
