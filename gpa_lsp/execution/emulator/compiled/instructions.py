@@ -40,6 +40,8 @@ def lower_instruction(lowering: Lowering, instruction: PtxInstruction) -> list[O
     """
     if ScalarType.B128 in instruction.types:
         raise NotLowered("values of 128 bits")
+    if instruction.opcode == "mapa":
+        lowering.refuse_cluster()
     lowering.begin(instruction)
     meaning, lower = find_meaning(instruction), _find_lower(instruction)
     if meaning is not None:
