@@ -127,9 +127,10 @@ def write_product(product: Product, adds: str = "u32(1)") -> LaneFunction:
     return LaneFunction(0, f"{what}(a, view(b, s32), frame, machine.constants, written, {adds}{how})", "", True)
 
 
-_DESCRIPTORS = "wgmma.mma_async is not emulated ({})"
-_DIFFERENT = Report(FaultKind.UNSUPPORTED, _DESCRIPTORS.format("lanes of a warp group give different descriptors"))
-_WITH_OFFSET = Report(FaultKind.UNSUPPORTED, _DESCRIPTORS.format("a descriptor has a base offset"))
+def _describe_unusable(descriptor: int) -> str:
+    has_offset = descriptor >> 49 & 7 and descriptor >> 62
+    why = "a descriptor has a base offset" if has_offset else "lanes of a warp group give different descriptors"
+    return f"wgmma.mma_async is not emulated ({why})"
 
 
 def lower_group_product(lowering: Lowering) -> None:
@@ -177,17 +178,13 @@ def lower_group_product(lowering: Lowering) -> None:
 
 def _check_descriptors(lowering: Lowering, descriptors: list[Operand], ranks: int) -> dict[str, int]:
     """Report descriptors that cannot be used; the guard of the lanes that have others, and of the instruction."""
-    fine, is_next = lowering.take_scratch(), lowering.take_scratch()
-    for number, one in enumerate(descriptors):
+    fine = -1
+    for one in descriptors:
         place = lowering.read(one, ScalarType.U64)
-        shared = f"u8(are_shared(machine, a, b(u32), {int(place >= 0)}))"
-        for value, report in ((shared, _DIFFERENT), ("u8(have_no_offset(a(u64)))", _WITH_OFFSET)):
-            function = LaneFunction(8, value, "", "machine" in value)
-            lowering.emit(function, is_guarded=False, a=place, b=ranks, result=is_next, result_bytes=1)
-            lowering.check(is_next, report)
-            is_first = number == 0 and report is _DIFFERENT
-            both = LaneFunction(8, "a(u8)" if is_first else "a(u8) & b(u8)")
-            lowering.emit(both, is_guarded=False, a=is_next, b=fine, result=fine, result_bytes=1)
+        usable = f"u8(are_shared(machine, a, b(u32), {int(place >= 0)}) & have_no_offset(a(u64)))"
+        found = lowering.compute(8, usable, exchanges=True, a=place, b=ranks)
+        lowering.check(found, Report(FaultKind.UNSUPPORTED, _describe_unusable), of=place)
+        fine = found if fine < 0 else lowering.compute(8, "a(u8) & b(u8)", a=fine, b=found)
     return lowering.narrow(fine)
 
 

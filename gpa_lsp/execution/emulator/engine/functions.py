@@ -85,7 +85,7 @@ class _FunctionBinder:
             segment.enters_block = self._number_block(block)
             self._bind_block(block, segment)
         layout = self._layout
-        always = layout.always_live
+        always = [slot for parts in layout.pieces.values() for slot in parts.values()]  # which may be read at any time
         self._segments.sort(key=lambda found: (self._blocks.ranks[found[0]], found[1]))
         for order, (_, _, segment) in enumerate(self._segments):
             segment.order = order

@@ -62,11 +62,6 @@ class Layout:
             parts[piece] = self._add(np.dtype(f"u{piece[1]}"))
         return parts[piece]
 
-    @property
-    def always_live(self) -> tuple[int, ...]:
-        """Slots of all parts of parameters, which may be read at any time."""
-        return tuple(slot for parts in self.pieces.values() for slot in parts.values())
-
 
 def make_constant(literal: Immediate, kind: ScalarType) -> Value:
     """A literal as a value of a type, in its natural dtype; integers wrap.
