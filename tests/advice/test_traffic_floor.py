@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpa_lsp.diagnosis.advice.traffic_floor import TrafficFloor, measure_floor
+from gpa_lsp.diagnosis.advice.traffic_floor import TrafficFloor, find_least_sectors, measure_floor
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from tests.advice.subjects import make_subject
 from tests.rows.written import write_kernel
@@ -70,6 +70,24 @@ def test_what_caches_answer_already_cannot_get_less() -> None:
     floor = measure(subject(LOAD, STORE, dram__bytes_read___sum=100e3, dram__bytes_write___sum=0.0))
     assert floor.leaves["dram"] == 1.0
     assert "dram" not in measure(subject(LOAD, STORE, dram__bytes_read___sum=100e3)).leaves, "writes are unknown"
+
+
+def test_lanes_that_data_choose_lie_anywhere() -> None:
+    """Half of the threads go on: of the eight lanes of a sector one at least does in 255 of 256, so that the ideal, two sectors, is out of reach."""
+    text = """
+    B-:R-:W2:-:S02  LDG.E R2, [R4.64]               # k.cu:3 | selected=10 | x=1000 ALL global_sectors=4000 global_sectors_ideal=4000
+    B2:R-:W-:-:S13  ISETP.GT.AND P0, PT, R2, RZ, PT # k.cu:3 | selected=10 | x=1000 ALL
+    B-:R-:W-:-:S05  @P0 BRA `(out)                  # k.cu:3 | selected=10 | x=1000 thread_executions=32000 HALF
+    B-:R-:W2:-:S02  LDG.E R6, [R8.64]               # k.cu:4 | selected=10 | x=1000 SOME global_sectors=16000 global_sectors_ideal=2000
+out:
+    B-:R-:W-:-:S05  EXIT                            # k.cu:5 | selected=10 | x=1000 ALL
+    """
+    text = text.replace("ALL", "thread_executions=32000 thread_executions_true=32000")
+    text = text.replace("SOME", "thread_executions=16000 HALF").replace("HALF", "thread_executions_true=16000")
+    least = find_least_sectors(make_subject(write_kernel(text)))
+    assert least is not None
+    assert least[0] == 4000
+    assert least[3] == int(4000 * (1 - 0.5**8))
 
 
 def test_without_counted_sectors_there_is_no_floor() -> None:

@@ -10,8 +10,18 @@ from gpa_lsp.code.binary.opcodes import Access, MemorySpace
 from gpa_lsp.diagnosis.advice.work_left import Parts, count_work_left
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.records import remembered
-from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, SECTOR_BYTES, WARP_THREADS, mark_accesses, measure_excess
+from gpa_lsp.kernel.dataflow.accesses import (
+    GLOBAL_SPACES,
+    SECTOR_BYTES,
+    WARP_THREADS,
+    count_access_bytes,
+    count_per_request,
+    mark_accesses,
+    measure_excess,
+)
+from gpa_lsp.kernel.dataflow.divergent_branches import find_divergent_branches
 from gpa_lsp.kernel.dataflow.gathered_accesses import mark_gathered
+from gpa_lsp.kernel.dataflow.value_flow import is_decided_by_data
 
 _SECTORS_PER_LINE = 4
 
@@ -33,9 +43,8 @@ def measure_floor(subject: Subject) -> TrafficFloor | None:
     """The floor of global loads and stores; None where sectors were not counted."""
     rows = subject.rows
     accesses = mark_accesses(rows, GLOBAL_SPACES, (Access.LOAD, Access.STORE, Access.COPY))
-    sectors, ideal, tags = (
-        rows.counter(name) for name in ("global_sectors", "global_sectors_ideal", "global_tag_requests")
-    )
+    sectors, tags = (rows.counter(name) for name in ("global_sectors", "global_tag_requests"))
+    ideal = find_least_sectors(subject)
     if sectors is None or ideal is None or not accesses.any():
         return None
     touched, least = (int(np.maximum(column[accesses], 0).sum()) for column in (sectors, ideal))
@@ -78,9 +87,31 @@ def measure_floor(subject: Subject) -> TrafficFloor | None:
     )
 
 
+@remembered
+def find_least_sectors(subject: Subject) -> npt.NDArray[np.int64] | None:
+    """int64[n]: sectors that accesses touch when neighbouring threads access neighbouring elements; None where they were not counted.
+
+    The ideal, but where data decide which threads go on: those lie anywhere in their warp, and of the l lanes of a sector one at least goes on in
+    1 − (1 − p)^l of them, p the part of the warp's lanes.
+    """
+    sectors, ideal = (subject.rows.counter(name) for name in ("global_sectors", "global_sectors_ideal"))
+    if sectors is None or ideal is None:
+        return None
+    branches = find_divergent_branches(subject.rows)
+    parted = {row for one in branches if is_decided_by_data(subject.rows, one.row) for row in one.rows.tolist()}
+    inside = subject.rows.mark(parted)
+    widths = np.maximum(1, subject.rows.spread_by_mnemonic(count_access_bytes, unknown=1))
+    _, threads = count_per_request(subject.rows)
+    lanes = np.maximum(1.0, SECTOR_BYTES / widths)
+    touched = WARP_THREADS / lanes * (1 - (1 - np.minimum(1.0, threads / WARP_THREADS)) ** lanes)
+    return np.where(
+        inside & (ideal > 0), np.minimum(sectors, np.maximum(ideal, touched * subject.executed)), ideal
+    ).astype(np.int64)
+
+
 def measure_excess_lines(subject: Subject) -> Parts | None:
     """float64[n]: the part of the lines an access touches that it need not when warps read along a row, 1 where unknown; None where not counted."""
-    tags, ideal = subject.rows.counter("global_tag_requests"), subject.rows.counter("global_sectors_ideal")
+    tags, ideal = subject.rows.counter("global_tag_requests"), find_least_sectors(subject)
     if tags is None or ideal is None:
         return None
     return np.where((tags > 0) & (subject.rows.executions > 0), _measure_lines(subject, tags, ideal, 1), 1.0)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from gpa_lsp.code.binary.model import ResourceKind
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace
 from gpa_lsp.code.binary.uses import parse_operand
-from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, MOVES, WARP_THREADS, mark_accesses
+from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, MOVES, WARP_THREADS, find_invariant_loads, mark_accesses
 from gpa_lsp.kernel.dataflow.value_flow import FunctionFlow, build_flow
 from gpa_lsp.kernel.model import KernelRows
 
@@ -23,10 +23,12 @@ _MOST_STEPS = 32  # Instructions of address arithmetic that are looked at for on
 def mark_gathered(kernel: KernelRows) -> npt.NDArray[np.bool_]:
     """bool[n], global accesses whose address depends on a value that the same iteration of their loop loads from global memory.
 
-    A value that was loaded before the loop is the start of a row, whose elements are contiguous.
+    A value that was loaded before the loop, or that each iteration loads from the same address, is the start of a row, whose elements are contiguous.
     """
     found = np.zeros(len(kernel), dtype=np.bool_)
     accesses, loads = (mark_accesses(kernel, GLOBAL_SPACES, kinds).tolist() for kinds in (MOVES, (Access.LOAD,)))
+    for row in find_invariant_loads(kernel):
+        loads[row] = False
     for index, function in enumerate(kernel.functions):
         flow, graph = build_flow(kernel, index), function.graph
         if flow is None or graph is None:

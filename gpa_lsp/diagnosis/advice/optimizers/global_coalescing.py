@@ -20,7 +20,7 @@ from gpa_lsp.diagnosis.advice.model import Hotspot, SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_place
 from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer
 from gpa_lsp.diagnosis.advice.pricing import WAITING
-from gpa_lsp.diagnosis.advice.traffic_floor import measure_excess_lines, measure_floor
+from gpa_lsp.diagnosis.advice.traffic_floor import find_least_sectors, measure_excess_lines, measure_floor
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, capitalize, count, factor, number, percent, say
 from gpa_lsp.kernel.dataflow.accesses import (
@@ -54,7 +54,7 @@ def match(subject: Subject) -> Found:
 
     Source: sectors per instruction of Nsight Compute's source counters; its rule of the same pattern knows kernels, not instructions.
     """
-    sectors, ideal = subject.rows.counter("global_sectors"), subject.rows.counter("global_sectors_ideal")
+    sectors, ideal = subject.rows.counter("global_sectors"), find_least_sectors(subject)
     accesses = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD, Access.STORE, Access.COPY))
     if sectors is None or ideal is None or not accesses.any():
         return say("the kernel has no global loads or stores")
