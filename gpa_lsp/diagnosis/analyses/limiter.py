@@ -25,9 +25,8 @@ from gpa_lsp.kernel.dataflow.accesses import (
     count_access_bytes,
     count_per_request,
     mark_accesses,
-    mark_single_address_atomics,
 )
-from gpa_lsp.kernel.dataflow.gathered_accesses import count_addresses, count_passes
+from gpa_lsp.kernel.dataflow.gathered_accesses import count_addresses, count_passes, find_special_registers
 from gpa_lsp.profile.model import Launch
 
 # Pattern of the profiler's names, short name, label. The first that fits counts.
@@ -111,6 +110,8 @@ _FLOAT_CYCLES = 3.0  # Of a slice for an addition of floats to one address, by t
 
 _LINE_BYTES = 128  # In one slice of L2
 
+_BLOCK_INDICES = frozenset({"SR_CTAID.X", "SR_CTAID.Y", "SR_CTAID.Z"})
+
 _FLOATS = frozenset({"F16", "F32", "F64", "BF16", "F16x2", "F32x2"})
 
 _ATOMIC_CYCLES = "lts__d_atomic_input_cycles_active.max.pct_of_peak_sustained_elapsed"
@@ -155,21 +156,36 @@ def find_serial_slice(subject: Subject) -> float | None:
 
 
 def _derive_serial_slice(subject: Subject) -> float | None:
-    """Derive the share by code and executions where it was not counted: from atomics of the whole grid on one address, or on those of one line, which
-    a slice does one after the other."""
+    """Derive the share by code and executions where it was not counted: from atomics that all threads of a block make on one address, or on those of
+    one line. A slice does those on one line one after the other."""
     elapsed, rows = subject.elapsed_cycles, subject.rows
     if not elapsed or subject.kernel.has_mixed_launches:
         return None
-    cycles, is_single, (_, threads) = 0.0, mark_single_address_atomics(rows), count_per_request(rows)
+    cycles, (sectors, threads) = 0.0, count_per_request(rows)
     for row in np.flatnonzero(mark_accesses(rows, GLOBAL_SPACES, (Access.ATOMIC, Access.REDUCTION))).tolist():
-        addresses = 1 if is_single[row] else count_addresses(rows, row)
-        if addresses is None or addresses * count_access_bytes(rows.mnemonic(row)) > _LINE_BYTES:
+        indices = find_special_registers(rows, row)
+        is_single = sectors[row] <= 1 and indices <= _BLOCK_INDICES
+        addresses = 1 if is_single else count_addresses(rows, row)
+        width = count_access_bytes(rows.mnemonic(row))
+        if addresses is None or addresses * width > _LINE_BYTES:
             continue
         passes = count_passes(float(threads[row]), addresses)
         is_float = not _FLOATS.isdisjoint(rows.mnemonic(row).split("."))
-        cycles += max(0, int(rows.executions[row])) * passes * (_FLOAT_CYCLES if is_float else 1.0)
+        lines = max(1.0, _count_neighbours(subject, indices) * width / _LINE_BYTES) if is_single else 1.0
+        cycles += max(0, int(rows.executions[row])) * passes * (_FLOAT_CYCLES if is_float else 1.0) / lines
     ratio = cycles / max(1, len(subject.kernel.launches)) / elapsed
     return min(1.0, ratio) if ratio >= _SERIAL_ATOMIC_RATIO else None
+
+
+def _count_neighbours(subject: Subject, indices: frozenset[str]) -> int:
+    """Count the values that some indices of blocks have among the blocks that run at once; x grows first."""
+    launch = subject.longest
+    waves = None if launch is None else find_waves(subject, launch)
+    if launch is None or launch.grid is None or waves is None or not indices:
+        return 1
+    blocks = np.arange(min(waves.blocks, waves.capacity_blocks))
+    by_index = dict(zip(sorted(_BLOCK_INDICES), np.unravel_index(blocks, launch.grid, order="F"), strict=True))
+    return len(np.unique(np.stack([by_index[one] for one in indices]), axis=1).T)
 
 
 def list_members(subject: Subject) -> tuple[Limit, ...]:

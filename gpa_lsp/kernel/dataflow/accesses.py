@@ -373,10 +373,6 @@ def _find_length(spacing: _Spacing, chain: Sequence[_Access]) -> int:
 _LEAST_TURNS = 2.0
 _ONE_SECTOR = 1.05
 
-# Opcodes that bring a kernel argument into a register, and how the argument is written
-_TAKES_ARGUMENTS = frozenset({"MOV", "UMOV", "LDC", "ULDC", "LDCU", "IMAD", "CS2R"})
-_ARGUMENT = "c[0x0]"
-
 
 class InvariantLoad(Struct, frozen=True, kw_only=True):
     """A load in a loop from an address that the loop does not change."""
@@ -430,36 +426,6 @@ def find_invariant_loads(kernel: KernelRows) -> Mapping[int, InvariantLoad]:
                 if turns >= _LEAST_TURNS and _is_invariant(function, writers, row, inside):
                     found[first + row] = InvariantLoad(turns=turns, is_kept_by_stores=kept)
     return found
-
-
-def mark_single_address_atomics(kernel: KernelRows) -> npt.NDArray[np.bool_]:
-    """bool[n]: atomics and reductions of global memory whose address all threads of the grid share: it is made of kernel arguments alone."""
-    found = mark_accesses(kernel, GLOBAL_SPACES, (Access.ATOMIC, Access.REDUCTION))
-    for number, function in enumerate(kernel.functions):
-        first, instructions = int(kernel.first_rows[number]), function.instructions
-        rows = np.flatnonzero(found[first : first + len(function.pc_offsets)]).tolist()
-        if instructions is None or not rows:
-            continue
-        writers = RegisterWriters(instructions)
-        for row in rows:
-            address = find_address(instructions.texts[row])
-            registers = () if address is None else parse_operand(address[0]).expand(2)
-            written = {one for register in registers for one in _find_writers(function, writers, register, row)}
-            found[first + row] = bool(written) and all(
-                instructions.mnemonics[int(instructions.mnemonic_index[one])].split(".")[0] in _TAKES_ARGUMENTS
-                and _ARGUMENT in instructions.texts[one]
-                and not any(read >> 8 == ResourceKind.REGISTER for read in instructions.reads.of(one))
-                for one in written
-            )
-    return found
-
-
-def _find_writers(function: FunctionSamples, writers: RegisterWriters, register: int, row: int) -> Sequence[int]:
-    """The last writer of a register before an instruction in its block, and where there is none every one before it."""
-    every = [one for one in writers.rows_of(register).tolist() if one < row]
-    blocks = None if function.graph is None else function.graph.block_of_instruction
-    is_near = bool(every) and blocks is not None and blocks[every[-1]] == blocks[row]
-    return every[-1:] if is_near else every
 
 
 def _is_invariant(function: FunctionSamples, writers: RegisterWriters, row: int, inside: npt.NDArray[np.bool_]) -> bool:

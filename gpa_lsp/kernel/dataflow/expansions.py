@@ -32,6 +32,9 @@ class Family(Enum):
     INTEGER_DIVISION = "integer_division"  # Quotient, remainder or both
 
 
+FLOATING = (Family.DIVISION, Family.ROOT, Family.FUNCTION)
+
+
 class Operation(Struct, frozen=True, kw_only=True):
     """A slow arithmetic operation of the source."""
 

@@ -68,24 +68,29 @@ def _read_address(flow: FunctionFlow, row: int, registers: int = 2) -> tuple[int
 
 def depends_on_thread(kernel: KernelRows, row: int) -> bool:
     """Whether the address of an access depends on the index of the thread or its block; False beyond the search limit."""
+    return any(one.startswith(("SR_TID", "SR_CTAID")) for one in find_special_registers(kernel, row))
+
+
+def find_special_registers(kernel: KernelRows, row: int) -> frozenset[str]:
+    """The special registers that the address of an access depends on, such as ``SR_TID.X``; what lies beyond the search limit is left out."""
     flow = build_flow(kernel, int(kernel.function_index[row]))
     if flow is None:
-        return False
+        return frozenset()
     waiting = [(row - flow.first_row, one) for one in _read_address(flow, row - flow.first_row)]
     seen = set(waiting)
+    found: set[str] = set()
     for _ in range(_MOST_STEPS):
         if not waiting:
-            return False
+            break
         reader, register = waiting.pop()
         made = flow.find_def(reader, register, flow.rows_before(reader))
         if made is None:
             continue
-        if any(one.startswith(("SR_TID", "SR_CTAID")) for one in flow.operands(made)):
-            return True
+        found |= {one for one in flow.operands(made) if one.startswith("SR_")}
         more = {(made, one) for one in flow.reads_of[made]} - seen
         seen |= more
         waiting += sorted(more)
-    return False
+    return frozenset(found)
 
 
 def count_addresses(kernel: KernelRows, row: int) -> int | None:

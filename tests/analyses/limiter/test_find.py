@@ -24,6 +24,13 @@ B-:R-:W-:-:S04  IMAD.WIDE.U32 R4, R2, R3, c[0x0][0x168]  # k.cu:5 | selected=5 |
 B-:R-:W-:-:S04  RED.E.ADD.F32.FTZ.RN.STRONG.GPU [R4.64], R7  # k.cu:5 | lg_throttle=90 selected=5 | x=100
 B-:R-:W-:-:S05  EXIT
 """
+BY_INDEX = """
+B-:R-:W2:-:S02  S2R R2, {index}                          # k.cu:4 | selected=5 | x=100
+B2:R-:W-:-:S04  MOV R3, 0x4                              # k.cu:5 | selected=5 | x=100
+B-:R-:W-:-:S04  IMAD.WIDE.U32 R4, R2, R3, c[0x0][0x168]  # k.cu:5 | selected=5 | x=100
+B-:R-:W-:-:S04  RED.E.ADD.F32.FTZ.RN.STRONG.GPU [R4.64], R7  # k.cu:5 | lg_throttle=90 selected=5 | x=100 global_sectors=100
+B-:R-:W-:-:S05  EXIT
+"""
 COMPUTE = ("sm__issue_active", "sm__inst_executed_pipe_lsu", "sm__pipe_fp64_cycles_active")
 MEMORY = ("dram__cycles_active", "lts__t_sectors", "l1tex__data_pipe_lsu_wavefronts", "l1tex__lsuin_requests")
 
@@ -146,6 +153,18 @@ def test_so_do_those_of_one_line_where_nobody_counted(mask: str, unit: str) -> N
         f"breakdown:gpu__compute_memory_throughput{SHARE}": f"dram__cycles_active{SHARE}",
     }
     assert judge(write_kernel(FEW_ADDRESSES.format(mask=mask), grid=(1, 1, 1), metrics=metrics)).unit == unit
+
+
+@pytest.mark.parametrize(("index", "is_full"), [("SR_CTAID.Y", True), ("SR_CTAID.X", False), ("SR_TID.X", False)])
+def test_blocks_that_run_at_once_add_to_one_line_where_few_of_their_indices_differ(index: str, is_full: bool) -> None:
+    """3,200 additions take 9,600 of 30,000 cycles on one line. The 48 blocks that run at once have one value of y and 48 of x: a line and a half."""
+    metrics = {
+        "sm__cycles_elapsed.max": 30_000.0,
+        f"dram__cycles_active{SHARE}": 1.0,
+        f"breakdown:gpu__compute_memory_throughput{SHARE}": f"dram__cycles_active{SHARE}",
+    }
+    kernel = write_kernel(BY_INDEX.format(index=index), grid=(64, 2, 1), metrics=metrics)
+    assert (judge(kernel).unit == "l2_slice") is is_full
 
 
 def test_a_debug_build_is_said_before_everything_else() -> None:
