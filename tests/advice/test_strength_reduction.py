@@ -35,6 +35,14 @@ def test_integer_and_accurate_divisions_share_no_samples_and_are_no_alternatives
     assert OPTIMIZER.group != FAST_MATH.group
 
 
+def test_a_division_of_doubles_goes_with_the_type_of_its_operands() -> None:
+    subject = write_subject(DIVISION.replace("IADD3 R30, R30, 0x1, RZ  ", "DADD R30, R30, 0x1       "), {})
+    found, accurate = match(subject), FAST_MATH.match(subject)
+    assert isinstance(accurate, EliminationMatch)
+    assert found.work["fp64"] == 0.0 < accurate.work["fp64"]
+    assert sum(one.samples for one in found.regions) == sum(one.samples for one in accurate.regions)
+
+
 def test_regions_of_one_kernel_share_no_sample() -> None:
     body = INTEGER_DIVISION.replace("EXIT", "NOP") + WIDENED.replace("loop", "again").replace("EXIT", "NOP")
     subject = write_subject(body + DOUBLE.replace("loop", "third"), {}, compute_capability=(8, 6))

@@ -79,6 +79,11 @@ _SLOW_PATH_CAUSES = {
 }
 
 
+def advise_operations(subject: Subject, members: Sequence[ArithmeticSequence]) -> Sentence:
+    """Describe accurate floating-point operations of one place, and choose remedies for them."""
+    return join([describe_operations(subject, members), choose_operation_remedy(subject, members)])
+
+
 def describe_operations(subject: Subject, members: Sequence[ArithmeticSequence]) -> Sentence:
     """Describe accurate floating-point operations of one place: name, size, and how often they leave the fast path."""
     return say(

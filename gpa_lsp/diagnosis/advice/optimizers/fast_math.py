@@ -2,17 +2,15 @@
 
 from collections.abc import Sequence
 
-from gpa_lsp.diagnosis.advice.arithmetic_hints import choose_operation_remedy, describe_operations
+from gpa_lsp.diagnosis.advice.arithmetic_hints import advise_operations
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.advice.sequence_regions import build_sequence_regions, mark_sequences
 from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.subject import Subject
-from gpa_lsp.foundation.prose import Code, Sentence, count, join, say
+from gpa_lsp.foundation.prose import Code, Sentence, count, say
 from gpa_lsp.kernel.dataflow.arithmetic import ArithmeticSequence, find_arithmetic_sequences
-from gpa_lsp.kernel.dataflow.expansions import Family
-
-_FAMILIES = (Family.DIVISION, Family.ROOT, Family.FUNCTION)
+from gpa_lsp.kernel.dataflow.expansions import FLOATING, Family
 
 
 def match(subject: Subject) -> Found:
@@ -24,13 +22,13 @@ def match(subject: Subject) -> Found:
 
     Source: GPA Table II, Fast Math (stalls in CUDA math functions); the inlined part is matched by its structure.
     """
-    sequences = find_arithmetic_sequences(subject.rows).select(*_FAMILIES)
+    sequences = find_arithmetic_sequences(subject.rows).select(*FLOATING)
     if not sequences:
         return say(
             "none of the {rows} belongs to an accurate division, root or math function",
             rows=count(len(subject.rows), "instruction"),
         )
-    regions = build_sequence_regions(subject, sequences, lambda members: _write_hint(subject, members))
+    regions = build_sequence_regions(subject, sequences, lambda members: advise_operations(subject, members))
     if not regions:
         return say(
             "{operations} caused none of the {samples}",
@@ -56,10 +54,6 @@ def _count_work_left(subject: Subject, sequences: Sequence[ArithmeticSequence]) 
     operations = float(subject.executed[[one.anchor for one in sequences]].sum())
     gone = mark_sequences(subject, sequences)
     return count_work_left(subject, executions=gone, added={"xu": operations, "fma": operations})
-
-
-def _write_hint(subject: Subject, members: Sequence[ArithmeticSequence]) -> Sentence:
-    return join([describe_operations(subject, members), choose_operation_remedy(subject, members)])
 
 
 def _list_caveats(sequences: Sequence[ArithmeticSequence]) -> tuple[Sentence, ...]:

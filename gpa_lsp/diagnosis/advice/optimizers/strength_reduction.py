@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from gpa_lsp.code.binary.opcodes import Pipe
 from gpa_lsp.diagnosis.advice.arithmetic_hints import (
     advise_double,
+    advise_operations,
     choose_division_remedy,
     choose_slow_remedy,
     choose_widened_remedy,
@@ -33,7 +34,7 @@ from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.model import BlameCategory
 from gpa_lsp.foundation.prose import Sentence, count, join, say
 from gpa_lsp.kernel.dataflow.arithmetic import ArithmeticSequence, ArithmeticSequences, find_arithmetic_sequences
-from gpa_lsp.kernel.dataflow.expansions import Family
+from gpa_lsp.kernel.dataflow.expansions import FLOATING, Family
 from gpa_lsp.kernel.scopes import Scope, ScopeKind
 
 # What a slow arithmetic instruction makes others wait for: its result, its operands, its issue, its unit and the queue in front of it
@@ -47,6 +48,7 @@ _STALLS = (
     BlameCategory.TEXTURE_THROTTLE,
 )
 
+_DOUBLE_BITS = 64
 _LIMITING_RATE = 0.5  # The largest share of the FP32 rate that GPUs have for FP64
 
 
@@ -63,6 +65,11 @@ def match(subject: Subject) -> Found:
     found = find_arithmetic_sequences(subject.rows)
     divisions = found.select(Family.INTEGER_DIVISION)
     slow = _find_slow_rows(subject, found)
+    # Where values are double, so are the divisions, roots and functions of them, which go with the type.
+    is_double = bool(found.widened) or any(one.kind is SlowKind.DOUBLE_PRECISION for one in slow.values())
+    doubles = [one for one in found.select(*FLOATING) if is_double and one.operation.bits == _DOUBLE_BITS]
+    taken = {row for one in doubles for row in (*one.inlined, *one.call_block)}
+    widened = [own for chain in found.widened if (own := tuple(row for row in chain if row not in taken))]
     if not divisions and not found.widened and not slow:
         return say(
             "none of the {rows} is an integer division, a detour through FP64 or on a slow unit",
@@ -70,7 +77,8 @@ def match(subject: Subject) -> Found:
         )
     parts = [
         *build_sequence_regions(subject, divisions, lambda members: _advise_division(subject, members)),
-        *_build_widened_regions(subject, found.widened),
+        *build_sequence_regions(subject, doubles, lambda members: advise_operations(subject, members)),
+        *_build_widened_regions(subject, widened),
         *_build_slow_regions(subject, slow),
     ]
     if not parts:
@@ -80,14 +88,14 @@ def match(subject: Subject) -> Found:
             samples=count(subject.total_samples, "sample"),
         )
     regions = rank_regions(parts)
-    gone = mark_sequences(subject, divisions)
+    gone = mark_sequences(subject, [*divisions, *doubles])
     narrowed = [row for chain in found.widened for row in chain] + list(slow)
     gone[narrowed] = 1.0
     executed = subject.executed
-    doubles = [row for row in narrowed if subject.rows.opcode(row).pipe is Pipe.FP64]
+    wide = [row for row in narrowed if subject.rows.opcode(row).pipe is Pipe.FP64]
+    divided, approximated = (float(executed[[one.anchor for one in some]].sum()) for some in (divisions, doubles))
     # FP64 arithmetic becomes as much FP32; a division by a constant is a product and two shifts.
-    added = {"fma": float(executed[doubles].sum()) + float(executed[[one.anchor for one in divisions]].sum())}
-    added["alu"] = 2.0 * float(executed[[one.anchor for one in divisions]].sum())
+    added = {"fma": float(executed[wide].sum()) + divided + approximated, "alu": 2.0 * divided, "xu": approximated}
     return EliminationMatch(
         regions=regions,
         work=count_work_left(subject, executions=gone, added=added),

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from gpa_lsp.diagnosis.advice.arithmetic_hints import choose_operation_remedy, describe_operations
 from gpa_lsp.diagnosis.advice.static_checks import StaticCheck
 from gpa_lsp.diagnosis.advice.static_model import StaticFacts, StaticFinding
-from gpa_lsp.kernel.dataflow.expansions import Family
+from gpa_lsp.kernel.dataflow.expansions import FLOATING
 
 NAME = "accurate-arithmetic"
 
 
 def find_accurate(facts: StaticFacts) -> Iterator[StaticFinding]:
     """One finding per line and operation."""
-    for rows, members in facts.group_arithmetic(Family.DIVISION, Family.ROOT, Family.FUNCTION):
+    for rows, members in facts.group_arithmetic(*FLOATING):
         yield facts.make_finding(
             NAME,
             rows,
