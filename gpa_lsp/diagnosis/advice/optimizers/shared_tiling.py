@@ -23,7 +23,7 @@ from gpa_lsp.diagnosis.advice.work_left import count_work_left, remove_feeders
 from gpa_lsp.diagnosis.analyses.decomposition.memory_view import view_memory
 from gpa_lsp.diagnosis.analyses.limiter import find_limiter
 from gpa_lsp.diagnosis.analyses.subject import Subject
-from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, join, number, say, size
+from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, join, number, percent, say, size
 from gpa_lsp.kernel.dataflow.accesses import (
     GLOBAL_SPACES,
     WARP_THREADS,
@@ -33,8 +33,7 @@ from gpa_lsp.kernel.dataflow.accesses import (
     find_uniform_loads,
     mark_accesses,
 )
-
-LEAST_LOADS = 0.5  # Global loads per multiply-add, from which on a loop lives on them
+from gpa_lsp.kernel.dataflow.gathered_accesses import find_special_registers
 
 _REASONS = ("lg_throttle", "long_scoreboard")
 _STALLED_SHARE = 0.2
@@ -49,18 +48,18 @@ _TILE_EDGES = (16, 32)  # Elements along a tile that blocks of usual shapes load
 def match(subject: Subject) -> Found:
     """Data that many threads of a block read are loaded once, into shared memory, in place of once per thread.
 
-    Matched: a loop with a global load for at least every second multiply-add, whose data L1 answers many times over, where L1 limits the kernel or
-    warps are stalled on these loads. The multiply-adds stay.
+    Matched: a loop with multiply-adds and global loads whose data L1 answers many times over, where L1 limits the kernel or warps are stalled on
+    these loads. The multiply-adds stay.
     """
-    works = [work for work in list_loop_work(subject) if work.global_loads >= LEAST_LOADS * work.multiply_adds]
-    if not works:
-        return say("no loop loads global memory for every second multiply-add")
+    work = max(list_loop_work(subject), key=lambda one: one.global_loads, default=None)
+    if work is None or not work.global_loads:
+        return say("no loop loads global memory for multiply-adds")
     reuse = measure_reuse(subject)
     if reuse is None:
         return NotApplicable(SilenceStage.NO_METRICS, say("the traffic between L2 and L1 was not collected"))
     if reuse < LEAST_REUSE:
         return say("L1 answers each byte from L2 {times} times", times=number(reuse))
-    loads = _mark_loads(subject, works[0])
+    loads = _mark_loads(subject, work)
     stalled = find_edges(subject, loads, _REASONS)
     share = float(subject.edges.all_samples[stalled].sum()) / max(subject.total_samples, 1)
     if find_limiter(subject).unit != "l1" and share < _STALLED_SHARE:
@@ -69,13 +68,15 @@ def match(subject: Subject) -> Found:
     regions = build_regions(subject, stalled, _weigh(subject, stalled)) or build_counted_regions(
         subject, executed, edges=stalled
     )
-    shared = max(reuse, _TILE_EDGES[0])  # by the threads along an axis of the block, without what L1 keeps
+    shared = _count_readers(
+        subject, loads, max(reuse, _TILE_EDGES[0])
+    )  # along an axis of the block, without what L1 keeps
     return EliminationMatch(
         work=_count_work_left(subject, loads, shared),
         least=_count_work_left(subject, loads, shared, constants=True),
         added=measure_filling(subject, _count_rounds(subject, loads, shared)),
         regions=regions,
-        hint=_write_hint(subject, works[0], loads),
+        hint=_write_hint(subject, work, loads),
         caveats=(
             say(
                 "Staging costs shared memory and two {barrier} per tile; the halo of a stencil is loaded along.",
@@ -86,13 +87,24 @@ def match(subject: Subject) -> Found:
     )
 
 
-def _count_rounds(subject: Subject, loads: npt.NDArray[np.bool_], reuse: float) -> float:
+def _count_readers(subject: Subject, loads: npt.NDArray[np.bool_], reuse: float) -> npt.NDArray[np.float64]:
+    """float64[n]: loads of an element that one load into the tile replaces: of what all threads of a block read alike, one of each thread."""
+    launch = subject.launch
+    threads = reuse if launch is None else float(launch.threads_per_block)
+    readers = np.full(len(subject.rows), reuse)
+    for row in np.flatnonzero(loads & find_uniform_loads(subject.rows)).tolist():
+        if not any(one.startswith(("SR_TID", "SR_LANEID")) for one in find_special_registers(subject.rows, row)):
+            readers[row] = threads
+    return readers
+
+
+def _count_rounds(subject: Subject, loads: npt.NDArray[np.bool_], readers: npt.NDArray[np.float64]) -> float:
     """Count the waits of warps for a tile: one for each round of loads, of both operands together."""
     uniform = find_uniform_loads(subject.rows)
     operands = max(1, sum(bool(one.any()) for one in (loads & uniform, loads & ~uniform)))
     launch = subject.launch
     warps = 0 if launch is None else launch.blocks * launch.warps_per_block * subject.run_count
-    return max(float(warps), float(subject.executed[loads].sum()) / reuse / operands)
+    return max(float(warps), float((subject.executed / readers)[loads].sum()) / operands)
 
 
 def _weigh(subject: Subject, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
@@ -107,7 +119,7 @@ def _weigh(subject: Subject, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.flo
 
 
 def _count_work_left(
-    subject: Subject, loads: npt.NDArray[np.bool_], reuse: float, *, constants: bool = False
+    subject: Subject, loads: npt.NDArray[np.bool_], readers: npt.NDArray[np.float64], *, constants: bool = False
 ) -> dict[str, float]:
     """Unit → the part of its work that stays: a load of each element once per block, and reads of shared memory in place of the others.
 
@@ -124,11 +136,11 @@ def _count_work_left(
         beside = [row for row in run.rows if loads[row]]
         wide[beside] = np.minimum(wide[beside], 1 / len(run.rows))
     passes = wide * np.where(_find_sliding(subject) & ~uniform, _count_conflicts(subject), 1.0)
-    staged = 1 / reuse
+    staged = 1 / readers
     gone = np.where(loads, 1 - np.minimum(1.0, wide + 2 * staged), 0.0)
     # What lies outside the array is zero in the tile, and neither loads nor multiply-adds ask any more.
     guarded = mark_multiply_adds(subject.rows) & (subject.rows.guard >= 0)
-    once = np.where(loads, 1 - staged, 0.0)
+    once = np.where(loads, 1 - staged.max(), 0.0)  # alike for all, as conditions are shared
     asking, plain = remove_feeders(subject, once, guarded=guarded), remove_feeders(subject, once)
     guards = np.where(asking > plain, asking, 0.0)
     return count_work_left(
@@ -168,7 +180,21 @@ def _write_hint(subject: Subject, work: LoopWork, loads: npt.NDArray[np.bool_]) 
         load=describe_place(subject, hottest),
         where=describe_scope(subject, work.scope),
     )
-    return join((remedy, _describe_reuse(subject, hottest), _describe_tile(subject, rows)))
+    return join(
+        (remedy, _describe_weights(subject, loads), _describe_reuse(subject, hottest), _describe_tile(subject, rows))
+    )
+
+
+def _describe_weights(subject: Subject, loads: npt.NDArray[np.bool_]) -> Sentence:
+    """Name the weights of a stencil, which all threads read alike; empty where there are none."""
+    weights = np.flatnonzero(loads & find_uniform_loads(subject.rows))
+    if not len(weights) or not (loads & _find_sliding(subject)).any():
+        return NOTHING
+    return say(
+        "Put the data of {load}, which all threads of a warp read alike, there, too, or into constant memory: they are {part} of the loads.",
+        load=describe_place(subject, subject.rows.find_heaviest(weights, subject.executed[weights])),
+        part=percent(float(subject.executed[weights].sum()) / float(subject.executed[loads].sum())),
+    )
 
 
 def _describe_reuse(subject: Subject, row: int) -> Sentence:
