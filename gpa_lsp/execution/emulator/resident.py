@@ -324,7 +324,7 @@ class ResidentKernel:
         self._machine.heap = module.memory.heap
         self._machine.device_runtime = module.device_runtime
         self._machine.textures = module.memory.textures
-        self._machine.use_binder(bind_function)
+        self._machine.bind = bind_function
         self._runner = None if self.problem else Runner(self._machine, checks_races=checks_races, trace_bytes=None)
 
     def limit_seconds(self, seconds: float) -> None:

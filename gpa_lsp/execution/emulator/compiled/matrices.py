@@ -68,10 +68,15 @@ def unpack(
 
 
 def combine_row(row: Pointer[s32], column: Pointer[s32], depth: s32, counts_different: s32) -> s32:
-    """A row times a column."""
-    found = s32(0)
-    for step in range(s64(depth)):
-        found += row[step] ^ column[step] if counts_different != 0 else row[step] * column[step]
+    """A row times a column, eight numbers side by side; there are no fewer in any product."""
+    sums, found = local(s32, 8), s32(0)
+    fill(sums, 0, 4 * 8)
+    for first in range(0, s64(depth), 8):
+        for part in unrolled(8):
+            one, other = row[first + part], column[first + part]
+            sums[part] = sums[part] + (one ^ other if counts_different != 0 else one * other)
+    for part in unrolled(8):
+        found += sums[part]
     return found
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.code.ptx.model import Operand, PtxInstruction, Space, TextureAddress
+from gpa_lsp.code.ptx.model import PtxInstruction, Space, TextureAddress
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.compiled.lane_operations import LaneFunction
 from gpa_lsp.execution.emulator.compiled.lowering import Lowering, NotLowered, Report
@@ -164,15 +164,11 @@ def lower_query(lowering: Lowering) -> None:
     )
     if axis is None:
         raise NotLowered("query of this property")
-    handle = lowering.read(_find_handle(instruction), ScalarType.U64)
+    operand = instruction.sources[0]
+    named = operand.handle if isinstance(operand, TextureAddress) else getattr(operand, "base", operand)
+    handle = lowering.read(named, ScalarType.U64)
     found = lowering.compute(64, f"surface_extents(machine, a(u64), {axis}, mask)", exchanges=True, a=handle)
     known = lowering.compute(8, "u8(a(u64) >> 63 == 0)", a=found)
     check_handle(lowering, known, handle)
     low = lowering.compute(32, "u32(a(u64)) if b(u8) != 0 else u32(0)", a=found, b=known)
     lowering.give(low, instruction.destinations[0], ScalarType.U32)
-
-
-def _find_handle(instruction: PtxInstruction) -> Operand:
-    operand = instruction.sources[0]
-    found: Operand = operand.handle if isinstance(operand, TextureAddress) else getattr(operand, "base", operand)
-    return found

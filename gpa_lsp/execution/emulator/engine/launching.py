@@ -170,7 +170,7 @@ def build_machine(
     )
     _number_blocks(machine, functions)
     _fill(machine, inputs, regions, arrays)
-    machine.use_binder(bind_function)
+    machine.bind = bind_function
     return machine
 
 

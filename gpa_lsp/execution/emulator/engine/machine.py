@@ -48,6 +48,7 @@ class Machine:
         most_printed: characters that are kept.
         is_printing_cut: some of what the kernel printed was not kept.
         device_runtime: takes what kernels launch themselves; None where that is not emulated.
+        bind: binds a function by its name.
     """
 
     def __init__(
@@ -88,7 +89,7 @@ class Machine:
         self._functions_by_address = {address: name for name, address in self._function_addresses.items()}
         self._parameter_offsets = {one.name: one.offset_bytes for one in kernel.parameters}
         self._bound: dict[str, BoundFunction] = {}
-        self._bind: Callable[[Machine, str], BoundFunction] | None = None
+        self.bind: Callable[[Machine, str], BoundFunction] | None = None
         self._printed: list[str] = []
         self._printed_characters = 0
         self.most_printed = _MOST_PRINTED
@@ -130,16 +131,12 @@ class Machine:
         if self.heap is not None and self.heap.freed:
             self.arena.exclude(self.heap.region, self.heap.list_free(), self.heap.freed)
 
-    def use_binder(self, bind: "Callable[[Machine, str], BoundFunction]") -> None:
-        """Set the function that binds functions."""
-        self._bind = bind
-
     def get_function(self, name: str) -> BoundFunction:
         """A function, bound once."""
         found = self._bound.get(name)
         if found is None:
-            assert self._bind is not None
-            found = self._bound[name] = self._bind(self, name)
+            assert self.bind is not None
+            found = self._bound[name] = self.bind(self, name)
         return found
 
     @property
