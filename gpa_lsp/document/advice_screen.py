@@ -113,7 +113,7 @@ def build_rows(
             )
         )
     if outside:
-        gains = (say("{title}: {gain}", title=begin_lower(one.title), gain=describe_gain(one)) for one in outside)
+        gains = (say("{title} ({gain})", title=begin_lower(one.title), gain=describe_gain(one)) for one in outside)
         rows.append(
             Row(
                 label="outside the kernel",

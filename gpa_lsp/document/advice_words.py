@@ -15,6 +15,7 @@ from gpa_lsp.diagnosis.advice.model import (
     Silence,
     SilenceStage,
     Speedup,
+    Standing,
 )
 from gpa_lsp.diagnosis.analyses.model import LimiterKind, shorten_limit
 from gpa_lsp.diagnosis.blame.model import BlameCategory, Dependency
@@ -43,9 +44,10 @@ LIKELY = "likely"  # In place of a gain of which the evidence gives no number
 _MOST_HINT_CHARS = 150
 _STOP = re.compile(r"(?<=[.!?]) (?=[A-Z])")
 _FEWEST_CHARS = 20  # Of what is left of a sentence
-_CLAUSE = re.compile(r"(?<! )[,;:] | (?=\()")  # Where one ends; a ratio (14.8 : 1) is no end
+# Where one ends, brackets before a sign included; a ratio (14.8 : 1) is no end, nor are brackets within a clause
+_CLAUSE = re.compile(r"(?<! )[,;:] | (?=\([^()]*\)(?:[.,;:]|$))")
 # A hint that begins with one of these says what was found; others say what to do
-_FINDING_WORDS = frozenset({"The", "Each", "All", "A", "An", "It", "SMs"})
+_FINDING_WORDS = frozenset({"The", "Each", "All", "A", "An", "It", "SMs", "Warps"})
 
 # In the order they are shown
 SECTION_TITLES: Mapping[Category, str] = {
@@ -187,8 +189,11 @@ def describe_bound(speedup: Speedup) -> Sentence:
 
 
 def find_first_suggestion(kernel: KernelReport) -> Advice | None:
-    """The piece of advice that comes first in every view; None where there is none."""
-    return None if kernel.advice is None else next(iter(kernel.advice.ranked), None)
+    """The advice that comes first in every view: the first worth suggesting, else the first outside the kernel; None without either."""
+    if kernel.advice is None:
+        return None
+    outside = (one for one in kernel.advice.advice if one.standing is Standing.OUTSIDE)
+    return next(iter((*kernel.advice.worthy, *outside)), None)
 
 
 BY_COUNTERS = "by counters"  # In place of shares and samples, where none were matched
@@ -334,30 +339,38 @@ def lead_gain(advice: Advice) -> Span:
 
 
 def describe_priced(advice: Advice) -> Sentence:
-    """Gain and remedy of a suggestion, as `advise` shows them."""
-    return join((describe_gain(advice), describe_suggestion(advice)))
+    """A suggestion and what it gains: ``Unroll the loop at line 21 by 16 (1.3–2.1×)``."""
+    gain = _label_gain(advice)
+    return join((describe_suggestion(advice), f"({gain})" if gain else NOTHING))
 
 
 def label_suggestion(advice: Advice) -> str:
     """A suggestion in a few words: ``Unroll a loop 1.1–1.3×``, or ``Unroll a loop (gain likely)``."""
-    if advice.speedup.doubt:
-        return f"{advice.title} (gain {LIKELY if advice.speedup.estimate >= LEAST_SPEEDUP else 'unknown'})"
-    return f"{advice.title} {describe_gain(advice)}".rstrip()
+    gain = _label_gain(advice)
+    return f"{advice.title} {f'({gain})' if advice.speedup.doubt else gain}".rstrip()
+
+
+def _label_gain(advice: Advice) -> str:
+    """What a suggestion gains, with its noun where that is no number; empty where it promises nothing."""
+    if not advice.speedup.doubt:
+        return describe_gain(advice)
+    return f"gain {LIKELY if advice.speedup.estimate >= LEAST_SPEEDUP else 'unknown'}"
 
 
 def describe_suggestion(advice: Advice, most: int = _MOST_HINT_CHARS) -> Sentence:
-    """Remedy, beginning with a verb, its places as values.
+    """Remedy, its places as values: what to do, and never only what was found.
 
     Args:
         most: characters; a sentence that is longer ends with a clause.
     """
     region = advice.regions[0].hint if advice.regions else NOTHING
     hint = region if region and not _is_finding(region) else advice.hint or region
-    if hint.split()[:1] != advice.title.split()[:1]:
-        words = _take_sentences(join((hint,)), most - len(advice.title) - 2)
-        if words:
-            return say("{title}: {words}", title=advice.title, words=begin_lower(words))
-    return _take_sentences(join((hint,)), most) or say("{title}", title=advice.title)
+    is_action = hint.split()[:1] == advice.title.split()[:1]
+    words = NOTHING if is_action else _take_sentences(join((hint,)), most - len(advice.title) - 2)
+    if words:
+        return say("{title}: {words}", title=advice.title, words=begin_lower(words))
+    alone = NOTHING if hint and _is_finding(hint) else _take_sentences(join((hint,)), most)
+    return alone or say("{title}", title=advice.title)
 
 
 def _is_finding(hint: Sentence) -> bool:

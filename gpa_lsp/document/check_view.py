@@ -5,7 +5,7 @@ from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
 from gpa_lsp.diagnosis.advice.model import AT_THE_LIMIT, LIBRARY_USE
-from gpa_lsp.document.advice_words import NO_SASS, find_first_suggestion, label_suggestion
+from gpa_lsp.document.advice_words import NO_SASS, describe_priced, find_first_suggestion
 from gpa_lsp.document.blocks import Paragraph
 from gpa_lsp.document.findings import Finding, FindingReason, list_code_findings, name_kernels
 from gpa_lsp.document.layout import Style, style_of_share
@@ -27,7 +27,7 @@ NO_STALL_RULE = "selected"  # Rule of findings whose samples are all issues
 def build_check(
     report: Report, findings: Sequence[Finding], places: PlaceNames, min_share_ratio: float
 ) -> list[Paragraph]:
-    """Problems, findings, static findings, a line that counts them, and each kernel's first suggestion.
+    """Problems, findings, static findings, what their stall reasons mean, a line that counts them, and each kernel's first suggestion.
 
     Args:
         report: what was looked at.
@@ -35,7 +35,12 @@ def build_check(
         places: how sources are shown.
         min_share_ratio: the limit the findings were chosen by, for the last line.
     """
-    words = (summarise(report, findings, min_share_ratio), *list_first_suggestions(report))
+    reasons = dict.fromkeys(reason.name for finding in findings for reason in finding.reasons)
+    words = (
+        *(f"{name}: {describe_stall_reason(name).description}" for name in reasons),
+        summarise(report, findings, min_share_ratio),
+        *list_first_suggestions(report),
+    )
     return [
         *build_notices(list_notices(report, findings), places),
         *(Paragraph(text=((text, Style.DIM),)) for text in words),
@@ -78,7 +83,7 @@ def _make_notice(finding: Finding) -> Notice:
     ratio = finding.share.ratio + finding.called_ratio
     return Notice(
         text=((percent, style_of_share(ratio)), (describe_finding(finding).removeprefix(percent), Style.PLAIN)),
-        title=f"GPU stalls: {reason}",
+        title=f"{reason}: {describe_stall_reason(reason).description}",
         rule=_make_rule(reason),
         kernel=kernel,
         function=finding.function or kernel.mangled_name,
@@ -185,10 +190,10 @@ def _summarise_samples(report: Report, findings: Sequence[Finding], min_share_ra
 
 
 def list_first_suggestions(report: Report) -> Iterator[str]:
-    """A line with the first suggestion of each kernel that has advice."""
+    """A line with the first suggestion of each kernel that has advice, and one that says where the others are."""
     names = name_kernels(report.kernels)
-    for kernel in report.kernels:
-        first = find_first_suggestion(kernel)
+    found = [(kernel, find_first_suggestion(kernel)) for kernel in report.kernels]
+    for kernel, first in found:
         if first is not None:
             doubt = f"; {NO_SASS}, so better advice may be missing" if kernel.lacks_sass else ""
             if first.optimizer == AT_THE_LIMIT:
@@ -196,7 +201,9 @@ def list_first_suggestions(report: Report) -> Iterator[str]:
             elif first.optimizer == LIBRARY_USE:
                 yield f"{names[kernel.name]}: {first.hint}"
             else:
-                yield f"first suggestion for {names[kernel.name]}: {label_suggestion(first)}; details: gpa-lsp advise{doubt}"
+                yield f"first suggestion for {names[kernel.name]}: {describe_priced(first)}{doubt}"
+    if any(first is not None for _, first in found):
+        yield "what limits each kernel, and all suggestions: gpa-lsp advise"
 
 
 def name_code_place(kernel: KernelReport, finding: CodeFinding, places: PlaceNames) -> str:
@@ -271,9 +278,9 @@ def _describe_reasons(finding: Finding) -> str:
 
 
 def describe_reason(reason: FindingReason) -> str:
-    """A stall reason's share in Nsight's spelling, with its meaning.
+    """A stall reason's share, in Nsight's spelling.
 
     >>> describe_reason(FindingReason(name="membar", samples=5, ratio=0.5))
-    '50 % membar (waiting for a memory fence to complete)'
+    '50 % membar'
     """
-    return f"{format_percent(reason.ratio)} {reason.name} ({describe_stall_reason(reason.name).description})"
+    return f"{format_percent(reason.ratio)} {reason.name}"

@@ -23,7 +23,7 @@ from gpa_lsp.foundation.numbers import (
     format_points,
     format_speedup,
 )
-from gpa_lsp.foundation.prose import NOTHING, Amount, Sentence, join, percent, say
+from gpa_lsp.foundation.prose import NOTHING, Amount, Sentence, begin_lower, join, percent, say
 from gpa_lsp.foundation.prose import Part as ProsePart
 from gpa_lsp.kernel.names import find_family
 from gpa_lsp.report.changes import PartChange, TimeChange, Verdict
@@ -92,7 +92,7 @@ def _describe_limiter(limiter: Limiter | None) -> Sentence:
     if limiter.kind is LimiterKind.BUILD:
         return say("a build without optimization")
     limit = limiter.find(limiter.unit)
-    name = limit.label if limit is not None else _UNIT_WORDS.get(limiter.unit, limiter.unit)
+    name = begin_lower(limit.label) if limit is not None else _UNIT_WORDS.get(limiter.unit, limiter.unit)
     if limiter.kind is not LimiterKind.UNIT:
         name = f"{limiter.kind}, {name}" if name else str(limiter.kind)
     if limiter.busy_ratio is None:
@@ -136,14 +136,13 @@ def _build_kernel(found: KernelComparison, names: Mapping[str, str], places: Pla
 
 
 def list_remarks(found: KernelComparison) -> list[Span]:
-    """Remarks on a comparison: caveats, range of the speedup, instructions, limits, missing stalls; texts may be empty."""
+    """Remarks on a comparison: caveats, range of the speedup, limits, missing stalls; texts may be empty."""
     note = (found.note, Style.WARNING)
     if found.verdict in (Verdict.SAME_CODE, Verdict.OTHER_WORK):
         return [note]
     return [
         note,
         ("" if found.time is None else describe_range(found.time), Style.DIM),
-        (describe_instructions(found.instructions_ratio), Style.PLAIN),
         (describe_limiters(found), Style.PLAIN),
         (found.no_stalls, Style.WARNING),
     ]

@@ -5,8 +5,8 @@ from collections.abc import Collection, Sequence
 from gpa_lsp.diagnosis.analyses.answers import Movement
 from gpa_lsp.diagnosis.analyses.model import InstructionPoint, KernelRoofline, Point, Roofline
 from gpa_lsp.document.advice_words import describe_limit_briefly
-from gpa_lsp.document.answer_view import build_bars, describe_movement, list_answers, list_missing, list_suggestions
-from gpa_lsp.document.blocks import Block, Item, Items, Paragraph, Part, Table, holds_anything, tabulate
+from gpa_lsp.document.answer_view import build_bars, list_answers, list_missing
+from gpa_lsp.document.blocks import Block, Paragraph, Part, Table, holds_anything, tabulate
 from gpa_lsp.document.charts.roofline_chart import RooflineView
 from gpa_lsp.document.charts.roofline_rows import describe_transactions
 from gpa_lsp.document.context_words import count_contexts, list_context_lines, name_contexts
@@ -104,7 +104,8 @@ def _list_parts(kernel: KernelReport, before: KernelReport | None, view: Rooflin
     line = None if roofline is None else choose_roofline(roofline)
     if roofline is None or line is None:
         return [Paragraph(text=NOT_ANALYSED if kernel.analyses is None else NOT_PLACED, style=Style.DIM)]
-    said = [*(() if kernel.limiter is None else (kernel.limiter.sentence,)), *describe_line(line, roofline.machine)]
+    nearest, place = describe_line(line, roofline.machine)
+    said = [nearest if kernel.limiter is None else kernel.limiter.sentence, place]
     earlier = None if before is None else _find_line(before)
     if before is not None and earlier is not None:
         judgement = compare_measurements(measure_work(before), measure_work(kernel))
@@ -113,16 +114,10 @@ def _list_parts(kernel: KernelReport, before: KernelReport | None, view: Rooflin
         said.append(f"{change} ({judgement.note})" if judgement.note else change)
     is_time = view is RooflineView.TIME
     points = build_point_table(line) if is_time else build_instruction_table(line)
-    movements = [Item(text=describe_movement(one)) for one in list_movements(kernel)]
-    suggestions = [
-        Item(text=((f"{title}: ", Style.PLAIN), (ours, Style.DIM))) for title, ours in list_suggestions(kernel)
-    ]
     listed: list[tuple[str, Sequence[Block]]] = [
         ("Ceilings, nearest first", [build_bars(list_bars(line, most=12))]),
         ("Points" if is_time else "Warp instructions per transaction", [points]),
         ("Launches", _list_launches(kernel, roofline)),
-        ("Movement of the points by Starlight's suggestions, by its own equations", [Items(items=movements)]),
-        ("Starlight's suggestions, with our advice on each", [Items(items=suggestions)]),
         (f"Ceilings of {roofline.machine.name}", _list_roofs(roofline.machine, line)),
         ("Unknown", [list_missing(line.missing)]),
     ]
@@ -163,9 +158,9 @@ def build_point_table(line: Roofline, title: str = "") -> Table:
         line.points,
         [
             (left("operations"), lambda one: show(one, one.kind.value)),
-            (left("bytes of"), lambda one: show(one, one.level.value)),
+            (left("over"), lambda one: show(one, one.level.value)),
             (
-                right("intensity", drop_order=2),
+                right("per byte", drop_order=2),
                 lambda one: show(one, format_intensity(one.intensity, f"{one.kind.operation}/B")),
             ),
             (
@@ -176,8 +171,8 @@ def build_point_table(line: Roofline, title: str = "") -> Table:
                 right("attainable", drop_order=3),
                 lambda one: show(one, format_per_s(one.attainable_ops_per_s, one.kind.operation)),
             ),
-            (right("reached"), show_reached),
-            (left("limited by", drop_order=1), lambda one: show(one, _SIDES[one.is_memory_side])),
+            (right("of attainable"), show_reached),
+            (left("lower ceiling", drop_order=1), lambda one: show(one, _SIDES[one.is_memory_side])),
         ],
         title,
     )
@@ -192,11 +187,11 @@ def build_instruction_table(line: Roofline, title: str = "") -> Table:
     return tabulate(
         line.instruction_points,
         [
-            (left("transactions of"), lambda one: one.level.value),
-            (right("instructions"), describe_transactions),
+            (left("over"), lambda one: one.level.value),
+            (right("warp instructions"), describe_transactions),
             (right("achieved"), lambda one: format_per_s(one.achieved_per_s, "inst")),
             (right("attainable"), lambda one: format_per_s(one.attainable_per_s, "inst")),
-            (right("reached"), show_reached),
+            (right("of attainable"), show_reached),
         ],
         title,
     )

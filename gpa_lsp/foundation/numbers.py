@@ -393,15 +393,16 @@ def format_quantity(value: Cell, quantity: Quantity) -> str:
 def format_bytes(size_bytes: float | None) -> str:
     """An amount of memory, in binary prefixes.
 
-    >>> format_bytes(49152), format_bytes(96), format_bytes(None)
-    ('48 KiB', '96 B', '–')
+    >>> format_bytes(49152), format_bytes(49153), format_bytes(1664), format_bytes(96), format_bytes(None)
+    ('48 KiB', '48 KiB', '1.62 KiB', '96 B', '–')
     """
     if size_bytes is None or not math.isfinite(size_bytes):
         return UNKNOWN
     size, unit = _choose_unit(size_bytes, _BINARY_PREFIXES, "B")
     scaled = size_bytes / size
-    is_whole = unit == "B" or scaled == round(scaled)
-    return f"{scaled:,.0f} {unit}" if is_whole else f"{_write_digits(scaled)} {unit}"
+    digits = _write_digits(scaled)
+    is_whole = unit == "B" or not digits.partition(".")[2].strip("0")
+    return f"{f'{scaled:,.0f}' if is_whole else digits} {unit}"
 
 
 def format_dim3(size: Sequence[int] | None) -> str:

@@ -97,6 +97,29 @@ def test_a_suggestion_ends_with_a_clause_and_never_within_brackets() -> None:
     assert str(describe_suggestion(ratio, 76)) == "Unroll the loop: load two rows at once", "no end within 14.8 : 1"
 
 
+@pytest.mark.parametrize(
+    ("hint", "shown"),
+    [
+        ("Copy the data of a load (`a`, `b`) at line 3 to shared memory before the loop", "Unroll the loop"),
+        ("Copy rows tile by tile (`float4` or `uint4`). Each thread takes one", "Unroll the loop: copy rows tile by tile"),
+        ("The 16 FP64 divisions at line 288 of advection_kernels.cu take 24 instructions", "Unroll the loop"),
+    ],
+)
+def test_a_suggestion_that_is_cut_says_what_to_do(hint: str, shown: str) -> None:
+    first = find_first_suggestion(make_advised())
+    assert first is not None
+    assert str(describe_suggestion(replace(first, hint=say("{hint}", hint=hint), regions=()), 60)) == shown
+
+
+def test_a_small_gain_is_no_first_suggestion() -> None:
+    kernel = make_advised()
+    assert kernel.advice is not None
+    first = kernel.advice.advice[0]
+    small, outside = (replace(first, standing=one) for one in (Standing.SMALL, Standing.OUTSIDE))
+    for advice, found in (((small,), None), ((small, outside), outside), ((outside, small, first), first)):
+        assert find_first_suggestion(replace(kernel, advice=replace(kernel.advice, advice=advice))) == found
+
+
 def test_what_would_not_help_is_said_with_the_reason() -> None:
     assert show(make_advised())[-1] == "  won't help: overlap stores with further work (DRAM would stay as busy)"
 

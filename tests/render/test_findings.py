@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.advice.model import AT_THE_LIMIT, Standing
-from gpa_lsp.document.advice_words import find_first_suggestion
+from gpa_lsp.document.advice_words import describe_priced, find_first_suggestion
 from gpa_lsp.document.check_view import describe_finding, list_first_suggestions
 from gpa_lsp.document.findings import choose_reasons, find_findings, name_kernels
 from gpa_lsp.foundation.prose import say
@@ -46,7 +46,7 @@ def test_a_limit_of_nothing_shows_every_sampled_line() -> None:
 
 def test_a_line_of_its_own() -> None:
     assert shown("k.cu:1  LDG.E R2, [R4.64]  ; membar=75 selected=25") == [
-        "100 % (±3.7) of the samples of kernel; of these 75 % membar (waiting for a memory fence to complete); "
+        "100 % (±3.7) of the samples of kernel; of these 75 % membar; "
         "hottest LDG.E R2, [R4.64]; 100 of 100 samples"
     ]
 
@@ -89,7 +89,7 @@ def test_lines_that_only_call_are_findings_of_their_own() -> None:
 def test_functions_without_lines_are_named() -> None:
     (text,) = shown("[_Z4slowf]\n-  MUFU.RCP R1, R2  ; membar=5")
     assert text.startswith(
-        "100 % (±43) of the samples of kernel in slow, which has no line information; of these 100 % membar (waiting for"
+        "100 % (±43) of the samples of kernel in slow, which has no line information; of these 100 % membar"
     )
 
 
@@ -140,7 +140,10 @@ def test_a_kernel_at_its_limit_is_called_that() -> None:
     assert best is not None and advised is not None
     advice = replace(best, optimizer=AT_THE_LIMIT, hint=say("DRAM is 95 % busy."))
     kernel = replace(make_advised(), advice=replace(advised, advice=(advice,)))
-    assert list(list_first_suggestions(build_report(kernel))) == ["smooth is at its limit: DRAM is 95 % busy."]
+    assert list(list_first_suggestions(build_report(kernel))) == [
+        "smooth is at its limit: DRAM is 95 % busy.",
+        "what limits each kernel, and all suggestions: gpa-lsp advise",
+    ]
 
 
 def test_what_is_first_on_the_screen_is_first_in_every_list() -> None:
@@ -149,5 +152,5 @@ def test_what_is_first_on_the_screen_is_first_in_every_list() -> None:
     first, *others = advised.advice
     outside = replace(first, standing=Standing.OUTSIDE)
     kernel = replace(make_advised(), advice=replace(advised, advice=(outside, *others)))
-    (line,) = list_first_suggestions(build_report(kernel))
-    assert line.startswith(f"first suggestion for smooth: {others[0].title} ")
+    line, _ = list_first_suggestions(build_report(kernel))
+    assert line == f"first suggestion for smooth: {describe_priced(others[0])}"

@@ -33,5 +33,5 @@ def test_findings_have_a_file_and_a_line(line: int, shown: int) -> None:
     report = build_report(build_kernel(f"src/k.cu:{line}  NOP  ; membar=9"))
     (command,) = write_github(list_notices(report, find_findings(report)), PlaceNames()).splitlines()
     assert command.startswith(
-        f"::notice file=src/k.cu,line={shown},title=GPU stalls%3A membar::100 %25 (±30) of the samples of kernel; "
+        f"::notice file=src/k.cu,line={shown},title=membar%3A waiting for a memory fence to complete::100 %25 (±30) of the samples of kernel; "
     )

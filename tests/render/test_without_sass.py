@@ -107,8 +107,8 @@ def test_it_is_marked(name: str) -> None:
 
 def test_the_mark_stands_beside_the_estimate() -> None:
     text = RENDERERS["check"](build_report(make_kernel(UNREAD)))
-    mark = "details: gpa-lsp advise; its SASS was not read, so better advice may be missing"
-    assert text.endswith(f"first suggestion for kernel: Fill the last wave 1.39–1.49×; {mark}")
+    mark = "its SASS was not read, so better advice may be missing"
+    assert f"first suggestion for kernel: Fill the last wave (1.39–1.49×); {mark}\n" in text
     assert RENDERERS["lens"](build_report(make_kernel(UNREAD))).endswith(
         "Fill the last wave 1.39–1.49× · its SASS was not read"
     )

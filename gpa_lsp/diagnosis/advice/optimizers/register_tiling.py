@@ -156,7 +156,7 @@ def _match_global(subject: Subject, work: LoopWork) -> Found:
         added=measure_filling(subject, rounds),
         regions=build_regions(subject, edges) or build_counted_regions(subject, np.where(loads, subject.executed, 0)),
         hint=say(
-            "Tile in shared memory, and let each thread compute {edge} results of a column in {where}, so that it loads a value for all of them.",
+            "Let each thread compute {edge} results of a column in {where}, from tiles in shared memory, so that a loaded value serves all of them.",
             edge=number(tile.edge),
             where=describe_scope(subject, work.scope),
         ),
