@@ -213,9 +213,9 @@ class Renamed(argparse.Action):
         sys.stderr.write(f"{parser.prog}: {option} is now --{self.dest.replace('_', '-')}\n")
 
 
-def add_input_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of every command that looks at profiles."""
-    words = "a profile, a report saved as JSON, or a folder to look for profiles in"
+def add_input_arguments(parser: argparse.ArgumentParser, *, also: str = "") -> None:
+    """The arguments of every command that looks at profiles; *also* names what else it reads."""
+    words = f"a profile, a report saved as JSON, {f'{also}, ' if also else ''}or a folder to look for profiles in"
     parser.add_argument("paths", metavar="PATH", nargs="+", type=Path, help=words)
     add_filter_arguments(parser)
 
@@ -266,11 +266,18 @@ def add_mode_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_limit_argument(parser: argparse.ArgumentParser, what: str, default: int | None = None) -> None:
-    """``--limit``, also known as ``--top``, of the commands that print the first rows of something; without a default the command chooses."""
+def add_limit_argument(parser: argparse.ArgumentParser, what: str, default: int | str | None = None) -> None:
+    """``--limit``, formerly ``--top``, of the commands that print the first rows of something.
+
+    Args:
+        parser: of the command.
+        what: meaning, for help.
+        default: rows; the command chooses where it is None, or words for help.
+    """
     words = f"{what} ({'0' if default is None else f'default: {default}; 0'} for all)"
-    kind: dict[str, Any] = {"dest": "limit", "metavar": "N", "type": parse_limit}
-    parser.add_argument("--limit", "--top", default=default, help=words, **kind)
+    preset = default if isinstance(default, int) else None
+    parser.add_argument("--limit", metavar="N", type=parse_limit, default=preset, help=words)
+    parser.add_argument("--top", metavar="N", type=parse_limit, action=Renamed, dest="limit")
 
 
 class _StoreOutput(argparse.Action):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpa_lsp.cli.options import STANDARD_OUTPUT
 from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.execution.launches import DESCRIPTION_SUFFIX
 from gpa_lsp.foundation.errors import GpaError, InputError
 from gpa_lsp.foundation.files import atomic_write
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 NOTICE_FORMATS = ("sarif", "github")
 
 _OTHER_FILE = "choose another file"
-_DESCRIPTION_SUFFIX = ".launch.toml"
 
 
 def check_outputs(arguments: argparse.Namespace) -> None:
@@ -60,7 +60,7 @@ def _list_inputs(arguments: argparse.Namespace) -> Iterator[Path]:
             if isinstance(one, Path):
                 yield one
                 if one.suffix:
-                    yield one.with_suffix(_DESCRIPTION_SUFFIX)
+                    yield one.with_suffix(DESCRIPTION_SUFFIX)
             elif isinstance(one, str) and name == "application":
                 yield Path(one)
 

@@ -13,6 +13,7 @@ from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, judge_problems
 from gpa_lsp.cli.options import Renamed, declare, parse_count, parse_whole
 from gpa_lsp.cli.outputs import write_file
 from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.execution.launches import DESCRIPTION_SUFFIX
 from gpa_lsp.execution.prediction.input_kinds import SUFFIXES
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.numbers import format_count_of, format_dim3, format_timed_ns
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from gpa_lsp.profile.collector.run import CollectedRun, CollectorSettings
 
 CUPTI_OUTPUT = Path("profile.gpa-profile.json")
-_DESCRIPTION_SUFFIX = ".launch.toml"
 _TIMED_SUFFIX = ".timed.gpa-profile.json"
 _LEAST_EXPONENT = 5
 # Arguments that mean nothing here
@@ -273,7 +273,7 @@ def find_code(described: Path) -> Path:
     Raises:
         InputError: there is none.
     """
-    name = described.name.removesuffix(_DESCRIPTION_SUFFIX)
+    name = described.name.removesuffix(DESCRIPTION_SUFFIX)
     found = next((one for suffix in SUFFIXES if (one := described.with_name(name + suffix)).is_file()), None)
     if found is None:
         message = "no source beside it that it could describe"

@@ -152,7 +152,7 @@ def _list_lines(kernel: ExaminedKernel, folder: Path | None) -> Iterator[_Row]:
         if varying:
             yield "differ", f"{varying[0]} ({compared})", Style.PLAIN
         else:
-            yield "alike", f"{compared} compared", Style.PLAIN
+            yield "launches", f"alike ({compared} compared)", Style.PLAIN
         for text in varying[1:]:
             yield "", text, Style.PLAIN
 
@@ -234,7 +234,10 @@ def build_memory(run: ProgramRun, folder: Path | None) -> list[Part]:
 def _describe_peak(run: ProgramRun) -> str:
     memory = run.memory
     allocations = sum(site.allocations for site in memory.sites)
-    said = f"{format_count_of(allocations, 'allocation')}, at most {format_bytes(memory.peak_bytes)} at once"
+    said = format_count_of(allocations, "allocation")
+    if not memory.peak_bytes:
+        return said
+    said += f", at most {format_bytes(memory.peak_bytes)} at once"
     if any(one.kind in (FindingKind.EARLY, FindingKind.LATE) for site in memory.sites for one in site.findings):
         said += f" where {format_bytes(memory.lean_peak_bytes)} would do"
     return said
@@ -274,9 +277,9 @@ def _describe_wait(finding: AllocationFinding, place: str) -> str:
     use = " by ".join(filter(None, ("use", what))) + (f" at {place}" if place else "")
     waited = format_launches(finding.launches)
     if finding.kind is FindingKind.EARLY:
-        return f"wait for {waited} until the first {use}"
+        return f"is unused for {waited}, until the first {use}"
     until = "until it is freed" if finding.is_freed else "until the program ends"
-    return f"lie there for {waited} after the last {use}, {until}"
+    return f"is unused for {waited} after the last {use}, {until}"
 
 
 def list_own_frames(path: HostPath, kernel: str = "") -> list[HostFrame]:

@@ -105,7 +105,7 @@ def _list_parts(kernel: KernelReport, before: KernelReport | None, view: Rooflin
     if roofline is None or line is None:
         return [Paragraph(text=NOT_ANALYSED if kernel.analyses is None else NOT_PLACED, style=Style.DIM)]
     nearest, place = describe_line(line, roofline.machine)
-    said = [nearest if kernel.limiter is None else kernel.limiter.sentence, place]
+    said: list[str] = [nearest if kernel.limiter is None else kernel.limiter.sentence, place]
     earlier = None if before is None else _find_line(before)
     if before is not None and earlier is not None:
         judgement = compare_measurements(measure_work(before), measure_work(kernel))

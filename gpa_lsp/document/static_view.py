@@ -61,6 +61,7 @@ def build_static(
         (source, one) for source in sources for one in sorted(source.kernels, key=partial(_find_line, source=source))
     ]
     counted = f"{format_count_of(len(findings), 'static finding')} in {format_count_of(len(kernels), 'kernel')}"
+    counted = counted if kernels else "no kernel found"
     launched = {one.statics.mangled_name for _, one in kernels if one.statics.block is not None}
     is_open = waits is None and any(one.kernel in launched and one.file is not None for one in findings)
     return [

@@ -24,7 +24,8 @@ def label_shown(shown: VisibleKernel) -> str:
         return ""
     from gpa_lsp.document.layout import cut  # it needs numpy, which a start must not wait for
 
-    return f"shown: {cut(shown.profile.path.stem, _LONGEST_STEM)} · {_name_moment(shown.kernel)} ▾"
+    name = "simulated" if shown.kernel.report.is_simulated else cut(shown.profile.path.stem, _LONGEST_STEM)
+    return f"shown: {name} · {_name_moment(shown.kernel)} ▾"
 
 
 def describe_shown(shown: VisibleKernel) -> str:

@@ -86,7 +86,7 @@ def test_measured_roofs(saved: str, tmp_path: Path, capsys: pytest.CaptureFixtur
     "flags",
     [
         ["-o", "chart.pdf"],
-        ["--top", "x"],
+        ["--limit", "x"],
         ["--view", "cycles"],
         ["--machine", "GTX 9999"],
         ["--roofs", "missing.json"],

@@ -9,7 +9,7 @@
 
 ``predicted``, what was emulated, and ``timed``: members of :data:`PREDICTED` and :data:`TIMES`, with other fields::
 
-    LAUNCH words="predicted: L1 limits"
+    LAUNCH words="predicted: limited by L1"
     ACCESS share_ratio=0.01
     problem error 2 _Z5scalePfi: argument n is missing
 

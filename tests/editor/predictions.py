@@ -62,7 +62,7 @@ LAUNCH = PredictedLaunch(
     mangled_name=NAME,
     name="scale(float*, int)",
     line=4,
-    words="predicted: DRAM limits · emulated 16 of 16 blocks",
+    words="predicted: limited by DRAM · emulated 16 of 16 blocks",
     what="block 64, all 16 blocks, predicted for the A100",
     described_line=1,
 )

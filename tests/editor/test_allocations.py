@@ -5,6 +5,7 @@ from pathlib import Path
 from lsprotocol.types import DiagnosticSeverity
 
 from gpa_lsp.editor.document_view import DocumentView, OpenDocument, build_view
+from gpa_lsp.editor.protocol.allocation_watch import AllocationWatch
 from gpa_lsp.editor.source.diagnostics import list_diagnostics
 from gpa_lsp.editor.source.hover import describe_hover
 from gpa_lsp.report.line_map import split_lines
@@ -16,6 +17,7 @@ from gpa_lsp.report.saved.kept_allocations import (
     look_at_allocations,
     open_kept_allocations,
 )
+from tests.editor.sessions import Session
 from tests.editor.views import make_knowledge
 
 SOURCE = """\
@@ -97,3 +99,19 @@ def test_the_newest_run_of_a_source_counts(tmp_path: Path) -> None:
     (entry,) = (one for one in open_kept_allocations().folder.iterdir() if path.encode() in one.read_bytes())
     entry.write_bytes(b"\0" * 40 + entry.read_bytes()[40:])
     assert look_at_allocations(path, mark)[1] is None
+
+
+async def test_findings_go_with_the_cache_that_holds_them(tmp_path: Path) -> None:
+    """What was shown of an entry that was cleared is taken back while its source stays open."""
+    source = tmp_path / "app.cu"
+    source.write_text(SOURCE)
+    path = str(source)
+    refreshed: list[SourceAllocations | None] = []
+    documents = Session(opened={path: SOURCE}).documents
+    keep_allocations([make_found(path=path)])
+    watch = AllocationWatch(documents, lambda: refreshed.append(documents.find_findings(path).allocations))
+    await watch._look()
+    open_kept_allocations().clear()
+    await watch._look()
+    await watch._look()
+    assert refreshed == [make_found(path=path), None]

@@ -93,7 +93,7 @@ def test_a_save_simulates_and_every_view_says_so(client: RawClient, source: Path
         for one in hints
         if "simulated, not measured" in str(one.get("tooltip"))
     ]
-    assert labels and all(one.endswith(" simulated") and len(one) <= 43 for one in labels), labels
+    assert labels and all(one.endswith(", simulated") and len(one) <= 43 for one in labels), labels
     hover = client.request("textDocument/hover", {**document, "position": {"line": LINE, "character": 4}})
     assert "simulated, not measured" in hover["contents"]["value"]
     assert "sectors per access" in client.execute("gpaLsp.showLine", uri, LINE)

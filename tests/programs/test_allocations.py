@@ -62,7 +62,7 @@ def test_each_finding_stands_on_the_line_of_its_allocation(found: ProgramRun) ->
         (
             wide,
             FindingKind.EARLY,
-        ): f"allocated early: 4 MiB wait for 2 launches until the first use by a copy at allocations.cu:{filled}",
+        ): f"allocated early: 4 MiB is unused for 2 launches, until the first use by a copy at allocations.cu:{filled}",
         (
             wide,
             FindingKind.NEVER_READ,
@@ -70,11 +70,11 @@ def test_each_finding_stands_on_the_line_of_its_allocation(found: ProgramRun) ->
         (
             used,
             FindingKind.LATE,
-        ): f"freed late: 1 MiB lie there for 1 launch after the last use by a copy at allocations.cu:{last}, until it is freed",
+        ): f"freed late: 1 MiB is unused for 1 launch after the last use by a copy at allocations.cu:{last}, until it is freed",
         (
             constant,
             FindingKind.EARLY,
-        ): f"allocated early: 1 MiB wait for 2 launches until the first use by a copy at allocations.cu:{sent}",
+        ): f"allocated early: 1 MiB is unused for 2 launches, until the first use by a copy at allocations.cu:{sent}",
         (
             constant,
             FindingKind.UNCHANGED,

@@ -101,7 +101,10 @@ def test_a_suggestion_ends_with_a_clause_and_never_within_brackets() -> None:
     ("hint", "shown"),
     [
         ("Copy the data of a load (`a`, `b`) at line 3 to shared memory before the loop", "Unroll the loop"),
-        ("Copy rows tile by tile (`float4` or `uint4`). Each thread takes one", "Unroll the loop: copy rows tile by tile"),
+        (
+            "Copy rows tile by tile (`float4` or `uint4`). Each thread takes one",
+            "Unroll the loop: copy rows tile by tile",
+        ),
         ("The 16 FP64 divisions at line 288 of advection_kernels.cu take 24 instructions", "Unroll the loop"),
     ],
 )

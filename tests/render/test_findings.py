@@ -46,8 +46,7 @@ def test_a_limit_of_nothing_shows_every_sampled_line() -> None:
 
 def test_a_line_of_its_own() -> None:
     assert shown("k.cu:1  LDG.E R2, [R4.64]  ; membar=75 selected=25") == [
-        "100 % (±3.7) of the samples of kernel; of these 75 % membar; "
-        "hottest LDG.E R2, [R4.64]; 100 of 100 samples"
+        "100 % (±3.7) of the samples of kernel; of these 75 % membar; hottest LDG.E R2, [R4.64]; 100 of 100 samples"
     ]
 
 

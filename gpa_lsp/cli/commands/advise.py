@@ -11,6 +11,7 @@ from gpa_lsp.cli.options import (
     Renamed,
     add_format_argument,
     add_input_arguments,
+    add_limit_argument,
     add_mode_argument,
     add_output_argument,
     declare,
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from gpa_lsp.report.model import Report
 
 
+_MOST_KERNELS = 10
+_MOST_ADVICE = 5  # Of each category, with --details
+
+
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input_arguments(parser)
     add_format_argument(parser, "json", "markdown", "sarif", "github")
@@ -36,11 +41,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         --expand
         --details  text and markdown: everything about each piece of advice: interval, bound, stalled lines, caveats and the basis of the estimate;
                    always in mode paper
-        --limit N  with --details: at most N pieces of advice per kernel and category (default: %(default)s; 0 for all)
-        --top N    text and markdown: at most N kernels, longest first (default: %(default)s; 0 for all)
         """,
-        limit=5,
-        top=10,
+    )
+    add_limit_argument(
+        parser,
+        "text and markdown: at most N kernels, longest first, and with --details N pieces of advice of each category",
+        default=f"{_MOST_KERNELS} and {_MOST_ADVICE}",
     )
     add_mode_argument(parser)
     parser.add_argument("--blamer", choices=("scoreboard", "paper"), action=Renamed, dest="mode")
@@ -82,15 +88,16 @@ def _write(report: "Report", arguments: argparse.Namespace, terminal: Terminal) 
     from gpa_lsp.document.advice_screen import build_screens
     from gpa_lsp.document.advice_view import build_advice
 
-    places, most, limit = name_places(arguments), arguments.top or None, arguments.limit or None
+    places, limit = name_places(arguments), arguments.limit
+    most_kernels, most_advice = (_MOST_KERNELS, _MOST_ADVICE) if limit is None else (limit, limit)
     # with pairs of def and use, as in the paper's report (GPA Figure 8)
     has_details = arguments.details or arguments.mode == PAPER
 
     def build() -> "list[Block]":
         if not has_details:
-            return build_screens(report, places, max_kernels=most)
+            return build_screens(report, places, max_kernels=most_kernels)
         has_table = arguments.format == "markdown"
-        return build_advice(report, places, max_kernels=most, max_advice=limit, has_table=has_table)
+        return build_advice(report, places, max_kernels=most_kernels, max_advice=most_advice, has_table=has_table)
 
     notices = partial(list_advice_notices, report, places)
     write_answer(arguments, terminal, text=build, notices=notices, places=places, folds=has_details)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_input_arguments(parser)
+    add_input_arguments(parser, also="a source (.cu)")
     add_format_argument(parser, "json", "sarif", "github")
     declare(parser, "--expand")
     add_mode_argument(parser)

@@ -23,6 +23,7 @@ from gpa_lsp.editor.progress import ProgressDisplay, WorkProgress
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.snapshot import Snapshot
 from gpa_lsp.editor.threads import call_in_thread
+from gpa_lsp.execution.launches import DESCRIPTION_SUFFIX
 from gpa_lsp.foundation.files import Stamp, read_bounded, read_stamp
 from gpa_lsp.foundation.processes.async_worker import AsyncWorker, attend
 from gpa_lsp.foundation.processes.python_children import Step
@@ -33,7 +34,6 @@ logger = logging.getLogger(__name__)
 Job = TypeVar("Job")
 Key = TypeVar("Key")
 
-_DESCRIPTION_SUFFIX = ".launch.toml"  # What takes the place of a source's suffix
 
 _SUFFIXES = frozenset({".cu"})  # Sources that can be compiled by themselves; headers are compiled with their includers
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
@@ -335,12 +335,12 @@ class BackgroundJob(ABC, Generic[Key, Job]):
 def find_description(source: str) -> str:
     """``/p/kernel.cu`` → ``/p/kernel.launch.toml``, whether it is there or not."""
     path = Path(source)
-    return str(path.with_name(path.stem + _DESCRIPTION_SUFFIX))
+    return str(path.with_name(path.stem + DESCRIPTION_SUFFIX))
 
 
 def is_description(local_path: str) -> bool:
     """Whether a file describes launches."""
-    return local_path.endswith(_DESCRIPTION_SUFFIX)
+    return local_path.endswith(DESCRIPTION_SUFFIX)
 
 
 def list_sources(documents: Documents, local_path: str) -> list[str]:

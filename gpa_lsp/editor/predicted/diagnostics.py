@@ -10,11 +10,11 @@ from lsprotocol.types import Diagnostic, DiagnosticRelatedInformation, Diagnosti
 
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.lines.positions import span_line
-from gpa_lsp.editor.predicted.hover import describe_fault, describe_wait, quote_code
+from gpa_lsp.editor.predicted.hover import describe_fault, describe_wait
 from gpa_lsp.editor.predicted.results import PredictedFault, PredictedProblem
 from gpa_lsp.editor.predicted.view import PlacedPredictions
 from gpa_lsp.foundation.errors import ProblemSeverity
-from gpa_lsp.foundation.numbers import format_number, format_percent
+from gpa_lsp.foundation.numbers import format_percent
 
 if TYPE_CHECKING:
     from gpa_lsp.execution.traces.line_facts import AccessLineFact, BranchLineFact
@@ -96,8 +96,7 @@ def _list_accesses(view: DocumentView, predicted: PlacedPredictions) -> Iterator
         what = "Bank conflicts" if is_shared else "Uncoalesced"
         share = "" if one.share_ratio is None else f", {format_percent(one.share_ratio)} of the kernel's sectors"
         pattern = f", {one.pattern_words}" if one.pattern_words else ""
-        name = quote_code(one.name)
-        text = f"{what}: {name} take {one.cost_words} where {format_number(one.ideal)} would do{pattern}{share}."
+        text = f"{what}: {one.words}{pattern}{share}."
         yield Diagnostic(
             range=view.positions.find_text(line),
             severity=_weigh(view, line),

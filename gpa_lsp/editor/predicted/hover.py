@@ -1,6 +1,5 @@
 """Words about the emulation of a line in its hover: never mixed with measurements, always under a heading of their own."""
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -153,15 +152,6 @@ def _list_callers(callers: tuple[tuple[str, float], ...]) -> str:
     words = [f"{mark_code(path)} ({format_percent(ratio)})" for path, ratio in callers]
     others = 1 - sum(ratio for _, ratio in callers)
     return ", ".join([*words, *([f"others ({format_percent(others)})"] if others >= _LEAST_SHARE else [])])
-
-
-def quote_code(text: str) -> str:
-    """Markdown for where it is shown as it is.
-
-    >>> quote_code("loads of `in`")
-    'loads of “in”'
-    """
-    return re.sub(r"`([^`]*)`", r"“\1”", text)
 
 
 def describe_fault(fault: PredictedFault) -> str:

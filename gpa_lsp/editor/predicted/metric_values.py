@@ -8,7 +8,6 @@ from lsprotocol.types import InlayHint
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.metrics import LineMetric, MetricKind
 from gpa_lsp.editor.model import Mark, Origin
-from gpa_lsp.editor.predicted.hover import quote_code
 from gpa_lsp.editor.predicted.results import LaunchFact
 from gpa_lsp.editor.predicted.view import PlacedPredictions
 from gpa_lsp.foundation.numbers import format_number, format_percent
@@ -128,8 +127,7 @@ def _make_hint(view: DocumentView, predicted: PlacedPredictions, line: int, *, i
         access = one.fact
         if is_all or access.excess_ratio >= LEAST_EXCESS_RATIO:
             parts.append(f"{format_number(access.cost)} {'wavefronts' if access.is_shared else 'sectors'}/req")
-            text = quote_code(access.words)
-            tips.append(f"{text} ({_name_launch(predicted, one.launch)})")
+            tips.append(f"{access.words} ({_name_launch(predicted, one.launch)})")
     branch = _choose_branch(predicted.branches.get(line, ()))
     if branch is not None and (is_all or branch.fact.divergent_ratio >= LEAST_DIVERGENT_RATIO):
         parts.append(f"{format_percent(branch.fact.divergent_ratio)} diverge")

@@ -42,7 +42,6 @@ from gpa_lsp.foundation.numbers import (
     format_count_of,
     format_dim3,
     format_duration_ns,
-    format_update_bytes,
 )
 from gpa_lsp.foundation.ownership import choose_frame, find_frame_in, find_library_frame
 from gpa_lsp.foundation.processes.python_children import Step
@@ -231,7 +230,7 @@ def name_launch(kernel: KernelPrediction) -> str:
 
 
 def describe_briefly(kernel: KernelPrediction, title: str) -> str:
-    """The words of a lens: what limits it, what it moves, how long it takes at least."""
+    """The words of a lens: what limits it, and how long it takes at least."""
     parts = []
     own = [fault for fault in kernel.faults if fault.kind not in ENDINGS]
     if own:
@@ -239,15 +238,10 @@ def describe_briefly(kernel: KernelPrediction, title: str) -> str:
     volumes = kernel.volumes
     if volumes is not None:
         if volumes.limiter is not None:
-            parts.append(
-                f"{volumes.limiter.value} limits" if volumes.limiter.value[0].isupper() else volumes.limiter.value
-            )
-        moved = volumes.volumes
-        loaded, stored = format_update_bytes(moved.dram_load), format_update_bytes(moved.dram_store)
-        parts.append(f"{loaded} B in, {stored} B out/update")
+            parts.append(f"limited by {volumes.limiter.value}")
         if volumes.duration_ns is not None:
             machine = _PACKAGING.sub("", kernel.machine)
-            parts.append(f"≥{format_duration_ns(volumes.duration_ns)} on {machine}")
+            parts.append(f"at least {format_duration_ns(volumes.duration_ns)} on {machine}")
     heading = f"predicted{f' {title}' if title else ''}"
     return f"{heading}: {' · '.join(parts)}" if parts else heading
 

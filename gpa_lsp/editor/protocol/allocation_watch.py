@@ -51,6 +51,7 @@ class AllocationWatch:
         for path in paths:
             mark, found = await call_in_thread(partial(look_at_allocations, path, self._marks.get(path)))
             self._marks[path] = mark
-            if found is not None and found != self._documents.find_findings(path).allocations:
+            is_news = found is not None or mark is None  # None: the cache was cleared
+            if is_news and found != self._documents.find_findings(path).allocations:
                 self._documents.note(path, allocations=found)
                 self._refresh()

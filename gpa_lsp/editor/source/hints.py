@@ -28,7 +28,7 @@ MOST_CHARS = 43  # Of a hint; VS Code cuts what is longer
 
 UNVERIFIED_MARK = " ?"  # Behind the words of a hint in a source that may have changed since it was measured
 
-SIMULATED_MARK = " simulated"  # Behind the words of a hint whose numbers a model says
+SIMULATED_MARK = ", simulated"  # Behind the words of a hint whose numbers a model says
 
 _LEAST_LINK_RATIO = 0.2  # Of what a line suffers or causes: a place with less is not what the line is about
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.document.blocks import Block, Item, Items, Paragraph, Part
 from gpa_lsp.document.layout import Line, Style
-from gpa_lsp.document.markdown import write_markdown
+from gpa_lsp.document.markdown import write_links, write_markdown
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.history import build_course, describe_line_change
 from gpa_lsp.editor.kernel_page import (
@@ -51,6 +51,7 @@ _STALL_SOURCES = "stall_sources"  # The question whose marks say what lines caus
 _MOST_REQUESTS = 6
 _MOST_MARKS = 6  # Of what the code says
 
+_MORE = "_all of it: the code action “Show what is known of this line”_"
 _STALE = "_edited since it was measured; its numbers come back with the next measurement_"
 
 
@@ -58,7 +59,8 @@ def describe_hover(view: DocumentView, line: int) -> str | None:
     """The hover of a line (1-based) as Markdown, at most twelve lines; None away from lines that have something to say."""
     lines, cause, shown = _find_measured(view, line)
     if shown is None:
-        return _cut("\n".join(write_markdown(_list_unmeasured(view, line)))) or (_STALE if line in view.stale else None)
+        text = "\n".join(write_markdown(_list_unmeasured(view, line, is_brief=True)))
+        return _cut(text, view, line) or (_STALE if line in view.stale else None)
     links = link_hover(shown, view.uri, line) if view.abilities.links else ""
     return write_hover(_list_rows(view, line, lines, cause, shown), links)
 
@@ -100,15 +102,17 @@ def _list_rows(
     ]
 
 
-def _cut(text: str) -> str:
-    """Cut a text to the lines that a hover has; a code block that the cut leaves open goes, too."""
+def _cut(text: str, view: DocumentView, line: int) -> str:
+    """Cut a text to the lines that a hover has, with a link to the rest; a code block that the cut leaves open goes, too."""
     lines = text.split("\n")
     if len(lines) <= _MOST_LINES:
         return text
     kept = lines[: _MOST_LINES - 1]
-    while sum(line.startswith("```") for line in kept) % 2:
+    while not kept[-1] or sum(one.startswith("```") for one in kept) % 2:
         kept.pop()
-    return "\n".join([*kept, "_and more: Show what is known of this line_"])
+    rest = write_links([("all of it", "gpaLsp.showLine", (view.uri, line - 1))]) if view.abilities.links else _MORE
+    is_list = kept[-1].lstrip().startswith("- ")
+    return "\n".join([*kept, f"- {rest}"] if is_list else [*kept[: _MOST_LINES - 2], "", rest])
 
 
 def describe_line_page(view: DocumentView, line: int) -> str | None:
@@ -148,11 +152,11 @@ def build_launched_from(shown: VisibleKernel) -> Iterator[Block]:
         yield from places.blocks
 
 
-def _list_unmeasured(view: DocumentView, line: int) -> list[Block]:
+def _list_unmeasured(view: DocumentView, line: int, *, is_brief: bool = False) -> list[Block]:
     return [
         *build_times(view.timed, line),
         *_build_allocations(view, line),
-        *_build_statics(view, line),
+        *_build_statics(view, line, is_brief=is_brief),
         *build_predictions(view, line),
     ]
 
@@ -180,7 +184,7 @@ def _summarise_statics(view: DocumentView, line: int) -> Line:
     """Static findings on a line, in one row; empty without any."""
     marks = view.static_marks.get(line, ())
     requests = () if view.statics is None else view.statics.requests.get(line, ())
-    said = [*map(_describe_mark_of_code, marks), *requests]
+    said = [*(_describe_code(one, is_brief=True) for one in marks), *requests]
     return head("static", f"{said[0]}; {len(said) - 1} more" if len(said) > 1 else "".join(said))
 
 
@@ -192,19 +196,21 @@ def _choose_cause(view: DocumentView, line: int, lines: Sequence[HotLine], least
     return next((cause for cause in causes if cause.share_ratio >= least_ratio), None)
 
 
-def _build_statics(view: DocumentView, line: int) -> Iterator[Block]:
+def _build_statics(view: DocumentView, line: int, *, is_brief: bool) -> Iterator[Block]:
     """The findings and requests on a line (1-based); nothing for a line without any."""
     marks = view.static_marks.get(line, ())
     requests = () if view.statics is None else view.statics.requests.get(line, ())
     if marks or requests:
         yield Paragraph(text=(("Static", Style.TITLE), (" · from the code alone, not measured", Style.PLAIN)))
-        said = [*map(_describe_mark_of_code, marks[:_MOST_MARKS])]
+        said = [_describe_code(one, is_brief=is_brief) for one in marks[:_MOST_MARKS]]
         said += [f"and {len(marks) - _MOST_MARKS} more"] if len(marks) > _MOST_MARKS else []
         yield Items(items=[Item(text=one) for one in (*said, *requests[:_MOST_REQUESTS])])
 
 
-def _describe_mark_of_code(mark: "StaticMark") -> str:
-    return f"{mark.sentence} ({mark.check}, {mark.certainty})"
+def _describe_code(mark: "StaticMark", *, is_brief: bool) -> str:
+    """A static finding; its remedy, which the line's diagnostic has, only where there is room."""
+    said = mark.message if is_brief else mark.sentence
+    return said if mark.certainty == "certain" else f"{said} ({mark.certainty})"
 
 
 def _list_marks(lines: Sequence[HotLine]) -> "list[LineMark]":

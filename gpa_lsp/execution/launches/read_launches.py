@@ -52,13 +52,12 @@ from collections.abc import Collection
 from functools import partial
 from pathlib import Path
 
+from gpa_lsp.execution.launches import DESCRIPTION_SUFFIX
 from gpa_lsp.execution.launches.launch import Argument, ArrayArgument, LaunchDescription
 from gpa_lsp.execution.launches.read_arguments import OF_ARRAYS, ArgumentReader, ArrayReader
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.number_expressions import Names, Number
 from gpa_lsp.foundation.toml_tables import Table, read_toml
-
-SUFFIX = ".launch.toml"  # What takes the place of a source's suffix
 
 # Keys of a launch's table
 LAUNCH_KEYS = frozenset({
@@ -73,7 +72,7 @@ Dim3 = tuple[int, int, int]
 
 def find_launch_file(source: Path) -> Path | None:
     """Description beside a source: ``kernel.cu`` → ``kernel.launch.toml``; None if there is none."""
-    path = source.with_name(source.stem + SUFFIX)
+    path = source.with_name(source.stem + DESCRIPTION_SUFFIX)
     return path if path.is_file() else None
 
 
@@ -107,7 +106,7 @@ def explain_undescribed(
 
 def write_command(source: Path, described: Path | None = None, *, folder: Path | None = None) -> str:
     """Command that describes launches of a source or a build; arguments as for :func:`explain_undescribed`."""
-    target = described or source.with_name(source.stem + SUFFIX)
+    target = described or source.with_name(source.stem + DESCRIPTION_SUFFIX)
     command, written = (shlex.quote(_shorten_path(one, folder or Path.cwd())) for one in (source, target))
     return f"gpa-lsp predict trace --template {command} {'>>' if _exists(target) else '>'} {written}"
 

@@ -14,9 +14,9 @@ from gpa_lsp.code.binary.linkage_names import find_bare_name
 from gpa_lsp.code.ptx.model import PtxVariable
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.code.ptx.source_parameters import SourceParameter
+from gpa_lsp.execution.launches import DESCRIPTION_SUFFIX
 from gpa_lsp.execution.launches.model import TextureInput
 from gpa_lsp.execution.launches.pointer_uses import PointerUse
-from gpa_lsp.execution.launches.read_launches import SUFFIX
 from gpa_lsp.execution.launches.type_names import find_type
 from gpa_lsp.foundation.files import atomic_write
 from gpa_lsp.foundation.records import ColumnRecord
@@ -59,7 +59,7 @@ def write_recording(recording: Recording, folder: Path, stem: str) -> Path:
     Raises:
         OSError: it cannot be written.
     """
-    path = folder / f"{stem}{SUFFIX}"
+    path = folder / f"{stem}{DESCRIPTION_SUFFIX}"
     text = _Writer(recording, folder, stem).write()
     with atomic_write(path) as stream:
         stream.write(text)

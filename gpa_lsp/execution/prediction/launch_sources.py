@@ -13,9 +13,10 @@ from gpa_lsp.code.binary.linkage_names import find_bare_name
 from gpa_lsp.code.binary.model import Cubin
 from gpa_lsp.code.ptx.model import PtxFunction, PtxModule
 from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.execution.launches import DESCRIPTION_SUFFIX
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.launches.pointer_uses import SHAPE
-from gpa_lsp.execution.launches.read_launches import SUFFIX, Dim3, explain_undescribed, find_launch_file, read_launches
+from gpa_lsp.execution.launches.read_launches import Dim3, explain_undescribed, find_launch_file, read_launches
 from gpa_lsp.foundation.errors import GpaError, InputError, Problem, UnsupportedInputError
 from gpa_lsp.foundation.numbers import format_count
 from gpa_lsp.foundation.toml_tables import read_toml_text
@@ -24,7 +25,7 @@ from gpa_lsp.profile.model import Launch, Profile
 from gpa_lsp.profile.read import read_profile
 
 MOST_MEASURED = 64  # Different launches that are taken from a profile
-_ASSUMED = Path(f"assumed{SUFFIX}")  # Names launches that stand in no file where they cannot be read
+_ASSUMED = Path(f"assumed{DESCRIPTION_SUFFIX}")  # Names launches that stand in no file where they cannot be read
 _DYNAMIC_SHARED = "launch__shared_mem_per_block_dynamic"
 _MOST_NAMES, _LONGEST_NAME = 10, 120  # Kernels, and characters of a name, in a message
 

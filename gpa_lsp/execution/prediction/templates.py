@@ -21,9 +21,10 @@ from gpa_lsp.execution.compiler.missing_headers import include_with_search
 from gpa_lsp.execution.compiler.model import DEFAULT_SETTINGS, CompilerFlags, CompileSettings
 from gpa_lsp.execution.compiler.source_text import read_source
 from gpa_lsp.execution.emulator.model import Fault
+from gpa_lsp.execution.launches import DESCRIPTION_SUFFIX
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.launches.pointer_uses import find_read_parameters, stores_globally
-from gpa_lsp.execution.launches.read_launches import SUFFIX, find_launch_file, read_launches
+from gpa_lsp.execution.launches.read_launches import find_launch_file, read_launches
 from gpa_lsp.execution.launches.template import ToldSizes, write_template
 from gpa_lsp.execution.launches.told_sizes import check_told_sizes, describe_sizes, list_guessed_sizes, read_told_sizes
 from gpa_lsp.execution.prediction.fault_answer import believe
@@ -132,7 +133,7 @@ def write_templates(
         raise InputError(message, path=path, remedy="choose one with --kernel")
     measured.check(wanted)
     found = "\n".join(measured.explain(one) + write(one, every) for one in wanted)
-    read_launches(described or path.with_suffix(SUFFIX), text=found)  # all that is printed can be read
+    read_launches(described or path.with_suffix(DESCRIPTION_SUFFIX), text=found)  # all that is printed can be read
     if told:
         check_told_sizes(sizes, found, read_host_code(modules[0].statics).launches)
     return found

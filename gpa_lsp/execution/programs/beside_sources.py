@@ -10,11 +10,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from gpa_lsp.execution.launches import DESCRIPTION_SUFFIX
 from gpa_lsp.execution.programs.model import KernelRuns, ProgramRun, RecordedLaunch
 from gpa_lsp.foundation.files import atomic_write
 
 _HEADING = "# Launches recorded while a program ran; recording again replaces this file.\n"
-_SUFFIX = ".launch.toml"
 _DATA_SUFFIX = ".launches"
 _DIGEST_LETTERS = 16
 _FILE = re.compile(r"\bfile = (\"[^\"]*\")")
@@ -52,7 +52,7 @@ def describe_beside(run: ProgramRun, folder: Path) -> Described:
         one = kernel.recorded
         source = None if one is None else _find_source(one, folder)
         if one is not None and source is not None:
-            launches[source.with_name(source.stem + _SUFFIX)].append((kernel.name, one))
+            launches[source.with_name(source.stem + DESCRIPTION_SUFFIX)].append((kernel.name, one))
         else:
             left_out.append(LeftOut(name=kernel.name, reason=_explain(kernel)))
     written, left_alone, kernels = [], [], []
@@ -94,7 +94,7 @@ def _is_handwritten(description: Path) -> bool:
 
 
 def _find_data(description: Path) -> Path:
-    return description.with_name(description.name.removesuffix(_SUFFIX) + _DATA_SUFFIX)
+    return description.with_name(description.name.removesuffix(DESCRIPTION_SUFFIX) + _DATA_SUFFIX)
 
 
 def _write(description: Path, launches: list[RecordedLaunch]) -> None:

@@ -35,6 +35,11 @@ class Result:
     error: str | None
     milliseconds: int
 
+    def check(self) -> None:
+        """Fail as the suite did: its message and the lines of TypeScript, without those of the test that reads them here."""
+        if self.error is not None:
+            pytest.fail(f"{self.name} ({self.milliseconds / 1000:.1f} s)\n{self.error}", pytrace=False)
+
 
 Results = dict[str, Result]
 """By name."""

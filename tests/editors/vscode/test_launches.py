@@ -42,4 +42,5 @@ SUITES = {"launches": run_launches}
 @pytest.mark.parametrize(("suite", "name"), list_tests(*SUITES))
 def test_launches(suite: str, name: str, results: FindResults) -> None:
     result = results(suite, SUITES[suite])[name]
-    assert result.error is None, result.error
+    result.check()
+    assert result.error is None

@@ -16,4 +16,5 @@ SUITES = {"main": run_main}
 @pytest.mark.parametrize(("suite", "name"), list_tests(*SUITES))
 def test_main(suite: str, name: str, results: FindResults) -> None:
     result = results(suite, SUITES[suite])[name]
-    assert result.error is None, result.error
+    result.check()
+    assert result.error is None

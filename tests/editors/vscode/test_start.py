@@ -56,4 +56,5 @@ SUITES = {"setup": run_setup}
 @pytest.mark.parametrize(("suite", "name"), list_tests(*SUITES))
 def test_start(suite: str, name: str, results: FindResults) -> None:
     result = results(suite, SUITES[suite])[name]
-    assert result.error is None, result.error
+    result.check()
+    assert result.error is None

@@ -30,4 +30,5 @@ SUITES = {"clone": run_clone}
 @pytest.mark.parametrize(("suite", "name"), list_tests(*SUITES))
 def test_workspaces(suite: str, name: str, results: FindResults) -> None:
     result = results(suite, SUITES[suite])[name]
-    assert result.error is None, result.error
+    result.check()
+    assert result.error is None

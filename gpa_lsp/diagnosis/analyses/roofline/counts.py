@@ -322,6 +322,7 @@ UNIT_NAMES: dict[str, str] = {
     "l1tex__data_pipe_tex_wavefronts": "L1 wavefronts of textures",
     "l1tex__f_wavefronts": "texture filter",
     "l1tex__lsu_writeback_active": "L1 load results",
+    "l1tex__t_output_wavefronts": "L1 tag lookups",
     "l1tex__lsuin_requests": "L1 load/store requests",
     "l1tex__m_l1tex2xbar_req_cycles_active": "L1 to L2, requests and stores",
     "l1tex__m_xbar2l1tex_read_sectors": "L1 fills from L2, sectors",

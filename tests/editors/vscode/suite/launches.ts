@@ -65,7 +65,7 @@ const tests: readonly Test[] = [
     await vscode.workspace.applyEdit(trial.edit);
     const text = (): string => vscode.workspace.textDocuments.find(({ uri }) => uri.toString() === description.toString())?.getText() ?? "";
     await until("the edit", text, (now) => now !== "" && !now.includes("[32, 8]"));
-    await waitForLens(moving, /DRAM limits/); // of what is not saved
+    await waitForLens(moving, /limited by DRAM/); // of what is not saved
 
     await click(".codelens-decoration a", "predicted: ");
     await until("the page", () => api.report.isReady && api.report.html?.includes("Predictions for moving.cu") === true);
@@ -91,8 +91,8 @@ const tests: readonly Test[] = [
     await insert(editor, new vscode.Position(0, 0), "// saved\n");
     await waitForLens(moving, /transpose · .* simulated/);
     await until("the heat", () => api.heatOf(moving).simulated, (lines) => lines.includes(findLine(editor, ACCESS)));
-    const labels = await until("a hint", () => listHints(moving), (all) => all.some((label) => label.endsWith(" simulated")));
-    assert.ok(labels.filter((label) => label.endsWith(" simulated")).every((label) => label.length <= 43), labels.join("\n"));
+    const labels = await until("a hint", () => listHints(moving), (all) => all.some((label) => label.endsWith(", simulated")));
+    assert.ok(labels.filter((label) => label.endsWith(", simulated")).every((label) => label.length <= 43), labels.join("\n"));
     await screenshot("simulated-dark");
   }],
   ["the code action says what came of it", async () => {
