@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -60,6 +61,13 @@ def build_hostile(source: Path, folder: Path, *others: str) -> Path:
     return program
 
 
+@pytest.fixture(scope="module")
+def build_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Builds a program by its name, for all tests that run it with the libraries as they are."""
+    require_compiler()
+    return cache(lambda name: build_hostile(HOSTILE / f"{name}.c", tmp_path_factory.mktemp(name)))
+
+
 @pytest.mark.parametrize("name", ["sizes", "handles", "driver", "libraries"])
 def test_each_call_gives_the_error_that_is_due(name: str, tmp_path: Path, sanitizers: None) -> None:
     found, printed = run(build_hostile(HOSTILE / f"{name}.c", tmp_path))
@@ -90,49 +98,37 @@ def test_memory_that_the_host_sees_is_its_own_as_well(tmp_path: Path, sanitizers
         ("stop", "0", "0 719 719 719"),
     ],
 )
-def test_a_program_is_told_what_a_gpu_ends_its_kernel_for(kernel: str, place: str, told: str, tmp_path: Path) -> None:
-    require_compiler()
-    found, printed = run(build_hostile(HOSTILE / "device_errors.c", tmp_path), kernel, place)
+def test_a_program_is_told_what_a_gpu_ends_its_kernel_for(
+    kernel: str, place: str, told: str, build_once: Callable[[str], Path]
+) -> None:
+    found, printed = run(build_once("device_errors"), kernel, place)
     assert printed == f"{told}\n"
     assert found.has_faults == (printed != "0 0 0 0\n" or place not in "0")
     assert bool(found.notes) == ("700" in told or "716" in told or place == "0x100000")
 
 
-_COPY = r"which only kernels and copies such as cudaMemcpy can"
+_FAULT = r"signal 11 \(SIGSEGV, segmentation fault\)"
+_DEVICE = r"accessed device memory \(0x7\w+\), which only kernels and copies such as cudaMemcpy can"
 
 
 @pytest.mark.parametrize(
     ("how", "status", "said"),
     [
-        (
-            "write",
-            139,
-            rf"signal 11 \(SIGSEGV, segmentation fault\): its host code accessed device memory \(0x7\w+\), {_COPY}",
-        ),
-        (
-            "read",
-            139,
-            rf"accessed device memory \(0x7\w+\), {_COPY}; the last function of CUDA that it called was cudaMalloc",
-        ),
-        ("thread", 139, rf"accessed device memory \(0x7\w+\), {_COPY}"),
+        ("write", 139, rf"{_FAULT}: its host code {_DEVICE}"),
+        ("read", 139, rf"{_DEVICE}; the last function of CUDA that it called was cudaMalloc"),
+        ("thread", 139, _DEVICE),
         ("freed", 139, r"accessed device memory .* called was cudaFree"),
-        (
-            "null",
-            139,
-            r"by signal 11 \(SIGSEGV, segmentation fault\): its host code accessed 0x8, where it has no memory",
-        ),
-        ("at once", 139, r"the program was ended by signal 11 \(SIGSEGV, segmentation fault\)$"),
+        ("null", 139, rf"by {_FAULT}: its host code accessed 0x8, where it has no memory"),
+        ("at once", 139, rf"the program was ended by {_FAULT}$"),
         ("abort", 134, r"by signal 6 \(SIGABRT, aborted\); the last function of CUDA that it called was cudaMalloc"),
-        ("kill", 139, r"by signal 11 \(SIGSEGV, segmentation fault\)"),
+        ("kill", 139, rf"by {_FAULT}"),
         ("handler", 11, None),
     ],
 )
 def test_a_program_that_a_signal_ends_is_said_to_be(
-    how: str, status: int, said: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    how: str, status: int, said: str | None, build_once: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    require_compiler()
-    program = build_hostile(HOSTILE / "crash.c", tmp_path)
-    assert main(["emulate", "--no-lines", "--", str(program), how]) == status
+    assert main(["emulate", "--no-lines", "--", str(build_once("crash")), how]) == status
     printed = capsys.readouterr()
     assert ("own handler" in printed.out) == (how == "handler")
     assert "ended by" not in printed.err if said is None else re.search(said, printed.err, re.MULTILINE)
