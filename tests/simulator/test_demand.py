@@ -6,7 +6,7 @@ import pytest
 
 from gpa_lsp.execution.simulator.execution.demand import find_demand, find_stack_words
 from gpa_lsp.execution.simulator.simulate import GridShape, simulate_grid
-from gpa_lsp.execution.simulator.streams import Reduction, Streams
+from gpa_lsp.execution.simulator.streams import Streams
 from tests.simulator.sm_notation import ALU, EXIT, make_block, make_model, make_program
 from tests.simulator.walking import build
 
@@ -34,7 +34,7 @@ def test_a_run_that_is_cut_stands_for_all_of_its_blocks(left: int, monkeypatch: 
     monkeypatch.setattr("gpa_lsp.execution.simulator.simulate._MOST_WHOLE", 0)
     program = make_program(*[(ALU, {"stall": 4})] * 400, (EXIT, {"stall": 5}))
     block = make_block(program, warps=4)
-    streams = Streams(blocks=(block,), reduction=Reduction(executions=len(block.rows), kept=len(block.rows)))
+    streams = Streams(blocks=(block,), left_out=0.0)
     shape = GridShape(blocks=2 + left, sm_count=1, resident=2)
     cut = simulate_grid(program, make_model(), streams, shape, most_issues=400)
     assert cut.is_cut

@@ -8,7 +8,7 @@ from gpa_lsp.execution.simulator.program import ADU, Kind, OpcodeCourse
 from gpa_lsp.execution.simulator.reasons import REASON_COUNT, REASONS
 from gpa_lsp.execution.simulator.simulate import GridShape, simulate_grid
 from gpa_lsp.execution.simulator.streaming_multiprocessor import simulate_sm
-from gpa_lsp.execution.simulator.streams import Reduction, Streams
+from gpa_lsp.execution.simulator.streams import Streams
 from gpa_lsp.execution.simulator.warp_walk import LOCAL_BASE
 from tests.simulator.sm_notation import (
     ALU,
@@ -191,7 +191,7 @@ def test_an_sm_that_holds_one_block_goes_on_as_it_began() -> None:
     times = []
     for blocks in (2, 20):
         shape = GridShape(blocks=blocks, sm_count=1, resident=1)
-        streams = Streams(blocks=(block,), reduction=Reduction(executions=8, kept=8))
+        streams = Streams(blocks=(block,), left_out=0.0)
         run = simulate_grid(program, make_model(), streams, shape, most_issues=16)
         assert run.simulated_blocks == 2
         times.append(run.cycles)

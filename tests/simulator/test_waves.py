@@ -5,7 +5,7 @@ import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.execution.simulator.simulate import GridShape, SimulatedSm, simulate_grid
-from gpa_lsp.execution.simulator.streams import Reduction, Streams
+from gpa_lsp.execution.simulator.streams import Streams
 from tests.simulator.sm_notation import ALU, EXIT, LOAD, make_block, make_model, make_program
 
 PROGRAM = make_program((LOAD, {"write": 0}), (ALU, {"wait": 1, "stall": 4}), (EXIT, {"stall": 5}))
@@ -14,7 +14,7 @@ PROGRAM = make_program((LOAD, {"write": 0}), (ALU, {"wait": 1, "stall": 4}), (EX
 def simulate(blocks: int) -> SimulatedSm:
     """A grid on ten SMs that hold four blocks each."""
     block = make_block(PROGRAM, warps=4)
-    streams = Streams(blocks=(block,), reduction=Reduction(executions=len(block.rows), kept=len(block.rows)))
+    streams = Streams(blocks=(block,), left_out=0.0)
     shape = GridShape(blocks=blocks, sm_count=10, resident=4)
     return simulate_grid(PROGRAM, make_model(), streams, shape, most_issues=100_000)
 
@@ -26,7 +26,7 @@ def simulate_split(blocks: int, sm_count: int, warps: int) -> float:
     """Cycles of loads that were split into blocks of so many warps."""
     block = make_block(PROGRAM, warps=warps, sectors=16)
     block = replace(block, is_private=np.ones(len(block.sectors), dtype=np.bool_))
-    streams = Streams(blocks=(block,), reduction=Reduction(executions=len(block.rows), kept=len(block.rows)))
+    streams = Streams(blocks=(block,), left_out=0.0)
     shape = GridShape(blocks=blocks, sm_count=sm_count, resident=32 // warps)
     share = min(64.0, _ROOF_BYTES_PER_CYCLE / shape.sharing_sms)
     model = make_model(dram_bytes_per_cycle=share, l2_bytes_per_cycle=64.0)

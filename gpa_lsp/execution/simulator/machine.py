@@ -10,7 +10,7 @@ from msgspec import Struct
 from gpa_lsp.execution.launches.block_mates import BlockPlace, Sectors, count_distinct, count_readers
 from gpa_lsp.execution.simulator.program import Kind, SassProgram
 from gpa_lsp.execution.simulator.streams import SHARED_SECTORS
-from gpa_lsp.execution.simulator.warp_walk import LOCAL_SECTOR, KernelWalk
+from gpa_lsp.execution.simulator.warp_walk import LOCAL_SECTOR, KernelWalk, list_touched
 from gpa_lsp.execution.volumes.devices import SM_BYTES_PER_CYCLE
 from gpa_lsp.execution.volumes.retention import find_evicted_ratio
 from gpa_lsp.foundation.errors import InputError
@@ -83,7 +83,6 @@ class Traffic(Struct, frozen=True, kw_only=True):
     l2_hit_ratio: float  # of the sectors a block reads first, those that another block has brought into L2
     meeting_blocks: float  # whose atomic operations go to the same sector, where the most do; at least 1
     read_bytes: float = 0.0  # of distinct sectors
-    refetched_ratio: float = 1.0  # what is read from DRAM, as L2 has lost it from one wave of blocks to the next, of ``read_bytes``; at least 1
     fetched_ratio: float = 1.0  # what DRAM gives at least where a sector is asked of it, of those that are asked
 
 
@@ -233,7 +232,6 @@ def find_traffic(
         l2_hit_ratio=min(1.0, max(0.0, 1.0 - fetched / asked)) if asked else 0.0,
         meeting_blocks=_count_meeting(walk, program, mates_of),
         read_bytes=footprint * SECTOR_BYTES,
-        refetched_ratio=fetched / footprint if footprint else 1.0,
         fetched_ratio=fetch_sectors * len(np.unique(own // fetch_sectors)) / len(own) if len(own) else 1.0,
     )
 
@@ -241,25 +239,12 @@ def find_traffic(
 def _count_meeting(walk: KernelWalk, program: SassProgram, mates_of: BlockPlace) -> float:
     """Blocks whose atomic operations go to the same sector: of each instruction that shares more than a few, the most."""
     most = 1.0
-    for touched in _list_touched(walk, np.isin(program.kind, [Kind.REDUCTION, Kind.ATOMIC])).values():
-        distinct = _list_distinct(touched)
+    for distinct in list_touched(walk.walks, np.isin(program.kind, [Kind.REDUCTION, Kind.ATOMIC])).values():
         own = distinct.get(mates_of, np.zeros(0, dtype=np.int64))
         readers = count_readers(own, distinct, walk.grid, mates_of)
         if np.count_nonzero(readers > 1) > SHARED_SECTORS * len(own):
             most = max(most, float(readers.max()))
     return most
-
-
-def _list_touched(walk: KernelWalk, chosen: npt.NDArray[np.bool_]) -> dict[int, dict[BlockPlace, list[Sectors]]]:
-    """Row → block → sectors that its executions touch, of chosen rows."""
-    found: dict[int, dict[BlockPlace, list[Sectors]]] = defaultdict(lambda: defaultdict(list))
-    for one in walk.walks:
-        rows = np.repeat(one.instruction, np.diff(one.first_sector))
-        is_chosen = chosen[rows]
-        rows, sectors = rows[is_chosen], one.sectors[is_chosen]
-        for row in np.unique(rows).tolist():
-            found[row][one.block].append(sectors[rows == row])
-    return found
 
 
 def _count_filled(

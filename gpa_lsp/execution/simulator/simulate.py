@@ -358,7 +358,7 @@ def simulate_kernel(
         blocks_per_sm=shape.resident,
         simulated_blocks=run.simulated_blocks,
         issued=run.issued,
-        left_out=streams.reduction.left_out,
+        left_out=streams.left_out,
         model=model,
         unchecked=find_unchecked(traffic),
         throughputs=measure_throughputs(

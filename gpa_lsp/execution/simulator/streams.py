@@ -8,25 +8,13 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from gpa_lsp.execution.simulator.warp_walk import WarpWalk
+from gpa_lsp.execution.simulator.warp_walk import WarpWalk, list_touched
 from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.kernel.dataflow.accesses import SECTOR_BYTES
 
 _FIRST_TURNS, _LAST_TURNS = 2, 1  # Of a loop, turns that stand for themselves alone
 _FEWEST_TURNS = 4  # Of a loop, turns that are kept beside them
 _MOST_LOOPS = 8  # Levels and places of loops that are shortened one after the other
-
-
-class Reduction(Struct, frozen=True, kw_only=True):
-    """Executions of a block, and those that are simulated."""
-
-    executions: int  # warp instructions of a block
-    kept: int  # of them, those that are simulated
-
-    @property
-    def left_out(self) -> float:
-        """Share of the executions that others stand for."""
-        return 1 - self.kept / self.executions if self.executions else 0.0
 
 
 def keep_turns(rows: npt.NDArray[np.int32], share: float) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
@@ -125,7 +113,7 @@ class Streams(Struct, frozen=True, kw_only=True):
     """The sampled blocks of a launch."""
 
     blocks: tuple[BlockStream, ...]  # in the order of the grid
-    reduction: Reduction  # of the block that most was left out of
+    left_out: float  # share of the executions that others stand for, of the block that most was left out of
 
 
 def build_streams(walks: Sequence[WarpWalk], most_per_block: int, widths: npt.NDArray[np.int64]) -> Streams:
@@ -137,18 +125,18 @@ def build_streams(walks: Sequence[WarpWalk], most_per_block: int, widths: npt.ND
     by_block: dict[tuple[int, int, int], list[WarpWalk]] = defaultdict(list)
     for one in walks:
         by_block[one.block].append(one)
-    private_rows = _find_private_rows(by_block)
-    blocks, reductions = [], []
+    private_rows = _find_private_rows(walks)
+    blocks, left_out = [], []
     for warps in by_block.values():
-        stream, reduction = _build_block(sorted(warps, key=lambda one: one.warp), most_per_block, private_rows, widths)
+        stream, share = _build_block(sorted(warps, key=lambda one: one.warp), most_per_block, private_rows, widths)
         blocks.append(stream)
-        reductions.append(reduction)
-    return Streams(blocks=tuple(blocks), reduction=max(reductions, key=lambda one: one.left_out))
+        left_out.append(share)
+    return Streams(blocks=tuple(blocks), left_out=max(left_out))
 
 
 def _build_block(
     warps: Sequence[WarpWalk], most: int, private_rows: npt.NDArray[np.int32], widths: npt.NDArray[np.int64]
-) -> tuple[BlockStream, Reduction]:
+) -> tuple[BlockStream, float]:
     whole = sum(map(len, warps))
     kept = [keep_turns(one.instruction, most / whole if whole > most else 1.0) for one in warps]
     starts, weights, rows, passes, lines, masked = [0], [], [], [], [], []
@@ -188,7 +176,7 @@ def _build_block(
         is_private=np.isin(join(sector_rows, np.int32), private_rows),
         weights=join(weights, np.float64),
     )
-    return stream, Reduction(executions=whole, kept=starts[-1])
+    return stream, 1 - starts[-1] / whole if whole else 0.0
 
 
 def _spread(begin: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -200,21 +188,11 @@ def _spread(begin: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> npt.
     return found
 
 
-def _find_private_rows(by_block: dict[tuple[int, int, int], list[WarpWalk]]) -> npt.NDArray[np.int32]:
+def _find_private_rows(walks: Sequence[WarpWalk]) -> npt.NDArray[np.int32]:
     """Rows whose sectors differ from block to block."""
-    touched: dict[int, list[npt.NDArray[np.int64]]] = defaultdict(list)
-    for warps in by_block.values():
-        rows = np.concatenate([np.repeat(one.instruction, np.diff(one.first_sector)) for one in warps])
-        sectors = np.concatenate([one.sectors for one in warps])
-        order = np.argsort(rows, kind="stable")
-        rows, sectors = rows[order], sectors[order]
-        for row in np.unique(rows).tolist():
-            low, high = np.searchsorted(rows, [row, row + 1])
-            touched[row].append(np.unique(sectors[low:high]))
     found = []
-    for row, sets in touched.items():
-        total = sum(map(len, sets))
-        distinct = len(np.unique(np.concatenate(sets)))
-        if len(sets) == 1 or total - distinct <= SHARED_SECTORS * total:
+    for row, of_block in list_touched(walks).items():
+        total, distinct = sum(map(len, of_block.values())), len(np.unique(np.concatenate([*of_block.values()])))
+        if len(of_block) == 1 or total - distinct <= SHARED_SECTORS * total:
             found.append(row)
     return np.array(sorted(found), dtype=np.int32)

@@ -1,9 +1,13 @@
 """Executions of the warps of some blocks, instruction by instruction of SASS: :class:`KernelWalk`."""
 
+from collections import defaultdict
+from collections.abc import Iterable
+
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from gpa_lsp.execution.launches.block_mates import BlockPlace, Sectors
 from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.kernel.dataflow.accesses import SECTOR_BYTES
 
@@ -73,3 +77,27 @@ class KernelWalk(ColumnRecord, frozen=True, kw_only=True):
     extents: npt.NDArray[np.int64]
     # rows that access global memory where no array or variable of the launch lies, ascending
     outside: tuple[int, ...] = ()
+
+
+def list_touched(
+    walks: Iterable[WarpWalk], chosen: npt.NDArray[np.bool_] | None = None
+) -> dict[int, dict[BlockPlace, Sectors]]:
+    """Row → block → distinct sectors that its executions touch, ascending.
+
+    Args:
+        chosen: bool[rows], rows to list; None for all.
+    """
+    by_block: dict[BlockPlace, list[WarpWalk]] = defaultdict(list)
+    for one in walks:
+        by_block[one.block].append(one)
+    found: dict[int, dict[BlockPlace, Sectors]] = defaultdict(dict)
+    for block, warps in by_block.items():
+        rows = np.concatenate([np.repeat(one.instruction, np.diff(one.first_sector)) for one in warps])
+        sectors = np.concatenate([one.sectors for one in warps])
+        if chosen is not None:
+            rows, sectors = rows[chosen[rows]], sectors[chosen[rows]]
+        order = np.argsort(rows, kind="stable")
+        touched, first = np.unique(rows[order], return_index=True)
+        for row, part in zip(touched.tolist(), np.split(sectors[order], first[1:]), strict=False):
+            found[row][block] = np.unique(part)
+    return found
