@@ -6,7 +6,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from gpa_lsp.document.program_view import describe_finding, list_own_frames, quote_uses
+from gpa_lsp.document.program_view import describe_finding, quote_uses
+from gpa_lsp.execution.programs.call_paths import list_own_frames
 from gpa_lsp.execution.programs.model import AllocationFinding, AllocationSite, FindingKind, HostPath, ProgramRun
 from gpa_lsp.foundation.files import make_stamp, read_bounded
 from gpa_lsp.profile.model import HostFrame

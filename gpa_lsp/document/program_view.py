@@ -11,6 +11,7 @@ from gpa_lsp.document.places import show_path
 from gpa_lsp.document.prediction_view import build_remarks
 from gpa_lsp.execution.emulator.model import Fault
 from gpa_lsp.execution.prediction.fault_answer import ENDINGS
+from gpa_lsp.execution.programs.call_paths import list_own_frames
 from gpa_lsp.execution.programs.examine import ExaminedKernel
 from gpa_lsp.execution.programs.model import (
     AllocationFinding,
@@ -36,7 +37,7 @@ from gpa_lsp.foundation.numbers import (
     format_quantity,
     format_seconds,
 )
-from gpa_lsp.foundation.ownership import choose_frame, is_library_file
+from gpa_lsp.foundation.ownership import choose_frame
 from gpa_lsp.kernel.names import shorten_distinctly, shorten_name
 from gpa_lsp.profile.model import HostFrame
 
@@ -51,7 +52,6 @@ _EVEN = 0.05  # Deviation beside the mean from which on launches differ
 _WASTED = 1.25  # Sectors or wavefronts beside what they could be, from which on a line is told
 _LEAST_DIVERGENT = 0.01  # Of a branch's executions: the guard of the last warp is not told
 _RUNTIME = "cuda"  # how functions of CUDA's headers begin
-_STUB = ".cudafe1.stub.c"  # a file of nvcc's, with what stands between a launch and the runtime
 
 _Row = tuple[str, str | Line, Style]  # label, text and how much it matters
 
@@ -280,21 +280,6 @@ def _describe_wait(finding: AllocationFinding, place: str) -> str:
         return f"is unused for {waited}, until the first {use}"
     until = "until it is freed" if finding.is_freed else "until the program ends"
     return f"is unused for {waited} after the last {use}, {until}"
-
-
-def list_own_frames(path: HostPath, kernel: str = "") -> list[HostFrame]:
-    """Frames of the user's code, innermost first, without the compiler's stubs around a launch of *kernel* (linkage name)."""
-    between = shorten_name(demangle(kernel)) if kernel else None
-    return [
-        frame
-        for frame in path
-        if frame.file
-        and frame.line
-        and not frame.file.endswith(_STUB)
-        and not is_library_file(frame.file)
-        and frame.function is not None
-        and shorten_name(frame.function) != between
-    ]
 
 
 def _find_place(path: HostPath) -> str:

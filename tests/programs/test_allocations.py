@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gpa_lsp.cli.main import main
-from gpa_lsp.document.program_view import build_memory, describe_finding, list_origins, list_own_frames
+from gpa_lsp.document.program_view import build_memory, describe_finding, list_origins
 from gpa_lsp.document.terminal import write_plain
 from gpa_lsp.execution.emulator import batches
 from gpa_lsp.execution.emulator.compiled import translated
@@ -16,6 +16,7 @@ from gpa_lsp.execution.emulator.compiled.translated import Translations
 from gpa_lsp.execution.emulator.engine.arena import ARENA_BASE
 from gpa_lsp.execution.emulator.engine.marks import Mark, Marks
 from gpa_lsp.execution.programs.allocations import AllocationLedger
+from gpa_lsp.execution.programs.call_paths import list_own_frames
 from gpa_lsp.execution.programs.messages import EVENTS_BYTES, EventKind, MalformedMessage, MemoryEvent, take_events
 from gpa_lsp.execution.programs.model import FindingKind, HostPath, MemoryUse, ProgramRun
 from tests.programs.built import SHARED_RUNTIME, SOURCES, build, run, write

@@ -7,7 +7,8 @@ on host is h_graph_visited allocated at Line 113 of bfs.cu." Source: CUDAAdvisor
 import re
 from pathlib import Path
 
-from gpa_lsp.document.program_view import list_origins, list_own_frames
+from gpa_lsp.document.program_view import list_origins
+from gpa_lsp.execution.programs.call_paths import list_own_frames
 from gpa_lsp.execution.programs.model import ProgramRun
 from tests.programs.built import SHARED_RUNTIME, build, run, write
 

@@ -50,6 +50,7 @@ class Recording(ColumnRecord, frozen=True, kw_only=True):
     uses: Mapping[str, PointerUse]  # name of a parameter → what is done with it as a pointer
     # handle → texture or surface, with texels of its own
     textures: Mapping[int, TextureInput] = field(default_factory=dict)
+    origins: Mapping[int, str] = field(default_factory=dict)  # address → where the host allocated it, in words
     has_addresses: bool = False  # arrays hold addresses or handles, so that everything has to lie where it lay
 
 
@@ -102,6 +103,7 @@ class _Writer:
         self._placed: set[int] = set()
         self._names: set[str] = set()
         self._files = 0
+        self._newest: list[int] = []  # arrays of the line that is being written
 
     def write(self) -> str:
         seen = self._recording
@@ -116,7 +118,7 @@ class _Writer:
             "arguments = [",
         ]
         for number, parameter in enumerate(seen.parameters):
-            lines.append(f"  {self._write_parameter(number, parameter)},")
+            lines.append(f"  {self._write_parameter(number, parameter)},{self._write_origin()}")
         lines.append("]")
         variables = [f"  {self._write_array(name, base, ScalarType.U8, 0)}," for base, name in seen.variables.items()]
         if variables:
@@ -130,7 +132,7 @@ class _Writer:
         """Arrays and textures that no argument named."""
         arrays = [base for base in self._recording.arrays if base not in self._written]
         lines = [
-            f"  {self._write_array(self._choose_name(f'memory_{number + 1}'), base, ScalarType.U8, 0)},"
+            f"  {self._write_array(self._choose_name(f'memory_{number + 1}'), base, ScalarType.U8, 0)},{self._write_origin()}"
             for number, base in enumerate(arrays)
         ]
         for handle, texture in self._recording.textures.items():
@@ -153,6 +155,12 @@ class _Writer:
             if found is not None:
                 return self._write_array(name, found[0], self._choose_type(parameter, source, found[0]), found[1])
         return _write_scalar(name, _choose_scalar(parameter, source), content)
+
+    def _write_origin(self) -> str:
+        """Comment behind a line whose arrays the host is known to have allocated; empty behind others."""
+        found = dict.fromkeys(origin for base in self._newest if (origin := self._recording.origins.get(base)))
+        self._newest.clear()
+        return f"  # {'; '.join(found)}" if found else ""
 
     def _choose_name(self, wanted: str) -> str:
         name, number = wanted, 1
@@ -189,6 +197,7 @@ class _Writer:
             parts["alias_of"] = self._written[base]
         else:
             self._written[base] = name
+            self._newest.append(base)
             if self._recording.has_addresses:
                 parts["base_address"] = base
             parts |= self._write_data(data)

@@ -1,30 +1,52 @@
-"""Code addresses of a running process → files and the addresses in them: :func:`place_addresses`."""
+"""Code addresses of a running process → files and the addresses in them: :func:`place_addresses`; the user's frames: :func:`list_own_frames`."""
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
 from gpa_lsp.code.binary.byte_reader import FileBytes
 from gpa_lsp.code.binary.elf import NO_BITS, read_elf
+from gpa_lsp.code.binary.linkage_names import demangle
 from gpa_lsp.foundation.errors import GpaError
+from gpa_lsp.foundation.ownership import is_library_file
+from gpa_lsp.kernel.names import shorten_name
+from gpa_lsp.profile.model import HostFrame
 
+_STUB = ".cudafe1.stub.c"  # a file of nvcc's, with what stands between a launch and the runtime
 _MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) r.x. ([0-9a-f]+) \S+ +\d+ +(/.*)")
 
 
-def place_addresses(process: int, addresses: Iterable[int]) -> tuple[tuple[str, int], ...]:
+def read_mappings(path: Path) -> list[str]:
+    """Lines of a process's ``maps``, or of a copy; none where it is not there any more. Source: proc(5), /proc/pid/maps."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+
+
+def list_own_frames(path: Sequence[HostFrame], kernel: str = "") -> list[HostFrame]:
+    """Frames of the user's code, innermost first, without the compiler's stubs around a launch of *kernel* (linkage name)."""
+    between = shorten_name(demangle(kernel)) if kernel else None
+    return [
+        frame
+        for frame in path
+        if frame.file
+        and frame.line
+        and not frame.file.endswith(_STUB)
+        and not is_library_file(frame.file)
+        and frame.function is not None
+        and shorten_name(frame.function) != between
+    ]
+
+
+def place_addresses(lines: Iterable[str], addresses: Iterable[int]) -> tuple[tuple[str, int], ...]:
     """File of each address and the address in its debugging information; an empty name and the address if there is none.
 
     Args:
-        process: its number; it has to be there still.
-
-    Source: proc(5), /proc/pid/maps.
+        lines: those of :func:`read_mappings`.
     """
-    try:
-        lines = Path(f"/proc/{process}/maps").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
     found = [match for line in lines if (match := _MAPPING.fullmatch(line)) is not None]
     rows = sorted((int(one[1], 16), int(one[2], 16), int(one[3], 16), one[4]) for one in found)
     return tuple(_place(rows, address) for address in addresses)

@@ -22,7 +22,7 @@ from gpa_lsp.execution.emulator.model import FAILED_ASSERTION, Budget, DeviceErr
 from gpa_lsp.execution.emulator.resident import LaunchCost, ResidentKernel, ResidentMemory
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.programs.allocations import AllocationLedger
-from gpa_lsp.execution.programs.call_paths import place_addresses
+from gpa_lsp.execution.programs.call_paths import place_addresses, read_mappings
 from gpa_lsp.execution.programs.computing import compute
 from gpa_lsp.execution.programs.library_calls import Refusal
 from gpa_lsp.execution.programs.linking import link_parts
@@ -555,7 +555,8 @@ class Session:
     def _take_path(self, payload: bytes) -> Answer:
         number, addresses = parse_path(payload)
         if len(self.paths) < _MOST_PATHS:
-            self.paths[number] = CollectedPath(native=place_addresses(self.process, addresses[:_MOST_FRAMES]))
+            mappings = read_mappings(Path(f"/proc/{self.process}/maps"))
+            self.paths[number] = CollectedPath(native=place_addresses(mappings, addresses[:_MOST_FRAMES]))
         return CudaError.SUCCESS, b""
 
     def _note(self, payload: bytes) -> Answer:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import BinaryIO
 
 import numpy as np
@@ -24,15 +24,22 @@ from gpa_lsp.execution.launches.write_recording import (
     is_program_variable,
     write_recording,
 )
+from gpa_lsp.execution.programs.call_paths import list_own_frames, place_addresses, read_mappings
 from gpa_lsp.execution.programs.loaded_code import place_image, read_sources
 from gpa_lsp.execution.record.python_programs import HeldKernel, choose_held, read_held_parameters
 from gpa_lsp.foundation.errors import GpaError, InputError
 from gpa_lsp.foundation.files import atomic_write
+from gpa_lsp.foundation.locations import write_place
 from gpa_lsp.foundation.numbers import format_bytes
+from gpa_lsp.foundation.prose import list_of
 from gpa_lsp.foundation.records import ColumnRecord
+from gpa_lsp.profile.collector.document import build_call_stacks
+from gpa_lsp.profile.collector.records import CollectedPath
+from gpa_lsp.profile.model import HostFrame
 
 _HEADING = ["gpa-lsp-launch", "1"]
 _LONGEST_LINE = 1 << 16
+_MOST_FRAMES = 3  # that a description names of a call path
 _MOST_PARAMETERS = 4096
 # Source: cuda.h, CUarray_format
 _ELEMENTS = {
@@ -60,6 +67,12 @@ class RawLaunch(ColumnRecord, frozen=True, kw_only=True):
     variables: dict[int, str]  # address → name, of variables of the module
     # handle → texture or surface whose handle is among the parameters, or a number like it
     textures: dict[int, TextureInput]
+    # return addresses of the host's call paths, innermost first: of the launch, and by address of an array of its allocation and of
+    # what allocated the memory of the host that was copied to it or from it
+    path: tuple[int, ...]
+    allocated: dict[int, tuple[int, ...]]
+    counterparts: dict[int, list[tuple[int, ...]]]
+    mappings: Path  # a copy of what the process's maps said then, which gives these places
     too_large_bytes: int  # of arrays that were not written; 0 where they were
     is_whole: bool  # all of the arrays could be read
 
@@ -72,12 +85,12 @@ def read_raw_launch(path: Path) -> RawLaunch:
     """
     try:
         with path.open("rb") as stream:
-            return _read(stream)
+            return _read(stream, path.with_name(f"maps{path.stem.removeprefix('launch')}.txt"))
     except (OSError, ValueError, KeyError, IndexError) as error:
         raise InputError(f"is no record of a launch: {error}", path=path, remedy="record it again") from error
 
 
-def _read(stream: BinaryIO) -> RawLaunch:
+def _read(stream: BinaryIO, mappings: Path) -> RawLaunch:
     if _read_line(stream) != _HEADING:
         raise ValueError("another format")
     words: dict[str, list[str]] = {}
@@ -85,6 +98,8 @@ def _read(stream: BinaryIO) -> RawLaunch:
     arrays: dict[int, npt.NDArray[np.uint8]] = {}
     variables: dict[int, str] = {}
     textures: dict[int, TextureInput] = {}
+    allocated: dict[int, tuple[int, ...]] = {}
+    counterparts: dict[int, list[tuple[int, ...]]] = {}
     content = b""
     while True:
         name, *values = _read_line(stream)
@@ -98,6 +113,10 @@ def _read(stream: BinaryIO) -> RawLaunch:
             content = _read_bytes(stream, int(values[0]))
         elif name == "array":
             arrays[int(values[0])] = np.frombuffer(_read_bytes(stream, int(values[1])), np.uint8)
+        elif name == "allocated":
+            allocated[int(values[0])] = tuple(map(int, values[1:]))
+        elif name == "host":
+            counterparts.setdefault(int(values[0]), []).append(tuple(map(int, values[1:])))
         else:
             words[name] = values
         if name == "end":
@@ -114,6 +133,10 @@ def _read(stream: BinaryIO) -> RawLaunch:
         arrays=arrays,
         textures=textures,
         variables={base: one for base, one in variables.items() if base in arrays},
+        mappings=mappings,
+        path=tuple(map(int, words.get("path", ()))),
+        allocated=allocated,
+        counterparts=counterparts,
         too_large_bytes=int(words.get("too-large", ["0"])[0]),
         is_whole=words["end"][0] == "1",
     )
@@ -186,6 +209,8 @@ def relocate(launch: RawLaunch) -> RawLaunch:
         launch,
         arrays={places[base]: moved.move_content(data) for base, data in arrays.items()},
         variables={places[base]: name for base, name in launch.variables.items()},
+        allocated={places[base]: one for base, one in launch.allocated.items() if base in places},
+        counterparts={places[base]: some for base, some in launch.counterparts.items() if base in places},
         content=moved.move_parameters(np.frombuffer(launch.content, np.uint8)).tobytes(),
     )
 
@@ -252,7 +277,8 @@ def _describe(launch: RawLaunch, images: Path, folder: Path, stems: set[str], he
     problem = _find_problem(launch)
     description = source = None
     if not problem:
-        description = write_recording(_make_recording(launch, found, held), folder, stem)
+        recording = _make_recording(launch, found, held, _find_origins(launch))
+        description = write_recording(recording, folder, stem)
         if held is not None and held.source:
             source = folder / f"{stem}.cu"
             with atomic_write(source) as stream:
@@ -281,7 +307,42 @@ def _find_problem(launch: RawLaunch) -> str:
     return ""
 
 
-def _make_recording(launch: RawLaunch, found: _FoundKernel | None, held: HeldKernel | None) -> Recording:
+class _Origins(Struct, frozen=True, kw_only=True):
+    """Where the host was, in words; empty where no line is known."""
+
+    launched: str
+    arrays: dict[int, str]  # by address
+
+
+def _find_origins(launch: RawLaunch) -> _Origins:
+    """Places of the host's call paths: of the launch, and of each array's allocation and its counterparts on the host.
+
+    Source: CUDAAdvisor, Figures 8 and 9.
+    """
+    walks = {launch.path, *launch.allocated.values(), *(one for some in launch.counterparts.values() for one in some)}
+    numbers = {walk: number for number, walk in enumerate(walks)}
+    lines = read_mappings(launch.mappings)
+    stacks = build_call_stacks(
+        {number: CollectedPath(native=place_addresses(lines, walk)) for walk, number in numbers.items()}
+    )
+    places = {walk: _word_path(stacks[number], launch.kernel) for walk, number in numbers.items()}
+    arrays = {}
+    for base, walk in launch.allocated.items():
+        hosts = dict.fromkeys(place for one in launch.counterparts.get(base, ()) if (place := places[one]))
+        allocated = f"allocated at {places[walk]}" if places[walk] else ""
+        copied = f"copied to or from what is allocated at {list_of(hosts)}" if hosts else ""
+        arrays[base] = "; ".join(filter(None, (allocated, copied)))
+    return _Origins(launched=places[launch.path], arrays=arrays)
+
+
+def _word_path(path: Sequence[HostFrame], kernel: str) -> str:
+    own = list_own_frames(path, kernel)[:_MOST_FRAMES]
+    return " from ".join(write_place(PurePath(one.file or "").name, one.line) for one in own)
+
+
+def _make_recording(
+    launch: RawLaunch, found: _FoundKernel | None, held: HeldKernel | None, origins: _Origins
+) -> Recording:
     kernel = None if found is None else found.function
     known = () if held is None else read_held_parameters(held, launch.kernel)
     uses = {} if kernel is None else find_pointer_uses(kernel)
@@ -290,7 +351,9 @@ def _make_recording(launch: RawLaunch, found: _FoundKernel | None, held: HeldKer
     bases = np.array(sorted(arrays), np.uint64)
     return Recording(
         kernel=launch.kernel,
-        heading=f"Launch {launch.number} of this kernel, recorded on a GPU{'' if held is None else f' ({held.describe()})'}.",
+        heading=f"Launch {launch.number} of this kernel, recorded on a GPU{'' if held is None else f' ({held.describe()})'}"
+        f"{f', at {origins.launched}' if origins.launched else ''}.",
+        origins=origins.arrays,
         grid=launch.grid,
         block=launch.block,
         shared_bytes=launch.shared_bytes,

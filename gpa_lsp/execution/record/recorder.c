@@ -1,8 +1,8 @@
 /* A library that stands before CUDA's driver library under its name: what a program loads and launches is written down, with the
  * memory a launch is given or can reach, and passed on. It needs none of CUDA's headers; everything else the driver has is found behind it.
  *
- * Folders get image-ID.bin (what was loaded), link-ID-N.ptx (what an image was linked of) and launch-PROCESS-N.raw, each whole or
- * not at all. The variables of the environment that begin with GPA_LSP_RECORD say where and how much.
+ * Folders get image-ID.bin (what was loaded), link-ID-N.ptx (what an image was linked of), launch-PROCESS-N.raw and
+ * maps-PROCESS-N.txt (where its code lay then), each whole or not at all. The variables of the environment that begin with GPA_LSP_RECORD say where and how much.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "images.h"
+#include "memory_sites.h"
 #include "textures.h"
 #include "variable_names.h"
 
@@ -456,6 +457,19 @@ static int write_arrays(FILE *stream, struct memory *memory) {
     return is_well;
 }
 
+/* What /proc/self/maps says now, by which return addresses become places in files. */
+static void write_mappings(unsigned long number) {
+    char name[64], temporary[sizeof folder + 128], piece[4096];
+    snprintf(name, sizeof name, "maps-%d-%06lu.txt", (int)getpid(), number);
+    FILE *from = fopen("/proc/self/maps", "r"), *into = from == NULL ? NULL : open_file(folder, name, temporary, sizeof temporary);
+    for (size_t size; into != NULL && (size = fread(piece, 1, sizeof piece, from)) > 0;)
+        fwrite(piece, 1, size, into);
+    if (into != NULL)
+        close_file(into, temporary, folder, name);
+    if (from != NULL)
+        fclose(from);
+}
+
 static int is_captured(handle stream) {
     typedef result (*ask)(handle, int *);
     ask status = (ask)find_real("cuStreamIsCapturing");
@@ -500,6 +514,10 @@ static void write_launch(struct known *one, handle function, const launch_config
         add_texture(&memory, value);
     }
     int is_well = write_arrays(stream, &memory);
+    for (size_t number = 0; number < memory.count; number++)
+        write_sites(stream, memory.bases[number]);
+    write_caller(stream);
+    write_mappings(written + 1);
     fprintf(stream, "end %d\n", is_well);
     if (close_file(stream, temporary, folder, name))
         written++;
@@ -735,6 +753,102 @@ PUBLIC result cuSurfObjectCreate(address *into, const resource_description *reso
 DESTROYER(cuTexObjectDestroy)
 DESTROYER(cuSurfObjectDestroy)
 
+/* Memory, and copies between the device's and the host's. */
+static result see_memory(result error, const void *into, size_t size, int is_pinned) {
+    address base;
+    if (error == SUCCESS && is_on) {
+        memcpy(&base, into, sizeof base);
+        remember_memory(base, size, is_pinned);
+    }
+    return error;
+}
+
+static result see_copy(result error, address to, address from) {
+    address base = 0;
+    size_t size = 0;
+    if (error != SUCCESS || !is_on)
+        return error;
+    if (call_pointer("cuMemGetAddressRange_v2", &base, to, &size) == SUCCESS)
+        remember_counterpart(base, from);
+    if (call_pointer("cuMemGetAddressRange_v2", &base, from, &size) == SUCCESS)
+        remember_counterpart(base, to);
+    return error;
+}
+
+PUBLIC result cuMemAlloc_v2(address *into, size_t size) {
+    REAL("cuMemAlloc_v2", address *, size_t);
+    return see_memory(real(into, size), into, size, 0);
+}
+
+PUBLIC result cuMemAllocManaged(address *into, size_t size, unsigned int flags) {
+    REAL("cuMemAllocManaged", address *, size_t, unsigned int);
+    return see_memory(real(into, size, flags), into, size, 0);
+}
+
+PUBLIC result cuMemAllocPitch_v2(address *into, size_t *pitch, size_t width, size_t height, unsigned int element) {
+    REAL("cuMemAllocPitch_v2", address *, size_t *, size_t, size_t, unsigned int);
+    result error = real(into, pitch, width, height, element);
+    return see_memory(error, into, error == SUCCESS ? multiply_sizes(*pitch, height) : 0, 0);
+}
+
+PUBLIC result cuMemHostAlloc(void **into, size_t size, unsigned int flags) {
+    REAL("cuMemHostAlloc", void **, size_t, unsigned int);
+    return see_memory(real(into, size, flags), into, size, 1);
+}
+
+PUBLIC result cuMemAllocHost_v2(void **into, size_t size) {
+    REAL("cuMemAllocHost_v2", void **, size_t);
+    return see_memory(real(into, size), into, size, 1);
+}
+
+PUBLIC result cuMemFree_v2(address base) {
+    REAL("cuMemFree_v2", address);
+    forget_memory(base);
+    return real(base);
+}
+
+PUBLIC result cuMemFreeHost(void *base) {
+    REAL("cuMemFreeHost", void *);
+    forget_memory((uintptr_t)base);
+    return real(base);
+}
+
+#define POOLED(suffix) \
+    PUBLIC result cuMemAllocAsync##suffix(address *into, size_t size, handle stream) { \
+        REAL("cuMemAllocAsync" #suffix, address *, size_t, handle); \
+        return see_memory(real(into, size, stream), into, size, 0); \
+    } \
+    PUBLIC result cuMemFreeAsync##suffix(address base, handle stream) { \
+        REAL("cuMemFreeAsync" #suffix, address, handle); \
+        forget_memory(base); \
+        return real(base, stream); \
+    }
+POOLED()
+POOLED(_ptsz)
+
+#define COPIER(name, to_type, from_type) \
+    PUBLIC result name(to_type to, from_type from, size_t size) { \
+        REAL(#name, to_type, from_type, size_t); \
+        return see_copy(real(to, from, size), (address)to, (address)from); \
+    }
+#define ASYNCHRONOUS(name, to_type, from_type) \
+    PUBLIC result name(to_type to, from_type from, size_t size, handle stream) { \
+        REAL(#name, to_type, from_type, size_t, handle); \
+        return see_copy(real(to, from, size, stream), (address)to, (address)from); \
+    }
+COPIER(cuMemcpyHtoD_v2, address, const void *)
+COPIER(cuMemcpyHtoD_v2_ptds, address, const void *)
+COPIER(cuMemcpyDtoH_v2, void *, address)
+COPIER(cuMemcpyDtoH_v2_ptds, void *, address)
+COPIER(cuMemcpy, address, address)
+COPIER(cuMemcpy_ptds, address, address)
+ASYNCHRONOUS(cuMemcpyHtoDAsync_v2, address, const void *)
+ASYNCHRONOUS(cuMemcpyHtoDAsync_v2_ptsz, address, const void *)
+ASYNCHRONOUS(cuMemcpyDtoHAsync_v2, void *, address)
+ASYNCHRONOUS(cuMemcpyDtoHAsync_v2_ptsz, void *, address)
+ASYNCHRONOUS(cuMemcpyAsync, address, address)
+ASYNCHRONOUS(cuMemcpyAsync_ptsz, address, address)
+
 #define LAUNCHER(name) \
     PUBLIC result name(handle function, unsigned int x, unsigned int y, unsigned int z, unsigned int block_x, \
                        unsigned int block_y, unsigned int block_z, unsigned int shared, handle stream, \
@@ -801,6 +915,21 @@ static void *stand_in(const char *name, int version, uint64_t flags) {
         {"cuLinkAddData", cuLinkAddData_v2, NULL},
         {"cuLinkComplete", cuLinkComplete, NULL},
         {"cuLinkDestroy", cuLinkDestroy, NULL},
+        {"cuMemAlloc", cuMemAlloc_v2, NULL},
+        {"cuMemAllocManaged", cuMemAllocManaged, NULL},
+        {"cuMemAllocPitch", cuMemAllocPitch_v2, NULL},
+        {"cuMemAllocAsync", cuMemAllocAsync, cuMemAllocAsync_ptsz},
+        {"cuMemHostAlloc", cuMemHostAlloc, NULL},
+        {"cuMemAllocHost", cuMemAllocHost_v2, NULL},
+        {"cuMemFree", cuMemFree_v2, NULL},
+        {"cuMemFreeAsync", cuMemFreeAsync, cuMemFreeAsync_ptsz},
+        {"cuMemFreeHost", cuMemFreeHost, NULL},
+        {"cuMemcpyHtoD", cuMemcpyHtoD_v2, cuMemcpyHtoD_v2_ptds},
+        {"cuMemcpyDtoH", cuMemcpyDtoH_v2, cuMemcpyDtoH_v2_ptds},
+        {"cuMemcpy", cuMemcpy, cuMemcpy_ptds},
+        {"cuMemcpyHtoDAsync", cuMemcpyHtoDAsync_v2, cuMemcpyHtoDAsync_v2_ptsz},
+        {"cuMemcpyDtoHAsync", cuMemcpyDtoHAsync_v2, cuMemcpyDtoHAsync_v2_ptsz},
+        {"cuMemcpyAsync", cuMemcpyAsync, cuMemcpyAsync_ptsz},
         {"cuLaunchKernel", cuLaunchKernel, cuLaunchKernel_ptsz},
         {"cuLaunchKernelEx", cuLaunchKernelEx, cuLaunchKernelEx_ptsz},
         {"cuLaunchCooperativeKernel", cuLaunchCooperativeKernel, cuLaunchCooperativeKernel_ptsz},

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from gpa_lsp.execution.programs.library import SOURCES as RUNTIME_SOURCES
+from gpa_lsp.execution.programs.library import compile_host_blocks
 from gpa_lsp.execution.record.describe import Recorded, RecordSettings, describe_launches
 from gpa_lsp.execution.record.python_programs import add_to_environment, read_held_kernels
 from gpa_lsp.foundation.errors import GpaError, InputError, MissingToolError
@@ -72,7 +74,8 @@ def record_program(
         environment[BYTES_VARIABLE] = str(settings.limit_bytes)
         environment[LAUNCH_VARIABLE] = str(settings.number)
         preloaded = environment.get(_PRELOAD, "")
-        environment[_PRELOAD] = " ".join(filter(None, (str(build_recorder(driver, private)), preloaded)))
+        libraries = build_recorder(driver, private), compile_host_blocks(private)
+        environment[_PRELOAD] = " ".join(filter(None, (*map(str, libraries), preloaded)))
         add_to_environment(environment, private, raw)
         running = WatchedCommand(
             [str(program), *command[1:]],
@@ -108,9 +111,10 @@ BYTES_VARIABLE = "GPA_LSP_RECORD_BYTES"  # the most data of one launch
 LAUNCH_VARIABLE = "GPA_LSP_RECORD_LAUNCH"  # number of the launch to keep
 LIBRARY_NAME = "gpa_lsp_recorder.so"
 DRIVER_NAME = "libcuda.so.1"
+_PARTS = ("memory_sites", "textures", "variable_names")
 _SOURCES = tuple(
     Path(__file__).with_name(name)
-    for name in ("recorder.c", "textures.c", "textures.h", "variable_names.c", "variable_names.h")
+    for name in ("recorder.c", *(f"{part}.{ending}" for part in _PARTS for ending in ("c", "h")))
 )
 _FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread", SHARED_FLAG)
 _NEEDED_FOR = "recording launches"
@@ -171,9 +175,9 @@ def build_recorder(driver: Path, folder: Path) -> Path:
     library = Library(
         title="the recorder of launches",
         needed_for=_NEEDED_FOR,
-        arguments=(*_FLAGS, f'-DREAL_DRIVER="{quoted}"', *sources, *linked),
+        arguments=(*_FLAGS, f'-DREAL_DRIVER="{quoted}"', f"-I{RUNTIME_SOURCES}", *sources, *linked),
         files={"stub.so": obtain_library(empty)},
-        inputs=(*(one for one in _SOURCES if one.suffix == ".h"), *SHARED_HEADERS),
+        inputs=(*(one for one in _SOURCES if one.suffix == ".h"), RUNTIME_SOURCES / "host_blocks.h", *SHARED_HEADERS),
     )
     path = folder / LIBRARY_NAME
     content = obtain_library(library)
