@@ -155,6 +155,20 @@ def test_so_do_those_of_one_line_where_nobody_counted(mask: str, unit: str) -> N
     assert judge(write_kernel(FEW_ADDRESSES.format(mask=mask), grid=(1, 1, 1), metrics=metrics)).unit == unit
 
 
+def test_an_atomic_whose_guard_held_for_no_thread_queues_nowhere() -> None:
+    metrics = {
+        "sm__cycles_elapsed.max": 2000.0,
+        f"dram__cycles_active{SHARE}": 1.0,
+        f"breakdown:gpu__compute_memory_throughput{SHARE}": f"dram__cycles_active{SHARE}",
+    }
+    few = FEW_ADDRESSES.format(mask="0xf")
+    never = few.replace(
+        "lg_throttle=90 selected=5 | x=100", "lg_throttle=90 selected=5 | x=100 thread_executions_true=0"
+    )
+    assert judge(write_kernel(few, grid=(1, 1, 1), metrics=metrics)).unit == "l2_slice"
+    assert judge(write_kernel(never, grid=(1, 1, 1), metrics=metrics)).unit != "l2_slice"
+
+
 @pytest.mark.parametrize(("index", "is_full"), [("SR_CTAID.Y", True), ("SR_CTAID.X", False), ("SR_TID.X", False)])
 def test_blocks_that_run_at_once_add_to_one_line_where_few_of_their_indices_differ(index: str, is_full: bool) -> None:
     """3,200 additions take 9,600 of 30,000 cycles on one line. The 48 blocks that run at once have one value of y and 48 of x: a line and a half."""
