@@ -178,13 +178,23 @@ def build_bars(bars: Sequence[Bar], title: str = "", *, hot_ratio: float = math.
     return tabulate(
         bars,
         [
-            (flexible(), lambda bar: bar.label),
+            (flexible(), lambda bar: _name_bar(bar.label)),
             (left(drop_order=1), draw),
             (right(), lambda bar: format_percent(bar.ratio)),
             (flexible("", 8, drop_order=2), lambda bar: (bar.words, Style.DIM)),
         ],
         title,
     )
+
+
+def _name_bar(label: str) -> str:
+    """A unit as a row's name, without the article that it has within a sentence.
+
+    >>> _name_bar("The FMA pipe"), _name_bar("The constant cache"), _name_bar("DRAM bandwidth")
+    ('FMA pipe', 'Constant cache', 'DRAM bandwidth')
+    """
+    name = label.removeprefix("The ")
+    return name if name == label else name[:1].upper() + name[1:]
 
 
 def _build_table(table: answers.Table) -> Table:
