@@ -21,25 +21,9 @@ ENCODINGS = {
 """Code units of a character."""
 
 WORDS = (
-    "a",
-    " ",
-    "\t",
-    "é",
-    "€",
-    "😀",
-    "𝛼",
-    "\x0c",
-    "\x0b",
-    "\x1c",
-    "\u2028",
-    "\x85",
-    "\ufeff",
-    "\ud83d",
-    "\n",
-    "\r\n",
-    "\r",
-    "x = y;",
-)
+    "a", " ", "\t", "é", "€", "😀", "𝛼", "\x0c", "\x0b", "\x1c", "\u2028", "\x85", "\ufeff", "\ud83d", "\n", "\r\n",
+    "\r", "x = y;",
+)  # fmt: skip
 TEXTS = st.lists(st.sampled_from(WORDS), max_size=30).map("".join)
 
 

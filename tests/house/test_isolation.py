@@ -214,7 +214,7 @@ def test_no_server_and_no_worker_runs_what_lies_in_the_workspace(hostile: Hostil
         asked = {"command": "gpaLsp.openReport", "arguments": [profile.as_uri()]}
         assert "uri" in client.request("workspace/executeCommand", asked)
         assert client.request("workspace/executeCommand", {"command": "gpaLsp.simulate", "arguments": [uri]}) is True
-        client.wait_for("window/showMessage", lambda said: "simulated" in said["message"])
+        client.wait_for_message("simulated")
         measured = [client.open(source) for source in sorted(hostile.path.glob("kernels/*/*.cu"))]
         wait_until(lambda: any(is_tried(client, one) for one in measured), "a fix that was tried")
         assert client.shut_down() == 0

@@ -47,9 +47,8 @@ def start_client() -> Iterator[StartClient]:
 @pytest.fixture
 def client() -> Iterator[RawClient]:
     """A server that reads profiles as users' servers do."""
-    made = RawClient()
-    yield made
-    made.kill()
+    with RawClient() as made:
+        yield made
 
 
 @pytest.fixture

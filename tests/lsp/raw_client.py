@@ -15,9 +15,9 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from tests.patience import LIMIT_S
+from tests.patience import LIMIT_S, wait_until
 
 ALL_CAPABILITIES: dict[str, Any] = {
     "window": {"workDoneProgress": True, "showDocument": {"support": True}},
@@ -48,6 +48,9 @@ ALL_CAPABILITIES: dict[str, Any] = {
     },
     "general": {"positionEncodings": ["utf-16"]},
 }
+
+WHOLE = {"start": {"line": 0, "character": 0}, "end": {"line": 10_000, "character": 0}}
+"""The range of any document."""
 
 
 class RawClient:
@@ -129,12 +132,32 @@ class RawClient:
 
     def open(self, path: Path, text: str | None = None, language: str = "cuda-cpp") -> str:
         uri = path.as_uri()
-        text = path.read_text() if text is None else text
-        self.notify(
-            "textDocument/didOpen",
-            {"textDocument": {"uri": uri, "languageId": language, "version": 1, "text": text}},
-        )
+        self.open_text(uri, path.read_text() if text is None else text, language)
         return uri
+
+    def open_text(self, uri: str, text: str, language: str) -> None:
+        item = {"uri": uri, "languageId": language, "version": 1, "text": text}
+        self.notify("textDocument/didOpen", {"textDocument": item})
+
+    def open_sass(self, uri: str) -> str:
+        """Open a SASS document; its text."""
+        document = self.execute("readDocument", uri)
+        self.open_text(uri, document["text"], document["languageId"])
+        return str(document["text"])
+
+    def open_measured(self, folder: Path, **more: Any) -> str:
+        """Initialize, open ``saxpy.cu`` and wait for its diagnostics; its URI."""
+        self.initialize(folder, **more)
+        uri = self.open(folder / "saxpy.cu")
+        self.wait_for_diagnostics(uri)
+        return uri
+
+    def close(self, uri: str) -> None:
+        self.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+
+    def configure(self, **settings: Any) -> None:
+        """Say which settings are others than they were."""
+        self.notify("workspace/didChangeConfiguration", {"settings": {"gpaLsp": settings}})
 
     def change(self, uri: str, version: int, text: str) -> None:
         self.notify(
@@ -150,25 +173,51 @@ class RawClient:
         name = command if command.startswith("gpaLsp.") else f"gpaLsp.{command}"
         return self.request("workspace/executeCommand", {"command": name, "arguments": list(arguments)})
 
+    def ask(self, method: str, uri: str, **more: Any) -> Any:
+        """Ask for something of a document."""
+        return self.request(f"textDocument/{method}", {"textDocument": {"uri": uri}, **more})
+
+    def ask_at(self, method: str, uri: str, line: int, character: int = 2) -> Any:
+        """Ask for something at a place; lines are counted from 1."""
+        return self.ask(method, uri, position={"line": line - 1, "character": character})
+
     def hover(self, uri: str, line: int, character: int = 2) -> Any:
-        """Hover at a place; lines are counted from 1."""
-        position = {"line": line - 1, "character": character}
-        return self.request("textDocument/hover", {"textDocument": {"uri": uri}, "position": position})
+        return self.ask_at("hover", uri, line, character)
+
+    def read_hover(self, uri: str, line: int) -> str:
+        return str(self.hover(uri, line)["contents"]["value"])
 
     def hints(self, uri: str) -> dict[int, Any]:
         """Line, counted from 1 → label."""
-        span = {"start": {"line": 0, "character": 0}, "end": {"line": 10_000, "character": 0}}
-        found = self.request("textDocument/inlayHint", {"textDocument": {"uri": uri}, "range": span})
-        return {hint["position"]["line"] + 1: hint["label"] for hint in found or ()}
+        return {hint["position"]["line"] + 1: hint["label"] for hint in self.ask("inlayHint", uri, range=WHOLE) or ()}
+
+    def hint_texts(self, uri: str) -> dict[int, str]:
+        """The same without links."""
+        labels = self.hints(uri).items()
+        return {line: one if isinstance(one, str) else "".join(part["value"] for part in one) for line, one in labels}
+
+    def actions(self, uri: str, line: int, words: str = "") -> list[Any]:
+        """Code actions of a line, counted from 1, whose titles have some words."""
+        place = {"line": line - 1, "character": 0}
+        found = self.ask("codeAction", uri, range={"start": place, "end": place}, context={"diagnostics": []})
+        return [one for one in found or () if words in one["title"]]
 
     def lenses(self, uri: str) -> list[tuple[int, str]]:
         """Line, counted from 1, and title."""
-        found = self.request("textDocument/codeLens", {"textDocument": {"uri": uri}})
-        return [(lens["range"]["start"]["line"] + 1, lens["command"]["title"]) for lens in found or ()]
+        found = self.ask("codeLens", uri) or ()
+        return [(lens["range"]["start"]["line"] + 1, lens["command"]["title"]) for lens in found]
 
     def titles(self, uri: str) -> list[str]:
         """Titles of the lenses."""
         return [title for _, title in self.lenses(uri)]
+
+    def wait_for_lens(self, uri: str, words: str) -> str:
+        """The first title with some words, as soon as there is one."""
+
+        def find() -> str:
+            return next((title for title in self.titles(uri) if words in title), "")
+
+        return wait_until(find, lambda: (words, self.titles(uri), self.errors[-2000:]))
 
     def questions(self) -> list[str]:
         """Questions that the user was asked."""
@@ -184,6 +233,14 @@ class RawClient:
         with self._arrived:
             assert self._arrived.wait_for(lambda: find() is not None, LIMIT_S), self._explain(method)
             return find()["params"]
+
+    def wait_for_message(self, words: str = "") -> str:
+        """The first message to the user with some words."""
+        return str(self.wait_for("window/showMessage", lambda params: words in params["message"])["message"])
+
+    def wait_for_heat(self, uri: str) -> Any:
+        """The first marks of a document that are any."""
+        return self.wait_for("gpaLsp/heat", lambda heat: heat["uri"] == uri and heat["marks"])
 
     def _explain(self, method: str) -> str:
         methods = [notification["method"] for notification in self.notifications]
@@ -218,6 +275,12 @@ class RawClient:
         self.request("shutdown", None)
         self.notify("exit", None)
         return self.process.wait(LIMIT_S)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
 
     def kill(self) -> None:
         if self.process.poll() is None:

@@ -121,17 +121,9 @@ def _make_absolute(rest: str, name: str) -> str:
 
 
 SYSTEM = (
-    "/usr",
-    "/lib",
-    "/lib64",
-    "/bin",
-    "/proc/self",
-    "/proc/sys",
-    "/sys/devices/system/cpu",
-    "/sys/fs/cgroup",
-    "/dev/null",
-    "/dev/urandom",
-)
+    "/usr", "/lib", "/lib64", "/bin", "/proc/self", "/proc/sys", "/sys/devices/system/cpu", "/sys/fs/cgroup",
+    "/dev/null", "/dev/urandom",
+)  # fmt: skip
 """Where the loader and the C library look, by name."""
 
 SYSTEM_FILES = {

@@ -11,15 +11,8 @@ def open_source(start_client: StartClient, workspace: Path, data: Path) -> tuple
     client = start_client({"GPA_LSP_DATA_DIR": str(data)})
     client.initialize(workspace, initializationOptions={"client": {"heat": True}})
     uri = client.open(workspace / "saxpy.cu")
-    client.wait_for("gpaLsp/heat", lambda params: params["uri"] == uri and params["marks"])
+    client.wait_for_heat(uri)
     return client, uri
-
-
-def read_hints(client: RawClient, uri: str) -> list[str]:
-    everything = {"start": {"line": 0, "character": 0}, "end": {"line": 99, "character": 0}}
-    hints = client.request("textDocument/inlayHint", {"textDocument": {"uri": uri}, "range": everything})
-    labels = [hint["label"] for hint in hints]
-    return [label if isinstance(label, str) else "".join(part["value"] for part in label) for label in labels]
 
 
 def test_a_choice_is_shown_everywhere_and_kept_for_the_workspace(
@@ -28,19 +21,19 @@ def test_a_choice_is_shown_everywhere_and_kept_for_the_workspace(
     write_profile(workspace / "saxpy.ncu-rep", LISTING, "name saxpy(float*, float*)")
     make_ancient(workspace / "saxpy.cu")
     client, uri = open_source(start_client, workspace, tmp_path / "data")
-    usual = read_hints(client, uri)
+    usual = client.hint_texts(uri)
     client.forget()
     assert client.execute("chooseMetric", "wait", uri) == {"name": "wait", "title": "wait", "lack": ""}
     heat = client.wait_for("gpaLsp/heat", lambda params: params["uri"] == uri)
     assert heat["marks"] and all(mark["text"].endswith(" % wait") for mark in heat["marks"])
-    shown = read_hints(client, uri)
-    assert shown != usual and all(label.endswith(" % wait") for label in shown)
+    shown = client.hint_texts(uri)
+    assert shown != usual and all(label.endswith(" % wait") for label in shown.values())
     client.wait_for("gpaLsp/status", lambda params: params["metric"] == {"name": "wait", "title": "wait"})
     assert client.execute("chooseMetric", "nonsense") is None
     client.shut_down()
 
     again, uri = open_source(start_client, workspace, tmp_path / "data")
-    assert read_hints(again, uri) == shown
+    assert again.hint_texts(uri) == shown
     assert [one["name"] for one in again.execute("listMetrics", uri) if one["isShown"]] == ["wait"]
     assert again.execute("chooseMetric")["name"] == "usual"
-    assert read_hints(again, uri) == usual
+    assert again.hint_texts(uri) == usual

@@ -63,15 +63,10 @@ def list_registered(client: RawClient) -> dict[str, list[dict[str, str]]]:
 def test_the_setting_registers_it_for_sources_and_takes_it_back(start_client: StartClient, workspace: Path) -> None:
     write_profile(workspace / "saxpy.ncu-rep", LISTING, "name saxpy")
     client = start_client()
-    client.initialize(workspace)
-    uri = client.open(workspace / "saxpy.cu")
-    client.wait_for_diagnostics(uri)
+    uri = client.open_measured(workspace)
     client.wait_until_read()
     assert list_registered(client)["textDocument/definition"] == [{"scheme": "gpa-sass"}]
-    params = {"textDocument": {"uri": uri}, "position": {"line": 5, "character": 4}}
-    assert client.request("textDocument/definition", params) is None
-    client.notify("workspace/didChangeConfiguration", {"settings": {"gpaLsp": {"definition": {"enable": True}}}})
+    assert client.ask_at("definition", uri, 6) is None
+    client.configure(definition={"enable": True})
     client.wait_for_request("client/unregisterCapability")
-    assert (
-        client.request("textDocument/definition", params) is None
-    )  # a listing has no blame; it is asked now, and knows nothing
+    assert client.ask_at("definition", uri, 6) is None  # a listing has no blame; it is asked now, and knows nothing

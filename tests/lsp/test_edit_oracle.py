@@ -31,7 +31,7 @@ from tests.editor.edits import ENCODINGS, Typist, apply_slowly, make_units, spli
 from tests.editor.test_text_changes import read_changes
 from tests.editor.views import make_profile
 from tests.lsp.conftest import LISTINGS, write_profile
-from tests.lsp.raw_client import ALL_CAPABILITIES, RawClient
+from tests.lsp.raw_client import ALL_CAPABILITIES, WHOLE, RawClient
 from tests.patience import set_limits
 from tests.report_builder import build_kernel
 
@@ -42,18 +42,10 @@ STEPS = 5
 PATH = "/project/k.cu"
 URI = f"file://{PATH}"
 SOURCE_LINES = (
-    *(
-        "#include <x>",
-        "",
-        "__global__ void hot(float *x)",
-        "{",
-        "    int i = threadIdx.x;",
-        "    x[i] += 1;",
-        "    if (i)",
-    ),
-    *("    {", "        x[i] *= 2;  // é", "    }", "    x[i] += 1;", "\t// 😀 \x0c form feed", "    sync();"),
-    *("    x[i] = y;\u2028", "}", "", "__global__ void cold(int n)", "{", "    x[i] += 1;", "}"),
-)
+    "#include <x>", "", "__global__ void hot(float *x)", "{", "    int i = threadIdx.x;", "    x[i] += 1;",
+    "    if (i)", "    {", "        x[i] *= 2;  // é", "    }", "    x[i] += 1;", "\t// 😀 \x0c form feed",
+    "    sync();", "    x[i] = y;\u2028", "}", "", "__global__ void cold(int n)", "{", "    x[i] += 1;", "}",
+)  # fmt: skip
 WORDS = (
     *SOURCE_LINES,
     "    x[i] += 1;\n",
@@ -405,19 +397,17 @@ def type_away(client: RawClient, file: Path, typist: Typist, oracle: Oracle, *, 
         oracle.check(
             {mark["line"] + 1: round(100 * mark["ratio"] ** 2) for mark in heat["marks"]}, oracle.list_shares()
         )
-    client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+    client.close(uri)
 
 
 def ask_for_hints(client: RawClient, uri: str, oracle: Oracle, encoding: str) -> dict[int, int]:
-    whole = {"start": {"line": 0, "character": 0}, "end": {"line": 10**6, "character": 0}}
     found = {}
     lines = split_slowly(oracle.text)
-    for hint in client.request("textDocument/inlayHint", {"textDocument": {"uri": uri}, "range": whole}) or ():
+    for hint in client.ask("inlayHint", uri, range=WHOLE) or ():
         line = hint["position"]["line"]
         assert hint["position"]["character"] == sum(map(ENCODINGS[encoding], lines[line].rstrip()))
         if "%" in hint["label"]:
             found[line + 1] = read_percent(hint["label"])
-            params = {"textDocument": {"uri": uri}, "position": {"line": line, "character": 0}}
-            hover = client.request("textDocument/hover", params)
-            assert hover["contents"]["value"].startswith((f"**{found[line + 1]} %", f"**{found[line + 1]}.0 %"))
+            hover = client.read_hover(uri, line + 1)
+            assert hover.startswith((f"**{found[line + 1]} %", f"**{found[line + 1]}.0 %"))
     return found

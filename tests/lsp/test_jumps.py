@@ -1,4 +1,4 @@
-"""Commands that jump from a line to its causes and victims; where they lead stands in ``tests/editor/scenes/chains.md``."""
+"""What commands that jump from a line make of nonsense; where they lead stands in ``editor/scenes/chains.md``, how in ``test_source_client.py``."""
 
 from typing import Any
 
@@ -38,37 +38,6 @@ def open_all() -> Session:
 
 def run(name: str, desk: Session, *arguments: Any) -> Any:
     return load_commands()[f"gpaLsp.{name}"](desk, arguments)
-
-
-def test_the_commands_answer_with_plain_json() -> None:
-    session = open_all()
-    (jump,) = run("findCauses", session, URI, 5)
-    assert set(jump) == {"uri", "range", "text", "ratio", "samples", "sass"}
-    assert jump["uri"] == URI
-    assert jump["range"] == {"start": {"line": 4, "character": 4}, "end": {"line": 4, "character": 27}}
-    assert set(jump["sass"]) == {"uri", "range"}
-    assert [found["samples"] for found in run("findVictims", session, URI, 4)] == [30, 20, 6]
-
-
-def test_going_to_the_cause_shows_it() -> None:
-    session = open_all()
-    answer = run("goToCause", session, URI, 5)
-    assert answer["range"]["start"]["line"] == 4
-    assert [(shown.uri, shown.range.start.line) for shown in session.locations] == [(URI, 4)]
-    assert run("goToCause", session, URI, 0) is None
-    assert session.messages == ["this line is not known to be stalled on another one"]
-
-
-def test_a_chain_is_asked_for_by_direction() -> None:
-    session = open_all()
-    (incoming,) = run("findChain", session, URI, 5, "incoming")
-    assert incoming["item"]["name"] == "line 5: y[i] = 2 * x[i] + y[i];"
-    assert set(incoming["item"]) == {"name", "kind", "uri", "range", "selectionRange", "detail", "data"}
-    assert incoming["text"] == "20 % · 20 samples of long_scoreboard through R2"
-    assert round(incoming["ratio"], 3) == 0.198
-    outgoing = run("findChain", session, URI, 5, "outgoing")
-    assert [step["item"]["range"]["start"]["line"] for step in outgoing] == [6]
-    assert run("findChain", session, URI, 0, "incoming") == []
 
 
 @pytest.mark.parametrize("arguments", [(), (URI,), (URI, "5"), (None, 5), (URI, -1), (URI, 5, "sideways"), ([], {})])

@@ -3,7 +3,6 @@
 Python's bindings of CUDA, NVRTC, the processes and the collector are the real ones.
 """
 
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,12 +49,7 @@ class Editor:
         self.source.with_name("k.launch.toml").write_text(DESCRIPTION)
         self.times.write_text("41200")
         variables = make_variables(build(), folder, fake) if has_gpu else {}
-        self.client = RawClient(
-            environment={
-                **variables,
-                "FAKE_CUDA_TIMES": str(self.times),
-            }
-        )
+        self.client = RawClient(environment={**variables, "FAKE_CUDA_TIMES": str(self.times)})
         self.answer: str | None = "Run once"
         self.client.replies[ASKED] = lambda _: None if self.answer is None else {"title": self.answer}
         self.version = 1
@@ -83,18 +77,7 @@ class Editor:
         self.client.save(self.uri)
 
     def wait_for_lens(self, words: str) -> str:
-        def find() -> str | None:
-            return next((title for title in self.client.titles(self.uri) if words in title), None)
-
-        wait_until(lambda: find() is not None, f"a lens with {words!r}")
-        return find() or ""
-
-    def list_hints(self) -> list[tuple[int, str]]:
-        """Line and words."""
-        span = {"start": {"line": 0, "character": 0}, "end": {"line": 3, "character": 0}}
-        asked = {"textDocument": {"uri": self.uri}, "range": span}
-        found = self.client.request("textDocument/inlayHint", asked) or []
-        return [(one["position"]["line"], one["label"]) for one in found if isinstance(one["label"], str)]
+        return self.client.wait_for_lens(self.uri, words)
 
     def wait_for_status(self, field: str, words: str) -> str:
         found = self.client.wait_for("gpaLsp/status", lambda status: words in status[field])
@@ -102,13 +85,8 @@ class Editor:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path
-
-
-@pytest.fixture
-def editor(folder: Path) -> Iterator[Editor]:
-    made = Editor(folder)
+def editor(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Editor]:
+    made = Editor(tmp_path, **getattr(request, "param", {}))
     yield made
     made.client.kill()
 
@@ -142,12 +120,10 @@ def test_a_save_is_timed_and_compared_with_before_the_edit(editor: Editor) -> No
     assert find_workers(editor.client.process.pid, "gpa_lsp.execution.local_gpu.timing_worker") == workers, (
         "it stays between saves"
     )
-    at_head = [label for line, label in editor.list_hints() if line == 0]
-    assert any(re.search(r"36\.3 µs.* · 12 % faster$", label) for label in at_head), at_head
+    assert re.search(r"36\.3 µs.* · 12 % faster$", editor.client.hint_texts(editor.uri)[1])
     shown = editor.wait_for_status("text", "scale measured 36.3 µs")
     assert "12 % faster than before your edit · " in shown
-    asked = {"textDocument": {"uri": editor.uri}, "position": {"line": 0, "character": 20}}
-    hover = editor.client.request("textDocument/hover", asked)["contents"]["value"]
+    hover = editor.client.read_hover(editor.uri, 1)
     assert "faster than before your edit" in hover
     assert "median of 30 launches on Made-up GPU, L2 overwritten before each; before 41.2 µs" in hover
     assert len([one for one in editor.client.questions() if "Timing runs" in one]) == 1, "always is always"
@@ -160,30 +136,26 @@ def test_a_save_is_timed_and_compared_with_before_the_edit(editor: Editor) -> No
 def test_a_launch_more_is_sampled_and_shown_on_the_lines(editor: Editor) -> None:
     editor.start(client={"status": True, "questions": True, "heat": True})
     editor.save()
-    heat = editor.client.wait_for("gpaLsp/heat", lambda heat: heat["uri"] == editor.uri and heat["marks"])
+    heat = editor.client.wait_for_heat(editor.uri)
     assert heat["simulated"] == []
     lens = editor.wait_for_lens("scale · 41.2 µs")
     assert "simulated" not in lens
     assert not (editor.folder / "complaints").exists()
 
 
-def test_without_permission_to_sample_it_is_timed_and_said_once(folder: Path) -> None:
-    editor = Editor(folder, fake="enable=35")
-    try:
-        editor.start()
-        editor.save()
-        editor.wait_for_lens("measured 41.2 µs")
-        said = editor.wait_for_status("detail", "not sampled")
-        assert "lets only administrators read the GPU's performance counters" in said
-        editor.client.forget()
-        editor.times.write_text("50000")
-        editor.save(FASTER)
-        editor.wait_for_lens("slower than before your edit")
-        assert not any(
-            "not sampled" in str(one) for one in editor.client.notifications if one["method"] != "gpaLsp/status"
-        )
-    finally:
-        editor.client.kill()
+@pytest.mark.parametrize("editor", [{"fake": "enable=35"}], indirect=True)
+def test_without_permission_to_sample_it_is_timed_and_said_once(editor: Editor) -> None:
+    editor.start()
+    editor.save()
+    editor.wait_for_lens("measured 41.2 µs")
+    said = editor.wait_for_status("detail", "not sampled")
+    assert "lets only administrators read the GPU's performance counters" in said
+    editor.client.forget()
+    editor.times.write_text("50000")
+    editor.save(FASTER)
+    editor.wait_for_lens("slower than before your edit")
+    told = [one for one in editor.client.notifications if one["method"] != "gpaLsp/status"]
+    assert "not sampled" not in str(told)
 
 
 def test_nothing_runs_without_consent(editor: Editor) -> None:
@@ -221,31 +193,24 @@ def test_nobody_is_asked_where_nothing_is_to_be_timed(editor: Editor, settings: 
     assert not find_workers(editor.client.process.pid, "gpa_lsp.editor.timed.worker")
 
 
-def test_without_a_driver_nothing_appears_but_a_detail(folder: Path) -> None:
-    if os.path.exists("/dev/nvidiactl"):  # noqa: PTH110
-        pytest.skip("there is a GPU")
-    editor = Editor(folder, has_gpu=False)
-    try:
-        editor.start()
-        editor.save()
-        said = editor.wait_for_status("detail", "not timed here")
-        assert said == "launches are not timed here: no NVIDIA driver is installed"
-        assert editor.client.questions() == []
-        assert editor.client.messages() == []
-        assert not find_workers(editor.client.process.pid, "gpa_lsp.editor.timed.worker")
-    finally:
-        editor.client.kill()
+@pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="there is a GPU")
+@pytest.mark.parametrize("editor", [{"has_gpu": False}], indirect=True)
+def test_without_a_driver_nothing_appears_but_a_detail(editor: Editor) -> None:
+    editor.start()
+    editor.save()
+    said = editor.wait_for_status("detail", "not timed here")
+    assert said == "launches are not timed here: no NVIDIA driver is installed"
+    assert editor.client.questions() == []
+    assert editor.client.messages() == []
+    assert not find_workers(editor.client.process.pid, "gpa_lsp.editor.timed.worker")
 
 
-def test_a_driver_without_a_gpu_is_the_same(folder: Path) -> None:
-    editor = Editor(folder, fake="devices=0")
-    try:
-        editor.start()
-        editor.save()
-        assert "GPU number 0 is not installed" in editor.wait_for_status("detail", "not timed here")
-        assert editor.client.questions() == []
-    finally:
-        editor.client.kill()
+@pytest.mark.parametrize("editor", [{"fake": "devices=0"}], indirect=True)
+def test_a_driver_without_a_gpu_is_the_same(editor: Editor) -> None:
+    editor.start()
+    editor.save()
+    assert "GPU number 0 is not installed" in editor.wait_for_status("detail", "not timed here")
+    assert editor.client.questions() == []
 
 
 def test_the_next_save_ends_a_launch_that_does_not_end(editor: Editor) -> None:

@@ -5,34 +5,16 @@ from pathlib import Path
 from tests.editor.views import LISTING
 from tests.lsp.conftest import StartClient, write_profile
 from tests.lsp.raw_client import RawClient
-from tests.patience import wait_until
-
-NAME = "name saxpy(float*, float*)"
-
-
-def list_titles(client: RawClient, uri: str) -> list[str]:
-    lenses = client.request("textDocument/codeLens", {"textDocument": {"uri": uri}})
-    return [str(lens["command"]["title"]) for lens in lenses]
-
-
-def wait_for_title(client: RawClient, uri: str, words: str) -> list[str]:
-    def read() -> list[str]:
-        titles = list_titles(client, uri)
-        return titles if any(words in title for title in titles) else []
-
-    return wait_until(read, lambda: (words, list_titles(client, uri), client.errors))
+from tests.lsp.test_past import FASTER, NAME
 
 
 def start(start_client: StartClient, workspace: Path) -> tuple[RawClient, str]:
     (workspace / "saxpy.ncu-rep").unlink()
     write_profile(workspace / "first.ncu-rep", LISTING, NAME, "time 400000", "measured 2000")
-    faster = LISTING.replace("LDG.E R2", "LDG.E.128 R2").replace("60/50", "20/15")
-    write_profile(workspace / "second.ncu-rep", faster, NAME, "time 200000", "measured 3000")
+    write_profile(workspace / "second.ncu-rep", FASTER, NAME, "time 200000", "measured 3000")
     client = start_client()
-    client.initialize(workspace)
-    uri = client.open(workspace / "saxpy.cu")
-    client.wait_for_diagnostics(uri)
-    wait_for_title(client, uri, "shown: second · 1970-01-01 ▾")
+    uri = client.open_measured(workspace)
+    client.wait_for_lens(uri, "shown: second · 1970-01-01 ▾")
     return client, uri
 
 
@@ -46,13 +28,13 @@ def test_the_newest_is_shown_until_another_one_is_chosen(start_client: StartClie
     assert found[1]["text"] == "first.ncu-rep · 1970-01-01 · 400 µs"
     mangled, path = found[1]["mangled"], found[1]["profile"]
     assert client.execute("chooseMeasurement", mangled, path) == path
-    titles = wait_for_title(client, uri, "shown: first · 1970-01-01 ▾")
-    assert any("400 µs" in title for title in titles)
+    client.wait_for_lens(uri, "shown: first · 1970-01-01 ▾")
+    assert any("400 µs" in title for title in client.titles(uri))
     assert "Shown: first.ncu-rep of 1970-01-01, one of 2 measurements" in client.execute("showKernel", mangled)
     assert [one["isShown"] for one in client.execute("listMeasurements", mangled)] == [False, True]
 
     write_profile(workspace / "third.ncu-rep", LISTING, NAME, "time 100000", "measured 4000", fresh=True)
-    wait_for_title(client, uri, "shown: third · 1970-01-01 ▾")
+    client.wait_for_lens(uri, "shown: third · 1970-01-01 ▾")
     assert len(client.execute("listMeasurements", mangled)) == 3
 
 
@@ -61,10 +43,10 @@ def test_an_editor_without_a_list_is_asked(start_client: StartClient, workspace:
     mangled = client.execute("listMeasurements", uri, 3)[0]["mangled"]
     client.replies["window/showMessageRequest"] = lambda params: {"title": "first.ncu-rep · 1970-01-01 · 400 µs"}
     assert Path(client.execute("chooseMeasurement", mangled)).name == "first.ncu-rep"
-    wait_for_title(client, uri, "shown: first")
+    client.wait_for_lens(uri, "shown: first")
     client.replies["window/showMessageRequest"] = lambda params: None
     assert client.execute("chooseMeasurement", mangled) is None
-    wait_for_title(client, uri, "shown: first")
+    client.wait_for_lens(uri, "shown: first")
 
 
 def test_what_makes_no_sense_changes_nothing(start_client: StartClient, workspace: Path) -> None:
@@ -74,14 +56,14 @@ def test_what_makes_no_sense_changes_nothing(start_client: StartClient, workspac
     assert client.execute("chooseMeasurement", "no such kernel") is None
     assert client.execute("chooseMeasurement", mangled, "/no/such/profile") is None
     assert client.execute("pinBaseline", mangled, "/no/such/profile") == 0
-    wait_for_title(client, uri, "shown: second")
+    client.wait_for_lens(uri, "shown: second")
 
 
 def test_any_measurement_can_be_the_baseline(start_client: StartClient, workspace: Path) -> None:
     client, uri = start(start_client, workspace)
     first = client.execute("listMeasurements", uri, 3)[1]
     assert client.execute("pinBaseline", first["mangled"], first["profile"]) == 1
-    wait_for_title(client, uri, "since baseline")
+    client.wait_for_lens(uri, "since baseline")
 
 
 def test_a_copy_is_no_other_measurement(start_client: StartClient, workspace: Path) -> None:
@@ -89,8 +71,6 @@ def test_a_copy_is_no_other_measurement(start_client: StartClient, workspace: Pa
     for name in ("one", "copy"):
         write_profile(workspace / f"{name}.ncu-rep", LISTING, NAME, "time 400000", "measured 2000")
     client = start_client()
-    client.initialize(workspace)
-    uri = client.open(workspace / "saxpy.cu")
-    client.wait_for_diagnostics(uri)
-    titles = wait_for_title(client, uri, "400 µs")
-    assert not [title for title in titles if "shown:" in title]
+    uri = client.open_measured(workspace)
+    client.wait_for_lens(uri, "400 µs")
+    assert not [title for title in client.titles(uri) if "shown:" in title]

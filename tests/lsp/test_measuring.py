@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,12 @@ import pytest
 
 from tests.collect.processes import MARK, find_marked, wait_until_gone
 from tests.editor.views import LISTING
-from tests.lsp.conftest import LISTINGS, StartClient, make_ancient, write_profile
+from tests.lsp.conftest import StartClient, make_ancient, write_profile
 from tests.lsp.raw_client import RawClient
+from tests.lsp.test_past import FASTER
 from tests.patience import wait_until
 
 NAME = "#name saxpy(float*, float*)"
-FASTER = LISTING.replace("LDG.E R2", "LDG.E.128 R2").replace("60/50", "20/15")
 
 
 def write_profiler(workspace: Path, body: str) -> list[str]:
@@ -33,28 +34,14 @@ def report(listing: str, measured_s: int, time_ns: int) -> str:
 class Session:
     """A client whose user answers questions about commands as told."""
 
-    def __init__(self, workspace: Path, command: Any, *, answer: str | None = "Run once", **options: Any) -> None:
-        self.folder = workspace
-        profile = {"command": command}
-        self.client = RawClient(
-            environment={
-                **LISTINGS,
-                "GPA_LSP_CACHE_DIR": str(workspace.parent / "cache"),
-                MARK: str(workspace),
-            },
-            settings={"profile": profile},
-        )
-        self.client.replies["window/showMessageRequest"] = lambda params: (
-            {"title": answer} if answer is not None else None
-        )
+    def __init__(self, workspace: Path, client: RawClient, answer: str | None, **options: Any) -> None:
+        self.client = client
+        client.replies["window/showMessageRequest"] = lambda params: {"title": answer} if answer is not None else None
         asked = {"client": {"output": True, "status": True, "questions": True, **options}}
-        self.client.initialize(workspace, initializationOptions=asked)
-        self.uri = self.client.open(workspace / "saxpy.cu")
-        self.client.wait_for_diagnostics(self.uri)
+        self.uri = client.open_measured(workspace, initializationOptions=asked)
 
     def lens(self) -> str:
-        (lens, *_) = self.client.request("textDocument/codeLens", {"textDocument": {"uri": self.uri}})
-        return str(lens["command"]["title"])
+        return self.client.titles(self.uri)[0]
 
     def wait_for_state(self, state: str) -> None:
         self.client.wait_for("gpaLsp/status", lambda params: params["state"] == state)
@@ -70,114 +57,111 @@ def project(workspace: Path) -> Path:
     return workspace
 
 
-def test_a_save_measures_and_says_what_changed(project: Path) -> None:
+StartSession = Callable[..., Session]
+
+
+@pytest.fixture
+def start_session(start_client: StartClient, project: Path) -> StartSession:
+    def start(command: list[str], *, answer: str | None = "Run once", **options: Any) -> Session:
+        environment = {"GPA_LSP_CACHE_DIR": str(project.parent / "cache"), MARK: str(project)}
+        client = start_client(environment, settings={"profile": {"command": command}})
+        return Session(project, client, answer, **options)
+
+    return start
+
+
+def test_a_save_measures_and_says_what_changed(start_session: StartSession, project: Path) -> None:
     text = report(FASTER, 3000, 100_000)
-    session = Session(project, write_profiler(project, f"print('measuring')\nopen(output, 'w').write({text!r})"))
-    try:
-        session.client.save(session.uri)
-        wait_until(lambda: "−50 % since" in session.lens(), "the new measurement is shown")
-        (question,) = session.client.questions()
-        assert "profile.py" in question and str(project) in question
-        assert "measuring" in session.output()
+    session = start_session(write_profiler(project, f"print('measuring')\nopen(output, 'w').write({text!r})"))
+    session.client.save(session.uri)
+    wait_until(lambda: "−50 % since" in session.lens(), "the new measurement is shown")
+    (question,) = session.client.questions()
+    assert "profile.py" in question and str(project) in question
+    assert "measuring" in session.output()
+    session.client.forget()
+    session.client.save(session.uri)
+    wait_until(lambda: "measuring" in session.output(), "the second save measures")
+    assert len(session.client.questions()) == 2  # once is once
+
+
+def test_after_always_nobody_is_asked_again(start_session: StartSession, project: Path) -> None:
+    session = start_session(write_profiler(project, "print('measuring')"), answer="Always in this workspace")
+    for _ in range(2):
         session.client.forget()
         session.client.save(session.uri)
-        wait_until(lambda: "measuring" in session.output(), "the second save measures")
-        assert len(session.client.questions()) == 2  # once is once
-    finally:
-        session.client.kill()
+        wait_until(lambda: "measuring" in session.output(), "it is measured")
+    assert len(session.client.questions()) == 1
 
 
-def test_after_always_nobody_is_asked_again(project: Path) -> None:
-    session = Session(project, write_profiler(project, "print('measuring')"), answer="Always in this workspace")
-    try:
-        for _ in range(2):
-            session.client.forget()
-            session.client.save(session.uri)
-            wait_until(lambda: "measuring" in session.output(), "it is measured")
-        assert len(session.client.questions()) == 1
-    finally:
-        session.client.kill()
+def test_a_question_that_was_closed_waits_in_the_status_line(start_session: StartSession, project: Path) -> None:
+    session = start_session(write_profiler(project, f"open({str(project / 'ran')!r}, 'w')"), answer=None)
+    assert session.client.execute("gpaLsp.answerMeasuring", "once") == "nothing"
+    session.client.save(session.uri)
+    status = session.client.wait_for("gpaLsp/status", lambda params: params["state"] == "asking")
+    assert "a save waits" in status["text"] and "profile.py" in status["question"]
+    wait_until(session.client.questions, "the user is asked")
+    wait_until(lambda: session.client.execute("gpaLsp.answerMeasuring") == "asked", "it can be asked again")
+    session.client.forget()
+    asked = len(session.client.questions())
+    session.client.save(session.uri)  # it takes the place of the one before, and nobody is asked twice
+    assert session.client.execute("gpaLsp.listKernels") and not (project / "ran").exists()
+    assert session.client.execute("gpaLsp.answerMeasuring", "once") == "answered"
+    session.wait_for_state("failed")  # it writes no report
+    assert (project / "ran").exists() and len(session.client.questions()) == asked
 
 
-def test_a_question_that_was_closed_waits_in_the_status_line(project: Path) -> None:
-    session = Session(project, write_profiler(project, f"open({str(project / 'ran')!r}, 'w')"), answer=None)
-    try:
-        assert session.client.execute("gpaLsp.answerMeasuring", "once") == "nothing"
-        session.client.save(session.uri)
-        status = session.client.wait_for("gpaLsp/status", lambda params: params["state"] == "asking")
-        assert "a save waits" in status["text"] and "profile.py" in status["question"]
-        wait_until(session.client.questions, "the user is asked")
-        wait_until(lambda: session.client.execute("gpaLsp.answerMeasuring") == "asked", "it can be asked again")
-        session.client.forget()
-        asked = len(session.client.questions())
-        session.client.save(session.uri)  # it takes the place of the one before, and nobody is asked twice
-        assert session.client.execute("gpaLsp.listKernels") and not (project / "ran").exists()
-        assert session.client.execute("gpaLsp.answerMeasuring", "once") == "answered"
-        session.wait_for_state("failed")  # it writes no report
-        assert (project / "ran").exists() and len(session.client.questions()) == asked
-    finally:
-        session.client.kill()
-
-
-def test_where_questions_are_in_the_way_a_save_only_says_that_it_waits(project: Path) -> None:
+def test_where_questions_are_in_the_way_a_save_only_says_that_it_waits(
+    start_session: StartSession, project: Path
+) -> None:
     command = write_profiler(project, f"open({str(project / 'ran')!r}, 'w')")
-    session = Session(project, command, questions=False)
-    try:
-        session.client.save(session.uri)
-        message = session.client.wait_for("window/showMessage")["message"]
-        assert "a save waits for your answer (gpaLsp.answerMeasuring)" in message and "profile.py" in message
-        session.wait_for_state("asking")
-        assert session.client.questions() == []
-        assert (
-            session.client.execute("gpaLsp.answerMeasuring") == "asked"
-        )  # who wants to see it is asked, and says "once"
-        session.wait_for_state("failed")
-        assert (project / "ran").exists() and len(session.client.questions()) == 1
-        session.client.forget()
-        session.client.save(session.uri)
-        session.wait_for_state("asking")
-        assert session.client.execute("gpaLsp.cancelMeasuring") is True
-        session.client.wait_for("gpaLsp/status", lambda params: params["question"] == "")
-        assert session.client.execute("gpaLsp.answerMeasuring", "once") == "nothing"
-    finally:
-        session.client.kill()
+    session = start_session(command, questions=False)
+    session.client.save(session.uri)
+    message = session.client.wait_for_message()
+    assert "a save waits for your answer (gpaLsp.answerMeasuring)" in message and "profile.py" in message
+    session.wait_for_state("asking")
+    assert session.client.questions() == []
+    assert session.client.execute("gpaLsp.answerMeasuring") == "asked"  # who wants to see it is asked, and says "once"
+    session.wait_for_state("failed")
+    assert (project / "ran").exists() and len(session.client.questions()) == 1
+    session.client.forget()
+    session.client.save(session.uri)
+    session.wait_for_state("asking")
+    assert session.client.execute("gpaLsp.cancelMeasuring") is True
+    session.client.wait_for("gpaLsp/status", lambda params: params["question"] == "")
+    assert session.client.execute("gpaLsp.answerMeasuring", "once") == "nothing"
 
 
 @pytest.mark.parametrize("answer", ["Never", None])
-def test_nothing_runs_that_the_user_did_not_confirm(project: Path, answer: str | None) -> None:
+def test_nothing_runs_that_the_user_did_not_confirm(
+    start_session: StartSession, project: Path, answer: str | None
+) -> None:
     command = write_profiler(project, f"open({str(project / 'ran')!r}, 'w')")
-    session = Session(project, command, answer=answer, status=False)
-    try:
-        session.client.save(session.uri)
-        wait_until(session.client.questions, "the user is asked")
-        session.client.execute(
-            "gpaLsp.measure", session.uri
-        )  # who asks for it is asked again, once the first answer was heard
-        wait_until(lambda: len(session.client.questions()) == 2, "the user is asked again")
-        assert not (project / "ran").exists()
-        assert "gpaLsp" not in session.output()
-    finally:
-        session.client.kill()
+    session = start_session(command, answer=answer, status=False)
+    session.client.save(session.uri)
+    wait_until(session.client.questions, "the user is asked")
+    session.client.execute(
+        "gpaLsp.measure", session.uri
+    )  # who asks for it is asked again, once the first answer was heard
+    wait_until(lambda: len(session.client.questions()) == 2, "the user is asked again")
+    assert not (project / "ran").exists()
+    assert "gpaLsp" not in session.output()
 
 
-def test_nothing_runs_in_a_workspace_that_is_not_trusted(project: Path) -> None:
+def test_nothing_runs_in_a_workspace_that_is_not_trusted(start_session: StartSession, project: Path) -> None:
     command = write_profiler(project, f"open({str(project / 'ran')!r}, 'a').write('once ')")
-    session = Session(project, command, trusted=False)
-    try:
-        session.client.save(session.uri)
-        assert session.client.execute("gpaLsp.measure", session.uri) is False
-        message = session.client.wait_for("window/showMessage")["message"]
-        assert "not trusted" in message
-        assert session.client.questions() == [] and not (project / "ran").exists()
-        session.client.execute("gpaLsp.setTrust", True)
-        session.client.save(session.uri)
-        session.wait_for_state("failed")  # it runs when trust was given, and writes no report
-        assert (project / "ran").read_text() == "once " and len(session.client.questions()) == 1
-    finally:
-        session.client.kill()
+    session = start_session(command, trusted=False)
+    session.client.save(session.uri)
+    assert session.client.execute("gpaLsp.measure", session.uri) is False
+    message = session.client.wait_for_message()
+    assert "not trusted" in message
+    assert session.client.questions() == [] and not (project / "ran").exists()
+    session.client.execute("gpaLsp.setTrust", True)
+    session.client.save(session.uri)
+    session.wait_for_state("failed")  # it runs when trust was given, and writes no report
+    assert (project / "ran").read_text() == "once " and len(session.client.questions()) == 1
 
 
-def test_cancelling_ends_everything_that_was_started(project: Path) -> None:
+def test_cancelling_ends_everything_that_was_started(start_session: StartSession, project: Path) -> None:
     body = """
         import signal
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -185,39 +169,33 @@ def test_cancelling_ends_everything_that_was_started(project: Path) -> None:
         print("hanging", flush=True)
         time.sleep(3600)
     """
-    session = Session(project, write_profiler(project, body))
-    try:
-        server_alone = find_marked(str(project)).keys()
-        assert session.client.execute("gpaLsp.measure", session.uri) is True
-        wait_until(lambda: "hanging" in session.output() and "child" in session.output(), "the run goes on")
-        assert find_marked(str(project)).keys() - server_alone
-        assert session.client.execute("gpaLsp.cancelMeasuring") is True
-        wait_until(lambda: find_marked(str(project)).keys() <= server_alone, "no process is left")
-        wait_until(lambda: session.client.execute("gpaLsp.cancelMeasuring") is False, "there is nothing left to cancel")
-    finally:
-        session.client.kill()
+    session = start_session(write_profiler(project, body))
+    server_alone = find_marked(str(project)).keys()
+    assert session.client.execute("gpaLsp.measure", session.uri) is True
+    wait_until(lambda: "hanging" in session.output() and "child" in session.output(), "the run goes on")
+    assert find_marked(str(project)).keys() - server_alone
+    assert session.client.execute("gpaLsp.cancelMeasuring") is True
+    wait_until(lambda: find_marked(str(project)).keys() <= server_alone, "no process is left")
+    wait_until(lambda: session.client.execute("gpaLsp.cancelMeasuring") is False, "there is nothing left to cancel")
 
 
-def test_no_process_outlives_a_server_that_is_killed(project: Path) -> None:
+def test_no_process_outlives_a_server_that_is_killed(start_session: StartSession, project: Path) -> None:
     body = "print('hanging', flush=True)\ntime.sleep(3600)"
-    session = Session(project, write_profiler(project, body))
+    session = start_session(write_profiler(project, body))
     session.client.execute("gpaLsp.measure", session.uri)
     wait_until(lambda: "hanging" in session.output(), "the run goes on")
     session.client.kill()
     wait_until_gone(str(project))
 
 
-def test_a_failure_is_explained(project: Path) -> None:
+def test_a_failure_is_explained(start_session: StartSession, project: Path) -> None:
     body = "print('==ERROR== ERR_NVGPUCTRPERM - The user does not have permission')\nsys.exit(1)"
-    session = Session(project, write_profiler(project, body))
-    try:
-        session.client.save(session.uri)
-        message = session.client.wait_for("window/showMessage")["message"]
-        assert "performance counters" in message
-        assert "NVreg_RestrictProfilingToAdminUsers" in message + session.output()
-        session.wait_for_state("failed")
-    finally:
-        session.client.kill()
+    session = start_session(write_profiler(project, body))
+    session.client.save(session.uri)
+    message = session.client.wait_for_message()
+    assert "performance counters" in message
+    assert "NVreg_RestrictProfilingToAdminUsers" in message + session.output()
+    session.wait_for_state("failed")
 
 
 def test_settings_of_the_workspace_start_nothing_by_themselves(start_client: StartClient, project: Path) -> None:
@@ -230,11 +208,8 @@ def test_settings_of_the_workspace_start_nothing_by_themselves(start_client: Sta
     (project / "gpa_lsp" / "__init__.py").write_text(f"open({str(project / 'ran')!r}, 'w')")
     (project / "numpy.py").write_text(f"open({str(project / 'ran')!r}, 'w')")
     client = start_client(settings={"profile": {"command": trap}}, cwd=project)
-    client.initialize(project, initializationOptions={"client": {"status": False}})
-    uri = client.open(project / "saxpy.cu")
-    client.wait_for_diagnostics(uri)
-    client.save(uri)
+    client.save(client.open_measured(project, initializationOptions={"client": {"status": False}}))
     client.wait_for_request("window/showMessageRequest")
-    client.wait_for("window/showMessage", lambda params: "nothing was run" in params["message"])
+    client.wait_for_message("nothing was run")
     assert not (project / "ran").exists()
     assert os.listdir(project / ".vscode") == ["settings.json"]  # noqa: PTH208

@@ -39,18 +39,14 @@ def test_a_cause_has_one_share_in_every_view(client: RawClient, workspace: Works
     uri, cause = client.open(workspace.source), workspace.find_line(CAUSE)
     found = client.wait_for_diagnostics(uri, lambda all_found: any(is_on(one, cause) for one in all_found))
     (problem,) = (one["message"] for one in found if is_on(one, cause))
-    heat = client.wait_for("gpaLsp/heat", lambda sent: sent["uri"] == uri and sent["marks"])
+    heat = client.wait_for_heat(uri)
     (mark,) = (one["text"] for one in heat["marks"] if one["line"] == cause)
-    document = {"textDocument": {"uri": uri}}
-    hints = client.request("textDocument/inlayHint", {**document, "range": span(0, 99)})
-    (hint,) = (read_label(one) for one in hints if one["position"]["line"] == cause)
-    at = {"line": cause, "character": 8}
-    hover = client.request("textDocument/hover", {**document, "position": at})["contents"]["value"]
+    hint = client.hint_texts(uri)[cause + 1]
     shares = {
         "problem": find_share(problem, "^SHARE of the samples of relax are stalls caused here"),
         "heat": find_share(mark, "causes SHARE"),
         "hint": find_share(hint, "causes SHARE"),
-        "hover": find_share(hover, r"causes \*\*SHARE\*\* of the samples"),
+        "hover": find_share(client.read_hover(uri, cause + 1), r"causes \*\*SHARE\*\* of the samples"),
         "page": list_caused(workspace.profile, cause + 1),
     }
     assert len(set(shares.values())) == 1, shares
@@ -62,32 +58,14 @@ def test_a_stalled_line_has_one_share_in_every_view(client: RawClient, workspace
     client.initialize(workspace.folder, ALL_CAPABILITIES, initializationOptions=options)
     uri, victim, loop = client.open(workspace.source), workspace.find_line(VICTIM), workspace.find_line(LOOP)
     client.wait_for_diagnostics(uri)
-    document = {"textDocument": {"uri": uri}}
-    hints = client.request("textDocument/inlayHint", {**document, "range": span(0, 99)})
-    (hint,) = (read_label(one) for one in hints if one["position"]["line"] == victim)
-    at = {"line": victim, "character": 8}
-    hover = client.request("textDocument/hover", {**document, "position": at})["contents"]["value"]
-    titles = [
-        one["command"]["title"]
-        for one in client.request("textDocument/codeLens", document)
-        if one["range"]["start"]["line"] == loop
-    ]
+    titles = [title for line, title in client.lenses(uri) if line == loop + 1]
     assert titles and not [one for one in titles if "%" in one], "a lens on a loop says the gain alone"
     shares = {
-        "hint": find_share(hint, "SHARE samples, long_scoreboard"),
-        "hover": find_share(hover, r"\*\*SHARE"),
+        "hint": find_share(client.hint_texts(uri)[victim + 1], "SHARE samples, long_scoreboard"),
+        "hover": find_share(client.read_hover(uri, victim + 1), r"\*\*SHARE"),
     }
     assert len(set(shares.values())) == 1, shares
 
 
 def is_on(diagnostic: Any, line: int) -> bool:
     return bool(diagnostic["range"]["start"]["line"] == line)
-
-
-def span(first: int, last: int) -> dict[str, dict[str, int]]:
-    return {"start": {"line": first, "character": 0}, "end": {"line": last, "character": 0}}
-
-
-def read_label(hint: Any) -> str:
-    label = hint["label"]
-    return label if isinstance(label, str) else "".join(part["value"] for part in label)

@@ -76,19 +76,14 @@ def is_emulated(diagnostic: Any) -> bool:
 def test_a_described_source_from_opening_to_a_broken_description(client: RawClient, source: Path) -> None:
     uri = start(client, source)
     found = client.wait_for_diagnostics(uri, lambda found: any(is_emulated(one) for one in found))
-    access = next(one for one in found if is_emulated(one))
-    on_the_line = [one["code"] for one in found if one["range"]["start"]["line"] == 2]
-    assert on_the_line == ["emulated uncoalesced"], "what was counted is not also said without a count"
-    assert (access["code"], access["severity"], access["range"]["start"]["line"]) == ("emulated uncoalesced", 3, 2)
-    lenses = client.request("textDocument/codeLens", {"textDocument": {"uri": uri}})
-    titles = [lens["command"]["title"] for lens in lenses if lens["range"]["start"]["line"] == 0]
+    (access,) = [one for one in found if one["range"]["start"]["line"] == 2]
+    assert access["code"] == "emulated uncoalesced", "what was counted is not also said without a count"
+    assert access["severity"] == 3
+    titles = [title for line, title in client.lenses(uri) if line == 1]
     assert len(titles) == 2 and titles[0].endswith("· static")
     assert titles[1].startswith("predicted: ") and "emulated" not in titles[1]
-    hover = client.request(
-        "textDocument/hover", {"textDocument": {"uri": uri}, "position": {"line": 2, "character": 4}}
-    )
-    assert "**Emulated** · `gather`" in hover["contents"]["value"]
-    assert "loads of `x`: 32 sectors per request" in hover["contents"]["value"]
+    hover = client.read_hover(uri, 3)
+    assert "**Emulated** · `gather`" in hover and "loads of `x`: 32 sectors per request" in hover
 
     text = client.execute("gpaLsp.showPrediction", uri, 0)
     assert text.startswith("# Predictions for k.cu")
@@ -107,7 +102,7 @@ def test_a_described_source_from_opening_to_a_broken_description(client: RawClie
     (pointer,) = wait_for(client, uri, lambda one: one["code"] == "emulated launch")
     assert pointer["relatedInformation"][0]["location"]["uri"] == described
     client.forget()
-    client.notify("textDocument/didClose", {"textDocument": {"uri": described}})
+    client.close(described)
     (again,) = wait_for(client, uri, lambda one: one["code"] == "emulated uncoalesced")
     assert again["range"] == access["range"]
     assert client.shut_down() == 0
@@ -116,9 +111,7 @@ def test_a_described_source_from_opening_to_a_broken_description(client: RawClie
 def test_a_launch_is_described_where_there_is_none(client: RawClient, source: Path) -> None:
     uri = start(client, source)
     wait_for(client, uri, is_emulated)
-    head = {"start": {"line": 4, "character": 0}, "end": {"line": 4, "character": 0}}
-    asked = {"textDocument": {"uri": uri}, "range": head, "context": {"diagnostics": []}}
-    (action,) = [one for one in client.request("textDocument/codeAction", asked) if "Describe" in one["title"]]
+    (action,) = client.actions(uri, 5, "Describe")
     assert action["title"] == "Describe a launch of lone"
     assert client.request("codeAction/resolve", action) == action, "some clients run what this answers"
     client.replies["workspace/applyEdit"] = lambda params: {"applied": True}
@@ -203,7 +196,7 @@ def find_predicted(client: RawClient, uri: str) -> list[str]:
 
 def test_nothing_is_emulated_without_trust(client: RawClient, source: Path) -> None:
     uri = start(client, source, trusted=False)
-    assert client.request("textDocument/codeLens", {"textDocument": {"uri": uri}}) is None
+    assert client.ask("codeLens", uri) is None
     assert client.execute("gpaLsp.showPrediction", uri, 0) is None
     assert client.execute("gpaLsp.describeLaunch", uri, "_Z4lonePf") is None
     client.execute("gpaLsp.setTrust", True)

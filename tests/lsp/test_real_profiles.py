@@ -46,9 +46,8 @@ def make_document(samples: dict[int, dict[str, int]] = SAMPLES) -> dict[str, Any
 def client(request: pytest.FixtureRequest) -> Iterator[RawClient]:
     # The sources in these tests stand in for those that were measured.
     settings = {"unverifiedLines": "all"}
-    found = RawClient(settings=settings, **getattr(request, "param", {}))
-    yield found
-    found.kill()
+    with RawClient(settings=settings, **getattr(request, "param", {})) as found:
+        yield found
 
 
 patient = pytest.mark.parametrize(
@@ -92,16 +91,11 @@ def test_a_native_profile_is_served_in_all_its_files(client: RawClient, project:
         for related in outermost["relatedInformation"]
     ]
     assert places == [("curves.cuh", 8), ("curves.cuh", 13)]
-    position = {"line": 25, "character": 0}
-    hover = client.request("textDocument/hover", {"textDocument": {"uri": source}, "position": position})
-    assert "90 %" in hover["contents"]["value"]
-    asked = {"command": "gpaLsp.showLine", "arguments": [source, 25]}
-    assert "/*01a0*/ FMUL" in client.request("workspace/executeCommand", asked)
-    lens, sass = client.request("textDocument/codeLens", {"textDocument": {"uri": source}})
-    assert sass["command"] == {**sass["command"], "title": "SASS", "command": "gpaLsp.openSass"}
-    assert lens["range"]["start"]["line"] + 1 == 16
-    assert lens["command"]["title"] == "inline_chain · 12.3 µs · 80 % wait"
-    assert client.request("textDocument/codeLens", {"textDocument": {"uri": header}}) == []
+    assert "90 %" in client.read_hover(source, 26)
+    assert "/*01a0*/ FMUL" in client.execute("showLine", source, 25)
+    assert client.lenses(source) == [(16, "inline_chain · 12.3 µs · 80 % wait"), (16, "SASS")]
+    assert client.ask("codeLens", source)[1]["command"]["command"] == "gpaLsp.openSass"
+    assert client.ask("codeLens", header) == []
     assert client.messages() == []
 
 
@@ -124,7 +118,7 @@ def test_a_profile_that_stays_broken_is_explained(client: RawClient, project: Pa
     profile.write_text(profile.read_text()[:200])
     make_old(profile)
     client.initialize(project)
-    message = client.wait_for("window/showMessage")["message"]
+    message = client.wait_for_message()
     assert "run.gpa-profile.json" in message and "Traceback" not in message
 
 
@@ -144,8 +138,7 @@ def test_a_real_report_is_served(client: RawClient, tmp_path: Path, corpus: Path
     uri = client.open(source)
     diagnostics = client.wait_for_diagnostics(uri)
     assert set(lines(diagnostics)) == {56, 59, 69, 78}
-    lenses = client.request("textDocument/codeLens", {"textDocument": {"uri": uri}})
-    assert [lens["command"]["title"] == "SASS" for lens in lenses] == [False, True] * 3
+    assert [title == "SASS" for title in client.titles(uri)] == [False, True] * 3
     assert client.messages() == []
 
 
@@ -173,6 +166,5 @@ def test_triton_is_served_in_python(client: RawClient, tmp_path: Path, corpus: P
     client.initialize(tmp_path)
     uri = client.open(source, language="python")
     assert {157} <= set(lines(client.wait_for_diagnostics(uri)))
-    lens, _ = client.request("textDocument/codeLens", {"textDocument": {"uri": uri}})
-    assert lens["range"]["start"]["line"] + 1 == 2
-    assert lens["command"]["title"].startswith("silu_kernel_non_strided · ")
+    (line, title), _ = client.lenses(uri)
+    assert line == 2 and title.startswith("silu_kernel_non_strided · ")

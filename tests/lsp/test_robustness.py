@@ -110,10 +110,7 @@ class Session:
         self.sass = [kernel["sassUri"] for kernel in kernels]
         assert len(self.sass) == len(KERNELS)
         for uri in self.sass:
-            document = self.execute("gpaLsp.readDocument", uri)
-            item = {"uri": uri, "languageId": document["languageId"], "version": 1, "text": document["text"]}
-            self.client.notify("textDocument/didOpen", {"textDocument": item})
-            self.texts[uri] = document["text"]
+            self.texts[uri] = self.client.open_sass(uri)
         self.uris = (self.source, self.header, *self.sass)
         self.items = [item for uri in self.uris for line in range(60) for item in self.prepare(uri, line)]
         assert {item["data"]["kind"] for item in self.items} >= {"source"} and len(self.items) > 20
@@ -121,20 +118,17 @@ class Session:
         assert all(self.healthy)
 
     def prepare(self, uri: str, line: int) -> list[Any]:
-        params = {"textDocument": {"uri": uri}, "position": {"line": line, "character": 0}}
-        return self.client.request("textDocument/prepareCallHierarchy", params) or []
+        return self.client.ask_at("prepareCallHierarchy", uri, line + 1, 0) or []
 
     def execute(self, command: str, *arguments: Any) -> Any:
-        return self.client.request("workspace/executeCommand", {"command": command, "arguments": list(arguments)})
+        return self.client.execute(command, *arguments)
 
     def take_pulse(self) -> list[Any]:
         """Answers that only a server in order gives."""
-        place = {"position": {"line": 22, "character": 10}}
-        whole = {"range": {"start": {"line": 0, "character": 0}, "end": {"line": 10**6, "character": 0}}}
         return [
-            self.client.request("textDocument/hover", {"textDocument": {"uri": self.source}, **place}),
-            self.client.request("textDocument/inlayHint", {"textDocument": {"uri": self.sass[0]}, **whole}),
-            self.client.request("textDocument/documentSymbol", {"textDocument": {"uri": self.sass[1]}}),
+            self.client.hover(self.source, 23, 10),
+            self.client.hints(self.sass[0]),
+            self.client.ask("documentSymbol", self.sass[1]),
             self.execute("gpaLsp.findCauses", self.source, 22),
         ]
 
@@ -149,12 +143,10 @@ class Session:
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     found = Session(make_project(tmp_path_factory.mktemp("robust") / "project"))
-    yield found
-    try:
+    with found.client:
+        yield found
         found.check()
         assert found.client.shut_down() == 0
-    finally:
-        found.client.kill()
 
 
 def list_served() -> list[str]:
@@ -244,14 +236,13 @@ def test_strange_notifications_do_no_harm(session: Session) -> None:
             client.notify(method, params)
         client.send(method=method)
     for uri in URIS:
-        item = {"uri": uri, "languageId": "cuda", "version": 1, "text": "__global__ void f() {}\n"}
         edit = {"range": {"start": {"line": 0, "character": 3}, "end": {"line": 9, "character": 0}}, "text": "x"}
         document = {"uri": uri, "version": 2}
-        client.notify("textDocument/didOpen", {"textDocument": item})
+        client.open_text(uri, "__global__ void f() {}\n", "cuda")
         client.notify("textDocument/didChange", {"textDocument": document, "contentChanges": [edit]})
         client.save(uri)
         client.post("textDocument/hover", {"textDocument": {"uri": uri}, "position": {"line": 0, "character": 0}})
-        client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+        client.close(uri)
     for data in (*DATA, *WORTHLESS, nest(200)):
         client.notify("workspace/didChangeConfiguration", {"settings": data})
         client.notify("$/cancelRequest", {"id": data})

@@ -56,7 +56,7 @@ class Reader:
 
     def read_tokens(self, uri: str) -> list[tuple[int, int, str, int]]:
         """Semantic tokens as (line, column, text, type)."""
-        data = self.session.client.request("textDocument/semanticTokens/full", {"textDocument": {"uri": uri}})["data"]
+        data = self.session.client.ask("semanticTokens/full", uri)["data"]
         found, line, units = [], 0, 0
         for index in range(0, len(data), 5):
             down, right, length, kind, _ = data[index : index + 5]

@@ -24,10 +24,7 @@ NOWHERE = {"textDocument": {"uri": "file:///x"}, "position": {"line": 0, "charac
 
 
 def ready(client: RawClient, workspace: Path) -> str:
-    client.initialize(workspace)
-    uri = client.open(workspace / "saxpy.cu")
-    client.wait_for_diagnostics(uri)
-    return uri
+    return client.open_measured(workspace)
 
 
 class Met:
@@ -43,7 +40,7 @@ class Met:
         self.uri = ready(self.client, folder)
 
     def open_again(self) -> None:
-        self.client.notify("textDocument/didClose", {"textDocument": {"uri": self.uri}})
+        self.client.close(self.uri)
         self.client.forget()
         self.client.open(self.source)
         self.client.wait_for_diagnostics(self.uri)
@@ -52,11 +49,9 @@ class Met:
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Met]:
     met = Met(tmp_path_factory.mktemp("protocol") / "work")
-    yield met
-    try:
+    with met.client:
+        yield met
         assert met.client.shut_down() == 0
-    finally:
-        met.client.kill()
 
 
 @pytest.fixture
@@ -65,12 +60,8 @@ def met(shared: Met) -> Iterator[Met]:
     shared.client._responses.clear()
     yield shared
     shared.open_again()
-    assert "long_scoreboard" in hover(shared.client, shared.uri)
+    assert "long_scoreboard" in shared.client.read_hover(shared.uri, 5)
     assert shared.client._responses == {}
-
-
-def hover(client: RawClient, uri: str) -> str:
-    return str(client.hover(uri, 5)["contents"]["value"])
 
 
 def fail(client: RawClient, method: str, params: Any) -> int:
@@ -100,7 +91,7 @@ def test_what_comes_before_initialize_is_refused(start_client: StartClient, work
     for params in (None, {}, {"processId": "x", "rootUri": 3, "capabilities": None}, {"capabilities": 3}):
         assert fail(client, "initialize", params) == INVALID_PARAMS  # and can be made good
     uri = ready(client, workspace)
-    assert "long_scoreboard" in hover(client, uri)
+    assert "long_scoreboard" in client.read_hover(uri, 5)
     assert client.shut_down() == 0
 
 
@@ -111,7 +102,7 @@ def test_a_second_initialize_changes_nothing(met: Met, tmp_path: Path) -> None:
     assert fail(client, "initialize", again) == INVALID_REQUEST
     client.notify("initialized", {})
     client.notify("initialized", {})
-    assert "long_scoreboard" in hover(client, met.uri)
+    assert "long_scoreboard" in client.read_hover(met.uri, 5)
     assert len(list_questions(client)) == before  # it does not start again
 
 
@@ -125,9 +116,7 @@ def test_after_shutdown_there_is_only_exit(start_client: StartClient, workspace:
     )
     assert fail(client, "shutdown", None) == INVALID_REQUEST
     assert fail(client, "initialize", {"processId": None, "rootUri": None, "capabilities": {}}) == INVALID_REQUEST
-    client.notify(
-        "textDocument/didChange", {"textDocument": {"uri": uri, "version": 2}, "contentChanges": [{"text": ""}]}
-    )
+    client.change(uri, 2, "")
     client.notify("exit", None)
     assert client.process.wait(LIMIT_S) == 0
 
@@ -147,7 +136,7 @@ def test_senseless_folders_and_options_do_not_keep_the_server_from_starting(
     client.initialize(None, rootUri="file://[", rootPath="//x", workspaceFolders=folders, initializationOptions=options)
     uri = client.open(workspace / "saxpy.cu")
     client.wait_for_diagnostics(uri)
-    assert "long_scoreboard" in hover(client, uri)
+    assert "long_scoreboard" in client.read_hover(uri, 5)
     assert "Traceback" not in client.errors
 
 
@@ -174,7 +163,7 @@ def test_answers_to_nothing_and_answers_that_come_late(start_client: StartClient
     for one in (1, "x", None, 1.5, [], {}):
         client.send(id=one, result=None)
         client.send(id=one, error={"code": 1, "message": "x"})
-    assert "long_scoreboard" in hover(client, uri)
+    assert "long_scoreboard" in client.read_hover(uri, 5)
     assert "Traceback" not in client.errors
 
 
@@ -186,7 +175,7 @@ def test_a_request_that_is_cancelled_is_answered_once(met: Met) -> None:
         client.notify("$/cancelRequest", {"id": name})
         answer = wait_for_id(client, name)
         assert answer.get("error", {"code": CANCELLED})["code"] == CANCELLED
-    assert "long_scoreboard" in hover(client, uri)
+    assert "long_scoreboard" in client.read_hover(uri, 5)
     assert not [one for one in client._responses if str(one).startswith("pin")]
 
 
@@ -218,7 +207,7 @@ def test_messages_that_are_none(met: Met) -> None:
         assert wait_for_id(client, message["id"])["error"]["code"] == code, message
     client.notify("$/unknown", {"x": nest(50)})
     client.send(method="textDocument/hover", params=NOWHERE)  # a request without an id
-    assert "long_scoreboard" in hover(client, uri)
+    assert "long_scoreboard" in client.read_hover(uri, 5)
     assert client._responses == {}
 
 
@@ -251,7 +240,7 @@ def test_a_message_longer_than_it_says_costs_only_itself(met: Met) -> None:
     ).encode()
     send_raw(client, b"Content-Length: %d\r\n\r\n%s" % (len(body) - 40, body))
     assert wait_for_id(client, "cut")["error"]["code"] == PARSE_ERROR
-    assert "long_scoreboard" in hover(client, uri)
+    assert "long_scoreboard" in client.read_hover(uri, 5)
 
 
 def test_a_message_shorter_than_it_says_costs_itself_and_the_next(met: Met) -> None:
@@ -264,7 +253,7 @@ def test_a_message_shorter_than_it_says_costs_itself_and_the_next(met: Met) -> N
     client.send(id="next but one", method="workspace/symbol", params={"query": "x"})
     assert "result" in wait_for_id(client, "next but one")
     assert wait_for_id(client, "short")["error"]["code"] == PARSE_ERROR
-    assert "long_scoreboard" in hover(client, uri)
+    assert "long_scoreboard" in client.read_hover(uri, 5)
 
 
 @pytest.mark.parametrize(
@@ -287,13 +276,12 @@ def test_a_change_nobody_understands_takes_the_annotations_back(met: Met) -> Non
     edit = {"range": {"start": {"line": -1, "character": 0}, "end": {"line": 1, "character": 0}}, "text": ""}
     client.notify("textDocument/didChange", {"textDocument": {"uri": uri, "version": 2}, "contentChanges": [edit]})
     client.wait_for_diagnostics(uri, lambda items: items == [])
-    params = {"textDocument": {"uri": uri}, "position": {"line": 4, "character": 0}}
-    assert client.request("textDocument/hover", params) is None
+    assert client.hover(uri, 5) is None
     client.change(uri, 3, "int x;\n")
-    assert client.request("textDocument/hover", params) is None
+    assert client.hover(uri, 5) is None
     client.open(met.source)
     assert len(client.wait_for_diagnostics(uri)) == 3
-    assert "long_scoreboard" in hover(client, uri)
+    assert "long_scoreboard" in client.read_hover(uri, 5)
 
 
 def test_a_position_beyond_all_lines_is_the_end(met: Met) -> None:
@@ -309,7 +297,7 @@ def test_a_position_beyond_all_lines_is_the_end(met: Met) -> None:
     whole = {"start": {"line": 0, "character": 0}, "end": {"line": 2**32 - 1, "character": 0}}
     (hint,) = client.request("textDocument/inlayHint", {"textDocument": {"uri": uri}, "range": whole})
     assert hint["label"] == "edited since measured"
-    client.change(uri, 3, (met.source).read_text())
+    client.change(uri, 3, met.source.read_text())
     assert len(client.request("textDocument/inlayHint", {"textDocument": {"uri": uri}, "range": whole})) == 3
 
 
@@ -328,34 +316,22 @@ class DeafClient(RawClient):
 
 
 def test_a_log_nobody_reads_stops_nothing(workspace: Path) -> None:
-    client = DeafClient(environment=LISTINGS)
-    try:
+    with DeafClient(environment=LISTINGS) as client:
         uri = ready(client, workspace)
         for _ in range(300):
             client.send_bytes(b"{")  # each is worth a traceback of pygls'
-        assert "long_scoreboard" in hover(client, uri)
+        assert "long_scoreboard" in client.read_hover(uri, 5)
         assert client.shut_down() == 0
-    finally:
-        client.kill()
 
 
 SENSELESS_SETTINGS = [
-    *(None, 3, "x", [], True, nest(300), {"": None}, {"profile": []}, {"profile": {"command": {"a": 1}}}),
-    *(
-        {"profile": {"command": ["\0"] * 3}},
-        {"profile.command": nest(900)},
-        {"pathMappings": {"\0": "\0", "/a": "\ud800"}},
-    ),
-    *({"pathMappings": {"": "/", "a": ""}}, {"profileGlobs": ["\0", "\ud800", "/" * 4000, "~/*"]}, {"minShare": -1}),
-    *(
-        {"minShare": 1e308},
-        {"minShare": 10**400},
-        {"minShare": 2**70},
-        {"unverifiedLines": {}},
-        {"diagnostics": "x"},
-    ),
+    None, 3, "x", [], True, nest(300), {"": None}, {"profile": []}, {"profile": {"command": {"a": 1}}},
+    {"profile": {"command": ["\0"] * 3}}, {"profile.command": nest(900)},
+    {"pathMappings": {"\0": "\0", "/a": "\ud800"}}, {"pathMappings": {"": "/", "a": ""}},
+    {"profileGlobs": ["\0", "\ud800", "/" * 4000, "~/*"]}, {"minShare": -1}, {"minShare": 1e308}, {"minShare": 10**400},
+    {"minShare": 2**70}, {"unverifiedLines": {}}, {"diagnostics": "x"},
     {"profileGlobs": ["**/*.ncu-rep"], "pathMappings": {}},
-]
+]  # fmt: skip
 """The last ones make good what was taken of the others."""
 
 
@@ -372,11 +348,11 @@ def test_settings_that_make_no_sense_stop_nothing(start_client: StartClient, wor
         client.request("workspace/symbol", {"query": "x"})
     assert "Error" not in client.errors
     assert [text for text in client.messages() if "failed" in text] == []
-    client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+    client.close(uri)
     client.forget()
     client.open(workspace / "saxpy.cu")
     client.wait_for_diagnostics(uri)
-    assert "long_scoreboard" in hover(client, uri)
+    assert "long_scoreboard" in client.read_hover(uri, 5)
     assert client.shut_down() == 0
 
 

@@ -6,7 +6,6 @@ import random
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -26,6 +25,7 @@ from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.snapshot import Snapshot
 from tests.collect.processes import measure_peak_bytes
 from tests.editor.views import LISTING, SOURCE, make_profile
+from tests.lsp import test_loading
 from tests.lsp.conftest import LISTINGS, let_look_twice, list_kernels, make_ancient, write_profile
 from tests.lsp.raw_client import RawClient
 from tests.patience import wait_until, wait_until_so
@@ -54,19 +54,17 @@ def test_twenty_folders_come_and_go(tmp_path: Path) -> None:
     folders = [make_folder(tmp_path, number) for number in range(FOLDERS)]
     items = [{"uri": folder.as_uri(), "name": folder.name} for folder in folders]
     there = set(range(FOLDERS))
-    client = RawClient(environment=LISTINGS)
-    try:
+    with RawClient(environment=LISTINGS) as client:
         client.initialize(None, workspaceFolders=items)
         uris = [client.open(folder / "saxpy.cu") for folder in folders]
         for _ in range(ROUNDS):
             wait_for_kernels(client, there)
             for number in chance.sample(range(FOLDERS), 5):
-                params = {"textDocument": {"uri": uris[number]}, "position": {"line": 4, "character": 0}}
-                hover = client.request("textDocument/hover", params)
                 if number in there:
-                    assert f"of the samples of `saxpy{number}` are taken here" in hover["contents"]["value"]
+                    said = client.read_hover(uris[number], 5)
+                    assert f"of the samples of `saxpy{number}` are taken here" in said
                 else:
-                    assert hover is None
+                    assert client.hover(uris[number], 5) is None
             gone = set(chance.sample(sorted(there), min(len(there), chance.randrange(1, 8))))
             came = set(chance.sample(range(FOLDERS), chance.randrange(6))) - there
             there = (there - gone) | came
@@ -78,16 +76,14 @@ def test_twenty_folders_come_and_go(tmp_path: Path) -> None:
         print(f"{FOLDERS} folders: {peak >> 20} MB")
         assert peak < 500 << 20
         assert client.shut_down() == 0
-    finally:
-        client.kill()
 
 
-class Audience:
-    """Remembers what a loader tells, and takes its time to show it: a hundredth of a second by its own clock, on which nothing else takes any."""
+class Audience(test_loading.Audience):
+    """Takes its time to show what a loader tells: a hundredth of a second by its own clock, on which nothing else takes any."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.snapshots: list[Snapshot] = []
-        self.warnings: list[str] = []
         self._now_s = 0.0
 
     def monotonic(self) -> float:
@@ -101,18 +97,6 @@ class Audience:
     def take_snapshot(self, snapshot: Snapshot) -> None:
         self._now_s += 0.01
         self.snapshots.append(snapshot)
-
-    def start_progress(self, title: str, cancel: Callable[[], None]) -> "Audience":
-        return self
-
-    def report(self, text: str, ratio: float | None) -> None:
-        return
-
-    def end(self, text: str) -> None:
-        return
-
-    def warn(self, text: str) -> None:
-        self.warnings.append(text)
 
 
 class Readers:
@@ -219,10 +203,7 @@ def test_a_look_at_everything(tmp_path: Path) -> None:
     for number in range(50):
         (tmp_path / f"{number}.ncu-rep").mkdir()
     (tmp_path / "x.ncu-rep").symlink_to(tmp_path / "x.ncu-rep")
-    client: Any = RawClient(environment=LISTINGS)
-    try:
+    with RawClient(environment=LISTINGS) as client:
         client.initialize(tmp_path, initializationOptions={"client": {"status": True}})
         let_look_twice(client, tmp_path)
         assert list_kernels(client) == {"beat0", "beat1"} and client.messages() == []
-    finally:
-        client.kill()

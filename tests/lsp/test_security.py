@@ -14,7 +14,7 @@ import pytest
 from tests.collect.processes import find_children, measure_peak_bytes
 from tests.editor.views import LISTING, SOURCE
 from tests.lsp.conftest import LISTINGS, make_ancient, make_old, write_profile
-from tests.lsp.raw_client import RawClient
+from tests.lsp.raw_client import WHOLE, RawClient
 from tests.lsp.recorder import Recorder, find_strace, list_foreign
 from tests.lsp.test_robustness import make_project, wait_until
 from tests.lsp.test_safe_markdown import list_dangers
@@ -22,29 +22,10 @@ from tests.zstandard import zstd
 
 EVIL_NAME = "saxpy`[x](command:evil) ![i](https://e/x.png) <img src=x> \u202e\x1b[2J " + "A<" * 50_000
 TRAPS = (
-    *(
-        "gpa_lsp/__init__.py",
-        "gpa_lsp/editor/protocol/__main__.py",
-        "numpy.py",
-        "sitecustomize.py",
-        "usercustomize.py",
-        "lsprotocol.py",
-        "pygls.py",
-    ),
-    *(
-        "json.py",
-        "encodings.py",
-        "nvdisasm",
-        "cuobjdump",
-        "ncu",
-        "python",
-        "python3",
-        ".venv/bin/python",
-        "venv/bin/python",
-        "conftest.py",
-    ),
-    *("c++filt", "git", "bin/nvdisasm", "pyvenv.cfg", "sources.pth"),
-)
+    "gpa_lsp/__init__.py", "gpa_lsp/editor/protocol/__main__.py", "numpy.py", "sitecustomize.py", "usercustomize.py",
+    "lsprotocol.py", "pygls.py", "json.py", "encodings.py", "conftest.py", "nvdisasm", "cuobjdump", "bin/nvdisasm",
+    "ncu", "python", "python3", ".venv/bin/python", "venv/bin/python", "c++filt", "git", "pyvenv.cfg", "sources.pth",
+)  # fmt: skip
 
 
 def set_traps(folder: Path, mark: Path) -> None:
@@ -105,34 +86,13 @@ class Repository:
 
     def name_everything(self) -> list[str]:
         """Sources a profile can name."""
-        return [
-            *("saxpy.cu", "link.h", "outdir/secret.h", "loop/saxpy.cu", "pipe.h", "zero.ncu-rep", "folder.ncu-rep"),
-            *(
-                str(self.secret),
-                "../outside/secret.h",
-                "../../outside/secret.h",
-                "../secret",
-                "/etc/passwd",
-                "/etc/shadow",
-            ),
-            *(
-                "/dev/zero",
-                "/dev/stdin",
-                "/proc/self/environ",
-                "/proc/kcore",
-                "//server/share/x.h",
-                "C:\\secret.h",
-                "~/x.h",
-                "-",
-            ),
-            *(
-                "\\\\server\\share\\x.h",
-                "file:///etc/passwd",
-                f"{self.work}/../outside/secret.h",
-                "x" * 5000 + ".h",
-                "a/" * 3000 + "x.h",
-            ),
-        ]
+        inside = "saxpy.cu link.h outdir/secret.h loop/saxpy.cu pipe.h zero.ncu-rep folder.ncu-rep ../outside/secret.h ../secret"
+        outside = (
+            "/etc/passwd /etc/shadow /dev/zero /dev/stdin /proc/self/environ /proc/kcore //server/share/x.h ~/x.h -"
+        )
+        spelt = r"C:\secret.h \\server\share\x.h file:///etc/passwd ../../outside/secret.h"
+        absolute = [str(self.secret), f"{self.work}/../outside/secret.h"]
+        return [*f"{inside} {outside} {spelt}".split(), *absolute, "x" * 5000 + ".h", "a/" * 3000 + "x.h"]
 
     def write_evil_profile(self) -> None:
         lines = [f"{name}:{line}  LDG.E R2, [R4]  ; wait=10/5" for name in self.name_everything() for line in (1, 4)]
@@ -154,41 +114,34 @@ def ask_everything(client: RawClient, uris: list[str]) -> list[Any]:
     found = [one for uri in uris for one in ask_about(client, uri)]
     found.append(client.request("workspace/symbol", {"query": ""}))
     commands = ("listKernels", "listHotSpots", "showReport", "showHistory", "pinBaseline")
-    found += [client.request("workspace/executeCommand", {"command": f"gpaLsp.{command}"}) for command in commands]
-    for kernel in client.execute("gpaLsp.listKernels"):
-        arguments = {"command": "gpaLsp.showKernel", "arguments": [kernel["mangled"]]}
-        found.append(client.request("workspace/executeCommand", arguments))
+    found += [client.execute(command) for command in commands]
+    found += [client.execute("showKernel", kernel["mangled"]) for kernel in client.execute("listKernels")]
     return found
 
 
 def ask_about(client: RawClient, uri: str) -> Iterator[Any]:
     """Ask all that can be asked about a document."""
-    whole = {"start": {"line": 0, "character": 0}, "end": {"line": 1000, "character": 0}}
-    document = {"textDocument": {"uri": uri}}
     for method in ("codeLens", "documentSymbol", "foldingRange", "semanticTokens/full"):
-        yield client.request(f"textDocument/{method}", document)
-    yield client.request("textDocument/inlayHint", {**document, "range": whole})
-    yield client.request("textDocument/codeAction", {**document, "range": whole, "context": {"diagnostics": []}})
+        yield client.ask(method, uri)
+    yield client.ask("inlayHint", uri, range=WHOLE)
+    yield client.ask("codeAction", uri, range=WHOLE, context={"diagnostics": []})
     for line in range(12):
-        place = {**document, "position": {"line": line, "character": 45}}
-        yield client.request("textDocument/references", {**place, "context": {"includeDeclaration": True}})
+        place = {"line": line, "character": 45}
+        yield client.ask("references", uri, position=place, context={"includeDeclaration": True})
         for method in ("hover", "definition", "documentHighlight"):
-            yield client.request(f"textDocument/{method}", place)
-        for item in client.request("textDocument/prepareCallHierarchy", place) or ():
+            yield client.ask(method, uri, position=place)
+        for item in client.ask("prepareCallHierarchy", uri, position=place) or ():
             yield client.request("callHierarchy/incomingCalls", {"item": item})
             yield client.request("callHierarchy/outgoingCalls", {"item": item})
         for command in ("findCauses", "findVictims", "findLinked", "goToCause", "openSass"):
-            arguments = {"command": f"gpaLsp.{command}", "arguments": [uri, line]}
-            yield client.request("workspace/executeCommand", arguments)
+            yield client.execute(command, uri, line)
 
 
 def open_sass(client: RawClient) -> list[str]:
     """Open every SASS document."""
     uris = [kernel["sassUri"] for kernel in client.execute("gpaLsp.listKernels")]
     for uri in uris:
-        text = client.request("workspace/textDocumentContent", {"uri": uri})["text"]
-        item = {"uri": uri, "languageId": "nvsass", "version": 1, "text": text}
-        client.notify("textDocument/didOpen", {"textDocument": item})
+        client.open_sass(uri)
     return uris
 
 
@@ -215,16 +168,13 @@ def test_a_strange_repository_is_read_and_nothing_else(
     repository.write_evil_profile()
     recorder = Recorder(tmp_path / "recorder", is_traced)
     environment = recorder.start(monkeypatch, repository.environment)
-    client = RawClient(environment=environment, cwd=repository.work)
-    try:
+    with RawClient(environment=environment, cwd=repository.work) as client:
         client.initialize(repository.work, initializationOptions={"client": {"heat": True, "status": True}})
         client.wait_for("gpaLsp/status", lambda status: status["kernels"] == 1)
         source = client.open(repository.work / "saxpy.cu")
         link = client.open(repository.work / "link.h", "what the client has\n" * 9)
         answers = ask_everything(client, [source, link, *open_sass(client)])
         assert client.shut_down() == 0
-    finally:
-        client.kill()
     assert not repository.mark.exists()
     opened = recorder.list_opened()
     assert str(repository.work) in opened and any(path.endswith(".ncu-rep") for path in opened)
@@ -276,7 +226,6 @@ def test_profiles_that_mean_harm_cost_little_and_are_named(tmp_path: Path) -> No
     (work / "outdir").symlink_to(outside, target_is_directory=True)
     bombs = write_bombs(work, outside)
     environment = {"GPA_LSP_CACHE_DIR": str(tmp_path / "cache"), "TMPDIR": str(tmp_path)}
-    client = RawClient(environment=environment)
     peaks: dict[int, int] = {}
 
     def is_done() -> bool:
@@ -284,7 +233,7 @@ def test_profiles_that_mean_harm_cost_little_and_are_named(tmp_path: Path) -> No
             peaks[process_id] = max(peaks.get(process_id, 0), measure_peak_bytes(process_id))
         return len(client.messages()) >= len(bombs) - 1
 
-    try:
+    with RawClient(environment=environment) as client:
         client.initialize(work)
         uri = client.open(work / "kernels" / "short_def_use" / "original.cu")
         client.wait_for_diagnostics(uri)
@@ -299,5 +248,3 @@ def test_profiles_that_mean_harm_cost_little_and_are_named(tmp_path: Path) -> No
             if "internal error" in text or "Traceback" in text or "secret" in text.replace("secret.h", "")
         ]
         assert client.shut_down() == 0
-    finally:
-        client.kill()

@@ -15,16 +15,16 @@ from tests.patience import LIMIT_S, wait_until
 
 
 def ready(client: RawClient, workspace: Path, **more: Any) -> str:
-    """Initialize, open saxpy.cu and wait for its diagnostics."""
     client.settings = {**more.pop("settings", {})}
-    client.initialize(workspace, **more)
-    uri = client.open(workspace / "saxpy.cu")
-    client.wait_for_diagnostics(uri)
-    return uri
+    return client.open_measured(workspace, **more)
 
 
-def test_initialize_offers_what_there_is(start_client: StartClient, workspace: Path) -> None:
-    client = start_client()
+@pytest.fixture
+def client(start_client: StartClient) -> RawClient:
+    return start_client()
+
+
+def test_initialize_offers_what_there_is(client: RawClient, workspace: Path) -> None:
     capabilities = client.initialize(workspace)["capabilities"]
     assert capabilities["hoverProvider"] is True
     assert capabilities["codeLensProvider"] == {"resolveProvider": False}
@@ -36,8 +36,7 @@ def test_initialize_offers_what_there_is(start_client: StartClient, workspace: P
     assert client.shut_down() == 0
 
 
-def test_a_measured_file_is_served(start_client: StartClient, workspace: Path) -> None:
-    client = start_client()
+def test_a_measured_file_is_served(client: RawClient, workspace: Path) -> None:
     uri = ready(client, workspace)
     diagnostics = client.wait_for_diagnostics(uri)
     assert [(d["range"]["start"]["line"] + 1, d["code"], d["severity"]) for d in diagnostics] == [
@@ -57,9 +56,8 @@ def test_a_measured_file_is_served(start_client: StartClient, workspace: Path) -
     assert client.shut_down() == 0
 
 
-def test_other_files_are_left_alone(start_client: StartClient, workspace: Path) -> None:
+def test_other_files_are_left_alone(client: RawClient, workspace: Path) -> None:
     (workspace / "other.cu").write_text(SOURCE)
-    client = start_client()
     ready(client, workspace)
     client.wait_until_read()
     client.forget()
@@ -67,9 +65,7 @@ def test_other_files_are_left_alone(start_client: StartClient, workspace: Path) 
     assert client.hover(uri, 5) is None
     assert (client.hints(uri), client.lenses(uri)) == ({}, [])
     untitled = "untitled:Untitled-1"
-    client.notify(
-        "textDocument/didOpen", {"textDocument": {"uri": untitled, "languageId": "cuda", "version": 1, "text": "x"}}
-    )
+    client.open_text(untitled, "x", "cuda")
     assert client.hover(untitled, 1) is None
     assert client.notifications == []
 
@@ -79,12 +75,11 @@ def make_fresh(workspace: Path) -> None:
     os.utime(workspace / "saxpy.cu")
 
 
-def test_a_fresh_clone_shows_numbers_and_marks_them(start_client: StartClient, workspace: Path) -> None:
+def test_a_fresh_clone_shows_numbers_and_marks_them(client: RawClient, workspace: Path) -> None:
     make_fresh(workspace)
-    client = start_client()
     client.initialize(workspace)
     uri = client.open(workspace / "saxpy.cu")
-    message = client.wait_for("window/showMessage")["message"]
+    message = client.wait_for_message()
     assert "saxpy.cu was saved after it was measured: its" in message and "marked with ?" in message
     assert client.wait_for_diagnostics(uri)
     assert client.hints(uri) == {
@@ -97,7 +92,7 @@ def test_a_fresh_clone_shows_numbers_and_marks_them(start_client: StartClient, w
     assert client.hints(uri) == {} and client.hover(uri, 5) is None
     assert "not this text was measured" in str(client.lenses(uri)[0])
     assert len(client.messages()) == 1
-    client.notify("workspace/didChangeConfiguration", {"settings": {"gpaLsp": {"unverifiedLines": "all"}}})
+    client.configure(unverifiedLines="all")
     assert client.wait_for_diagnostics(uri)
 
 
@@ -123,9 +118,8 @@ def test_who_shows_questions_is_asked_once_about_unverified_sources(start_client
 
 
 def test_a_client_that_cannot_be_told_to_ask_again_waits_for_its_first_hints(
-    start_client: StartClient, workspace: Path
+    client: RawClient, workspace: Path
 ) -> None:
-    client = start_client()
     deaf = {**ALL_CAPABILITIES, "workspace": {"configuration": True}}
     client.initialize(workspace, capabilities=deaf)
     uri = client.open(workspace / "saxpy.cu")
@@ -133,19 +127,17 @@ def test_a_client_that_cannot_be_told_to_ask_again_waits_for_its_first_hints(
     assert client.hints(client.open(workspace / "other.cu", "int x;")) == {}, "nothing is left to wait for"
 
 
-def test_columns_are_counted_as_agreed(start_client: StartClient, workspace: Path) -> None:
+def test_columns_are_counted_as_agreed(client: RawClient, workspace: Path) -> None:
     text = SOURCE.replace("2 * x[i] + y[i];", "2 * x[i] + y[i];  // ×2 – 𝛼😀")
     (workspace / "saxpy.cu").write_text(text)
     make_ancient(workspace / "saxpy.cu")
-    client = start_client()
     uri = ready(client, workspace, capabilities={**ALL_CAPABILITIES, "general": {"positionEncodings": ["utf-8"]}})
     line = text.splitlines()[4]
     (first, *_) = client.wait_for_diagnostics(uri)
     assert first["range"]["end"] == {"line": 4, "character": len(line.encode())}
 
 
-def test_results_follow_edits(start_client: StartClient, workspace: Path) -> None:
-    client = start_client()
+def test_results_follow_edits(client: RawClient, workspace: Path) -> None:
     uri = ready(client, workspace)
     client.forget()
     client.change(uri, 2, "// one\n// two\n" + SOURCE.replace("threadIdx.x", "threadIdx.y"))
@@ -163,21 +155,19 @@ def test_results_follow_edits(start_client: StartClient, workspace: Path) -> Non
     assert [d["range"]["start"]["line"] + 1 for d in client.wait_for_diagnostics(uri)] == [5, 4, 6]
 
 
-def test_closing_takes_diagnostics_back_and_opening_brings_them(start_client: StartClient, workspace: Path) -> None:
-    client = start_client()
+def test_closing_takes_diagnostics_back_and_opening_brings_them(client: RawClient, workspace: Path) -> None:
     uri = ready(client, workspace)
     client.forget()
-    client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+    client.close(uri)
     client.wait_for_diagnostics(uri, lambda items: items == [])
     assert client.hover(uri, 5) is None
     client.open(workspace / "saxpy.cu")
     assert len(client.wait_for_diagnostics(uri)) == 3
 
 
-def test_profiles_are_watched(start_client: StartClient, workspace: Path) -> None:
+def test_profiles_are_watched(client: RawClient, workspace: Path) -> None:
     profile = workspace / "saxpy.ncu-rep"
     profile.unlink()
-    client = start_client()
     client.initialize(workspace)
     uri = client.open(workspace / "saxpy.cu")
     assert client.hints(uri) == {}
@@ -192,10 +182,9 @@ def test_profiles_are_watched(start_client: StartClient, workspace: Path) -> Non
     assert (client.hints(uri), client.messages()) == ({}, [])
 
 
-def test_the_newest_measurement_wins(start_client: StartClient, workspace: Path) -> None:
+def test_the_newest_measurement_wins(client: RawClient, workspace: Path) -> None:
     write_profile(workspace / "saxpy.ncu-rep", "saxpy.cu:4  X  ; wait=1", "name saxpy", "measured 2000")
     write_profile(workspace / "older.ncu-rep", "saxpy.cu:5  X  ; wait=1", "name saxpy", "measured 1000")
-    client = start_client()
     uri = ready(client, workspace)
     client.wait_until_read()
     assert client.hints(uri) == {4: "100 % samples, wait"}
@@ -218,37 +207,32 @@ def test_a_profile_being_written_is_waited_for_without_a_word(start_client: Star
     assert client.messages() == []
 
 
-def test_a_broken_profile_is_named_once_and_the_others_are_read(start_client: StartClient, workspace: Path) -> None:
+def test_a_broken_profile_is_named_once_and_the_others_are_read(client: RawClient, workspace: Path) -> None:
     (workspace / "broken.ncu-rep").write_text("#name x\n")
     make_old(workspace / "broken.ncu-rep")
     write_profile(workspace / "bug.ncu-rep", "", "bug")
-    client = start_client()
     ready(client, workspace)
-    client.wait_for("window/showMessage", lambda params: "broken.ncu-rep: the file ends too early" in params["message"])
-    client.wait_for("window/showMessage", lambda params: "ZeroDivisionError: on purpose" in params["message"])
+    client.wait_for_message("broken.ncu-rep: the file ends too early")
+    client.wait_for_message("ZeroDivisionError: on purpose")
     let_look_twice(client, workspace)
     assert len(client.messages()) == 2
 
 
-def test_a_profile_that_kills_its_reader_is_set_aside(start_client: StartClient, workspace: Path) -> None:
+def test_a_profile_that_kills_its_reader_is_set_aside(client: RawClient, workspace: Path) -> None:
     write_profile(workspace / "crash.ncu-rep", "", "crash")
     os.utime(workspace / "saxpy.ncu-rep", (1_000_000, 1_000_000))
-    client = start_client()
     ready(client, workspace)
     client.wait_until_read()
     (message,) = client.messages()
     assert "crash.ncu-rep" in message and "ended with status 9" in message
 
 
-def test_settings_come_from_everywhere(start_client: StartClient, workspace: Path) -> None:
-    client = start_client()
+def test_settings_come_from_everywhere(client: RawClient, workspace: Path) -> None:
     uri = ready(
         client, workspace, initializationOptions={"minShare": 50}, settings={"diagnostics": {"severity": "hint"}}
     )
     assert [(d["code"], d["severity"]) for d in client.wait_for_diagnostics(uri)] == [("long_scoreboard", 4)]
-    client.notify(
-        "workspace/didChangeConfiguration", {"settings": {"gpaLsp": {"minShare": 18, "static": {"enable": "?"}}}}
-    )
+    client.configure(minShare=18, static={"enable": "?"})
     client.wait_for_diagnostics(uri, lambda items: len(items) == 2)
     (message,) = client.messages()
     assert "gpaLsp.static.enable: ? is not true or false" in message
@@ -278,44 +262,39 @@ def test_an_editor_on_another_machine_calls_the_sources_as_the_mapping_says(
     uri = client.open(Path("/mnt/laptop/project/saxpy.cu"), text)
     assert len(client.wait_for_diagnostics(uri)) == 3
     assert all(label.endswith("?") for label in client.hints(uri).values())  # nobody has a copy
-    client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+    client.close(uri)
     spots = client.execute("gpaLsp.listHotSpots")
     assert {spot["uri"] for spot in spots} == {uri}
 
 
-def test_a_file_that_may_be_the_measured_one_is_asked_about_once(start_client: StartClient, workspace: Path) -> None:
+def test_a_file_that_may_be_the_measured_one_is_asked_about_once(client: RawClient, workspace: Path) -> None:
     write_profile(workspace / "saxpy.ncu-rep", LISTING.replace("saxpy.cu", "/usr/include/gone/saxpy.cu"))
     source = workspace / "deep" / "saxpy.cu"
     source.parent.mkdir()
     (workspace / "saxpy.cu").rename(source)
-    client = start_client()
     client.initialize(workspace)
     uri = client.open(source)
-    message = client.wait_for("window/showMessage")["message"]
+    message = client.wait_for_message()
     assert "gpaLsp.chooseSources" in message and "/usr/include/gone/saxpy.cu" in message
-    client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+    client.close(uri)
     client.open(source)
     assert client.hints(uri) == {}
-    settings = {"gpaLsp": {"pathMappings": {"/usr/include/gone": str(source.parent)}}}
-    client.notify("workspace/didChangeConfiguration", {"settings": settings})
+    client.configure(pathMappings={"/usr/include/gone": str(source.parent)})
     assert len(client.wait_for_diagnostics(uri)) == 3
     assert len(client.messages()) == 1
 
 
-def test_commands_do_something_in_every_client(start_client: StartClient, workspace: Path) -> None:
-    client = start_client()
+def test_commands_do_something_in_every_client(client: RawClient, workspace: Path) -> None:
     uri = ready(client, workspace)
-    lens = client.request("textDocument/codeLens", {"textDocument": {"uri": uri}})[0]
-    command = {"command": lens["command"]["command"], "arguments": lens["command"]["arguments"]}
-    page = client.request("workspace/executeCommand", command)
+    lens = client.ask("codeLens", uri)[0]
+    page = client.execute(lens["command"]["command"], *lens["command"]["arguments"])
     shown = client.wait_for_request("window/showDocument")
     assert Path(shown["uri"].removeprefix("file://")).read_text() == page
     stamp = (workspace / "saxpy.ncu-rep").stat()
     text = (workspace / "saxpy.ncu-rep").read_text()
     (workspace / "saxpy.ncu-rep").write_text(text.replace("saxpy.cu:5", "saxpy.cu:7"))
-    os.utime(
-        workspace / "saxpy.ncu-rep", ns=(stamp.st_atime_ns, stamp.st_mtime_ns)
-    )  # nothing but a command makes it read this
+    # nothing but a command makes it read this
+    os.utime(workspace / "saxpy.ncu-rep", ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
     client.execute("gpaLsp.reload")
     client.wait_for_diagnostics(uri, lambda items: 6 in {item["range"]["start"]["line"] for item in items})
     assert "error" in client.request_whole("workspace/executeCommand", {"command": "gpaLsp.nothing"})
@@ -334,7 +313,7 @@ def test_a_modest_client_is_served_too(start_client: StartClient, workspace: Pat
     uri = client.open(workspace / "saxpy.cu")
     client.wait_for_diagnostics(uri)
     client.execute("gpaLsp.showReport")
-    client.wait_for("window/showMessage", lambda params: "kernels is in" in params["message"])
+    client.wait_for_message("kernels is in")
     assert client.requests == []
 
 
@@ -346,16 +325,14 @@ def test_a_client_that_never_answers_does_not_stop_the_server(start_client: Star
     assert client.shut_down() == 0
 
 
-def test_a_lone_file_finds_the_profile_beside_it(start_client: StartClient, workspace: Path) -> None:
-    client = start_client()
+def test_a_lone_file_finds_the_profile_beside_it(client: RawClient, workspace: Path) -> None:
     client.initialize(None)
     uri = client.open(workspace / "saxpy.cu")
     assert len(client.wait_for_diagnostics(uri)) == 3
 
 
-def test_workspace_folders_may_come_and_go(start_client: StartClient, workspace: Path, tmp_path: Path) -> None:
+def test_workspace_folders_may_come_and_go(client: RawClient, workspace: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    client = start_client()
     client.initialize(tmp_path / "empty")
     uri = client.open(workspace / "saxpy.cu")
     folder = {"uri": workspace.as_uri(), "name": "work"}
@@ -386,8 +363,7 @@ def busy(client: RawClient, workspace: Path, *words: str) -> set[int]:
     return find_children(client.process.pid)
 
 
-def test_requests_are_answered_while_profiles_are_read(start_client: StartClient, workspace: Path) -> None:
-    client = start_client()
+def test_requests_are_answered_while_profiles_are_read(client: RawClient, workspace: Path) -> None:
     busy(client, workspace, "sleep 3600")
     uri = client.open(workspace / "saxpy.cu")
     assert client.hover(uri, 5) is None
@@ -397,23 +373,20 @@ def test_requests_are_answered_while_profiles_are_read(start_client: StartClient
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_killed_server_leaves_nothing_behind(start_client: StartClient, workspace: Path, signal_number: int) -> None:
-    client = start_client()
+def test_a_killed_server_leaves_nothing_behind(client: RawClient, workspace: Path, signal_number: int) -> None:
     children = busy(client, workspace, "spawn 3600")
     client.process.send_signal(signal_number)
     client.process.wait(LIMIT_S)
     wait_until(lambda: not any(map(is_alive, children)))
 
 
-def test_exit_without_shutdown_is_an_error(start_client: StartClient, workspace: Path) -> None:
-    client = start_client()
+def test_exit_without_shutdown_is_an_error(client: RawClient, workspace: Path) -> None:
     client.initialize(workspace)
     client.notify("exit", None)
     assert client.process.wait(LIMIT_S) == 1
 
 
-def test_reading_can_be_cancelled_and_taken_up_again(start_client: StartClient, workspace: Path) -> None:
-    client = start_client()
+def test_reading_can_be_cancelled_and_taken_up_again(client: RawClient, workspace: Path) -> None:
     children = busy(client, workspace, "sleep 3600")
     begun = client.wait_for("$/progress", lambda params: params["value"]["kind"] == "begin")
     assert begun["value"]["cancellable"] is True
@@ -434,13 +407,12 @@ def test_the_command_line_starts_the_same_server(start_client: StartClient, work
     assert client.shut_down() == 0
 
 
-def test_of_two_checkouts_the_one_the_profile_lies_in_is_served(start_client: StartClient, tmp_path: Path) -> None:
+def test_of_two_checkouts_the_one_the_profile_lies_in_is_served(client: RawClient, tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name / "src").mkdir(parents=True)
         (tmp_path / name / "src" / "saxpy.cu").write_text(SOURCE)
         make_ancient(tmp_path / name / "src" / "saxpy.cu")
     write_profile(tmp_path / "b" / "saxpy.ncu-rep", LISTING.replace("saxpy.cu", "/build/src/saxpy.cu"), "name saxpy")
-    client = start_client()
     folders = [{"uri": (tmp_path / name).as_uri(), "name": name} for name in ("a", "b")]
     client.initialize(tmp_path / "a", workspaceFolders=folders)
     assert client.wait_for_diagnostics(client.open(tmp_path / "b" / "src" / "saxpy.cu"))

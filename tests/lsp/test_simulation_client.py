@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlparse
 
 import pytest
 
-from tests.lsp.raw_client import ALL_CAPABILITIES, RawClient
+from tests.lsp.raw_client import ALL_CAPABILITIES, WHOLE, RawClient
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
 
@@ -62,16 +62,6 @@ def describe(source: Path) -> None:
     source.with_name("k.launch.toml").write_text(DESCRIPTION)
 
 
-def wait_for_heat(client: RawClient, uri: str) -> Any:
-    return client.wait_for("gpaLsp/heat", lambda heat: heat["uri"] == uri and heat["marks"])
-
-
-def list_actions(client: RawClient, uri: str, line: int = 0) -> list[Any]:
-    head = {"start": {"line": line, "character": 0}, "end": {"line": line, "character": 0}}
-    asked = {"textDocument": {"uri": uri}, "range": head, "context": {"diagnostics": []}}
-    return [one for one in client.request("textDocument/codeAction", asked) or [] if "Simulate" in one["title"]]
-
-
 def wait_for_static(client: RawClient, uri: str) -> None:
     client.wait_for_diagnostics(uri, lambda found: any(str(one["code"]).startswith("emulated") for one in found))
 
@@ -81,24 +71,20 @@ def test_a_save_simulates_and_every_view_says_so(client: RawClient, source: Path
     uri = start(client, source)
     wait_for_static(client, uri)
     client.save(uri)
-    heat = wait_for_heat(client, uri)
+    heat = client.wait_for_heat(uri)
     assert LINE in heat["simulated"] and heat["unverified"] == []
-    document = {"textDocument": {"uri": uri}}
     titles = client.titles(uri)
     assert any("gather · " in one and "s simulated" in one for one in titles), titles
-    whole = {"start": {"line": 0, "character": 0}, "end": {"line": 9, "character": 0}}
-    hints = client.request("textDocument/inlayHint", {**document, "range": whole})
+    hints = client.ask("inlayHint", uri, range=WHOLE)
     labels = [
         one["label"] if isinstance(one["label"], str) else "".join(part["value"] for part in one["label"])
         for one in hints
         if "simulated, not measured" in str(one.get("tooltip"))
     ]
     assert labels and all(one.endswith(", simulated") and len(one) <= 43 for one in labels), labels
-    hover = client.request("textDocument/hover", {**document, "position": {"line": LINE, "character": 4}})
-    assert "simulated, not measured" in hover["contents"]["value"]
+    assert "simulated, not measured" in client.read_hover(uri, LINE + 1)
     assert "sectors per access" in client.execute("gpaLsp.showLine", uri, LINE)
-    listed = client.request("textDocument/documentSymbol", document)
-    assert "simulated" in listed[0]["detail"]
+    assert "simulated" in client.ask("documentSymbol", uri)[0]["detail"]
     assert client.shut_down() == 0
 
 
@@ -107,12 +93,12 @@ def test_where_saves_do_not_simulate_the_action_does(client: RawClient, source: 
     uri = start(client, source, on_save=False)
     wait_for_static(client, uri)
     client.save(uri)
-    (action,) = list_actions(client, uri)
+    (action,) = client.actions(uri, 1, "Simulate")
     assert action["title"] == "Simulate the described launches of gather"
     assert client.execute(action["command"]["command"], *action["command"]["arguments"]) is True
-    said = client.wait_for("window/showMessage", lambda one: "gather on" in one["message"])
-    assert "simulated gather on" in said["message"] and "(simulated)" in said["message"]
-    assert LINE in wait_for_heat(client, uri)["simulated"]
+    said = client.wait_for_message("gather on")
+    assert "simulated gather on" in said and "(simulated)" in said
+    assert LINE in client.wait_for_heat(uri)["simulated"]
 
 
 def test_a_launch_that_host_code_says_needs_no_description(client: RawClient, source: Path) -> None:
@@ -120,19 +106,19 @@ def test_a_launch_that_host_code_says_needs_no_description(client: RawClient, so
     uri = start(client, source)
     client.wait_for_diagnostics(uri)
     client.save(uri)
-    (action,) = list_actions(client, uri)
+    (action,) = client.actions(uri, 1, "Simulate")
     assert action["title"] == "Simulate a launch of gather"
     assert client.execute(action["command"]["command"], *action["command"]["arguments"]) is True
-    assert LINE in wait_for_heat(client, uri)["simulated"]
+    assert LINE in client.wait_for_heat(uri)["simulated"]
 
 
 def test_nothing_is_simulated_without_trust(client: RawClient, source: Path) -> None:
     describe(source)
     uri = start(client, source, trusted=False)
     client.save(uri)
-    assert list_actions(client, uri) == []
+    assert client.actions(uri, 1, "Simulate") == []
     assert client.execute("gpaLsp.simulate", uri) is False
-    assert client.wait_for("window/showMessage", lambda one: "nothing is simulated" in one["message"])
+    client.wait_for_message("nothing is simulated")
 
 
 def measure(source: Path) -> None:
@@ -150,7 +136,7 @@ def measure(source: Path) -> None:
 def test_a_measured_kernel_is_put_beside_its_simulation(client: RawClient, source: Path) -> None:
     measure(source)
     uri = start(client, source, pages=True)
-    wait_for_heat(client, uri)
+    client.wait_for_heat(uri)
     page = client.execute("gpaLsp.compareSimulated", uri, LINE)
     assert page is not None, client.messages()
     text = Path(unquote(urlparse(page["uri"]).path)).read_text("utf-8")
@@ -162,31 +148,31 @@ def test_what_cannot_be_compared_says_why(client: RawClient, source: Path) -> No
     measure(source)
     source.with_name("k.launch.toml").unlink()
     uri = start(client, source, pages=True)
-    wait_for_heat(client, uri)
+    client.wait_for_heat(uri)
     assert client.execute("gpaLsp.compareSimulated") is None
-    assert client.wait_for("window/showMessage", lambda one: "put the cursor into a measured kernel" in one["message"])
+    client.wait_for_message("put the cursor into a measured kernel")
     assert client.execute("gpaLsp.compareSimulated", uri, LINE) is None
-    said = client.wait_for("window/showMessage", lambda one: "not compared" in one["message"])
-    assert "No launch description of gather. Create one: use the code action" in said["message"]
+    said = client.wait_for_message("not compared")
+    assert "No launch description of gather. Create one: use the code action" in said
 
 
 def test_nothing_is_compared_without_trust(client: RawClient, source: Path) -> None:
     measure(source)
     uri = start(client, source, trusted=False)
-    wait_for_heat(client, uri)
+    client.wait_for_heat(uri)
     assert client.execute("gpaLsp.compareSimulated", uri, LINE) is None
-    said = client.wait_for("window/showMessage", lambda one: "not compared" in one["message"])
-    assert said["message"].endswith("not compared: the workspace is not trusted, or gpaLsp.emulation.enable is off")
+    said = client.wait_for_message("not compared")
+    assert said.endswith("not compared: the workspace is not trusted, or gpaLsp.emulation.enable is off")
 
 
 def test_what_was_measured_stays(client: RawClient, source: Path) -> None:
     measure(source)
     uri = start(client, source)
-    assert wait_for_heat(client, uri)["simulated"] == []
+    assert client.wait_for_heat(uri)["simulated"] == []
     client.forget()
     client.save(uri)
     assert client.execute("gpaLsp.simulate", uri) is True
-    said = client.wait_for("window/showMessage", lambda one: "gather on" in one["message"])
-    assert said["message"].endswith("; measured numbers stay on the lines")
+    said = client.wait_for_message("gather on")
+    assert said.endswith("; measured numbers stay on the lines")
     titles = client.titles(uri)
     assert not any("simulated" in one for one in titles), titles

@@ -38,10 +38,7 @@ def lent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RawClient, 
 
 def start(start_client: StartClient, project: Path, **abilities: bool) -> tuple[RawClient, str]:
     client: RawClient = start_client()
-    client.initialize(project, initializationOptions={"client": abilities})
-    uri = client.open(project / "saxpy.cu")
-    client.wait_for_diagnostics(uri)
-    return client, uri
+    return client, client.open_measured(project, initializationOptions={"client": abilities})
 
 
 def wait_for_heat(client: RawClient, accept: Any) -> Any:
@@ -62,22 +59,19 @@ def test_heat_is_plain_json_and_follows_the_document(start_client: StartClient, 
     client.change(uri, 2, "// new\n" + SOURCE.replace("scale(", "twice("))
     heat = wait_for_heat(client, lambda params: params["version"] == 2)
     assert ([mark["line"] for mark in heat["marks"]], heat["stale"]) == ([4, 5], [6])
-    client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+    client.close(uri)
     assert wait_for_heat(client, lambda params: not params["marks"] and params["version"] is None)["uri"] == uri
 
 
 def test_clients_that_draw_no_heat_are_not_sent_any(lent: tuple[RawClient, str]) -> None:
     client, uri = lent
-    client.request("textDocument/hover", {"textDocument": {"uri": uri}, "position": {"line": 4, "character": 0}})
+    client.hover(uri, 5)
     assert "gpaLsp/heat" not in {notification["method"] for notification in client.notifications}
 
 
 def test_a_hint_carries_its_link_over_the_wire(lent: tuple[RawClient, str]) -> None:
     client, uri = lent
-    span = {"start": {"line": 0, "character": 0}, "end": {"line": 100, "character": 0}}
-    hints = client.request("textDocument/inlayHint", {"textDocument": {"uri": uri}, "range": span})
-    by_line = {hint["position"]["line"]: hint["label"] for hint in hints}
-    link, text = by_line[5]
+    link, text = client.hints(uri)[6]
     assert (link["value"], text["value"]) == ("← line 5", " · 80 % samples, long_scoreboard")
     assert link["location"]["uri"] == uri
     assert link["location"]["range"]["start"] == {"line": 4, "character": 4}
@@ -86,7 +80,8 @@ def test_a_hint_carries_its_link_over_the_wire(lent: tuple[RawClient, str]) -> N
 def test_the_way_to_the_cause_and_back(lent: tuple[RawClient, str]) -> None:
     client, uri = lent
     (cause,) = client.execute("findCauses", uri, 5)
-    assert (cause["uri"], cause["range"]["start"]["line"], cause["samples"]) == (uri, 4, 80)
+    assert (cause["uri"], cause["range"]["start"], cause["samples"]) == (uri, {"line": 4, "character": 4}, 80)
+    assert set(cause) == {"uri", "range", "text", "ratio", "samples", "sass"}
     (victim,) = client.execute("findVictims", uri, 4)
     assert victim["range"]["start"]["line"] == 5
     document = client.execute("readDocument", cause["sass"]["uri"])["text"].split("\n")
@@ -94,14 +89,15 @@ def test_the_way_to_the_cause_and_back(lent: tuple[RawClient, str]) -> None:
     assert client.execute("goToCause", uri, 5) == cause
     shown = client.wait_for_request("window/showDocument")
     assert (shown["uri"], shown["selection"]["start"]["line"]) == (uri, 4)
+    assert client.execute("goToCause", uri, 0) is None
+    client.wait_for_message("this line is not known to be stalled on another one")
     assert [spot["kind"] for spot in client.execute("listHotSpots", uri)] == ["suffers", "causes", "suffers"]
     assert client.execute("listHotSpots") == client.execute("listHotSpots", uri)
 
 
 def test_a_chain_is_opened_item_by_item(lent: tuple[RawClient, str]) -> None:
     client, uri = lent
-    params = {"textDocument": {"uri": uri}, "position": {"line": 5, "character": 8}}
-    (item,) = client.request("textDocument/prepareCallHierarchy", params)
+    (item,) = client.ask_at("prepareCallHierarchy", uri, 6, 8)
     assert item["name"] == "line 6: y[i] = scale(y[i]);"
     (call,) = client.request("callHierarchy/incomingCalls", {"item": item})
     assert call["from"]["name"] == "line 5: y[i] = 2 * x[i] + y[i];"
@@ -109,8 +105,12 @@ def test_a_chain_is_opened_item_by_item(lent: tuple[RawClient, str]) -> None:
     (back,) = client.request("callHierarchy/outgoingCalls", {"item": call["from"]})
     assert (back["to"]["name"], back["to"]["data"]) == (item["name"], item["data"])
     assert back["fromRanges"] == [call["from"]["range"]]
+    assert client.execute("findChain", uri, 0, "incoming") == []
     (step,) = client.execute("findChain", uri, 5, "incoming")
     assert step["item"] == call["from"]
+    assert (step["text"], step["ratio"]) == ("80 % · 80 samples of long_scoreboard through R2", 0.8)
+    (onwards,) = client.execute("findChain", uri, 4, "outgoing")
+    assert onwards["item"]["range"]["start"]["line"] == 5
     (deeper,) = client.request("callHierarchy/outgoingCalls", {"item": step["item"]})
     assert deeper["to"]["name"] == item["name"]
 
@@ -119,14 +119,13 @@ def test_a_client_with_a_tree_of_its_own_leaves_the_call_hierarchy_of_sources_to
     start_client: StartClient, project: Path
 ) -> None:
     client, uri = start(start_client, project, callHierarchyTree=True)
-    params = {"textDocument": {"uri": uri}, "position": {"line": 5, "character": 8}}
-    assert client.request("textDocument/prepareCallHierarchy", params) is None
+    assert client.ask_at("prepareCallHierarchy", uri, 6, 8) is None
     assert len(client.execute("findChain", uri, 5, "incoming")) == 1
 
 
 def test_kernels_are_symbols(lent: tuple[RawClient, str]) -> None:
     client, uri = lent
-    (symbol,) = client.request("textDocument/documentSymbol", {"textDocument": {"uri": uri}})
+    (symbol,) = client.ask("documentSymbol", uri)
     assert (symbol["name"], symbol["selectionRange"]["start"]["line"]) == ("saxpy", 1)
     (found,) = client.request("workspace/symbol", {"query": "sxp"})
     assert found["name"].startswith("saxpy") and found["containerName"] == "saxpy.ncu-rep"

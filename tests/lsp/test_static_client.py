@@ -58,8 +58,7 @@ def test_a_source_that_was_never_saved_is_compiled(client: RawClient, source: Pa
     start(client, source)
     find_line(client, source.as_uri(), 4)
     uri = "untitled:Untitled-1"
-    item = {"uri": uri, "languageId": "cuda-cpp", "version": 1, "text": SOURCE}
-    client.notify("textDocument/didOpen", {"textDocument": item})
+    client.open_text(uri, SOURCE, "cuda-cpp")
     (finding,) = find_line(client, uri, 4)
     assert finding["code"] == "static double-constants"
     assert not source.with_name("Untitled-1.cu").exists()
@@ -70,14 +69,12 @@ def test_a_source_without_any_profile_from_opening_to_errors(client: RawClient, 
     (finding,) = find_line(client, uri, 4)
     assert (finding["source"], finding["code"], finding["severity"]) == ("gpa-lsp", "static double-constants", 3)
     assert "`0.7f`, `0.1f`" in finding["message"] and finding["message"].endswith("(static)")
-    (lens,) = client.request("textDocument/codeLens", {"textDocument": {"uri": uri}})
+    (lens,) = client.ask("codeLens", uri)
     assert lens["range"]["start"]["line"] == 0
     title = lens["command"]["title"]
     assert "registers" in title and "occupancy 100 %" in title and title.endswith("· static")
 
-    page = client.request(
-        "workspace/executeCommand", {"command": "gpaLsp.showStatics", "arguments": lens["command"]["arguments"]}
-    )
+    page = client.execute("showStatics", *lens["command"]["arguments"])
     assert page.startswith("# `scale`") and "**Static**" in page and "**256**" in page
 
     client.change(uri, 2, "\n\n" + SOURCE)  # lines follow before anything is saved
@@ -96,7 +93,7 @@ def test_a_source_without_any_profile_from_opening_to_errors(client: RawClient, 
     assert error["range"]["start"]["character"] == SOURCE.split("\n")[3].index("x[i] *")
     assert [title.endswith("before your edits") for title in client.titles(uri)] == [True]
 
-    client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+    client.close(uri)
     client.wait_for("textDocument/publishDiagnostics", lambda params: params["diagnostics"] == [])
     assert client.shut_down() == 0
 
@@ -118,16 +115,12 @@ def test_a_naive_transpose_is_found_on_save(client: RawClient, source: Path) -> 
     uri = start(client, source)
     find_line(client, uri, 4)
     source.write_text(TRANSPOSE)
-    client.notify(
-        "textDocument/didChange", {"textDocument": {"uri": uri, "version": 2}, "contentChanges": [{"text": TRANSPOSE}]}
-    )
+    client.change(uri, 2, TRANSPOSE)
     client.save(uri)
     (finding,) = find_line(client, uri, 5)
     assert (finding["code"], finding["severity"]) == ("static uncoalesced-accesses", 3)
     assert "32 sectors per request for `n` ≥ 8" in finding["message"] and "(static" in finding["message"]
-    position = {"line": 4, "character": 12}
-    hover = client.request("textDocument/hover", {"textDocument": {"uri": uri}, "position": position})
-    said = hover["contents"]["value"]
+    said = client.read_hover(uri, 5)
     assert said.startswith("**Static** · from the code alone, not measured")
     assert "neighbouring threads are `n` elements apart" in said
     assert said.endswith(

@@ -60,8 +60,7 @@ class Looking:
     def list_fixes(self) -> Any:
         place = {"line": self.line, "character": 0}
         context = {"diagnostics": [], "only": ["quickfix"], "triggerKind": 2}
-        params = {"textDocument": {"uri": self.uri}, "range": {"start": place, "end": place}, "context": context}
-        return self.client.request("textDocument/codeAction", params)
+        return self.client.ask("codeAction", self.uri, range={"start": place, "end": place}, context=context)
 
     def find_verdict(self, words: str) -> Any:
         """The first fix whose title says something, as soon as there is one."""
@@ -98,32 +97,20 @@ def test_advice_whose_edit_changes_nothing_is_withdrawn_from_the_lenses(
     write_profile(workspace, "original", workspace.profile)
     client.initialize(workspace.folder, RESOLVING, initializationOptions={"static": {"enable": False}})
     assert any("Unroll a loop" in title for title in list_lenses(client, client.open(workspace.source)))
-    trusting = RawClient()
-    try:
+    with RawClient() as trusting:
         looking = Looking(trusting, workspace, LOOP)
-        check_withdrawn(looking)
-    finally:
-        trusting.kill()
+        wait_until(
+            lambda: not any("Unroll a loop" in title for title in list_lenses(trusting, looking.uri)),
+            "lenses that drop a fix that gains nothing before a user looks at it",
+        )
+        found = looking.find_verdict("compiles to the same code")
+        assert "×" not in found["title"]
+        again = looking.find_verdict("compiles to the same code")
+        assert again["title"] == found["title"], "whoever looks again is told again"
 
 
 def list_lenses(client: RawClient, uri: str) -> list[str]:
-    def find() -> Any:
-        return client.request("textDocument/codeLens", {"textDocument": {"uri": uri}})
-
-    return [one["command"]["title"] for one in wait_until(find, "lenses")]
-
-
-def check_withdrawn(looking: Looking) -> None:
-    """Check that lenses drop a fix that gains nothing before a user looks at it."""
-    wait_until(
-        lambda: not any("Unroll a loop" in title for title in list_lenses(looking.client, looking.uri)),
-        "lenses without it",
-    )
-    found = looking.find_verdict("compiles to the same code")
-    assert "×" not in found["title"]
-    assert looking.find_verdict("compiles to the same code")["title"] == found["title"], (
-        "whoever looks again is told again"
-    )
+    return wait_until(lambda: client.titles(uri), "lenses")
 
 
 def test_advice_quotes_what_its_edit_was_compiled_to_as_the_shell_does(
@@ -133,8 +120,7 @@ def test_advice_quotes_what_its_edit_was_compiled_to_as_the_shell_does(
     looking.find_verdict("loads in flight 1 → 8")
 
     def read_page() -> str:
-        params = {"command": "gpaLsp.showLine", "arguments": [looking.uri, looking.line]}
-        return str(client.request("workspace/executeCommand", params))
+        return str(client.execute("showLine", looking.uri, looking.line))
 
     monkeypatch.chdir(workspace.folder)
     assert main(["advise", str(workspace.profile), "--compile", "--details", "--kernel", "relax"]) == 0
@@ -177,12 +163,10 @@ def test_a_fix_that_is_taken_before_it_is_compiled_is_not_waited_for(client: Raw
 def test_a_fix_that_is_looked_away_from_is_cancelled_and_others_go_on(client: RawClient, workspace: Workspace) -> None:
     looking = Looking(client, workspace, DOUBLES)
     (fix, *_) = looking.list_fixes()
-    place = {"line": looking.line, "character": 10}
     with stopped_compiler(client):
         client.send(id="away", method="codeAction/resolve", params=fix)
         client.notify("$/cancelRequest", {"id": "away"})
-        hover = client.request("textDocument/hover", {"textDocument": {"uri": looking.uri}, "position": place})
-        assert hover and looking.list_fixes(), "nobody waits for a compiler"
+        assert client.hover(looking.uri, looking.line + 1) and looking.list_fixes(), "nobody waits for a compiler"
 
 
 def test_a_changed_text_has_other_fixes(client: RawClient, workspace: Workspace) -> None:

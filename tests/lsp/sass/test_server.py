@@ -17,10 +17,6 @@ LISTING = """
 """
 
 
-def ask(client: RawClient, method: str, uri: str, **more: Any) -> Any:
-    return client.request(f"textDocument/{method}", {"textDocument": {"uri": uri}, **more})
-
-
 @pytest.fixture(scope="module")
 def lent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RawClient, str, str, str]]:
     """A client with a source and its kernel's document open, for all tests that ask; both URIs, and the document's text."""
@@ -28,15 +24,10 @@ def lent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RawClient, 
     write_profile(workspace / "saxpy.ncu-rep", LISTING, "name saxpy(float*, float*)")
     with start_clients() as start:
         client = start()
-        client.initialize(workspace)
-        source = client.open(workspace / "saxpy.cu")
-        client.wait_for_diagnostics(source)
+        source = client.open_measured(workspace)
         (kernel,) = client.execute("listKernels")
-        document = client.execute("readDocument", kernel["sassUri"])
-        item = {"uri": kernel["sassUri"], "languageId": document["languageId"], "version": 1, "text": document["text"]}
-        client.notify("textDocument/didOpen", {"textDocument": item})
         assert kernel["location"]["uri"] == source
-        yield client, source, kernel["sassUri"], document["text"]
+        yield client, source, kernel["sassUri"], client.open_sass(kernel["sassUri"])
 
 
 @pytest.fixture
@@ -49,14 +40,13 @@ def opened(lent: tuple[RawClient, str, str, str]) -> Iterator[tuple[RawClient, s
 def test_everything_about_a_document_is_answered(opened: tuple[RawClient, str, str, str]) -> None:
     client, _, uri, text = opened
     assert client.request("workspace/textDocumentContent", {"uri": uri})["text"] == text
-    tokens = ask(client, "semanticTokens/full", uri)["data"]
+    tokens = client.ask("semanticTokens/full", uri)["data"]
     assert len(tokens) > 100 and len(tokens) % 5 == 0
-    folds = ask(client, "foldingRange", uri)
+    folds = client.ask("foldingRange", uri)
     assert [fold["kind"] for fold in folds] == ["comment", "region"]
-    (function,) = ask(client, "documentSymbol", uri)
+    (function,) = client.ask("documentSymbol", uri)
     assert (function["name"], function["detail"]) == ("saxpy", "100 % · long_scoreboard")
-    span = {"start": {"line": 0, "character": 0}, "end": {"line": 1000, "character": 0}}
-    assert ask(client, "inlayHint", uri, range=span) == []  # the listing has no blame
+    assert client.hints(uri) == {}  # the listing has no blame
 
 
 def test_source_and_instructions_lead_to_each_other(opened: tuple[RawClient, str, str, str]) -> None:
@@ -76,8 +66,7 @@ def open_document(client: RawClient, uri: str, version: int = 1) -> str:
     """Open a document, or give the server its new text; the text."""
     text = str(client.request("workspace/textDocumentContent", {"uri": uri})["text"])
     if version == 1:
-        item = {"uri": uri, "languageId": "nvsass", "version": 1, "text": text}
-        client.notify("textDocument/didOpen", {"textDocument": item})
+        client.open_text(uri, text, "nvsass")
     else:
         client.change(uri, version, text)
     return text
@@ -122,7 +111,7 @@ def test_heat_is_sent_for_instructions_too(start_client: StartClient, drawn: Pat
         "EXIT": ("suffers", 0),
     }
     client.forget()
-    client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+    client.close(uri)
     assert client.wait_for("gpaLsp/heat", lambda params: params["uri"] == uri)["marks"] == []
 
 
