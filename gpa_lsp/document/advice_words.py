@@ -397,14 +397,16 @@ def _take_sentences(text: Sentence, most: int) -> Sentence:
 
 def _take_clauses(text: Sentence, most: int) -> Sentence:
     """The longest beginning of a sentence that fits and ends with a clause; empty where there is none."""
-    kept, parts = NOTHING, list[Part]()
+    kept, parts, start = NOTHING, list[Part](), 0
+    ends = [one.start() for one in _CLAUSE.finditer(text)]  # of the whole: brackets may hold values
     for part in text.parts:
         words = part if isinstance(part, str) else ""
-        for end in (one.start() for one in _CLAUSE.finditer(words)):
+        for end in (one - start for one in ends if start <= one < start + len(words)):
             shorter = Sentence([*parts, words[:end]])
             if _FEWEST_CHARS <= len(shorter) <= most and shorter.count("(") == shorter.count(")"):
                 kept = shorter
         parts.append(part)
+        start += len(str(part))
     return kept
 
 

@@ -20,7 +20,7 @@ from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.document.terminal import write_terminal
 from gpa_lsp.editor.kernel_page import MOST_LENS_CHARS, describe_kernel_briefly
 from gpa_lsp.editor.snapshot import VisibleKernel
-from gpa_lsp.foundation.prose import number, say
+from gpa_lsp.foundation.prose import Code, number, say
 from gpa_lsp.report.model import KernelReport, Report
 from gpa_lsp.report.pipeline import analyse
 from tests.conftest import ROOT
@@ -112,6 +112,14 @@ def test_a_suggestion_that_is_cut_says_what_to_do(hint: str, shown: str) -> None
     first = find_first_suggestion(make_advised())
     assert first is not None
     assert str(describe_suggestion(replace(first, hint=say("{hint}", hint=hint), regions=()), 60)) == shown
+
+
+def test_brackets_with_code_at_the_end_of_a_clause_are_left_out() -> None:
+    first = find_first_suggestion(make_advised())
+    assert first is not None
+    hint = say("Copy rows tile by tile ({one} or {other}).", one=Code(text="float4"), other=Code(text="uint4"))
+    shown = describe_suggestion(replace(first, hint=hint, regions=()), 45)
+    assert str(shown) == "Unroll the loop: copy rows tile by tile"
 
 
 def test_a_small_gain_is_no_first_suggestion() -> None:

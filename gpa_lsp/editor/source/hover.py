@@ -110,9 +110,8 @@ def _cut(text: str, view: DocumentView, line: int) -> str:
     kept = lines[: _MOST_LINES - 1]
     while not kept[-1] or sum(one.startswith("```") for one in kept) % 2:
         kept.pop()
-    rest = write_links([("all of it", "gpaLsp.showLine", (view.uri, line - 1))]) if view.abilities.links else _MORE
-    is_list = kept[-1].lstrip().startswith("- ")
-    return "\n".join([*kept, f"- {rest}"] if is_list else [*kept[: _MOST_LINES - 2], "", rest])
+    rest = write_links([("table", "gpaLsp.showLine", (view.uri, line - 1))]) if view.abilities.links else _MORE
+    return "\n".join([*kept[: _MOST_LINES - 2], "", rest])
 
 
 def describe_line_page(view: DocumentView, line: int) -> str | None:
