@@ -67,16 +67,6 @@ def test_what_l1_holds_is_not_asked_of_l2_again() -> None:
     assert read_cycles(run, 2)["long_scoreboard"] < 50
 
 
-def test_what_hits_returns_behind_what_missed_before_it() -> None:
-    program = make_program(
-        (LOAD, {"write": 0}), (LOAD, {"write": 1, "wait": 1}), (LOAD, {"write": 2}), (EXIT, {"stall": 5, "wait": 4})
-    )
-    block = make_block(program, warps=1)
-    block.sectors[8:] = block.sectors[:4]
-    run = simulate_sm(program, make_model(), [block], 1, MOST)
-    assert read_cycles(run, 3)["long_scoreboard"] > 400
-
-
 def test_reads_and_stores_share_dram() -> None:
     program = make_program((LOAD, {"write": 0}), (STORE, {"wait": 1}), (EXIT, {"stall": 5}))
     blocks = [make_block(program, warps=8, first=number << 10) for number in range(60)]

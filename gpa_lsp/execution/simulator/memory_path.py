@@ -1,8 +1,6 @@
 """The path of instructions of variable latency (queues of the sub-cores, L1, the SM's share of L2 and DRAM), and the caches of code and constants.
 
-All servers are first come, first served, so that the end of an instruction is known when it enters. L1 hands over what was loaded in the order in
-which it was asked for it, as texture caches do that hide latency (H. Igehy, M. Eldridge, K. Proudfoot: Prefetching in a Texture Cache Architecture,
-1998): what hits returns behind what missed before it.
+All servers are first come, first served, so that the end of an instruction is known when it enters.
 
 Stores have a path of their own. A store gives its registers back when they have been read, enters the queue of stores under way, leaves it for
 L2, and has ended some cycles behind that: no warp waits until it is in DRAM. L2 takes what is written until what it displaces is too far behind
@@ -326,11 +324,10 @@ def _load(sm: Sm, row: Row, execution: Row, warp: Row, begin: float) -> Passage:
     latest = _look_up(sm, execution, warp.shift, start + passes, row.uses_l1 and len(sm.l1) > 0)
     if row.kind == Kind.ATOMIC and latest > 0:
         latest = max(latest, _meet(sm, row, execution, warp.shift, start + passes) + model.l2_cycles)
-    done = state.returned = max(state.returned + execution.passes, latest, hit)
     if latest > 0:
-        sm.misses[state.misses_end] = done
+        sm.misses[state.misses_end] = max(latest, hit)
         state.misses_end += 1
-    return done, begin + model.read_cycles, 0.0
+    return max(latest, hit), begin + model.read_cycles, 0.0
 
 
 @part

@@ -49,8 +49,8 @@ EXECUTION = np.dtype(
 
 BLOCK = np.dtype([("first_warp", np.int64), ("warps", np.int64), ("shift", np.int64)])
 
-_TIMES = ("weighted", "plain", "last_start", "latest_end", "last", "accept_free", "data_free", "tag_free", "returned", "port_free",
-          "store_free", "write_back_free", "l2_free", "dram_free", "reads_until", "hits_due", "l2_bytes", "dram_bytes", "tag_cycles",
+_TIMES = ("weighted", "plain", "last_start", "latest_end", "last", "accept_free", "data_free", "tag_free", "port_free", "store_free",
+          "write_back_free", "l2_free", "dram_free", "reads_until", "hits_due", "l2_bytes", "dram_bytes", "tag_cycles",
           "data_cycles")  # fmt: skip
 _COUNTS = ("begun", "done", "issued", "warps", "next_sub_core", "steps", "starts", "free_places", "moments", "has_code",
            "leaving_first", "leaving_end", "misses_first", "misses_end", "l1_lines", "lines", "merged_first",
