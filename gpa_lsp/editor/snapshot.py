@@ -3,7 +3,7 @@
 These objects cross the pipe from the worker process, so they hold nothing that cannot be pickled, and this module imports nothing heavy.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -121,6 +121,11 @@ class MeasuredKernel(Struct, SharedFacts, frozen=True, kw_only=True, dict=True, 
         return self.report.mangled_name, self.measured_ns, self.report.total_duration_ns
 
     @property
+    def origin(self) -> "KernelReport":
+        """The report as it was read: it stays the same object while history and advice of the kernel are told anew."""
+        return self.untried or self.report
+
+    @property
     def advice(self) -> "tuple[Advice, ...]":
         """The kernel's advice, best first."""
         return () if self.report.advice is None else self.report.advice.advice
@@ -148,11 +153,12 @@ def hold_kernel(kernel: MeasuredKernel, tried: "Sequence[TriedFix]") -> Measured
     from gpa_lsp.report.fixes.try_advice import hold_to_witnesses
     from gpa_lsp.report.kernel_lines import find_remedies
 
-    untried = kernel.untried or kernel.report
-    report = hold_to_witnesses(untried, tried)
+    report = hold_to_witnesses(kernel.origin, tried)
     if report.advice == kernel.report.advice:
         return kernel
-    return replace(kernel, report=report, untried=untried, brief=make_brief(report), remedies=find_remedies(report))
+    return replace(
+        kernel, report=report, untried=kernel.origin, brief=make_brief(report), remedies=find_remedies(report)
+    )
 
 
 def _share_frames(instructions: "InstructionColumns") -> "InstructionColumns":
@@ -242,10 +248,10 @@ class Snapshot(Struct, frozen=True, kw_only=True):
         choices = {**self.choices, mangled_name: Choice(profile, newest_ns)}
         return replace(self, choices=choices)._rebuild(self.profiles)
 
-    def with_kernels(self, kernels: Mapping[int, MeasuredKernel]) -> "Snapshot":
-        """Return a snapshot with others in place of some kernels, by the ``id`` of those."""
+    def with_kernels(self, change: Callable[[MeasuredKernel], MeasuredKernel]) -> "Snapshot":
+        """Return a snapshot with what a function makes of its kernels."""
         profiles = {
-            path: replace(profile, kernels=tuple(kernels.get(id(kernel), kernel) for kernel in profile.kernels))
+            path: replace(profile, kernels=tuple(change(kernel) for kernel in profile.kernels))
             for path, profile in self.profiles.items()
         }
         return self._rebuild(profiles)

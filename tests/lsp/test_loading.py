@@ -4,13 +4,16 @@ import asyncio
 import gc
 import os
 import signal
+import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
+from typing import cast
 
+import msgspec
 import pytest
 
-from gpa_lsp.editor.protocol import loading_round
+from gpa_lsp.editor.protocol import loader, loading_round
 from gpa_lsp.editor.protocol.loader import ProfileLoader
 from gpa_lsp.editor.protocol.loading_round import ProfileReaders, rank_profiles
 from gpa_lsp.editor.protocol.profile_messages import (
@@ -27,6 +30,7 @@ from gpa_lsp.editor.snapshot import LoadedProfile, MeasuredKernel, Snapshot, mea
 from gpa_lsp.foundation.errors import ToolError
 from gpa_lsp.foundation.processes.python_children import Step
 from gpa_lsp.foundation.processes.supervision import Patience, WorkerLostError
+from gpa_lsp.report.history.model import KernelHistory
 from tests.editor.views import LISTING, SOURCE, make_profile
 from tests.lsp.conftest import LISTINGS, write_profile
 from tests.lsp.loop_waiting import settle
@@ -204,6 +208,50 @@ async def test_a_profile_that_is_read_again_is_shown_as_it_was_until_it_is_read(
     assert list_shown(loading) == ["kernel"]
     await loading.read_all()
     assert list_shown(loading) == ["kernel", "scan"]
+
+
+async def test_the_past_of_what_is_still_being_read_is_looked_at_again(
+    loading: Loading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared: list[list[str]] = []
+    past = lambda kernels: compared.append(sorted(one.report.name for one in kernels)) or {}  # noqa: E731
+    monkeypatch.setattr(loader, "compare_again", past)
+    loading.loader.configure((loading.folder,), Settings(poll_seconds=0.02, keeps_history=True))
+    loading.write("long", "1000\nearly scan")
+    loading.start()
+    await loading.wait(lambda: list_shown(loading) == ["scan"])
+    await loading.loader.look_back()
+    await loading.read_all()
+    await loading.wait(lambda: compared == [["scan"], ["kernel", "scan"]])
+
+
+@pytest.mark.parametrize("is_past_first", [True, False])
+async def test_a_past_and_tried_fixes_that_come_at_once_are_both_kept(
+    loading: Loading, monkeypatch: pytest.MonkeyPatch, is_past_first: bool
+) -> None:
+    loading.write("long", "1000")
+    loading.start()
+    await loading.read_all()
+    (old,) = [shown.kernel for shown in loading.audience.snapshot.visible]
+    past, held = cast(KernelHistory, object()), msgspec.structs.replace(old.report, name="held")
+    may_end = threading.Event()
+
+    def compare_again(kernels: Sequence[MeasuredKernel]) -> dict[int, KernelHistory]:
+        return {id(one): past for one in kernels if is_past_first or may_end.wait(LIMIT_S)}
+
+    def hold_kernel(kernel: MeasuredKernel, fixes: object) -> MeasuredKernel:
+        assert not is_past_first or may_end.wait(LIMIT_S)
+        return msgspec.structs.replace(kernel, report=held, untried=kernel.origin)
+
+    monkeypatch.setattr(loader, "compare_again", compare_again)
+    monkeypatch.setattr(loader, "hold_kernel", hold_kernel)
+    ways = loading.loader.look_back(), loading.loader.hold([(old, ())])
+    tasks = [asyncio.create_task(way) for way in ways]
+    await tasks[0 if is_past_first else 1]
+    may_end.set()
+    await asyncio.gather(*tasks)
+    (new,) = [shown.kernel for shown in loading.audience.snapshot.visible]
+    assert new.history is past and new.report is held and new.untried is old.report
 
 
 async def test_what_somebody_looks_at_is_read_first(loading: Loading) -> None:

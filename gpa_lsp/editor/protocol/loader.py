@@ -230,8 +230,7 @@ class ProfileLoader:
                 self._wake.clear()
                 try:
                     await self._look()
-                    if self._must_look_back:
-                        self._must_look_back = False
+                    if self._must_look_back and self._round is None:
                         await self.look_back()
                 except Exception:  # the next look may go better; without it the server would fall silent
                     logger.exception("looking for profiles failed")
@@ -306,27 +305,33 @@ class ProfileLoader:
         return sum(len(profile.kernels) for profile in self._snapshot.profiles.values()) > shown
 
     async def look_back(self) -> None:
-        """Compare what is shown with its past again."""
+        """Compare what is shown with its past again; what is still being read was compared before, and is so once more when all is read."""
+        self._must_look_back = self._round is not None
         kernels = [shown.kernel for shown in self._snapshot.visible]
         try:
             histories = await call_in_thread(lambda: compare_again(kernels))
         except (GpaError, OSError, ImportError) as error:
             logger.warning("measurements cannot be compared with earlier ones: %s", error)
             return
-        changed = {
-            id(kernel): replace(kernel, history=histories[id(kernel)])
-            for kernel in kernels
-            if id(kernel) in histories and histories[id(kernel)] != kernel.history
-        }
-        if changed:
-            self._publish(self._snapshot.with_kernels(changed))
+        known = {id(kernel.origin): histories[id(kernel)] for kernel in kernels if id(kernel) in histories}
+
+        def change(kernel: MeasuredKernel) -> MeasuredKernel:
+            return replace(kernel, history=known.get(id(kernel.origin), kernel.history))
+
+        if any(id(kernel) in histories and histories[id(kernel)] != kernel.history for kernel in kernels):
+            self._publish(self._snapshot.with_kernels(change))
 
     async def hold(self, tried: Sequence[tuple[MeasuredKernel, Sequence["TriedFix"]]]) -> None:
         """Let the advice of kernels promise only what came of its edits."""
         held = await call_in_thread(lambda: [hold_kernel(kernel, fixes) for kernel, fixes in tried])
-        changed = {id(old): new for (old, _), new in zip(tried, held, strict=True) if new is not old}
-        if changed:
-            self._publish(self._snapshot.with_kernels(changed))
+        known = {id(new.origin): new for (old, _), new in zip(tried, held, strict=True) if new is not old}
+
+        def change(kernel: MeasuredKernel) -> MeasuredKernel:
+            new = known.get(id(kernel.origin))
+            return kernel if new is None else replace(new, history=kernel.history)
+
+        if known:
+            self._publish(self._snapshot.with_kernels(change))
 
     def choose_measurement(self, mangled_name: str, profile: Path) -> None:
         """Show the measurement of a kernel in one profile until there is a newer one."""
@@ -390,7 +395,7 @@ class ProfileLoader:
         self._publish_pending()
         self._publish_unreadable()
         self._end_display()
-        self._must_look_back = self._settings.keeps_history and self._has_older()
+        self._must_look_back = self._settings.keeps_history and (self._must_look_back or self._has_older())
         self._wake.set()
 
     def _publish_pending(self) -> None:
