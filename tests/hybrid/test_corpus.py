@@ -4,12 +4,12 @@ from statistics import mean
 
 from gpa_lsp.execution.hybrid.operations import EVERY_TERM
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
-from gpa_lsp.execution.prediction.simulation import DEFAULT_SIMULATION, SimulationSettings, simulate_code
-from tests.simulator.test_corpus import MARKS, MEASURED, TAKE_MINUTES, read_truth
+from gpa_lsp.execution.prediction.simulation import SimulationSettings, simulate_code
+from tests.simulator.test_corpus import MARKS, MEASURED, read_truth
 
 pytestmark = MARKS
 # Of launches whose traces are too long, by time, memory or work
-_REASONS = ("not done after", "exceeds the memory for it", "operations that are simulated")
+_REASONS = ("not found within", "not done after", "exceeds the memory for it", "operations that are simulated")
 
 
 def test_estimates_are_as_near_as_the_paper_says_its_own_are() -> None:
@@ -17,9 +17,7 @@ def test_estimates_are_as_near_as_the_paper_says_its_own_are() -> None:
     errors = []
     for path in MEASURED:
         truth, report = read_truth(path)
-        seconds = 1.0 if any(name in path.name for name in TAKE_MINUTES) else DEFAULT_SIMULATION.seconds
-        settings = SimulationSettings(terms=EVERY_TERM, seconds=seconds)
-        found = simulate_code(report, launches=LaunchChoice(path=path), settings=settings)
+        found = simulate_code(report, launches=LaunchChoice(path=path), settings=SimulationSettings(terms=EVERY_TERM))
         errors += [abs(one.estimate.cycles - truth["cycles"]) / truth["cycles"] for one in found.estimates]
         if not found.estimates:
             assert any(reason in str(problem) for reason in _REASONS for problem in found.problems), found.problems
