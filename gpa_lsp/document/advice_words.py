@@ -351,7 +351,7 @@ def label_suggestion(advice: Advice) -> str:
 
 
 def _label_gain(advice: Advice) -> str:
-    """What a suggestion gains, with its noun where that is no number; empty where it promises nothing."""
+    """Gain of a suggestion, with its noun where it is no number; empty where it promises nothing."""
     if not advice.speedup.doubt:
         return describe_gain(advice)
     return f"gain {LIKELY if advice.speedup.estimate >= LEAST_SPEEDUP else 'unknown'}"

@@ -244,7 +244,7 @@ def read_toml(path: Path, *, text: str | None = None) -> Table:
 
 
 def read_toml_text(path: Path) -> str:
-    """What a file holds that is to be read as TOML, now or by another process.
+    """Text of a file that is to be read as TOML, now or by another process.
 
     Raises:
         InputError: it cannot be read, is too large, or is not UTF-8.

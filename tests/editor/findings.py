@@ -1,4 +1,4 @@
-"""What background jobs found, as the scenes of :mod:`tests.editor.scenes` write it: one item on a line.
+"""Findings of background jobs, as the scenes of :mod:`tests.editor.scenes` write it: one item on a line.
 
 ``static``, what a compiler and the checks of code say; behind the name ``has_failed`` and ``no_flags``::
 

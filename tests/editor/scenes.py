@@ -95,7 +95,7 @@ class WrittenKernel:
 
 @dataclass(kw_only=True)
 class Scene:
-    """What is measured and open at one place of a page."""
+    """Measurements and documents at one place of a page."""
 
     sources: dict[str, str] = field(default_factory=dict)
     traits: dict[str, set[str]] = field(default_factory=dict)  # of sources

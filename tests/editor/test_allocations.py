@@ -102,7 +102,7 @@ def test_the_newest_run_of_a_source_counts(tmp_path: Path) -> None:
 
 
 async def test_findings_go_with_the_cache_that_holds_them(tmp_path: Path) -> None:
-    """What was shown of an entry that was cleared is taken back while its source stays open."""
+    """Marks of an entry that was cleared are taken back while its source stays open."""
     source = tmp_path / "app.cu"
     source.write_text(SOURCE)
     path = str(source)

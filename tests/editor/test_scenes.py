@@ -1,4 +1,4 @@
-"""What an editor shows, word for word: the scenes of ``scenes/*.md``."""
+"""Texts that an editor shows, word for word: the scenes of ``scenes/*.md``."""
 
 import difflib
 import os

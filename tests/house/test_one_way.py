@@ -72,7 +72,7 @@ CHOOSING = {
     "execution/hybrid/operations.py": "a line of the kernel's own source, which is said without its file",
     "execution/programs/loaded_code.py": "the file that a kernel is in: outermost frames",
     "document/html_report/kernel_section.py": "frames of a flame graph",
-    "document/program_view.py": "frames of the host's call path",
+    "execution/programs/call_paths.py": "frames of the host's call path",
     "document/check_view.py": "where in a chain the place of a finding stands",
     "document/sass_listing.py": "shows the whole chain, from the inside out",
     "report/kernel_lines.py": "the kernel's own body: outermost frames",

@@ -142,7 +142,7 @@ def _estimate_sums(iterations: int) -> PaperEstimate:
 
 
 def test_a_call_that_only_an_exception_comes_to_is_no_refusal() -> None:
-    """Where data decides, a side that does not come back is not taken."""
+    """A side that does not come back is not taken where data decides."""
     found = _estimate_sums(5)
     assert (found.trace_length, found.assumed_branches, found.is_executed) == (1 + 5 * 3 + 1, 1, False)
     assert found.turns == (0, 0)

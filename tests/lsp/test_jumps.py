@@ -1,4 +1,4 @@
-"""What commands that jump from a line make of nonsense; where they lead stands in ``editor/scenes/chains.md``, how in ``test_source_client.py``."""
+"""Nonsense for commands that jump from a line; where they lead stands in ``editor/scenes/chains.md``, how in ``test_source_client.py``."""
 
 from typing import Any
 

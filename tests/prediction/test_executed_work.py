@@ -87,7 +87,7 @@ __global__ void few(const float* in, float* out, int n)
 
 
 def test_blocks_without_work_in_global_memory_take_their_time(tmp_path: Path) -> None:
-    """Of 1,728 blocks two load and store; all of them clear and add up a tile in shared memory."""
+    """Two of 1,728 blocks load and store; all of them clear and add up a tile in shared memory."""
     source = tmp_path / "few.cu"
     source.write_text(FEW)
     arrays = ", ".join(f'{{ name = "{name}", type = "float", count = 256, fill = "zeros" }}' for name in ("in", "out"))

@@ -1,4 +1,4 @@
-"""What runs of whole programs tell: faults, limits, records, text that kernels print."""
+"""Answers of runs of whole programs: faults, limits, records, text that kernels print."""
 
 from pathlib import Path
 

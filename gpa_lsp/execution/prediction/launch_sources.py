@@ -105,7 +105,7 @@ class DescriptionText(Struct, frozen=True, kw_only=True):
     text: str  # what it holds
 
     def read(self, *, block: Dim3 | None = None, fold: Dim3 | None = None) -> tuple[LaunchDescription, ...]:
-        """Its launches; *block* and *fold* as for :func:`~gpa_lsp.execution.launches.read_launches.read_launches`."""
+        """Launches of the description; *block* and *fold* as for :func:`~gpa_lsp.execution.launches.read_launches.read_launches`."""
         launches = read_launches(self.path or _ASSUMED, text=self.text, block=block, fold=fold)
         return launches if self.path is not None else tuple(replace(one, path=None, line=None) for one in launches)
 

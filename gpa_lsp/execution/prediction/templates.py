@@ -475,7 +475,7 @@ def _list_entries(modules: Sequence[CodeModule]) -> dict[str, PtxFunction]:
 def _choose_wanted(
     every: Mapping[str, PtxFunction], known: Collection[str], kernel: str | None, path: Path, described: Path | None
 ) -> list[PtxFunction]:
-    """Those of the kernels of some modules that are meant and have no launch.
+    """Kernels of some modules that are meant and have no launch.
 
     Raises:
         InputError: there is no such kernel, or every one has a launch.

@@ -308,7 +308,7 @@ def _find_problem(launch: RawLaunch) -> str:
 
 
 class _Origins(Struct, frozen=True, kw_only=True):
-    """Where the host was, in words; empty where no line is known."""
+    """Place of the host, in words; empty where no line is known."""
 
     launched: str
     arrays: dict[int, str]  # by address

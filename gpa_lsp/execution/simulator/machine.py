@@ -300,6 +300,6 @@ def _count_distinct(
 
 
 def _cut(sectors: Sectors, low: int, high: int) -> Sectors:
-    """Those of ascending sectors from ``low`` up to ``high``."""
+    """Ascending sectors from ``low`` up to ``high``."""
     first, last = np.searchsorted(sectors, [low, high]).tolist()
     return sectors[first:last]

@@ -1,4 +1,4 @@
-"""Where values come from and go to in SASS documents, beyond ``scenes/sass_questions.md``."""
+"""Definitions and uses of values in SASS documents, beyond ``scenes/sass_questions.md``."""
 
 import pytest
 

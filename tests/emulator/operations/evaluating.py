@@ -106,7 +106,7 @@ def evaluate(text: str, *sources: Any) -> Any:
 
 
 def evaluate_expression(value: str, *operands: Any) -> Any:
-    """What an expression of typed Python gives for numbers of 64 bits: uint64[n]."""
+    """Results of an expression of typed Python for numbers of 64 bits: uint64[n]."""
     operation = LaneOperation(
         Meaning(sources=(ScalarType.U64,) * len(operands), results=(ScalarType.U64,), values=(value,))
     )

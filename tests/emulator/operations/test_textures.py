@@ -37,7 +37,7 @@ def read(
     *,
     name: str = "",
 ) -> TextureRead:
-    """What the core reads: by at most 32 lanes."""
+    """Reads of the core, by at most 32 lanes."""
     shape = name.rpartition(".")[2] or f"{'' if layer is None else 'a'}{texture.dimensions}d"
     lanes, given = len(coordinates[0]), "f32" if coordinates[0].dtype.kind == "f" else "s32"
     places = np.zeros((lanes, 4), np.uint32)

@@ -26,7 +26,7 @@ Mover = Callable[[list[Value], Fragment, Value, Value, Value], None]
 
 
 def find_binder(instruction: PtxInstruction) -> Callable[[Binder], Step] | None:
-    """What makes the step of an access; None for other instructions."""
+    """Maker of the step of an access; None for other instructions."""
     words = instruction.suffixes
     match instruction.opcode, words[:1]:
         case (("ld" | "ldu"), _):

@@ -46,7 +46,7 @@ class Binder:
         return self._function.is_entry
 
     def read(self, operand: Operand | None, kind: ScalarType) -> Reader:
-        """What reads a source, in the natural dtype of a type.
+        """Reader of a source, in the natural dtype of a type.
 
         Raises:
             NotLowered: it cannot be read.
@@ -75,7 +75,7 @@ class Binder:
         return lambda _: constant
 
     def write(self, operand: Operand | None, kind: ScalarType) -> Writer:
-        """What writes a result of a type, extended to the width of its register.
+        """Writer of a result of a type, extended to the width of its register.
 
         Raises:
             NotLowered: it cannot be written.
@@ -90,7 +90,7 @@ class Binder:
         return self.write_slot(operand.slot, kind.natural_dtype)
 
     def write_slot(self, slot: int, natural: "np.dtype[np.generic]") -> Writer:
-        """What writes a value of a dtype to a slot."""
+        """Writer of a value of a dtype to a slot."""
         dtype = self._frames.dtype(slot)
 
         def give(fragment: Fragment, value: Value) -> None:

@@ -34,7 +34,7 @@ from gpa_lsp.execution.emulator.semantics.model import LONGEST_VECTOR, Meaning, 
 
 
 class Report(Struct, frozen=True):
-    """What is reported of lanes where a number is 0 that must not be."""
+    """Report of lanes where a number is 0 that must not be."""
 
     kind: FaultKind  # what it is
     describe: "str | Callable[[int], str]"  # its message, or gives it for a number of 64 bits that lanes have

@@ -265,7 +265,7 @@ def find_unit(descriptors, units, is_turned):
 
 
 def are_shared(machine, descriptors, ranks, is_register):
-    """For each lane, whether its descriptor is that of the first lane of its warp group."""
+    """Whether the descriptor of each lane is that of the first lane of its warp group."""
     of_first = s64(0)
     if is_register:
         of_first = s64(ranks[0] & 3) * machine.frame_bytes

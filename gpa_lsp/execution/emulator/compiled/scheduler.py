@@ -393,7 +393,7 @@ class CompiledScheduler:
             self.faults.add_lanes(report.kind, message, warps, chosen, instruction=instruction)
 
     def _read_numbers(self, place: int) -> npt.NDArray[np.uint64]:
-        """What all lanes have at a place: uint64[n]."""
+        """Values of all lanes at a place: uint64[n]."""
         if place < 0:
             held = self._kernel.constants[~place : ~place + 8 * LANES].view(np.uint64)
             return np.tile(held, len(self.batch.root.ids))

@@ -50,7 +50,7 @@ _GATHERED = 0b00_10_11_01
 
 
 class Form(IntEnum):
-    """What a read gives."""
+    """Result of a read."""
 
     PLAIN = 0  # Up to four channels at a place
     CUBE = 1  # Those of a cubemap in a direction
@@ -58,7 +58,7 @@ class Form(IntEnum):
 
 
 class Mode(IntEnum):
-    """What lies outside a texture, by the names of launch descriptions."""
+    """Values outside a texture, by the names of launch descriptions."""
 
     CLAMP = 0
     BORDER = 1
@@ -67,7 +67,7 @@ class Mode(IntEnum):
 
 
 class Element(IntEnum):
-    """What a channel of a texel is."""
+    """Type of a channel of a texel."""
 
     UNSIGNED = 0
     SIGNED = 1
@@ -92,7 +92,7 @@ class Read(Struct):
 
 
 class Texels(Struct):
-    """What a lane reads: along each axis two texels, by their distance in bytes, -1 where there is none, and the weight of the second one."""
+    """Texels that a lane reads: along each axis two, by their distance in bytes, -1 where there is none, and the weight of the second one."""
 
     surface: s64
     first: s64  # distance of the first texel of the layer

@@ -207,7 +207,7 @@ class Ending(Struct, frozen=True, kw_only=True):
         return self.following
 
     def read(self, operand: Operand, kind: ScalarType) -> Reader:
-        """What reads an operand.
+        """Reader of an operand.
 
         Raises:
             UnsupportedInstruction: it cannot be read.

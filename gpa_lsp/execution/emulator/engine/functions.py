@@ -216,7 +216,7 @@ class _FunctionBinder:
         return following
 
     def _find_gate(self, instruction: PtxInstruction) -> Reader | None:
-        """What reads the member mask of an instruction whose lanes wait for each other; None when they do not."""
+        """Reader of the member mask of an instruction whose lanes wait for each other; None when they do not."""
         if "sync" not in instruction.suffixes or (instruction.opcode == "wgmma" and not is_group_product(instruction)):
             return None
         meaning, members = find_meaning(instruction), None

@@ -22,7 +22,7 @@ Reader = Callable[[Fragment], Value]
 
 
 def read_operand(operand: Operand | None, kind: ScalarType, geometry: Geometry) -> Reader:
-    """What reads an operand as an unsigned number of the width of a type, or a predicate.
+    """Reader of an operand as an unsigned number of the width of a type, or a predicate.
 
     Wider registers give their low bits, narrower ones are extended by zeros.
 
