@@ -333,7 +333,7 @@ def test_width_is_the_screens_or_unlimited(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_findings_are_wrapped_on_a_screen_and_nowhere_else(smooth: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
-    for stream, lines in ((io.StringIO(), 5), (FakeTerminal(), 24)):
+    for stream, lines in ((io.StringIO(), 8), (FakeTerminal(), 23)):
         monkeypatch.setattr(sys, "stdout", stream)
         main(["check", smooth, "--color", "never"])
         shown = stream.getvalue().splitlines()
@@ -370,7 +370,7 @@ def test_process(smooth: str) -> None:
     done = run("check", smooth, "--fail-on", "finding")
     assert done.returncode == 1
     assert done.stdout.startswith(
-        "/build/src/smooth.cu:8: info: 81 % (±0.4) of the samples of smooth; of these 81 % long_scoreboard "
+        "/build/src/smooth.cu:8: info: 81 % (±0.4) of the samples of smooth; of these 81 % long_scoreboard; "
     )
     assert done.stderr == ""
 

@@ -284,7 +284,7 @@ __global__ void work(const float *in, float *out, int n)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     float sum = 0;
-    for (int k = 0; k < 128; ++k)
+    for (int k = 0; k < 256; ++k)
         sum += in[(i * 32 + k * 4099) & (n - 1)];
     out[i * 8] = sum;
 }

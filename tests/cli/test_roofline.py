@@ -9,9 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.cli.main import main
+from gpa_lsp.document.answer_view import list_suggestions
 from gpa_lsp.gpu.device.find import find_machine_by_name
 from gpa_lsp.gpu.device.model import OperationKind
-from gpa_lsp.report.saved.store import write_report
+from gpa_lsp.report.saved.store import read_report, write_report
 from tests.conftest import ROOT
 from tests.render.charts.roofline_examples import make_machine, make_roofline, place
 from tests.report_builder import build_kernel, build_report
@@ -136,18 +137,15 @@ def test_a_gpu_below_capability_7_is_named_with_those_that_have_tables(
     assert "DRAM bandwidth" in printed.out
 
 
-def test_each_suggestion_of_starlights_table_has_its_answer(capsys: pytest.CaptureFixture[str]) -> None:
-    """Fourteen suggestions: the gain and the line of our advice, or why it does not apply."""
-    profile = ROOT / "fixtures" / "example.gpa-profile.json"
-    assert main(["roofline", str(profile), "--kernel", "short_def_use"]) == 0
-    text = read(capsys)
-    section = text[text.index("Starlight's suggestions, with our advice") :].split("\n\n")[0]
-    rows = [line for line in section.splitlines() if line.startswith("  ") and not line.startswith("   ")]
-    assert len(rows) == 14
-    words = " ".join(section.split())
-    assert re.search(r"Unroll the loop: loop unrolling 1\.\d+–\d\.\d+×, line 22 of original.cu", words)
-    assert "Use fewer threads: thread decrease: no warp is stalled at a barrier" in words
-    assert (
-        "Split the computation: warp balance: no warp is stalled at a barrier or fence (no optimizer splits a kernel;"
-        in words
+def test_each_suggestion_of_starlights_table_has_its_answer(tmp_path: Path) -> None:
+    """Fourteen suggestions of a roofline's page: the gain and the line of our advice, or why it does not apply."""
+    profile, path = ROOT / "fixtures" / "example.gpa-profile.json", tmp_path / "report.json"
+    assert main(["report", str(profile), "--kernel", "short_def_use", "--format", "json", "-o", str(path)]) == 0
+    (kernel,) = read_report(path).kernels
+    found = dict(list_suggestions(kernel))
+    assert len(found) == 14
+    assert re.match(r"loop unrolling 1\.\d+–\d\.\d+×, line 22 of original.cu", found["Unroll the loop"])
+    assert found["Use fewer threads"].startswith("thread decrease: no warp is stalled at a barrier")
+    assert found["Split the computation"].startswith(
+        "warp balance: no warp is stalled at a barrier or fence (no optimizer splits a kernel;"
     )
