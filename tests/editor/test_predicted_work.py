@@ -101,7 +101,7 @@ def test_lines_launches_and_faults_of_a_source_that_only_the_editor_holds(job: P
     first, second = result.launches
     assert (first.line, first.described_line, second.described_line) == (1, 4, 14)
     assert first.words.startswith("predicted: ") and "emulated" not in first.words, "all of it was"
-    assert "A100" in first.words and "B in" in first.words
+    assert "limited by L1 · at least " in first.words and first.words.endswith(" on A100")
     loads, stores = (one.fact for one in result.accesses if one.launch == 0)
     assert (loads.line, loads.arrays, loads.sectors_per_request, loads.ideal_sectors_per_request) == (
         5,
