@@ -122,7 +122,7 @@ class MeasuredKernel(Struct, SharedFacts, frozen=True, kw_only=True, dict=True, 
 
     @property
     def origin(self) -> "KernelReport":
-        """The report as it was read: it stays the same object while history and advice of the kernel are told anew."""
+        """Report as it was read, the same object however often history and advice of the kernel are replaced."""
         return self.untried or self.report
 
     @property

@@ -456,16 +456,6 @@ def format_file_value(value: float) -> str:
     return f"{value:g}"
 
 
-def format_decade(value: float) -> str:
-    """A power of ten beside an axis, short.
-
-    >>> [format_decade(value) for value in (0.01, 1.0, 1e4, 1e11, 1e12)]
-    ['0.01', '1', '10k', '100G', '1T']
-    """
-    size, prefix = _choose_unit(value, _SI_PREFIXES)
-    return f"{value / size:.0f}{prefix}" if prefix else f"{value:.6g}"
-
-
 _FORMATS: dict[Quantity, Callable[[float], str]] = {
     Quantity.TEXT: format_number,
     Quantity.COUNT: format_count,

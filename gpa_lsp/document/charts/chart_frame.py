@@ -208,7 +208,7 @@ def _round_half_up(number: float) -> float:
 # The axes of charts. Tick labels are the only numbers that a chart formats itself: tooltips get theirs from
 # :mod:`gpa_lsp.foundation.numbers`.
 
-_PREFIXED = "format(datum.value, '~s')"  # 10k, 1.5M: as :func:`gpa_lsp.foundation.numbers.format_decade` writes them
+_PREFIXED = "format(datum.value, '~s')"  # 10k, 1.5M
 
 _PERCENT = "format(100 * datum.value, ',~r') + ' %'"
 _PREFIXED_QUANTITIES = (

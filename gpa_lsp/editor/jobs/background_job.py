@@ -34,7 +34,6 @@ logger = logging.getLogger(__name__)
 Job = TypeVar("Job")
 Key = TypeVar("Key")
 
-
 _SUFFIXES = frozenset({".cu"})  # Sources that can be compiled by themselves; headers are compiled with their includers
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
 _MOST_NAME = 60

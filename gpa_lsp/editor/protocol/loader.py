@@ -316,9 +316,10 @@ class ProfileLoader:
         known = {id(kernel.origin): histories[id(kernel)] for kernel in kernels if id(kernel) in histories}
 
         def change(kernel: MeasuredKernel) -> MeasuredKernel:
-            return replace(kernel, history=known.get(id(kernel.origin), kernel.history))
+            history = known.get(id(kernel.origin), kernel.history)
+            return kernel if history == kernel.history else replace(kernel, history=history)
 
-        if any(id(kernel) in histories and histories[id(kernel)] != kernel.history for kernel in kernels):
+        if any(change(kernel) is not kernel for kernel in kernels):
             self._publish(self._snapshot.with_kernels(change))
 
     async def hold(self, tried: Sequence[tuple[MeasuredKernel, Sequence["TriedFix"]]]) -> None:

@@ -42,9 +42,7 @@ from gpa_lsp.execution.hybrid.walk import (
     TracedLaunch,
     find_transactions,
 )
-from gpa_lsp.execution.launches.launch import (
-    LaunchDescription,
-)
+from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.records import ColumnRecord
 

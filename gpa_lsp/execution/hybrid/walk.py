@@ -109,9 +109,7 @@ class TracedLaunch(Struct, frozen=True, kw_only=True):
     most_operations: int  # of all warps
     seconds: float  # of processor time
     loop_bound: int | None = None  # iterations of a loop that ends where the data says; None to refuse it
-    most_turns: int | None = (
-        None  # iterations of each loop outside others, whose further ones are left out; None for all
-    )
+    most_turns: int | None = None  # iterations of each loop outside others, the further ones left out; None for all
 
 
 def walk_kernel(function: PtxFunction, launch: TracedLaunch) -> KernelTrace:

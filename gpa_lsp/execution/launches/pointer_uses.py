@@ -117,7 +117,7 @@ def find_member_uses(function: PtxFunction) -> dict[str, tuple[MemberUse, ...]]:
 
 
 def _list_members(
-    loaded: Mapping[_Place, ScalarType], pointers: Mapping["_Place", PointerUse]
+    loaded: Mapping[_Place, ScalarType], pointers: Mapping[_Place, PointerUse]
 ) -> dict[str, tuple[MemberUse, ...]]:
     found: dict[str, list[MemberUse]] = {}
     for (name, offset), kind in sorted(loaded.items(), key=lambda item: item[0]):

@@ -101,7 +101,7 @@ def explain_mismatch(launch: LaunchDescription, found: Sequence[str], known: Ite
 class DescriptionText(Struct, frozen=True, kw_only=True):
     """A description of launches, read once for all that use it."""
 
-    path: Path | None  # of the file, beside which its files are found; None for launches that are assumed
+    path: Path | None  # of the file, in whose folder data files are searched; None for launches that are assumed
     text: str  # what it holds
 
     def read(self, *, block: Dim3 | None = None, fold: Dim3 | None = None) -> tuple[LaunchDescription, ...]:

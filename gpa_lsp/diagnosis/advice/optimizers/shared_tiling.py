@@ -68,13 +68,12 @@ def match(subject: Subject) -> Found:
     regions = build_regions(subject, stalled, _weigh(subject, stalled)) or build_counted_regions(
         subject, executed, edges=stalled
     )
-    shared = _count_readers(
-        subject, loads, max(reuse, _TILE_EDGES[0])
-    )  # along an axis of the block, without what L1 keeps
+    # Threads along an axis of the block share an element; what L1 keeps adds to it.
+    readers = _count_readers(subject, loads, max(reuse, _TILE_EDGES[0]))
     return EliminationMatch(
-        work=_count_work_left(subject, loads, shared),
-        least=_count_work_left(subject, loads, shared, constants=True),
-        added=measure_filling(subject, _count_rounds(subject, loads, shared)),
+        work=_count_work_left(subject, loads, readers),
+        least=_count_work_left(subject, loads, readers, constants=True),
+        added=measure_filling(subject, _count_rounds(subject, loads, readers)),
         regions=regions,
         hint=_write_hint(subject, work, loads),
         caveats=(
