@@ -208,23 +208,34 @@ def simulate(
 
 
 def list_line_waits(
-    arguments: argparse.Namespace, settings: "SimulationSettings", terminal: Terminal, assumed: str | None = None
+    arguments: argparse.Namespace,
+    settings: "SimulationSettings",
+    terminal: Terminal,
+    assumed: str | None = None,
+    kept: Path | None = None,
 ) -> "dict[str, tuple[LineWait, ...]]":
-    """Stalled lines by linkage name, measured for a report, else simulated; *assumed* as for :func:`predict`."""
+    """Stalled lines by linkage name, measured for a report, else simulated; *assumed* as for :func:`predict`.
+
+    Args:
+        kept: where the simulated profile is written; None keeps none, and simulates no report.
+    """
     from gpa_lsp.execution.simulator.profile_document import make_document
     from gpa_lsp.foundation.processes.watched_command import TEMPORARY
+    from gpa_lsp.profile.native import SUFFIX
     from gpa_lsp.report.kernel_lines import list_waits
     from gpa_lsp.report.pipeline import analyse
 
     with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
         profile = arguments.source
-        if find_kind(profile) is not InputKind.REPORT:
+        is_measured = find_kind(profile) is InputKind.REPORT
+        if not is_measured or kept is not None:
             with ProgressBar(terminal) as progress:
                 simulation = simulate(arguments, settings, progress, assumed)
             for problem in simulation.problems:
                 terminal.complain(f"{problem.severity.value}: {problem}")
-            profile = Path(name) / "stalls.gpa-profile.json"
-            write_file(json.dumps(make_document(simulation.launches, simulation.problems)), profile)
+            written = kept or Path(name) / f"stalls{SUFFIX}"
+            write_file(json.dumps(make_document(simulation.launches, simulation.problems)) + "\n", written)
+            profile = profile if is_measured else written
         sampled = analyse([profile], kernel_filter=arguments.kernel, answers=False).kernels
     return {one.mangled_name: list_waits(one) for one in sampled if one.total_samples}
 

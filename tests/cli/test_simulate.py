@@ -45,6 +45,20 @@ def test_a_source_becomes_a_profile_that_other_commands_read(project: Path, caps
     assert "transpose" not in capsys.readouterr().out, "what a model says is no measurement to be remembered"
 
 
+def test_a_prediction_keeps_its_simulated_stalls_as_a_profile(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["predict", "kernels.cu", "--kernel", "transpose", "--machine", "RTX 3090", "-o", "t.gpa-profile.json"]
+    assert main(words) == 0
+    printed = capsys.readouterr()
+    assert printed.out.startswith("transpose<float, 32>\n") and "stalled" in printed.out
+    assert printed.err.endswith("note: simulated stalls are written to t.gpa-profile.json\n")
+    (launch,) = read_profile(project.parent / "t.gpa-profile.json").launches
+    assert launch.samples is not None and launch.samples.total_samples > 0
+    assert main(["advise", "t.gpa-profile.json"]) == 0
+    assert "transpose<float, 32>" in capsys.readouterr().out
+
+
 def test_every_described_launch_is_simulated(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "kernels.cu", "--kernel", "saxpy")
     assert code == 0

@@ -34,6 +34,10 @@ _SOURCE_HELP = (
     "or a .toml file of address expressions"
 )
 _EXPRESSIONS = ".toml"
+_OUTPUT_HELP = (
+    "write to FILE instead of standard output; where FILE ends in .gpa-profile.json, print, and write the simulated stalls to it as a profile "
+    "that report, advise and check read"
+)
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +52,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         mode="corrected",
     )
     add_format_argument(parser, "json", "html")
-    add_output_argument(parser)
+    add_output_argument(parser, _OUTPUT_HELP)
     add_limit_argument(parser, "text: at most N rows per table")
     declare(
         parser,
@@ -61,6 +65,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    from gpa_lsp.profile.native import SUFFIX
+
+    profile = None
+    if arguments.output is not None and arguments.output.name.endswith(SUFFIX):
+        profile, arguments.output, arguments.stalls = arguments.output, None, True
     if arguments.source.suffix.lower() == _EXPRESSIONS:
         return _run_expressions(arguments, terminal)
     if find_kind(arguments.source) is InputKind.TRACE:
@@ -72,19 +81,25 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if prediction.statics.unit.has_failed:
         return code
     if arguments.stalls and prediction.kernels:
-        prediction = _weigh(prediction, arguments, terminal, assumed)
+        prediction = _weigh(prediction, arguments, terminal, assumed, profile)
     _write_prediction(prediction, arguments, terminal)
     return code or (_judge(prediction, arguments.fail_on) if prediction.kernels else EXIT_BAD_INPUT)
 
 
 def _weigh(
-    prediction: "SourcePrediction", arguments: argparse.Namespace, terminal: Terminal, assumed: str | None
+    prediction: "SourcePrediction",
+    arguments: argparse.Namespace,
+    terminal: Terminal,
+    assumed: str | None,
+    profile: Path | None,
 ) -> "SourcePrediction":
-    """Add the stalls that each line causes; a kernel without samples is named."""
+    """Add the stalls that each line causes, and keep the simulated ones as a profile; a kernel without samples is named."""
     from gpa_lsp.execution.prediction.simulation import SimulationSettings
 
     settings = SimulationSettings(machine=arguments.machine, seconds=arguments.seconds, memory_bytes=arguments.memory)
-    waits = list_line_waits(arguments, settings, terminal, assumed)
+    waits = list_line_waits(arguments, settings, terminal, assumed, profile)
+    if profile is not None:
+        terminal.complain(f"note: simulated stalls are written to {profile}")
     unknown = {one.short_name for one in prediction.kernels if one.mangled_name not in waits}
     for name in sorted(unknown):
         terminal.complain(f"stalls unknown: there are no samples of {name}")
