@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from gpa_lsp.execution.accesses.l2_traffic import L2Cache
 from gpa_lsp.execution.simulator.machine import find_traffic
 from gpa_lsp.execution.simulator.program import Kind
 from tests.simulator.sm_notation import EXIT, LOAD, STORE, make_program, make_walk, walk_block
@@ -99,7 +100,9 @@ def test_rows_that_far_blocks_of_a_line_read_come_from_dram_once() -> None:
     walk = make_walk((800, 1, 1), *blocks, array_sectors=1600)
     for rows in (16, 25):
         l2_bytes = rows * 32 * 32
-        found = find_traffic(walk, PROGRAM, WIDTHS, (399, 0, 0), resident_blocks=400, l2_bytes=l2_bytes, l2_ways=16)
+        found = find_traffic(
+            walk, PROGRAM, WIDTHS, (399, 0, 0), resident_blocks=400, l2=L2Cache(size_bytes=l2_bytes, ways=16)
+        )
         assert found.l2_hit_ratio == pytest.approx(0.5, abs=0.01)
 
 
@@ -109,7 +112,9 @@ def test_gathers_from_more_than_l2_holds_come_from_dram() -> None:
     walk = make_walk((104_858, 1, 1), *blocks, array_sectors=1 << 20)
     for kept, hits in ((0.1, 0.0), (4.0, 0.75)):
         l2_bytes = kept * 32 * (1 << 20)
-        found = find_traffic(walk, PROGRAM, WIDTHS, (300, 0, 0), resident_blocks=500, l2_bytes=l2_bytes, l2_ways=16)
+        found = find_traffic(
+            walk, PROGRAM, WIDTHS, (300, 0, 0), resident_blocks=500, l2=L2Cache(size_bytes=l2_bytes, ways=16)
+        )
         assert found.l2_hit_ratio == pytest.approx(hits, abs=0.01)
 
 
@@ -122,9 +127,9 @@ def test_waves_of_blocks_fetch_again_what_all_waves_read() -> None:
     )
     whole = find_traffic(walk, PROGRAM, WIDTHS, (0, 0, 0))
     assert (whole.read_bytes, whole.l2_hit_ratio) == (16 * 32, pytest.approx(1 - 16 / 128))
-    half = find_traffic(walk, PROGRAM, WIDTHS, (0, 0, 0), resident_blocks=32, l2_bytes=128, l2_ways=16)
+    half = find_traffic(walk, PROGRAM, WIDTHS, (0, 0, 0), resident_blocks=32, l2=L2Cache(size_bytes=128, ways=16))
     assert half.l2_hit_ratio == pytest.approx(1 - (8 + 2 * 8) / 128, rel=0.01), (
         "columns are read by each half, rows by one"
     )
-    kept = find_traffic(walk, PROGRAM, WIDTHS, (0, 0, 0), resident_blocks=32, l2_bytes=4096, l2_ways=16)
+    kept = find_traffic(walk, PROGRAM, WIDTHS, (0, 0, 0), resident_blocks=32, l2=L2Cache(size_bytes=4096, ways=16))
     assert kept.l2_hit_ratio == pytest.approx(1 - 16 / 128)

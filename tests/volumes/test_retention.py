@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from gpa_lsp.execution.accesses.l2_traffic import L2Cache
 from gpa_lsp.execution.volumes.expressions import cover_updates
 from gpa_lsp.execution.volumes.groups import group_accesses
 from gpa_lsp.execution.volumes.model import SharedLoads
-from gpa_lsp.execution.volumes.retention import Flow, add_delays, count_loads, find_retention
+from gpa_lsp.execution.volumes.retention import Flow, Retention, add_delays, count_loads, find_retention
 from tests.conftest import examples
 from tests.volumes.measured_families import BOX_SIDE, write_box
 
@@ -22,67 +23,71 @@ FLOW = Flow(
 LIFETIME_BYTES = FLOW.running * FLOW.updates_per_block
 
 
+def find(flow: Flow, kept_bytes: float, ways: int | None = None) -> Retention:
+    return find_retention(flow, L2Cache(size_bytes=kept_bytes, ways=ways))
+
+
 def test_two_blocks_at_once() -> None:
     """Two touches anywhere within a life are further apart than t with probability (1 - t)². What passes until then is 8 t + 8 (1 - (1 - t)³) / 3."""
     stays = 0.5
     passed = (8 * stays + 8 * (1 - (1 - stays) ** 3) / 3) * LIFETIME_BYTES
-    found = find_retention(FLOW, passed)
+    found = find(FLOW, passed)
     assert found.missed[0] == pytest.approx(0.25, abs=0.02)
 
 
 def test_an_l2_that_holds_all_of_a_life_misses_nothing() -> None:
-    assert find_retention(FLOW, 16.0 * LIFETIME_BYTES).missed == pytest.approx((0.0,))
+    assert find(FLOW, 16.0 * LIFETIME_BYTES).missed == pytest.approx((0.0,))
 
 
 def test_without_l2_every_touch_misses() -> None:
-    assert find_retention(FLOW, 0.0).missed == (1.0,)
+    assert find(FLOW, 0.0).missed == (1.0,)
 
 
 def test_layers_far_apart_hit_once_l2_holds_what_lies_between() -> None:
     """A neighbour ten lifetimes later: eight bytes pass per update and lifetime, or sixteen while it misses."""
     far = replace(FLOW, shared=(replace(PAIR, axis="z", spacing_blocks=1000.0),))
     between = 10 * 16.0 * LIFETIME_BYTES
-    found = find_retention(far, 0.5 * between)
+    found = find(far, 0.5 * between)
     assert found.missed == (1.0,)
     assert found.needed_bytes[0] == pytest.approx(between, rel=0.05)
-    assert find_retention(far, 1.3 * between).missed == pytest.approx((0.0,))
+    assert find(far, 1.3 * between).missed == pytest.approx((0.0,))
 
 
 def test_a_set_that_fills_by_chance_keeps_some_sectors_longer() -> None:
     """Layers ten lifetimes apart: just below what lies between, an L2 of one set misses all of it, one of sets some of it; far off both agree."""
     far = replace(FLOW, shared=(replace(PAIR, axis="z", spacing_blocks=1000.0),))
     between = 10 * 16.0 * LIFETIME_BYTES
-    assert find_retention(far, 0.8 * between).missed == (1.0,)
-    assert 0.5 < find_retention(far, 0.8 * between, ways=16).missed[0] < 0.95
-    assert find_retention(far, 0.4 * between, ways=16).missed[0] > 0.999
-    assert find_retention(far, 3.0 * between, ways=16).missed[0] < 0.001
-    many = find_retention(far, 1.05 * between, ways=512).missed[0]
-    assert abs(many - find_retention(far, 1.05 * between).missed[0]) < 0.15
+    assert find(far, 0.8 * between).missed == (1.0,)
+    assert 0.5 < find(far, 0.8 * between, ways=16).missed[0] < 0.95
+    assert find(far, 0.4 * between, ways=16).missed[0] > 0.999
+    assert find(far, 3.0 * between, ways=16).missed[0] < 0.001
+    many = find(far, 1.05 * between, ways=512).missed[0]
+    assert abs(many - find(far, 1.05 * between).missed[0]) < 0.15
 
 
 def test_neighbours_in_step_with_the_program_share_whatever_l2_holds() -> None:
     """The same point of a long program: next to each other they come together; a row of blocks later, the delay takes the gap away."""
     small = 0.02 * 16 * LIFETIME_BYTES
     ordered = replace(FLOW, window_ratio=0.01)
-    assert find_retention(FLOW, small).missed[0] > 0.9
-    assert find_retention(ordered, small).missed[0] == pytest.approx(0.0, abs=0.01)
+    assert find(FLOW, small).missed[0] > 0.9
+    assert find(ordered, small).missed[0] == pytest.approx(0.0, abs=0.01)
     later = replace(ordered, shared=(replace(PAIR, spacing_blocks=50.0),))
-    assert find_retention(later, small).missed[0] == pytest.approx(1.0, abs=0.01)
+    assert find(later, small).missed[0] == pytest.approx(1.0, abs=0.01)
     caught_up = replace(ordered, shared=(replace(PAIR, spacing_blocks=50.0, delay_ratio=-0.5),))
-    assert find_retention(caught_up, small).missed[0] == pytest.approx(0.0, abs=0.05)
+    assert find(caught_up, small).missed[0] == pytest.approx(0.0, abs=0.05)
 
 
 def test_stores_take_room() -> None:
-    quiet, busy = (find_retention(replace(FLOW, stored_bytes=stored), 4e5) for stored in (0.0, 8.0))
+    quiet, busy = (find(replace(FLOW, stored_bytes=stored), 4e5) for stored in (0.0, 8.0))
     assert busy.missed[0] > quiet.missed[0]
 
 
 def test_blocks_that_loop_share_in_step() -> None:
     """Neighbours of one wave touch a sector in the same iteration; only the next wave is a lifetime away."""
     looping = replace(FLOW, iterations=64)
-    assert find_retention(looping, 0.2 * LIFETIME_BYTES * 16).missed == pytest.approx((0.0,))
+    assert find(looping, 0.2 * LIFETIME_BYTES * 16).missed == pytest.approx((0.0,))
     half = replace(looping, shared=(replace(PAIR, spacing_blocks=50.0),))
-    assert find_retention(half, 0.2 * LIFETIME_BYTES * 16).missed[0] == pytest.approx(0.5, abs=0.01)
+    assert find(half, 0.2 * LIFETIME_BYTES * 16).missed[0] == pytest.approx(0.5, abs=0.01)
 
 
 @examples(60)
@@ -108,7 +113,7 @@ def test_more_l2_never_misses_more(
         iterations=iterations,
         window_ratio=window,
     )
-    found = [find_retention(flow, kept * LIFETIME_BYTES, ways) for kept in (0.0, 1.0, 10.0, 100.0, 1e7)]
+    found = [find(flow, kept * LIFETIME_BYTES, ways) for kept in (0.0, 1.0, 10.0, 100.0, 1e7)]
     for less, more in pairwise(found):
         for before, after in zip(less.missed, more.missed, strict=True):
             assert 0.0 <= after <= before + 1e-6 <= 1.0 + 2e-6

@@ -1,8 +1,7 @@
 """Warps of a round that contend for the units of an SM: :func:`simulate_round`.
 
 A warp that comes to an operation locks the resource it needs, or waits until that is free (Section IV-B, Figure 2);
-first come, first served, which the paper leaves open. Time goes on by the least step that any warp has named, which is
-the next event of a queue: the same order, without asking every warp at every step.
+first come, first served, which the paper leaves open. Time goes on by the least step that any warp has named.
 """
 
 from collections.abc import Iterable, Sequence
@@ -57,10 +56,9 @@ _LISTS = ("first_read", "last_read", "first_write", "last_write")
 _USE = np.dtype(
     [("resource", np.int64), *((name, np.float64) for name in _TIMES), *((name, np.int64) for name in _LISTS)]
 )
-_WARP = np.dtype([("place", np.int64), ("last", np.int64), ("end", np.float64)])
-_EVENT = np.dtype([("time", np.float64), ("warp", np.int64), ("phase", np.int64)])
+_WARP = np.dtype([(name, np.int64) for name in ("place", "last", "phase")] + [("end", np.float64), ("due", np.float64)])
 _BLOCK = np.dtype([("left", np.int64), ("waiting", np.int64)])
-_STATE = np.dtype([("now", np.float64), ("events", np.int64), ("blocks", np.int64)])
+_STATE = np.dtype([("now", np.float64), ("blocks", np.int64)])
 _Array = npt.NDArray[Any]
 _Row = Any  # of a structured array
 
@@ -74,9 +72,8 @@ class _Round(NamedTuple):
     own: int  # warps of a block
     state: _Row  # _STATE
     free: _Array  # float64[resources], from when on each is free
-    warps: _Array  # _WARP[warps]
+    warps: _Array  # _WARP[warps], each with its next event: when it is due and of which phase, -1 for none
     ready: _Array  # float64[warps, registers], when what was written is there
-    queue: _Array  # _EVENT[warps], a heap by time, warp and phase
     blocks: _Array  # _BLOCK[blocks at once]
     waiting: _Array  # int64[blocks, warps of a block], those at a barrier
 
@@ -108,11 +105,10 @@ def simulate_round(
         free=np.zeros(len(_RESOURCES)),
         warps=np.zeros(uses.warps, _WARP),
         ready=np.zeros((uses.warps, int(registers.max(initial=0)) + 1)),
-        queue=np.zeros(uses.warps, _EVENT),
         blocks=np.zeros(places, _BLOCK),
         waiting=np.zeros((places, warps_per_block), np.int64),
     )
-    one.state["blocks"] = blocks or places
+    one.state["blocks"], one.warps["phase"] = blocks or places, -1
     _run(one)
     return float(one.state["now"])
 
@@ -137,12 +133,13 @@ def _run(one: _Round) -> None:
     state = one.state
     for block in range(len(one.blocks)):
         _begin(one, block, 0.0)
-    while state.events > 0:
-        event = one.queue[0]
-        now, number, phase = event.time, event.warp, event.phase
-        _pop(one)
-        state.now = now
+    while True:
+        number = _find_next(one)
+        if number < 0:
+            break
         warp, block = one.warps[number], number // one.own
+        now, phase = warp.due, warp.phase
+        state.now, warp.phase = now, -1
         if warp.place == warp.last:
             one.blocks[block].left -= 1
             if one.blocks[block].left > 0:
@@ -157,7 +154,7 @@ def _run(one: _Round) -> None:
             one.blocks[block].waiting += 1
             _open_barrier(one, block, now)
         elif phase == 0 and use.before > 0.0:
-            _push(one, now + use.before, number, 1)
+            warp.due, warp.phase = now + use.before, 1
         else:
             begin = max(now, one.free[use.resource])
             one.free[use.resource] = begin + use.locked
@@ -204,7 +201,7 @@ def _go_on(one: _Round, number: int, now: float) -> None:
                 time, is_found = max(time, latest), True
         if not is_found:
             time = max(time, warp.end)
-    _push(one, time, number, 0)
+    warp.due, warp.phase = time, 0
 
 
 @part
@@ -219,45 +216,11 @@ def _open_barrier(one: _Round, block: int, now: float) -> None:
 
 
 @part
-def _is_before(one: _Round, first: int, second: int) -> bool:
-    """Whether an event of the queue comes before another."""
-    left, right = one.queue[first], one.queue[second]
-    if left.time != right.time:
-        return left.time < right.time
-    return left.warp < right.warp
-
-
-@part
-def _swap(one: _Round, first: int, second: int) -> None:
-    left, right = one.queue[first], one.queue[second]
-    time, warp, phase = left.time, left.warp, left.phase
-    left.time, left.warp, left.phase = right.time, right.warp, right.phase
-    right.time, right.warp, right.phase = time, warp, phase
-
-
-@part
-def _push(one: _Round, time: float, warp: int, phase: int) -> None:
-    """Add an event; a warp has one at most."""
-    place = one.state.events
-    one.state.events += 1
-    added = one.queue[place]
-    added.time, added.warp, added.phase = time, warp, phase
-    while place > 0 and _is_before(one, place, (place - 1) // 2):
-        _swap(one, place, (place - 1) // 2)
-        place = (place - 1) // 2
-
-
-@part
-def _pop(one: _Round) -> None:
-    """Take the first event away."""
-    one.state.events -= 1
-    count, place = one.state.events, 0
-    _swap(one, 0, count)
-    while 2 * place + 1 < count:
-        child = 2 * place + 1
-        if child + 1 < count and _is_before(one, child + 1, child):
-            child += 1
-        if not _is_before(one, child, place):
-            break
-        _swap(one, place, child)
-        place = child
+def _find_next(one: _Round) -> int:
+    """The warp whose event comes first, of equal ones the first warp; -1 where there is none."""
+    first = -1
+    for number in range(len(one.warps)):
+        warp = one.warps[number]
+        if warp.phase >= 0 and (first < 0 or warp.due < one.warps[first].due):
+            first = number
+    return first

@@ -13,6 +13,7 @@ tables of architectures, of which the simulator's launch figures were fitted on 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from math import ceil, prod
 
 import numpy as np
@@ -21,6 +22,15 @@ from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.model import PtxFunction, PtxModule, Space
 from gpa_lsp.code.symbolic_accesses.requests import SECTOR_BYTES
+from gpa_lsp.execution.accesses.l2_traffic import (
+    BlockPlace,
+    L2Cache,
+    Sectors,
+    list_companions,
+    list_distinct,
+    measure_traffic,
+    place_block,
+)
 from gpa_lsp.execution.emulator.model import Budget
 from gpa_lsp.execution.hybrid.contention import RoundUses, simulate_round
 from gpa_lsp.execution.hybrid.executed_trace import trace_executed
@@ -43,16 +53,13 @@ from gpa_lsp.execution.hybrid.walk import (
     TracedLaunch,
     walk_kernel,
 )
-from gpa_lsp.execution.launches.block_mates import BlockPlace, Sectors, count_readers, list_mates, place_block
 from gpa_lsp.execution.launches.build import check_arguments
 from gpa_lsp.execution.launches.launch import (
-    Argument,
-    ArrayArgument,
     LaunchDescription,
     ScalarArgument,
-    StructArgument,
     TextureArgument,
     list_arrays,
+    list_members,
 )
 from gpa_lsp.execution.launches.type_names import pack_scalar
 from gpa_lsp.foundation.errors import InputError
@@ -86,7 +93,8 @@ def place_arguments(
     places: dict[str, int] = {}
     content = bytearray(max((one.offset_bytes + one.size_bytes for one in function.parameters), default=0))
     for parameter, argument in zip(function.parameters, arguments, strict=True):
-        for offset, one in _list_members(argument, parameter.offset_bytes):
+        for at, one in list_members(argument):
+            offset = parameter.offset_bytes + at
             if isinstance(one, ScalarArgument):
                 packed = pack_scalar(one.value, one.type)
             elif isinstance(one, TextureArgument):
@@ -99,14 +107,6 @@ def place_arguments(
                 packed = (places[name] + one.offset_elements * one.type.bytes).to_bytes(8, "little")
             content[offset : offset + len(packed)] = packed
     return bytes(content), addresses
-
-
-def _list_members(
-    argument: Argument, offset: int
-) -> list[tuple[int, ScalarArgument | ArrayArgument | TextureArgument]]:
-    if isinstance(argument, StructArgument):
-        return [(offset + at, member) for at, member in argument.members]
-    return [(offset, argument)]
 
 
 _MOST_ROUNDS = 3  # That are simulated, where more follow each other
@@ -199,7 +199,10 @@ def estimate_launch(
         warps = active * trace.warps_per_block
         sharing = L2Sharing()
         if Term.SHARED_L2 in terms:
-            sharing = find_sharing(trace, chosen, launch.grid, active, resident=resident * sm_count, memory=memory)
+            ways = architecture.caches.l2_ways.value
+            sharing = find_sharing(
+                trace, chosen, launch.grid, memory, ways, active=active, resident=resident * sm_count
+            )
         outcomes = count_misses(trace, costs, sharing, warps)
         uses = list_uses(trace, outcomes, costs, warps)
         simulate = partial(simulate_round, uses, trace.warps_per_block, by_operands=Term.OPERANDS in terms)
@@ -310,15 +313,19 @@ def _list_code(trace: KernelTrace, warps: int) -> tuple[TracedCode, ...]:
 def _choose_blocks(grid: BlockPlace, active: int, *, has_mates: bool) -> list[int]:
     """One round of active blocks in the middle of the grid, then those that show what others read as well."""
     first = (prod(grid) - active) // 2
-    mates: set[int] = set()
-    if has_mates:
-        mates = {x + grid[0] * (y + grid[1] * z) for x, y, z in list_mates(grid, place_block(grid, first))}
     own = range(first, first + active)
-    return [*own, *sorted(mates - set(own))]
+    return [*own, *sorted(set(list_companions(grid, first)) - set(own) if has_mates else ())]
 
 
 def find_sharing(
-    trace: KernelTrace, chosen: Sequence[int], grid: BlockPlace, active: int, *, resident: int, memory: MemoryFacts
+    trace: KernelTrace,
+    chosen: Sequence[int],
+    grid: BlockPlace,
+    memory: MemoryFacts,
+    ways: int,
+    *,
+    active: int,
+    resident: int,
 ) -> L2Sharing:
     """Find what SMs share in L2, by a round of blocks and the mates of its first one behind it.
 
@@ -327,27 +334,26 @@ def find_sharing(
         resident: blocks that all SMs hold at once.
     """
     reads: list[list[Sectors]] = [[] for _ in chosen]
-    written: list[Sectors] = []
+    written: list[list[Sectors]] = [[] for _ in chosen]
     for step in trace.steps:
         for operation, access in step.operations:
             if access is None or operation.resource is not Resource.GLOBAL:
                 continue
             ends = access.starts[:: trace.warps_per_block]
-            for own, first, last in zip(reads, ends[:-1].tolist(), ends[1:].tolist(), strict=True):
-                (written if operation.is_store else own).append(access.places[first:last])
-    distinct = [np.unique(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.int64) for parts in reads]
+            listed = written if operation.is_store else reads
+            for own, first, last in zip(listed, ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+                own.append(access.places[first:last])
     places = [place_block(grid, one) for one in chosen]
-    of_place = dict(zip(places, distinct, strict=True))
-    blocks = prod(grid)
-    stored = SECTOR_BYTES * len(np.unique(np.concatenate(written))) * blocks / len(chosen) if written else 0.0
-    written_ratio = memory.find_leaving_bytes(stored) / stored if stored else 0.0
-    asked = len(np.unique(np.concatenate(distinct[:active]))) * blocks / active
+    touched = [dict(zip(places, one, strict=True)) for one in (reads, written)]
+    l2 = L2Cache(size_bytes=memory.l2_bytes, ways=ways)
+    (_, _, fetched), (_, _, stored) = measure_traffic(touched, grid, places[0], l2, resident=resident)
+    blocks, written_bytes = prod(grid), SECTOR_BYTES * stored
+    written_ratio = memory.find_leaving_bytes(written_bytes) / written_bytes if written_bytes else 0.0
+    (of_round,) = list_distinct({places[0]: [*chain.from_iterable(reads[:active])]}).values()
+    asked = len(of_round) * blocks / active
     if not asked:
         return L2Sharing(written_ratio=written_ratio)
-    footprint = blocks * float((1 / count_readers(distinct[0], of_place, grid, places[0])).sum())
-    if SECTOR_BYTES * footprint > (memory.l2_bytes or 0.0):
-        footprint = blocks * float((1 / count_readers(distinct[0], of_place, grid, places[0], resident)).sum())
-    kept = min(1.0, footprint / asked)
+    kept = min(1.0, fetched / asked)
     return L2Sharing(
         hit_ratio=1.0 - kept, written_ratio=written_ratio, lines_ratio=min(1.0, active / (kept * resident))
     )

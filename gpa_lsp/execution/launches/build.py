@@ -19,6 +19,8 @@ from gpa_lsp.execution.launches.launch import (
     StructArgument,
     TextureArgument,
     list_arrays,
+    list_members,
+    list_passed,
 )
 from gpa_lsp.execution.launches.model import BufferInput, LaunchInputs, PointerSlot, TextureInput
 from gpa_lsp.execution.launches.type_names import pack_scalar, round_floats
@@ -231,16 +233,14 @@ class _Builder(Struct, kw_only=True):
         )
 
     def _place(self, argument: Argument, offset: int, number: int) -> None:
-        if isinstance(argument, ScalarArgument):
-            content = pack_scalar(argument.value, argument.type)
-            self.parameters[offset : offset + len(content)] = content
-        elif isinstance(argument, ArrayArgument):
-            self._add_pointer(argument, offset, number)
-        elif isinstance(argument, TextureArgument):
-            self._add_texture(argument, offset, number)
-        else:
-            for at, member in argument.members:
-                self._place(member, offset + at, number)
+        for at, one in list_members(argument):
+            if isinstance(one, ScalarArgument):
+                content = pack_scalar(one.value, one.type)
+                self.parameters[offset + at : offset + at + len(content)] = content
+            elif isinstance(one, ArrayArgument):
+                self._add_pointer(one, offset + at, number)
+            else:
+                self._add_texture(one, offset + at, number)
 
     def _add_pointer(self, array: ArrayArgument, offset: int, number: int) -> None:
         if array.alias_of is None:
@@ -307,8 +307,7 @@ def _find_shape(texture: TextureArgument) -> tuple[int, int, int, int]:
 
 def _list_textures(launch: LaunchDescription) -> list[TextureArgument]:
     """Textures of arguments, of structures among them, and of memory."""
-    members = [member for one in launch.arguments if isinstance(one, StructArgument) for _, member in one.members]
-    return [one for one in (*launch.arguments, *members, *launch.memory) if isinstance(one, TextureArgument)]
+    return [one for one in (*list_passed(launch), *launch.memory) if isinstance(one, TextureArgument)]
 
 
 def _is_fillable(variable: PtxVariable) -> bool:
@@ -326,8 +325,7 @@ def check_arguments(module: PtxModule, function: PtxFunction, launch: LaunchDesc
     known: set[str] = set()
     for number, (parameter, argument) in enumerate(zip(function.parameters, arguments, strict=True)):
         _check_argument(number, parameter, argument)
-        own = [member for _, member in argument.members] if isinstance(argument, StructArgument) else [argument]
-        for one in own:
+        for _, one in list_members(argument):
             alias_of = one.alias_of if isinstance(one, ArrayArgument) else None
             if alias_of is not None and alias_of not in known:
                 message = f"{one.name!r} shares the memory of {alias_of!r}, which is not declared before it"

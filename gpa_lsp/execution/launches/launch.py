@@ -1,6 +1,6 @@
 """Launch descriptions: :class:`LaunchDescription`, from a TOML beside the source, a profile, or an editor."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 
@@ -60,7 +60,7 @@ class StructArgument(Struct, frozen=True, kw_only=True):
     name: str  # for people
     size_bytes: int  # of the parameter
     # (offset in bytes, member), each a scalar, an array (its pointer) or a texture (its handle); what lies between is zero
-    members: tuple[tuple[int, "ScalarArgument | ArrayArgument | TextureArgument"], ...]
+    members: tuple[tuple[int, "Member"], ...]
 
 
 class TextureArgument(Struct, frozen=True, kw_only=True):
@@ -80,7 +80,8 @@ class TextureArgument(Struct, frozen=True, kw_only=True):
     handle: int | None = None  # what the kernel knows it by, for textures whose handle memory holds; None for any
 
 
-Argument = ScalarArgument | ArrayArgument | StructArgument | TextureArgument
+Member = ScalarArgument | ArrayArgument | TextureArgument
+Argument = Member | StructArgument
 
 
 class LaunchDescription(Struct, frozen=True, kw_only=True):
@@ -119,14 +120,19 @@ class LaunchDescription(Struct, frozen=True, kw_only=True):
         return x, y, z
 
 
+def list_members(argument: Argument) -> Sequence[tuple[int, Member]]:
+    """Members of a structure with the bytes in front of them; any other argument by itself."""
+    return argument.members if isinstance(argument, StructArgument) else ((0, argument),)
+
+
+def list_passed(launch: LaunchDescription) -> list[Member]:
+    """Arguments, and members of those that are structures."""
+    return [member for one in launch.arguments for _, member in list_members(one)]
+
+
 def list_arrays(launch: LaunchDescription) -> list[ArrayArgument]:
     """Arrays of arguments and their members, of variables, and of memory."""
-    members = (
-        member
-        for one in launch.arguments
-        for member in ([inner for _, inner in one.members] if isinstance(one, StructArgument) else [one])
-    )
-    return [one for one in (*members, *launch.variables, *launch.memory) if isinstance(one, ArrayArgument)]
+    return [one for one in (*list_passed(launch), *launch.variables, *launch.memory) if isinstance(one, ArrayArgument)]
 
 
 def replace_arrays(launch: LaunchDescription, arrays: Mapping[str, ArrayArgument]) -> LaunchDescription:

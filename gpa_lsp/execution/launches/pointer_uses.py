@@ -19,7 +19,13 @@ from gpa_lsp.code.ptx.model import (
     list_writes,
 )
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.launches.launch import LaunchDescription, ScalarArgument, StructArgument, TextureArgument
+from gpa_lsp.execution.launches.launch import (
+    LaunchDescription,
+    ScalarArgument,
+    TextureArgument,
+    list_members,
+    list_passed,
+)
 
 # Instructions whose result may be the address they were given, or one near it
 _PASSING = frozenset({"mov", "cvta", "add", "sub", "mad", "selp", "cvt", "min", "max", "and", "or"})
@@ -490,15 +496,12 @@ class GuessDependence:
 
 def _list_names(launch: LaunchDescription, kind: type[ScalarArgument] | type[TextureArgument]) -> Iterator[str]:
     """Names of the arguments of one kind, those in structures included."""
-    for one in launch.arguments:
-        members = [inner for _, inner in one.members] if isinstance(one, StructArgument) else [one]
-        yield from (member.name for member in members if isinstance(member, kind))
+    return (one.name for one in list_passed(launch) if isinstance(one, kind))
 
 
 def _list_guessed_numbers(function: PtxFunction, launch: LaunchDescription) -> "Iterable[tuple[str, int]]":
     """Parameter and offset in it of each guessed number."""
     for parameter, argument in zip(function.parameters, launch.arguments, strict=False):
-        members = argument.members if isinstance(argument, StructArgument) else ((0, argument),)
-        for at, one in members:
+        for at, one in list_members(argument):
             if isinstance(one, ScalarArgument) and one.name in launch.guesses:
                 yield parameter.name, at

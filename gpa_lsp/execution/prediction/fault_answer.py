@@ -13,8 +13,8 @@ from gpa_lsp.execution.launches.launch import (
     ArrayArgument,
     LaunchDescription,
     ScalarArgument,
-    StructArgument,
     list_arrays,
+    list_passed,
     replace_arrays,
 )
 from gpa_lsp.execution.launches.pointer_uses import SHAPE, GuessDependence
@@ -229,8 +229,7 @@ def part_guessed(
 
 
 def _list_numbers(launch: LaunchDescription) -> list[str]:
-    members = (inner for one in launch.arguments if isinstance(one, StructArgument) for _, inner in one.members)
-    return [one.name for one in (*launch.arguments, *members) if isinstance(one, ScalarArgument)]
+    return [one.name for one in list_passed(launch) if isinstance(one, ScalarArgument)]
 
 
 def grow_guessed(launch: LaunchDescription, faults: Iterable[Fault]) -> LaunchDescription | None:

@@ -11,12 +11,12 @@ from gpa_lsp.code.binary.cubin import read_cubin
 from gpa_lsp.code.binary.embedded_ptx import read_embedded_ptx
 from gpa_lsp.code.ptx.model import PtxModule
 from gpa_lsp.code.ptx.parse import parse_ptx
+from gpa_lsp.execution.accesses.l2_traffic import list_companions
 from gpa_lsp.execution.compiler.model import DEFAULT_SETTINGS, CompiledUnit, CompileSettings
 from gpa_lsp.execution.compiler.ptx_files import read_build
 from gpa_lsp.execution.emulator.model import Budget
 from gpa_lsp.execution.hybrid.estimate import CompiledKernel, PaperEstimate, estimate_launch
 from gpa_lsp.execution.hybrid.operations import EVERY_TERM, Term
-from gpa_lsp.execution.launches.block_mates import list_mates, list_neighbours, place_block
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.launches.read_launches import explain_undescribed
 from gpa_lsp.execution.prediction.built_modules import CODE_REMEDY, assemble_units, choose_units, read_image_module
@@ -504,10 +504,7 @@ def _walk(
 ) -> KernelWalk:
     """Walk the blocks of an SM, and those that show what it shares with others; fewer where these take too long."""
     middle = own[len(own) // 2]
-    first = place_block(launch.grid, own[0])
-    x, y, _ = launch.grid
-    alike = [*list_mates(launch.grid, first), *filter(None, list_neighbours(launch.grid, first))]
-    mates = tuple(at[0] + x * (at[1] + y * at[2]) for at in alike)
+    mates = list_companions(launch.grid, own[0])
     walk: KernelWalk | None = None
     tries = {(*own, *mates): 1, (own[0], *mates): 1, (middle,): _LAST_TRY}
     for blocks, factor in tries.items():

@@ -7,12 +7,19 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from gpa_lsp.execution.launches.block_mates import BlockPlace, Sectors, count_distinct, count_readers
+from gpa_lsp.execution.accesses.l2_traffic import (
+    BlockPlace,
+    L2Cache,
+    Numbers,
+    Sectors,
+    count_readers,
+    list_distinct,
+    measure_traffic,
+)
 from gpa_lsp.execution.simulator.program import Kind, SassProgram
 from gpa_lsp.execution.simulator.streams import SHARED_SECTORS
 from gpa_lsp.execution.simulator.warp_walk import LOCAL_SECTOR, KernelWalk, list_touched
 from gpa_lsp.execution.volumes.devices import SM_BYTES_PER_CYCLE
-from gpa_lsp.execution.volumes.retention import find_evicted_ratio
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.gpu.device.model import Machine, MemoryFacts, MemoryLevel
@@ -154,7 +161,6 @@ def _find_written_back(traffic: Traffic, memory: MemoryFacts) -> float:
     return min(1.0, (leaving + filled) / traffic.stored_bytes)
 
 
-Shares = npt.NDArray[np.float64]
 _WHOLE = 0.99  # Share of a sector from which on it counts as stored, by rounding
 
 
@@ -165,29 +171,22 @@ def find_traffic(
     mates_of: BlockPlace,
     *,
     resident_blocks: int | None = None,
-    l2_bytes: float | None = None,
-    l2_ways: int | None = None,
+    l2: L2Cache = L2Cache(size_bytes=None),  # noqa: B008  (frozen)
     fetch_bytes: int = SECTOR_BYTES,
 ) -> Traffic:
     """The traffic of all blocks, by those that were walked.
 
-    What they touch by themselves beyond what their arrays hold, they touch again: after as much of the whole as blocks reach back at most, which in
-    gathers is all of it and in sweeps next to nothing.
-
     Args:
         widths: int64[rows], bytes that an instruction accesses for a lane.
         mates_of: the block that stands for all.
-        l2_bytes: of the GPU; None for an L2 that keeps everything.
-        l2_ways: of each of its sets; None for one set of all.
         fetch_bytes: least that is fetched from DRAM.
         resident_blocks: blocks that all SMs hold at once; None for the whole grid.
     """
     kinds = np.array(program.kind)
     stores = np.isin(kinds, [Kind.STORE, Kind.REDUCTION])
-    reads: dict[BlockPlace, list[Sectors]] = defaultdict(list)
-    stored: dict[BlockPlace, list[Sectors]] = defaultdict(list)
-    parted: dict[BlockPlace, list[Sectors]] = defaultdict(list)
-    shares: dict[BlockPlace, list[Shares]] = defaultdict(list)
+    touched: list[dict[BlockPlace, list[Sectors]]] = [defaultdict(list) for _ in range(3)]
+    reads, stored, parted = touched
+    shares: dict[BlockPlace, list[Numbers]] = defaultdict(list)
     for one in walk.walks:
         counts = np.diff(one.first_sector)
         is_store = stores[np.repeat(one.instruction, counts)]
@@ -201,37 +200,21 @@ def find_traffic(
         mine = one.sectors[~is_store]
         reads[one.block].append(mine[mine < LOCAL_SECTOR])
     grid = prod(walk.grid)
-    own, counts_read = _count_distinct(reads, walk, mates_of, resident_blocks)
-    own_stored, counts_stored = _count_distinct(stored, walk, mates_of, resident_blocks)
-    footprint = float(counts_read[2].sum())
-    held = footprint + float(counts_stored[2].sum())
-    asked = float(len(own)) * grid
-
-    def find_lost(passed_sectors: float) -> float:
-        return find_evicted_ratio(passed_sectors * SECTOR_BYTES, l2_bytes, l2_ways) if l2_bytes else 0.0
-
-    # what a wave reads passes through L2 before the next one comes to the same
-    evicted = 0.0 if resident_blocks is None else find_lost(counts_read[1].sum() * min(1.0, resident_blocks / grid))
-
-    def count_fetched(counts: Shares) -> float:
-        once, in_waves, most, reach = counts
-        again = (once - most) * [find_lost(part * held) for part in reach]
-        return float((most + (in_waves - once) * evicted + again).sum())
-
-    fetched = count_fetched(counts_read)
-    fetch_sectors = fetch_bytes // SECTOR_BYTES
-    scale = grid * SECTOR_BYTES / max(1, len(reads))
-    replaced = 1.0  # of what blocks store, what none of them has stored before while it was in L2
-    if len(own_stored):
-        replaced = count_fetched(counts_stored) / (grid * len(own_stored))
+    (own, held, fetched), (own_stored, _, written) = measure_traffic(
+        (reads, stored), walk.grid, mates_of, l2, resident=resident_blocks, extents=walk.extents
+    )
+    asked, fetch_sectors = float(len(own)) * grid, fetch_bytes // SECTOR_BYTES
+    distinct_stored, scale = list_distinct(stored), grid * SECTOR_BYTES / max(1, len(reads))
+    # of what blocks store, what none of them has stored before while it was in L2
+    replaced = written / (grid * len(own_stored)) if len(own_stored) else 1.0
     return Traffic(
         stored_bytes=scale * sum(len(part) for parts in stored.values() for part in parts),
-        written_bytes=scale * replaced * sum(map(len, _list_distinct(stored).values())),
-        parted_bytes=scale * replaced * sum(map(len, _list_distinct(parted).values())),
-        filled_bytes=scale * replaced * _count_filled(stored, shares, walk.grid, mates_of),
+        written_bytes=scale * replaced * sum(map(len, distinct_stored.values())),
+        parted_bytes=scale * replaced * sum(map(len, list_distinct(parted).values())),
+        filled_bytes=scale * replaced * _count_filled(stored, shares, distinct_stored, walk.grid, mates_of),
         l2_hit_ratio=min(1.0, max(0.0, 1.0 - fetched / asked)) if asked else 0.0,
         meeting_blocks=_count_meeting(walk, program, mates_of),
-        read_bytes=footprint * SECTOR_BYTES,
+        read_bytes=SECTOR_BYTES * held,
         fetched_ratio=fetch_sectors * len(np.unique(own // fetch_sectors)) / len(own) if len(own) else 1.0,
     )
 
@@ -249,7 +232,8 @@ def _count_meeting(walk: KernelWalk, program: SassProgram, mates_of: BlockPlace)
 
 def _count_filled(
     stored: dict[BlockPlace, list[Sectors]],
-    shares: dict[BlockPlace, list[Shares]],
+    shares: dict[BlockPlace, list[Numbers]],
+    distinct: dict[BlockPlace, Sectors],
     grid: BlockPlace,
     mates_of: BlockPlace,
 ) -> int:
@@ -257,7 +241,6 @@ def _count_filled(
 
     Stores to one place are taken to be of different bytes of it.
     """
-    distinct = _list_distinct(stored)
     writers = 1.0
     if mates_of in distinct and len(distinct[mates_of]):
         writers = float(count_readers(distinct[mates_of], distinct, grid, mates_of).mean())
@@ -266,40 +249,3 @@ def _count_filled(
         numbers = np.searchsorted(distinct[place], np.concatenate(parts))
         parted += int((np.bincount(numbers, np.concatenate(shares[place])) * writers < _WHOLE).sum())
     return parted
-
-
-def _list_distinct(touched: dict[BlockPlace, list[Sectors]]) -> dict[BlockPlace, Sectors]:
-    """Distinct sectors of each block, ascending."""
-    return {place: np.unique(np.concatenate(parts)) for place, parts in touched.items()}
-
-
-def _count_distinct(
-    touched: dict[BlockPlace, list[Sectors]], walk: KernelWalk, block: BlockPlace, resident_blocks: int | None
-) -> tuple[Sectors, Shares]:
-    """Distinct sectors of a block; and, float64[4, k], of each array that it touches, and of what lies between two:
-
-    those of the whole grid by what blocks have in common, the sum of those of blocks that are resident together, as many of the first as there are,
-    and the part of these that blocks reach back behind earlier ones at most.
-    """
-    distinct = _list_distinct(touched)
-    own = distinct.get(block, next(iter(distinct.values()), np.zeros(0, dtype=np.int64)))
-    bounds = np.stack([walk.extents[:, 0] // SECTOR_BYTES, -(-walk.extents[:, 1] // SECTOR_BYTES)], axis=1)
-    edges = np.concatenate([[0], np.maximum.accumulate(bounds.ravel()), [np.iinfo(np.int64).max]])
-    rows = []
-    for number in np.unique(np.searchsorted(edges, own, side="right") - 1).tolist():
-        low, high = edges[number : number + 2]
-        mine = {place: _cut(distinct[place], low, high) for place in sorted(distinct, key=lambda place: place[::-1])}
-        once, in_waves = (
-            count_distinct(_cut(own, low, high), mine, walk.grid, block, most) for most in (None, resident_blocks)
-        )
-        size = min(once, float(high - low) if number % 2 else inf)
-        ends = np.array([(one[0], one[-1] + 1) for one in mine.values() if len(one)])
-        reach = float((np.maximum.accumulate(ends[:, 1]) - ends[:, 0]).max())
-        rows.append((once, in_waves, size, min(1.0, reach / size)))
-    return own, np.array(rows, np.float64).reshape(-1, 4).T
-
-
-def _cut(sectors: Sectors, low: int, high: int) -> Sectors:
-    """Ascending sectors from ``low`` up to ``high``."""
-    first, last = np.searchsorted(sectors, [low, high]).tolist()
-    return sectors[first:last]

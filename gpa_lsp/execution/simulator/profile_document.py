@@ -4,7 +4,8 @@ It is marked as simulated by :data:`SIMULATED_METRIC`, the tool's name, and a no
 """
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,63 +55,52 @@ def count_instructions(rows: KernelRows, walk: KernelWalk) -> Mapping[str, Count
 
     An ideal counter is what as many lanes would move if they accessed neighbouring elements, at least one in each execution.
     """
-    wide = rows.spread_by_mnemonic(count_access_bytes, unknown=0)
-    moved = _Moved(len(rows), wide)
-    for one in walk.walks:
-        moved.add(one)
-    scale = np.divide(walk.executed, moved.executions, out=np.zeros(len(rows)), where=moved.executions > 0)
+    moved = _count_moved(len(rows), walk.walks, rows.spread_by_mnemonic(count_access_bytes, unknown=0))
+    executions = moved["executions"]
+    scale = np.divide(walk.executed, executions, out=np.zeros(len(rows)), where=executions > 0)
     is_global = mark_accesses(rows, GLOBAL_SPACES, MOVES)
     is_shared = mark_accesses(rows, (MemorySpace.SHARED,), MOVES)
     is_local = mark_accesses(rows, (MemorySpace.LOCAL,), MOVES)
-    own_sectors = moved.sectors - moved.local_sectors
+    own_sectors = moved["sectors"] - moved["local_sectors"]
     found = {
         _WARPS: walk.executed,
         _LANES: walk.thread_executed,
-        _LINES: np.where(is_global, moved.lines * scale, 0.0),
+        _LINES: np.where(is_global, moved["lines"] * scale, 0.0),
         _SECTORS.format("global"): np.where(is_global, own_sectors * scale, 0.0),
         _IDEAL.format(_SECTORS.format("global")): np.where(
-            is_global, np.minimum(moved.ideal_sectors, own_sectors) * scale, 0.0
+            is_global, np.minimum(moved["ideal_sectors"], own_sectors) * scale, 0.0
         ),
-        _SECTORS.format("local"): np.where(is_local | is_global, moved.local_sectors * scale, 0.0),
-        _WAVEFRONTS: np.where(is_shared, moved.wavefronts * scale, 0.0),
-        _IDEAL.format(_WAVEFRONTS): np.where(is_shared, moved.ideal_wavefronts * scale, 0.0),
+        _SECTORS.format("local"): np.where(is_local | is_global, moved["local_sectors"] * scale, 0.0),
+        _WAVEFRONTS: np.where(is_shared, moved["wavefronts"] * scale, 0.0),
+        _IDEAL.format(_WAVEFRONTS): np.where(is_shared, moved["ideal_wavefronts"] * scale, 0.0),
     }
     return {name: np.rint(counts).astype(np.int64) for name, counts in found.items()}
 
 
-class _Moved:
-    """Sums over executions, by row.
+def _count_moved(count: int, walks: Iterable[WarpWalk], width_bytes: npt.NDArray[np.int64]) -> dict[str, _Sums]:
+    """Sums over executions by row: of sectors, those of local memory, and the lines of global memory that they lie in.
 
     Args:
         count: of rows.
         width_bytes: int64[r], of one lane's access.
     """
-
-    def __init__(self, count: int, width_bytes: npt.NDArray[np.int64]) -> None:
-        self._count, self._width_bytes = count, width_bytes
-        self.executions, self.sectors = np.zeros(count), np.zeros(count)
-        self.local_sectors, self.lines = np.zeros(count), np.zeros(count)
-        self.wavefronts, self.ideal_sectors, self.ideal_wavefronts = np.zeros(count), np.zeros(count), np.zeros(count)
-
-    def add(self, walk: WarpWalk) -> None:
-        """The executions of a warp, and its sectors: those of local memory, and the lines of global memory that they lie in."""
-        instruction, sectors = walk.instruction, np.diff(walk.first_sector)
-        asked_bytes = self._width_bytes[instruction] * np.bitwise_count(walk.active).astype(np.int64)
-        self.executions += self._sum(instruction, None)
-        self.sectors += self._sum(instruction, sectors)
-        self.wavefronts += self._sum(instruction, walk.wavefronts)
-        self.ideal_sectors += self._sum(instruction, np.minimum(-(-asked_bytes // SECTOR_BYTES), sectors))
-        self.ideal_wavefronts += self._sum(
-            instruction, np.minimum(-(-asked_bytes // _WAVEFRONT_BYTES), walk.wavefronts)
-        )
-        if len(walk.sectors):
-            of_sector, is_local = np.repeat(instruction, sectors), walk.sectors >= LOCAL_SECTOR
-            self.local_sectors += self._sum(of_sector, is_local)
-            self.lines += self._sum(of_sector, walk.mark_lines() & ~is_local)
-
-    def _sum(self, instruction: npt.NDArray[np.int32], numbers: npt.NDArray[np.generic] | None) -> _Sums:
-        weights = None if numbers is None else numbers.astype(np.float64)
-        return np.bincount(instruction, weights=weights, minlength=self._count).astype(np.float64)
+    sums: dict[str, _Sums] = defaultdict(lambda: np.zeros(count))
+    for one in walks:
+        instruction, sectors = one.instruction, np.diff(one.first_sector)
+        asked_bytes = width_bytes[instruction] * np.bitwise_count(one.active).astype(np.int64)
+        added = {
+            "executions": np.ones(len(one)),
+            "sectors": sectors,
+            "wavefronts": one.wavefronts,
+            "ideal_sectors": np.minimum(-(-asked_bytes // SECTOR_BYTES), sectors),
+            "ideal_wavefronts": np.minimum(-(-asked_bytes // _WAVEFRONT_BYTES), one.wavefronts),
+        }
+        for name, numbers in added.items():
+            sums[name] += np.bincount(instruction, numbers, count)
+        of_sector, is_local = np.repeat(instruction, sectors), one.sectors >= LOCAL_SECTOR
+        sums["local_sectors"] += np.bincount(of_sector, is_local, count)
+        sums["lines"] += np.bincount(of_sector, one.mark_lines() & ~is_local, count)
+    return sums
 
 
 SIMULATED_METRIC = "gpa_lsp__simulated"  # 1 in every launch that was simulated, and in no other

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gpa_lsp.execution.launches.block_mates import place_block
+from gpa_lsp.execution.accesses.l2_traffic import L2Cache, place_block
 from gpa_lsp.execution.simulator.machine import SmModel, build_model, find_traffic
 from gpa_lsp.execution.simulator.program import FP64_UNIT, LSU, PIPE_NAMES, SUB_CORES, XU, SassProgram, read_program
 from gpa_lsp.execution.simulator.reasons import REASON_COUNT, SELECTED, Moment, SmRun
@@ -329,8 +329,7 @@ def simulate_kernel(
         widths,
         own[0],
         resident_blocks=shape.resident * shape.sm_count,
-        l2_bytes=memory.l2_bytes,
-        l2_ways=architecture.caches.l2_ways.value,
+        l2=L2Cache(size_bytes=memory.l2_bytes, ways=architecture.caches.l2_ways.value),
         fetch_bytes=architecture.caches.dram_fetch_bytes.value or SECTOR_BYTES,
     )
     model = build_model(

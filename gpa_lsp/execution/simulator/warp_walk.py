@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from gpa_lsp.execution.launches.block_mates import BlockPlace, Sectors
+from gpa_lsp.execution.accesses.l2_traffic import BlockPlace, Sectors
 from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.kernel.dataflow.accesses import SECTOR_BYTES
 

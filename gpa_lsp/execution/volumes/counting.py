@@ -106,7 +106,7 @@ def count_all(subject: Subject) -> Counts:
     cached = [(entry, entry.select_cached()) for entry in entries]
     strides = [find_array_strides(entry, subject.launch, subject.region) for entry in entries]
     placed = list(zip(entries, strides, strict=True))
-    extra = count_sampled(kernel, subject.launch, subject.device.l2_bytes, _count_equivalent_blocks(subject))
+    extra = count_sampled(kernel, subject.launch, subject.device.l2, _count_equivalent_blocks(subject))
     affine = _count_as_published(subject, entries, cached) if is_paper else _count_framed(subject, placed)
     loads, stores = _measure_wave(subject, placed, affine)
     sharing = () if is_paper else _find_sharing(subject, placed, affine)

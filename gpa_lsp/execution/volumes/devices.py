@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gpa_lsp.code.symbolic_accesses.requests import SECTOR_BYTES
+from gpa_lsp.execution.accesses.l2_traffic import L2Cache
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.prose import Sentence, percent, say
 from gpa_lsp.foundation.toml_tables import read_own_table
@@ -53,6 +54,11 @@ class VolumeDevice(Struct, frozen=True, kw_only=True):
     # that DRAM gives at once; a sector where that is unknown, and in the published model
     dram_fetch_bytes: int = SECTOR_BYTES
     doubts: tuple[Sentence, ...] = ()  # what of this was assumed, one sentence each
+
+    @property
+    def l2(self) -> L2Cache:
+        """L2 as a cache of sectors."""
+        return L2Cache(size_bytes=self.l2_bytes, ways=self.l2_ways)
 
 
 @cache

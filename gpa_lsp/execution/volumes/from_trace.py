@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind, StaticInstruction, bypasses_l1
 from gpa_lsp.code.symbolic_accesses.requests import SECTOR_BYTES, WARP_LANES
+from gpa_lsp.execution.accesses.l2_traffic import place_block
 from gpa_lsp.execution.accesses.lane_addresses import Marks
 from gpa_lsp.execution.accesses.piece_rows import PieceRows
 from gpa_lsp.execution.accesses.references import order_rows
@@ -45,7 +46,6 @@ from gpa_lsp.execution.volumes.lane_rows import (
     find_trips,
     pick_examples,
     solve_affine,
-    split_index,
 )
 from gpa_lsp.execution.volumes.model import TOLERANCE_RATIO, Contradiction, Rule, VolumeMode, VolumePrediction
 from gpa_lsp.execution.volumes.predict import predict_volumes
@@ -98,7 +98,7 @@ def list_border_blocks(trace: Trace) -> tuple[int, ...]:
     works = np.isin(trace.traced_blocks, np.unique(trace.accesses.block))
     if works.all() or not works.any():
         return ()
-    places = np.stack(split_index(trace.traced_blocks.astype(np.int64), trace.grid), axis=1)
+    places = np.stack(place_block(trace.grid, trace.traced_blocks.astype(np.int64)), axis=1)
     last = places[works].max(axis=0)
     if (places[~works] <= last).all(axis=1).any():
         return ()
@@ -415,8 +415,8 @@ def _sample(
 def _list_traced(trace: Trace) -> Integers:
     """Global indexes of every traced thread, int64[threads, 3], by block."""
     size = trace.block_threads
-    threads = np.stack(split_index(np.arange(prod(size), dtype=np.int64), size), axis=1)
-    blocks = np.stack(split_index(trace.traced_blocks.astype(np.int64), trace.grid), axis=1)
+    threads = np.stack(place_block(size, np.arange(prod(size), dtype=np.int64)), axis=1)
+    blocks = np.stack(place_block(trace.grid, trace.traced_blocks.astype(np.int64)), axis=1)
     places: Integers = (blocks[:, np.newaxis, :] * np.array(size) + threads).reshape(-1, 3)
     return places
 

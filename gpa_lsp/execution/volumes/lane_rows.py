@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.code.symbolic_accesses.requests import WARP_LANES
+from gpa_lsp.execution.accesses.l2_traffic import place_block
 from gpa_lsp.execution.accesses.lane_addresses import list_lanes
 from gpa_lsp.execution.accesses.request_kinds import RequestKinds, find_equal_rows
 from gpa_lsp.execution.emulator.trace import Trace
@@ -88,7 +89,7 @@ class RowLanes:
     def place_threads(self, thread: Integers) -> tuple[Integers, ...]:
         """Index in its block and index of its block in x, y and z, of threads by number."""
         slot, own = np.divmod(thread, prod(self._block_threads))
-        return *split_index(own, self._block_threads), *split_index(self._blocks[slot], self._grid)
+        return *place_block(self._block_threads, own), *place_block(self._grid, self._blocks[slot])
 
     def list_columns(self, request: Integers, lane: Integers, trips: Sequence[int] = (1,)) -> Integers:
         """Variables that the addresses of some lanes may depend on, int64[k, 6 + loops]: thread, block and loop counters.
@@ -175,15 +176,6 @@ class LaneRows(ColumnRecord, frozen=True, kw_only=True):
         place = np.flatnonzero(np.unpackbits(masks.view(np.uint8), bitorder="little"))
         request, lane = chosen[place >> _LANE_BITS], place & (WARP_LANES - 1)
         return gives_all(lanes.list_columns(request, lane, trips), self.read(request, lane) - base, constant, steps)
-
-
-def split_index(index: Integers, size: tuple[int, int, int]) -> tuple[Integers, Integers, Integers]:
-    """Linear indexes, x fastest, as x, y, z.
-
-    >>> [column.tolist() for column in split_index(np.array([0, 5, 11]), (4, 2, 2))]
-    [[0, 1, 3], [0, 1, 0], [0, 0, 1]]
-    """
-    return index % size[0], index // size[0] % size[1], index // (size[0] * size[1])
 
 
 MOST_EXAMPLES = 384  # Rows that coefficients are solved from; all are verified

@@ -28,7 +28,7 @@ from gpa_lsp.execution.volumes.model import (
     Volumes,
     find_contradictions,
 )
-from gpa_lsp.execution.volumes.retention import Flow, Retention, find_evicted_ratio, find_retention, find_window_ratio
+from gpa_lsp.execution.volumes.retention import Flow, Retention, find_retention, find_window_ratio
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.numbers import format_bytes, format_count
 from gpa_lsp.foundation.prose import Sentence, count, say
@@ -197,11 +197,10 @@ def _derive_rewrites(counts: Counts, setting: Setting, wave_traffic_bytes: float
     together in L2, too: an A100, a T4 and an RTX 3080 stored sectors once whose parts several warps, or several stores of a thread, wrote.
     Not predicted: a T4 (four reports) reads once what is written in part at first; the other two, a V100 and an RTX 4090 do not.
     """
-    device = setting.device
+    cache = setting.device.l2
     touched = counts.wave_load_bytes + counts.wave_store_bytes
     return sum(
-        one.block_bytes
-        * find_evicted_ratio(min(touched, wave_traffic_bytes * one.traffic_ratio), device.l2_bytes, device.l2_ways)
+        one.block_bytes * float(cache.find_evicted_ratio(min(touched, wave_traffic_bytes * one.traffic_ratio)))
         for one in counts.rewrites
     )
 
@@ -225,7 +224,7 @@ def _derive_dram_loads(
         iterations=counts.load_iterations,
         window_ratio=find_window_ratio(counts.loads_per_thread),
     )
-    retention = find_retention(flow, setting.device.l2_bytes, setting.device.l2_ways)
+    retention = find_retention(flow, setting.device.l2)
     footprint = counts.once_load_bytes + sum(one.again_bytes for one in counts.shared_loads)
     rows = _sum_reuse("y", counts, setting, retention)
     return footprint, (rows, _sum_reuse("z", counts, setting, retention))

@@ -23,17 +23,15 @@ from functools import lru_cache
 from math import ceil, floor, prod
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
 from gpa_lsp.code.symbolic_accesses.requests import SECTOR_BYTES
+from gpa_lsp.execution.accesses.l2_traffic import L2Cache, Numbers
 from gpa_lsp.execution.volumes.expressions import BlockBox, LaunchShape, Triple, count_threads
 from gpa_lsp.execution.volumes.footprints import Place, measure_overlaps
 from gpa_lsp.execution.volumes.groups import AccessGroup, ArrayGroups, Integers
 from gpa_lsp.execution.volumes.model import SharedLoads
-
-Numbers = npt.NDArray[np.float64]
 
 _MOST_TOUCHES = 12  # Touches of one sector that are followed; of more, gaps are as wide as between these
 _PLACES = 12  # Places within a life at which a touch may fall
@@ -41,8 +39,6 @@ _PHASES = 4  # Where in a wave a set of neighbours may begin, for blocks that ru
 _SHIFTS = tuple(index / 4 for index in range(-4, 5))
 _GROWTH = 2.0
 _FAR_TIMES = 32
-_MOST_PASSED = 4.0  # Sizes of a cache after which nothing is left of what was there
-_PASSED_STEPS = 400
 
 
 class Flow(Struct, frozen=True, kw_only=True):
@@ -77,8 +73,8 @@ class Retention(Struct, frozen=True, kw_only=True):
     needed_bytes: tuple[float, ...]
 
 
-def find_retention(flow: Flow, kept_bytes: float, ways: int | None = None) -> Retention:
-    """Find the part of shared loads that misses an L2 of ``kept_bytes`` in sets of ``ways``; None for a fully associative one."""
+def find_retention(flow: Flow, cache: L2Cache) -> Retention:
+    """Find the part of shared loads that misses L2."""
     spacings = flow.spacings
     times = _list_times(spacings, flow)
     ratios = [
@@ -90,43 +86,12 @@ def find_retention(flow: Flow, kept_bytes: float, ways: int | None = None) -> Re
         rate += one.again_bytes * ratio
     steps = np.diff(times) * ((rate[1:] + rate[:-1]) / 2 + flow.stored_bytes)
     passed = np.concatenate([[0.0], np.cumsum(steps)]) * flow.running * flow.updates_per_block
-    at, weights = np.ones(1), np.ones(1)
-    if ways is not None:
-        at, weights = _list_evictions(ways)
-    stays = np.interp(at * kept_bytes, passed, times)
+    at_bytes, weights = cache.list_evictions()
+    stays = np.interp(at_bytes, passed, times)
     return Retention(
         missed=tuple(float(weights @ np.interp(stays, times, ratio)) for ratio in ratios),
         needed_bytes=tuple(float(np.interp(spacing, times, passed)) for spacing in spacings),
     )
-
-
-def find_evicted_ratio(passed_bytes: float, kept_bytes: float, ways: int | None = None) -> float:
-    """Part of an L2's sectors that are gone when ``passed_bytes`` have passed through it; parameters as in :func:`find_retention`.
-
-    >>> find_evicted_ratio(1e6, 6e6, 16) < 1e-6, round(find_evicted_ratio(6e6, 6e6, 16), 1), find_evicted_ratio(30e6, 6e6, 16)
-    (True, 0.5, 1.0)
-    """
-    if ways is None:
-        return float(passed_bytes > kept_bytes)
-    at, weights = _list_evictions(ways)
-    return min(1.0, float(weights[at * kept_bytes <= passed_bytes].sum()))
-
-
-@lru_cache(maxsize=8)
-def _list_evictions(ways: int) -> tuple[Numbers, Numbers]:
-    """Traffic through a cache, in its sizes, at which a sector is evicted, and the probability of each.
-
-    Others fall into its set as by chance, so that their number is Poisson's; the sector goes with the one that fills the set.
-    """
-    edges = np.linspace(0.0, _MOST_PASSED, _PASSED_STEPS + 1)
-    others = ways * edges
-    term = np.exp(-others)
-    kept = term.copy()
-    for number in range(1, ways):
-        term = term * others / number
-        kept += term
-    weights = -np.diff(kept)
-    return (edges[1:] + edges[:-1]) / 2, weights / weights.sum()
 
 
 def _list_times(spacings: Sequence[float], flow: Flow) -> Numbers:

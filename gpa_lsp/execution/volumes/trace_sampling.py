@@ -41,21 +41,22 @@ def sample_instruction(
     requests = len(lanes.rows)
     addresses = lanes.read_all()
     sectors = addresses // SECTOR_BYTES
-    request = lanes.lanes.request
-    block = lanes.lanes.slot[request]
+    of_request = lanes.lanes.request << SECTOR_BITS
+    of_block = lanes.lanes.slot[lanes.lanes.request] << SECTOR_BITS
+    block_sectors = len(list_distinct(of_block | sectors))
     return SampledAccess(
         array=array,
         kind=instruction.kind or AccessKind.LOAD,
         element_bytes=width,
         executions=len(addresses) / (threads * blocks),
-        sectors_per_request=_count_pairs(request, sectors) / requests,
+        sectors_per_request=len(list_distinct(of_request | sectors)) / requests,
         cycles_per_request=float(
             count_request_cycles(pack_lanes(trace.accesses, lanes.rows).view(np.int64), width).mean()
         ),
         requests_per_warp=requests / warps,
-        block_sectors=_count_pairs(block, sectors) / blocks,
-        block_lines=_count_pairs(block, addresses // LINE_BYTES) / blocks,
-        distinct_ratio=len(list_distinct(sectors)) / _count_pairs(block, sectors),
+        block_sectors=block_sectors / blocks,
+        block_lines=len(list_distinct(of_block | (addresses // LINE_BYTES))) / blocks,
+        distinct_ratio=len(list_distinct(sectors)) / block_sectors,
         instruction=instruction.index,
         why=why,
         bypasses_l1=bypasses_l1(instruction),
@@ -133,13 +134,6 @@ def count_shared_cycles(trace: Trace, ratios: npt.NDArray[np.float64] | None = N
     warps = -(-prod(trace.block_threads) // WARP_LANES) * len(trace.traced_blocks)
     executed = len(rows) if ratios is None else float(ratios[trace.accesses.instruction[rows]].sum())
     return total * executed / len(taken) / warps
-
-
-def _count_pairs(of_whom: Integers, values: Integers) -> int:
-    """Number of distinct pairs."""
-    order = np.lexsort((values, of_whom))
-    first, second = of_whom[order], values[order]
-    return 1 + int(np.count_nonzero((first[1:] != first[:-1]) | (second[1:] != second[:-1])))
 
 
 _FOLLOWED = (Space.GLOBAL, Space.GENERIC, Space.TEXTURE)

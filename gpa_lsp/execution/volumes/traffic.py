@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.code.symbolic_accesses.requests import LINE_BYTES, SECTOR_BYTES, WARP_LANES
+from gpa_lsp.execution.accesses.l2_traffic import L2Cache, count_passed
 from gpa_lsp.execution.volumes.block_volumes import list_offsets
 from gpa_lsp.execution.volumes.expressions import (
     AccessedArray,
@@ -255,11 +256,11 @@ class SampledCounts(Struct, frozen=True, kw_only=True):
     wave_store_bytes: float
 
 
-def count_sampled(kernel: KernelAccesses, launch: LaunchShape, l2_bytes: int, wave_blocks: float) -> SampledCounts:
+def count_sampled(kernel: KernelAccesses, launch: LaunchShape, l2: L2Cache, wave_blocks: float) -> SampledCounts:
     """Counts of accesses without an expression: the traced blocks stand for all, ``wave_blocks`` average ones have the threads of the wave.
 
-    Approximation: blocks of a wave share as much as the traced ones did. An array that fits into L2 is read from DRAM once per launch, and that
-    is shared out among the waves; of a larger one, every wave reads its part again.
+    Approximation: blocks of a wave share as much as the traced ones did. Arrays that fit into L2 are read from DRAM once per launch, and that is
+    shared out among the waves; of larger ones, every wave reads its part again.
     """
     warps = -(-launch.threads_per_block // WARP_LANES)
     loads = list(_select(kernel, loads=True))
@@ -268,7 +269,7 @@ def count_sampled(kernel: KernelAccesses, launch: LaunchShape, l2_bytes: int, wa
     stores = list(_select(kernel, loads=False))
 
     def estimate(touched: Iterable[tuple[int | None, float]]) -> float:
-        return SECTOR_BYTES * _estimate_wave(touched, kernel, prod(launch.grid), wave_blocks, l2_bytes // SECTOR_BYTES)
+        return SECTOR_BYTES * _estimate_wave(touched, kernel, prod(launch.grid), wave_blocks, l2)
 
     first = [(one.array, _find_first(one, one.read)) for one in loads]
     written = [(one.array, _find_first(one, one.written)) for one in stores]
@@ -334,7 +335,7 @@ def _estimate_wave(
     kernel: KernelAccesses,
     blocks: int,
     wave_blocks: float,
-    l2_sectors: int,
+    l2: L2Cache,
 ) -> float:
     """Sectors one wave moves to or from DRAM, of each array no more than it has.
 
@@ -347,11 +348,8 @@ def _estimate_wave(
     for array, sectors in touched:
         by_array[array] += sectors
     running = min(wave_blocks, float(blocks))
-    total = 0.0
-    for array, own in by_array.items():
-        size = inf if array is None else _count_array_sectors(kernel.arrays[array])
-        if size <= l2_sectors:
-            total += min(size, own * blocks) * running / blocks
-        else:
-            total += min(size, own * running)
-    return total
+    sizes = np.array([inf if one is None else _count_array_sectors(kernel.arrays[one]) for one in by_array])
+    waves = np.minimum(sizes, np.array([*by_array.values()]) * running) * blocks / running
+    held = np.minimum(sizes, waves)
+    counts = np.stack([waves, waves, held, np.ones(len(held))])
+    return count_passed(counts, l2, between_waves=0.0, held=float(held.sum())) * running / blocks

@@ -6,6 +6,7 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.execution.accesses.l2_traffic import place_block
 from gpa_lsp.execution.emulator.engine.values import WARP_LANES
 from gpa_lsp.execution.emulator.semantics.model import LOCAL_WINDOW, SHARED_WINDOW
 from gpa_lsp.execution.launches.model import FIRST_ADDRESS
@@ -158,11 +159,7 @@ class SpecialRegisters:
     ) -> None:
         threads = warps[:, None] * WARP_LANES + np.arange(WARP_LANES)
         lanes = np.broadcast_to(np.arange(WARP_LANES), threads.shape)
-        x, y, _ = block
-        tid = (threads % x, threads // x % y, threads // (x * y))
-        of_block = tuple(
-            one[:, None] for one in (numbers % grid[0], numbers // grid[0] % grid[1], numbers // (grid[0] * grid[1]))
-        )
+        tid, of_block = place_block(block, threads), place_block(grid, numbers[:, None])
         found: dict[str, npt.NDArray[np.int64]] = {"SR_LANEID": lanes, "SRZ": lanes * 0}
         for axis, thread, number in zip("XYZ", tid, of_block, strict=True):
             found[f"SR_TID.{axis}"] = thread
