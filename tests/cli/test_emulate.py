@@ -261,7 +261,43 @@ def test_an_index_far_outside_belongs_to_the_array_of_its_pointer(
     gather, follow = re.findall("fault +(.*)", capfd.readouterr().out)
     assert "6,000 bytes (1,500 elements) before b, which has 4096 bytes" in gather  # `a` ends nearer to it
     assert re.search(r"; allocated at \S*far.cu:9$", gather)
-    assert "(the nearest array; which one its pointer leads to is not known)" in follow
+    assert (
+        "byte 36,000 of " in follow and "(through the pointer at byte 0 of rows)" in follow
+    )  # `index` and `rows` are nearer
+
+
+_LINKED = """
+struct Node { int value; float* data; Node* next; };
+__global__ void walk(Node* head, int i) {
+  for (Node* one = head; one; one = one->next) one->data[i + one->value] += 1;
+}
+__global__ void behind(Node* head) { head->next->value = 1; }
+int main() {
+  float *a, *b; Node* nodes;
+  cudaMalloc(&a, 4096);
+  cudaMalloc(&b, 4096);
+  cudaMalloc(&nodes, 2 * sizeof(Node));
+  cudaMemset(a, 0, 4096);
+  cudaMemset(b, 0, 4096);
+  Node host[] = {{0, a, nodes + 1}, {9, b, nullptr}};
+  cudaMemcpy(nodes, host, sizeof host, cudaMemcpyHostToDevice);
+  walk<<<1, 1>>>(nodes, 1020);
+  behind<<<1, 1>>>(nodes + 1);
+  cudaDeviceSynchronize();
+}
+"""
+
+
+def test_a_pointer_of_a_structure_is_followed_to_its_array_and_null_is_said_to_be_null(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    require_compiler()
+    (tmp_path / "linked.cu").write_text(_LINKED)
+    assert emulate(str(tmp_path / "linked.cu")) == 3
+    load, store, behind = re.findall("fault +(.*)", capfd.readouterr().out)
+    for one in (load, store):
+        assert "byte 4,116 of the allocation at" in one and "(through the pointer at byte 32 of head)" in one
+    assert behind.endswith("store of 4 bytes at 0x0: a null pointer")
 
 
 def test_what_is_outside_of_all_arrays_is_not_written_as_the_name_of_one(

@@ -1,5 +1,5 @@
 """Costs of a kernel's memory requests and branches that divide its warps, from its PTX: :func:`find_symbolic_accesses`; pointers of its accesses:
-:func:`find_pointers`.
+:func:`find_pointers`, :func:`find_pointer_loads`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -9,7 +9,16 @@ from math import gcd
 import numpy as np
 from msgspec import Struct
 
-from gpa_lsp.code.ptx.model import PtxFunction, PtxInstruction, PtxModule, Space
+from gpa_lsp.code.ptx.model import (
+    Address,
+    PtxFunction,
+    PtxInstruction,
+    PtxModule,
+    Register,
+    Space,
+    list_reads,
+    list_writes,
+)
 from gpa_lsp.code.ptx.static_instructions import AccessKind, describe_instruction
 from gpa_lsp.code.symbolic_accesses.forms import Form, Integers, Marks, Monomial, Predicate, Symbol, SymbolTable
 from gpa_lsp.code.symbolic_accesses.model import (
@@ -463,3 +472,48 @@ def _is_known(symbol: Symbol) -> bool:
 
 def _name(symbols: Iterable[Symbol]) -> Iterable[Pointer]:
     return (one.name if one.parameter is None else one.parameter for one in symbols if one.name)
+
+
+_POINTER_BYTES = 8
+# Instructions whose result may be an address near one of their sources
+_PASSING = frozenset({"mov", "cvta", "add", "sub", "mad", "selp"})
+
+
+def find_pointer_loads(function: PtxFunction, number: int) -> dict[int, int | None]:
+    """Slots that may hold the pointer to which an access adds its index → number of the instruction that loaded it; None where several write it.
+
+    For pointers that lie in memory, which :func:`find_pointers` does not know.
+    """
+    writers: dict[int, list[PtxInstruction]] = {}
+    for one in function.instructions:
+        for slot in list_writes(one):
+            writers.setdefault(slot, []).append(one)
+    addresses = (one.base for one in function.instructions[number].sources if isinstance(one, Address))
+    waiting = [one.slot for one in addresses if isinstance(one, Register)]
+    found: dict[int, int | None] = {}
+    seen: set[int] = set()
+    while waiting:
+        slot = waiting.pop()
+        if slot in seen:
+            continue
+        seen.add(slot)
+        one, *others = writers.get(slot, [function.instructions[number]])
+        if others:
+            found[slot] = None
+        elif _loads_pointer(one):
+            found[slot] = one.index
+        elif one.opcode in _PASSING:
+            waiting.extend(list_reads(one))
+    return found
+
+
+def list_loaded_pointers(function: PtxFunction) -> frozenset[int]:
+    """Slots of what may be pointers, loaded from memory and not from the parameters."""
+    loads = (one for one in function.instructions if _loads_pointer(one) and "param" not in one.suffixes)
+    return frozenset(slot for one in loads for slot in list_writes(one))
+
+
+def _loads_pointer(instruction: PtxInstruction) -> bool:
+    """Whether an instruction loads what may be a pointer."""
+    types = instruction.types
+    return instruction.opcode in ("ld", "ldu") and types[-1].bytes == _POINTER_BYTES and not types[-1].is_float

@@ -20,6 +20,7 @@ from gpa_lsp.code.ptx.model import (
 )
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.code.ptx.static_instructions import AccessKind
+from gpa_lsp.code.symbolic_accesses.find import list_loaded_pointers
 from gpa_lsp.execution.emulator.compiled.lane_operations import OPERATIONS, LaneFunction, list_steps
 from gpa_lsp.execution.emulator.compiled.model import LANES, LOAD, MOST_FUNCTIONS, NOT_ZERO, STORE
 from gpa_lsp.execution.emulator.engine.fragments import BoundFunction
@@ -106,6 +107,7 @@ class FrameLayout:
             wide.update(slot for slot in segment.live_in if slot >= registers)
         wide.add(registers)  # the carry flag
         self._local = _find_local(blocks, lives) - wide
+        self._pointers = list_loaded_pointers(function)
         wide.update(slot for slots in (*lives.written, *lives.dead_after) for slot in slots if slot not in self._local)
         for slot in sorted(wide):
             self._places[slot] = self._take(bound.dtypes[slot].itemsize)
@@ -118,7 +120,7 @@ class FrameLayout:
         return place
 
     def _place_local(self, blocks: PtxBlocks, lives: Lives) -> None:
-        """Place registers that live in one block, reusing the places of dead ones."""
+        """Place registers that live in one block, reusing the places of dead ones, but those of loaded pointers: a fault names what they lead to."""
         free: dict[int, list[int]] = {}
         for first, last in zip(blocks.first, blocks.last, strict=True):
             ends = {slot: index for index in range(first, last + 1) for slot in lives.dead_after[index]}
@@ -128,7 +130,7 @@ class FrameLayout:
                         size = self._bound.dtypes[slot].itemsize
                         self._places[slot] = free[size].pop() if free.get(size) else self._take(size)
                 for slot in lives.dead_after[index]:
-                    if slot in self._local and ends[slot] == index:
+                    if slot in self._local and ends[slot] == index and slot not in self._pointers:
                         free.setdefault(self._bound.dtypes[slot].itemsize, []).append(self._places[slot])
 
     def find(self, slot: int) -> int | None:

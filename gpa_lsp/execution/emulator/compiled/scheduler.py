@@ -33,6 +33,7 @@ LEAST_PATIENCE = 8
 _QUANTUM = 1 << 18  # Warp instructions after which time and cancellation are looked at: some milliseconds
 _GENERIC = (Space.SHARED, Space.LOCAL, Space.GLOBAL)  # Where generic addresses may lead
 _ALIGNMENT = 32  # Of frames, in bytes
+_POINTER_BYTES = 8
 _OF_BLOCKS = frozenset({"ctaid", "clusterid", "smid"})  # Special registers that differ from batch to batch
 
 
@@ -167,6 +168,7 @@ class CompiledScheduler:
         self._live = self._array(pack_lanes(batch.live).astype(np.uint32), "live")
         self._guarded = self._array(np.zeros(len(machine.instructions), np.int64), "guarded")
         self._prepare(warps)
+        machine.read_slot = self._read_slot
         self._checks: SharedChecks | None = None
         if unit_bytes is not None and batch.geometry.shared_bytes:
             stamps = columns.handed["before"]
@@ -399,6 +401,14 @@ class CompiledScheduler:
             return np.tile(held, len(self.batch.root.ids))
         begin = self._core.base + place
         return np.ascontiguousarray(self._columns.frames[:, begin : begin + 8 * LANES]).view(np.uint64).reshape(-1)
+
+    def _read_slot(self, slot: int, lane: int) -> int:
+        """Address in a register of the kernel for a lane; 0 where the register holds none."""
+        frames = self._kernel.root.frames
+        place = frames.find(slot)
+        if place is None or frames.dtype(slot).itemsize != _POINTER_BYTES:
+            return 0
+        return int(self._read_numbers(place)[lane])
 
     def _send(self, number: int, rows: Any, masks: Any) -> None:
         columns = np.ascontiguousarray(rows, np.int64), np.ascontiguousarray(masks, np.uint32)

@@ -24,6 +24,8 @@ from gpa_lsp.foundation.records import ColumnRecord
 
 ARENA_BASE = FIRST_ADDRESS  # Virtual address of the first byte
 _ALIGNMENT_BYTES = 512
+_POINTER_BYTES = 8
+_NULL_BYTES = 4096  # An address below is a member of a structure at 0
 _GAP_BYTES = 512
 _FARTHEST_BYTES = 1 << 30  # Behind the end of an array, an address may still have been meant for it
 # log2 of the bytes that GPUs map at once: an address with an allocation in the same piece of memory is no illegal one
@@ -96,7 +98,8 @@ class Arena:
         regions: memory that may be accessed, by address.
         version: counts how often they have changed since the launch began.
         marks: where accesses are noted; None where they are not.
-        list_pointers: gives, by number of a static instruction, the pointers that its address may be made of; none where that is not known.
+        list_pointers: gives, by number of a static instruction and lane, the pointers that the address may be made of, each with the
+            number of the instruction that loaded it, if one did; none where that is not known.
     """
 
     def __init__(self, meter: Meter, faults: FaultLog) -> None:
@@ -110,7 +113,7 @@ class Arena:
         self._excluded: tuple[Region, tuple[tuple[int, int], ...]] | None = None
         self.version = 0
         self.marks: Marks | None = None
-        self.list_pointers: Callable[[int], Iterable[int]] = lambda _: ()
+        self.list_pointers: Callable[[int, int], Sequence[tuple[int, int | None]]] = lambda *_: ()
         self.data: npt.NDArray[np.uint8] = np.zeros(0, np.uint8)
         self._bases: npt.NDArray[np.uint64] = np.zeros(0, np.uint64)
         self._lasts: npt.NDArray[np.int64] = np.zeros(0, np.int64)
@@ -258,8 +261,11 @@ class Arena:
                 message, passed = "", None
                 if not self._faults.is_known(kind, access.instruction):
                     address, number = int(addresses[places[0]]), int(region[places[0]])
-                    pointed = self._find_pointed(access) if kind is FaultKind.OUT_OF_BOUNDS else None
-                    message = self._describe(kind, access, address, number, pointed)
+                    is_outside = kind is FaultKind.OUT_OF_BOUNDS
+                    pointed, holder = (
+                        self._find_pointed(access.instruction, int(lanes[places[0]])) if is_outside else (None, "")
+                    )
+                    message = self._describe(kind, access, address, number, pointed) + holder
                     if kind is FaultKind.OUT_OF_BOUNDS:
                         passed = self._find_passed(address, number, pointed)
                 if kind is FaultKind.MISALIGNED:
@@ -280,15 +286,24 @@ class Arena:
         near = (above >> _MAPPED_BITS == pages) | (above - addresses <= _NEAR_BYTES)
         return ((region >= 0) & (last[region] == pages)) | near
 
-    def _find_pointed(self, access: Access) -> Region | None:
-        """The region that the pointer of an access leads to; None where it is unknown or may be several."""
+    def _find_pointed(self, instruction: int, lane: int) -> tuple[Region | None, str]:
+        """The region that the pointer of a lane's access leads to, None where it is not known; with it, where a loaded pointer lies."""
         found = {
-            number
-            for pointer in self.list_pointers(access.instruction)
-            for number in [int(np.searchsorted(self._bases, np.uint64(pointer), side="right")) - 1]
-            if number >= 0 and pointer < self.regions[number].base + self.regions[number].size_bytes
+            region.base: (region, pointer, load)
+            for pointer, load in self.list_pointers(instruction, lane)
+            if (region := self._find_around(pointer)) is not None
         }
-        return self.regions[found.pop()] if len(found) == 1 else None
+        if len(found) != 1:
+            return None, ""
+        ((region, pointer, load),) = found.values()
+        holder = None if load is None else self._find_pointed(load, lane)[0]
+        return region, "" if holder is None else _place_pointer(pointer, holder, self.bytes_of(holder))
+
+    def _find_around(self, address: int) -> Region | None:
+        """The region that an address lies in; None outside of all."""
+        number = int(np.searchsorted(self._bases, np.uint64(address), side="right")) - 1
+        found = self.regions[number] if number >= 0 else None
+        return found if found is not None and address < found.base + found.size_bytes else None
 
     def _find_passed(self, address: int, number: int, pointed: Region | None) -> PassedEnd:
         near = pointed or self._find_nearest(address, number)
@@ -307,7 +322,7 @@ class Arena:
             return f"{what}: in memory that was freed, byte {format_count(address - freed.base)}{name} ({size})"
         near = pointed or self._find_nearest(address, number)
         if near is None:
-            return f"{what}: no array is near"
+            return f"{what}: {'a null pointer' if address < _NULL_BYTES else 'no array is near'}"
         offset = address - near.base
         if kind is FaultKind.WRITE_TO_CONSTANT:
             return f"{what}: byte {offset} of {near.name}, which is constant"
@@ -356,6 +371,15 @@ class Arena:
 
 # Suffix of a message that names the nearest array because the pointer of the access is unknown
 _NEAREST = " (the nearest array; which one its pointer leads to is not known)"
+
+
+def _place_pointer(pointer: int, holder: Region, held: npt.NDArray[np.uint8]) -> str:
+    """Suffix of a message that names the array a pointer was loaded from, and its place there if it stands there once."""
+    words = held[: len(held) // _POINTER_BYTES * _POINTER_BYTES].view(np.uint64)
+    places = np.flatnonzero(words == np.uint64(pointer)).tolist()
+    if len(places) != 1:
+        return f" (through a pointer in {holder.name})"
+    return f" (through the pointer at byte {format_count(places[0] * _POINTER_BYTES)} of {holder.name})"
 
 
 def _place_outside(region: Region, offset: int) -> str:

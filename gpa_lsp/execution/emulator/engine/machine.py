@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from gpa_lsp.code.ptx.model import PtxFunction, PtxModule, PtxVariable
 from gpa_lsp.code.ptx.static_instructions import StaticInstruction
-from gpa_lsp.code.symbolic_accesses.find import find_pointers
+from gpa_lsp.code.symbolic_accesses.find import find_pointer_loads, find_pointers
 from gpa_lsp.execution.emulator.engine.arena import Arena, Region
 from gpa_lsp.execution.emulator.engine.device_runtime import DeviceRuntime
 from gpa_lsp.execution.emulator.engine.faults import FaultLog
@@ -16,6 +16,7 @@ from gpa_lsp.execution.emulator.engine.geometry import Geometry
 from gpa_lsp.execution.emulator.engine.meter import Meter
 from gpa_lsp.execution.emulator.engine.tracing import Tracer
 from gpa_lsp.execution.launches.model import TextureInput
+from gpa_lsp.execution.launches.pointer_uses import find_loaded_parameters
 
 # Address of the module's first function; the others follow every 16 bytes. They are no memory.
 FUNCTION_BASE = 0x1_0000
@@ -49,6 +50,7 @@ class Machine:
         is_printing_cut: some of what the kernel printed was not kept.
         device_runtime: takes what kernels launch themselves; None where that is not emulated.
         bind: binds a function by its name.
+        read_slot: gives what a register of the kernel holds for a lane, by its slot; None while no lane is at work.
     """
 
     def __init__(
@@ -90,6 +92,7 @@ class Machine:
         self._parameter_offsets = {one.name: one.offset_bytes for one in kernel.parameters}
         self._bound: dict[str, BoundFunction] = {}
         self.bind: Callable[[Machine, str], BoundFunction] | None = None
+        self.read_slot: Callable[[int, int], int] | None = None
         self._printed: list[str] = []
         self._printed_characters = 0
         self.most_printed = _MOST_PRINTED
@@ -107,20 +110,41 @@ class Machine:
             return self.texture_references[name]
         return self._function_addresses.get(name)
 
-    def list_pointers(self, instruction: int) -> list[int]:
-        """Addresses that one of the kernel's accesses may add its index to, by its static number; none where that is not known.
+    def list_pointers(self, instruction: int, lane: int) -> list[tuple[int, int | None]]:
+        """Addresses that a lane may add its index to in one of the kernel's accesses, by its static number; none where that is not known.
 
-        Kernels that a kernel launches have other parameters: there nothing is known.
+        With each, the static number of the instruction that loaded it, if one did. Kernels that a kernel launches have other parameters:
+        there nothing is known.
         """
-        known = find_pointers(self.module, self.kernel.name) if self.device_runtime is None else {}
-        found = []
-        for one in known.get(instruction - self.first_statics[self.kernel.name], ()):
+        first = self.first_statics[self.kernel.name]
+        number = instruction - first
+        if self.device_runtime is not None or not 0 <= number < len(self.kernel.instructions):
+            return []
+        found: list[tuple[int, int | None]] = []
+        for one in find_pointers(self.module, self.kernel.name).get(number, ()):
             if isinstance(one, str):
-                found.extend([self.variables[one].base] if one in self.variables else [])
-            elif self.parameters is not None:
-                place = self.arena.bytes_of(self.parameters)[one : one + _POINTER_BYTES]
-                found.append(int.from_bytes(place.tobytes(), "little"))
-        return found
+                found.extend([(self.variables[one].base, None)] if one in self.variables else [])
+            else:
+                found.append((self._read_parameter(one), None))
+        return found or [
+            (self._read_origin(slot, load, lane), None if load is None else first + load)
+            for slot, load in find_pointer_loads(self.kernel, number).items()
+        ]
+
+    def _read_origin(self, slot: int, load: int | None, lane: int) -> int:
+        """Address that a lane has in a register, which an instruction has loaded; 0 where it is not known."""
+        place = None if load is None else find_loaded_parameters(self.kernel).get(load)
+        if place is not None and place[0] in self._parameter_offsets:  # others are those of calls
+            return self._read_parameter(self._parameter_offsets[place[0]] + place[1])
+        return 0 if self.read_slot is None else self.read_slot(slot, lane)
+
+    def _read_parameter(self, offset: int) -> int:
+        """Eight bytes of the parameters."""
+        if self.parameters is None:
+            return 0
+        return int.from_bytes(
+            self.arena.bytes_of(self.parameters)[offset : offset + _POINTER_BYTES].tobytes(), "little"
+        )
 
     def is_kernel_parameter(self, name: str) -> bool:
         """Whether a name is a parameter of the kernel."""
