@@ -8,8 +8,9 @@ import pytest
 
 from gpa_lsp.cli.main import main
 from gpa_lsp.code.binary.linkage_names import demangle
+from gpa_lsp.code.binary.tool_location import find_tool
 from gpa_lsp.execution.programs import library
-from gpa_lsp.execution.programs.build import build_program
+from gpa_lsp.execution.programs.build import build_program, find_toolkit
 from gpa_lsp.foundation.errors import InputError, ToolError
 from gpa_lsp.foundation.native.c_compiler import Library, Tell, obtain_library
 from gpa_lsp.foundation.processes.search_paths import find_program
@@ -111,6 +112,19 @@ def test_a_host_compiler_that_links_the_static_runtime_gets_the_shared_one(tmp_p
     except ToolError as error:
         raise AssertionError(printed.decode()) from error
     assert run(tmp_path / "reduce")[1] == "256\n"
+
+
+def test_an_nvcc_that_is_a_script_is_of_the_toolkit_that_it_starts(tmp_path: Path) -> None:
+    require_compiler()
+    nvcc = find_program("nvcc") or find_tool("nvcc")
+    assert nvcc is not None
+    script = tmp_path / "bin" / "nvcc"
+    script.parent.mkdir()
+    script.write_text(f'#!/bin/sh\nexec {nvcc} "$@"\n')
+    script.chmod(0o700)
+    found = find_toolkit(script)
+    assert found == find_toolkit(nvcc)
+    assert (found / "bin" / "nvcc").exists()
 
 
 @pytest.mark.parametrize(("command", "message"), [("", "is empty"), ('make "', "close its quotes")])

@@ -54,6 +54,7 @@ _WANTED = 80  # code for compute capability 8.0 runs on everything newer
 # Words that are safe with nvcc, which hands command lines to a shell without quoting them
 _PLAIN = re.compile(r"[\w./+=:@~,-]+")
 _INCLUDED = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([\w./]{1,200})[>"]', re.MULTILINE)
+_TOP = re.compile(r"^#\$ TOP=(.+?)\s*$", re.MULTILINE)
 _OPEN_MP = "omp.h"
 # Messages that ask for an option, and that option
 _ASKED_FOR = (
@@ -241,12 +242,12 @@ def _wait(running: WatchedCommand, is_cancelled: Callable[[], bool]) -> None:
 
 
 def _place_libraries(
-    nvcc: Path, headers: CudaHeaders | None, folder: Path, computed: Sequence[HostLibrary], tell: Tell | None
+    toolkit: Path, headers: CudaHeaders | None, folder: Path, computed: Sequence[HostLibrary], tell: Tell | None
 ) -> Path | None:
     """Folder in which linkers find the libraries; None if there are no CUDA headers to build them with."""
     if headers is None:
         return None
-    runtime = _find_device_runtime(nvcc.parent.parent, headers.folder.parent)
+    runtime = _find_device_runtime(toolkit, headers.folder.parent)
     if runtime is not None:
         (folder / runtime.name).symlink_to(runtime)
     built = (
@@ -274,7 +275,7 @@ def _list_absent(headers: CudaHeaders) -> list[HostLibrary]:
 def _find_device_runtime(*toolkits: Path) -> Path | None:
     """Archive for linking relocatable device code and kernels that launch kernels.
 
-    The first of the toolkits that has it gives it: an nvcc may be a script that stands elsewhere.
+    The first of the toolkits that has it gives it.
     """
     places = ("lib64", "lib", "targets/x86_64-linux/lib")
     found = (toolkit / place / "libcudadevrt.a" for toolkit in toolkits for place in places)
@@ -287,8 +288,14 @@ def _find_runtime_compiler() -> Path | None:
     return next(found, None)
 
 
-def _find_headers(nvcc: Path) -> CudaHeaders | None:
-    folders = [nvcc.parent.parent / "include", *find_cuda_headers()]
+def find_toolkit(nvcc: Path) -> Path:
+    """Folder of the toolkit that an nvcc is of, as it says itself: it may be a script that starts one elsewhere."""
+    top = _TOP.search(_ask(nvcc, "--dryrun", "-x", "cu", os.devnull))
+    return nvcc.parent.parent if top is None else Path(top[1]).resolve()
+
+
+def _find_headers(toolkit: Path) -> CudaHeaders | None:
+    folders = [toolkit / "include", *find_cuda_headers()]
     return next((one for path in folders if (one := read_headers(path)) is not None), None)
 
 
@@ -313,8 +320,9 @@ def _choose_architecture(architectures: Sequence[int], product: Product) -> int:
 def _make_environment(
     nvcc: Path, private: Path, product: Product, computed: Sequence[HostLibrary], tell: Tell | None
 ) -> dict[str, str]:
-    headers = _find_headers(nvcc)
-    library = _place_libraries(nvcc, headers, private, computed, tell)
+    toolkit = find_toolkit(nvcc)
+    headers = _find_headers(toolkit)
+    library = _place_libraries(toolkit, headers, private, computed, tell)
     wrapper = _place_wrapper()
     architectures = _list_architectures(nvcc)
     wanted = _choose_architecture(architectures, product)
@@ -392,12 +400,16 @@ def _place(file: Path, target: Path) -> None:
 
 def _list_architectures(nvcc: Path) -> list[int]:
     """Compute capabilities that nvcc lists, as ascending numbers; empty if it lists none."""
-    limits = RunLimits(time=TimeLimits.for_work(_LIST_LIMIT_S), memory_limit_bytes=_MEMORY_BYTES)
-    try:
-        is_well, listed = run_command(
-            TOOL, [str(nvcc), "--list-gpu-arch"], folder=nvcc.parent, environment=os.environ, limits=limits
-        )
-    except ToolError:
-        return []
-    words = (line.strip().removeprefix("compute_") for line in listed.splitlines() if is_well)
+    words = (line.strip().removeprefix("compute_") for line in _ask(nvcc, "--list-gpu-arch").splitlines())
     return sorted(int(word) for word in words if word.isdecimal())
+
+
+def _ask(nvcc: Path, *options: str) -> str:
+    """Text that nvcc prints; empty if it fails."""
+    limits = RunLimits(time=TimeLimits.for_work(_LIST_LIMIT_S), memory_limit_bytes=_MEMORY_BYTES)
+    command = [str(nvcc), *options]
+    try:
+        is_well, printed = run_command(TOOL, command, folder=nvcc.parent, environment=os.environ, limits=limits)
+    except ToolError:
+        return ""
+    return printed if is_well else ""

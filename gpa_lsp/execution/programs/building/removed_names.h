@@ -9,6 +9,23 @@
 #define cudaThreadSetLimit cudaDeviceSetLimit
 #define cudaThreadGetLimit cudaDeviceGetLimit
 #endif
+/* Bases and functions of Thrust that CUDA 13 removed. */
+#if defined(__CUDACC__) && __CUDACC_VER_MAJOR__ >= 13
+namespace thrust {
+template <typename Argument, typename Result> struct unary_function {
+    typedef Argument argument_type;
+    typedef Result result_type;
+};
+template <typename First, typename Second, typename Result> struct binary_function {
+    typedef First first_argument_type;
+    typedef Second second_argument_type;
+    typedef Result result_type;
+};
+template <typename T = void> struct identity : unary_function<T, T> {
+    __host__ __device__ const T &operator()(const T &value) const { return value; }
+};
+} // namespace thrust
+#endif
 /* Kernels that wait for kernels they have launched, which CUDA 12 removed; in what is included behind this, and on the host all the same. */
 #if defined(__cplusplus) && defined(__CUDACC_RDC__) && __CUDACC_VER_MAJOR__ >= 12
 #include <cuda_runtime.h>
