@@ -47,6 +47,13 @@ def test_errors_of_the_host_are_warnings(tmp_path: Path, host: str, said: str) -
     assert unit.notes[0].startswith("host code was left out: it does not compile (")
 
 
+def test_a_kernel_that_left_out_code_launches_is_not_called_unreferenced(tmp_path: Path) -> None:
+    text = "#include <helper_cuda.h>\nstatic __global__ void k(int *p) { *p = 1; }\n"
+    unit = compile_text(tmp_path, text + "int main() { int *p; checkCudaErrors(cudaMalloc(&p, 4)); k<<<1, 1>>>(p); }\n")
+    assert not unit.has_failed and unit.is_host_left_out
+    assert not [one for one in unit.messages if "never referenced" in one.text]
+
+
 def test_absent_headers_of_samples_have_something_in_their_place(tmp_path: Path) -> None:
     text = "#include <helper_math.h>\n__global__ void k(float3 *p) { p[0] = normalize(p[0] + p[1] * 2.0f); }\nint main() {}\n"
     unit = compile_text(tmp_path, text)

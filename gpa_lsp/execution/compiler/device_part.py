@@ -48,6 +48,7 @@ _UNKNOWN_CONSTANT = re.compile(r'identifier "([A-Z][A-Z0-9_]*)" is undefined')
 _COMMENT = re.compile(r"//|/\*")
 _USUAL_NUMBER = "16"
 _MOST_ROUNDS = 8
+_UNREFERENCED = "was declared but never referenced"
 _OTHER_NUMBERS = re.compile(rb"MRG32k3a|curand_poisson")
 _REFERENCES = "gpa_lsp_removed_textures.h"
 _FETCHES = "gpa_lsp_texture_fetches.h"
@@ -138,8 +139,13 @@ def compile_device_part(job: CompileJob, host: HostCode | None = None) -> Compil
             seconds=seconds,
             notes=tuple(_write_notes(host, asked, _Attempt(source=attempt.source, expressions=[]))),
         )
-    # Messages about code that was left out are consequences of that
-    said = tuple(one for one in unit.messages if one.path != job.path or one.line not in attempt.removed_lines)
+    # Messages about code that was left out are consequences of that, and so is that nothing refers to what it launches
+    said = tuple(
+        one
+        for one in unit.messages
+        if (one.path != job.path or one.line not in attempt.removed_lines)
+        and not (host.has_host and _UNREFERENCED in one.text)
+    )
     is_left_out = unit.is_host_left_out or bool(attempt.removed_lines or attempt.headers or attempt.absent_headers)
     notes = tuple(_write_notes(host, asked, attempt))
     messages = (*attempt.absent, *said)

@@ -353,8 +353,10 @@ def _make_environment(
         "LIBRARY_PATH": _join(os.environ.get("LIBRARY_PATH"), library),  # of host compilers; behind what the build says
         "LD_LIBRARY_PATH": _join(os.environ.get("LD_LIBRARY_PATH"), library),  # for what a library needs
         "CPATH": _join(_SOURCES / "headers", os.environ.get("CPATH")),
-        **{  # behind what the build names, as -isystem, too: that may be another release
-            name: _join(os.environ.get(name), None if headers is None else headers.folder, *absent)
+        **{  # behind what the build names, as -isystem, too: that may be another release; what a toolkit lacks comes from packages
+            name: _join(
+                os.environ.get(name), None if headers is None else headers.folder, *absent, *find_cuda_headers()
+            )
             for name in ("C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH")
         },
         "LD_PRELOAD": " ".join(filter(None, (os.environ.get("LD_PRELOAD"), str(compile_redirection(private))))),
