@@ -9,6 +9,7 @@ import pytest
 from gpa_lsp.cli.main import main
 from gpa_lsp.code.binary.linkage_names import demangle
 from gpa_lsp.code.binary.tool_location import find_tool
+from gpa_lsp.execution.compiler.included_files import find_cuda_headers
 from gpa_lsp.execution.programs import library
 from gpa_lsp.execution.programs.build import build_program, find_toolkit
 from gpa_lsp.foundation.errors import InputError, ToolError
@@ -112,6 +113,19 @@ def test_a_host_compiler_that_links_the_static_runtime_gets_the_shared_one(tmp_p
     except ToolError as error:
         raise AssertionError(printed.decode()) from error
     assert run(tmp_path / "reduce")[1] == "256\n"
+
+
+def test_a_program_that_compiles_at_run_time_finds_the_compiler_of_a_package(tmp_path: Path) -> None:
+    if not any((folder / "nvrtc.h").is_file() for folder in find_cuda_headers()):
+        pytest.skip("NVRTC has no header here")
+    (tmp_path / "asks.cpp").write_text(
+        "#include <cuda_runtime.h>\n#include <nvrtc.h>\n#include <cstdio>\n"
+        'int main() { int major = 0, minor; cudaFree(0); nvrtcVersion(&major, &minor); puts(major > 0 ? "there" : ""); }\n'
+    )
+    build_program(
+        "nvcc -o asks asks.cpp -lnvrtc", machine=MACHINE, folder=tmp_path, limit_s=LIMIT_S, take=lambda piece: None
+    )
+    assert run(tmp_path / "asks")[1] == "there\n"
 
 
 def test_an_nvcc_that_is_a_script_is_of_the_toolkit_that_it_starts(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from gpa_lsp.execution.programs.library import (
     build_host_library,
     build_libraries,
     compile_redirection,
+    find_runtime_compiler,
     place_host_headers,
     read_headers,
 )
@@ -186,7 +187,7 @@ def _list_options(source: Path) -> list[str]:
     options += [f"-l{one.stem}" for one in HOST_LIBRARIES if one.header in included]
     options += ["-Xcompiler", "-fopenmp"] if _OPEN_MP in included else []
     options += [f"-l{library}" for header, library in (_DRIVER, _NVRTC) if header in included]
-    runtime_compiler = _find_runtime_compiler() if _NVRTC[0] in included else None
+    runtime_compiler = find_runtime_compiler() if _NVRTC[0] in included else None
     if runtime_compiler is not None:
         options += ["-Xlinker", "-rpath", "-Xlinker", str(runtime_compiler.parent)]
     return [one for one in options if _PLAIN.fullmatch(one)]
@@ -259,7 +260,7 @@ def _place_libraries(
         stem = library.name.partition(".so")[0]
         (folder / f"{stem}.so").symlink_to(library.name)
         _keep_for_cmake(library, f"{stem}.so")
-    runtime_compiler = _find_runtime_compiler()
+    runtime_compiler = find_runtime_compiler()
     if runtime_compiler is not None:
         (folder / f"lib{_NVRTC[1]}.so").symlink_to(runtime_compiler)
     for name in _EMPTY_LIBRARIES:
@@ -280,12 +281,6 @@ def _find_device_runtime(*toolkits: Path) -> Path | None:
     places = ("lib64", "lib", "targets/x86_64-linux/lib")
     found = (toolkit / place / "libcudadevrt.a" for toolkit in toolkits for place in places)
     return next((path for path in found if path.exists()), None)
-
-
-def _find_runtime_compiler() -> Path | None:
-    """NVRTC of a pip package, which has no file name that linkers look for."""
-    found = (one for folder in find_cuda_headers() for one in sorted((folder.parent / "lib").glob("libnvrtc.so.*")))
-    return next(found, None)
 
 
 def find_toolkit(nvcc: Path) -> Path:

@@ -332,3 +332,9 @@ def build_host_library(
         files["cublas_functions.h"] = write_functions(ROUTINES.values()).encode()
         files["cublas_legacy_functions.h"] = write_legacy_functions(ROUTINES.values()).encode()
     return place_compiled(headers, path, arguments, files, needed_for=f"{library.name} on the CPU", tell=tell)
+
+
+def find_runtime_compiler() -> Path | None:
+    """NVRTC of a pip package, which has no file name that linkers look for."""
+    found = (one for folder in find_cuda_headers() for one in sorted((folder.parent / "lib").glob("libnvrtc.so.*")))
+    return next(found, None)

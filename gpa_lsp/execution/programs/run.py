@@ -26,6 +26,7 @@ from gpa_lsp.execution.programs.library import (
     compile_host_blocks,
     find_headers,
     find_host_library,
+    find_runtime_compiler,
 )
 from gpa_lsp.execution.programs.loaded_code import REBUILD
 from gpa_lsp.execution.programs.messages import (
@@ -133,7 +134,7 @@ def run_program(
         server.start()
         try:
             progress = _Progress(server, deadline, settings.limit_s, surroundings.tell)
-            environment = _make_environment(libraries, server.path)
+            environment = _make_environment(libraries, server.path, program.needed)
             end = _run([str(program.path), *command[1:]], environment, surroundings, private, progress)
         finally:
             server.close()
@@ -451,11 +452,17 @@ def _find(word: str, folder: Path) -> Path:
     return path.absolute()
 
 
-def _make_environment(libraries: Sequence[Path], socket: Path) -> dict[str, str]:
+def _make_environment(libraries: Sequence[Path], socket: Path, needed: Sequence[str]) -> dict[str, str]:
     environment = dict(os.environ)
+    compiler = find_runtime_compiler() if any(name.startswith(_RUNTIME_COMPILER) for name in needed) else None
     environment[SOCKET_VARIABLE] = str(socket)
     environment[_PRELOAD] = " ".join(filter(None, (*map(str, libraries), environment.get(_PRELOAD, ""))))
-    environment[_LIBRARIES] = os.pathsep.join(filter(None, (str(libraries[0].parent), environment.get(_LIBRARIES, ""))))
+    folders = (
+        str(libraries[0].parent),
+        environment.get(_LIBRARIES, ""),
+        "" if compiler is None else str(compiler.parent),
+    )
+    environment[_LIBRARIES] = os.pathsep.join(filter(None, folders))
     return environment
 
 
@@ -481,6 +488,7 @@ def _receive(connection: socket.socket, size: int) -> bytes | None:
 
 
 _RUNTIME = "libcudart.so."
+_RUNTIME_COMPILER = "libnvrtc.so."  # which packages put where no loader looks
 _DEVICE_CODE = (".nv_fatbin", ".nvFatBinSegment", "__nv_relfatbin")
 _DYNAMIC = 6  # ``sh_type`` of ``.dynamic``
 _NEEDED = 1  # ``d_tag`` of a library that is asked for

@@ -313,8 +313,7 @@ PUBLIC cudaError_t cudaStreamCreateWithFlags(cudaStream_t *into, unsigned int fl
 }
 PUBLIC cudaError_t cudaStreamCreate(cudaStream_t *into) { return cudaStreamCreateWithPriority(into, 0, 0); }
 PUBLIC cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-    if (is_captured(stream))
-        give_capture_up();
+    leave_capture(stream);
     return keep_error(destroy_handle(STREAM, stream) ? cudaSuccess : cudaErrorInvalidResourceHandle);
 }
 PUBLIC cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
@@ -468,6 +467,7 @@ static const struct error_name error_names[] = {
     ERROR(cudaErrorInvalidSource, "device kernel image is invalid"),
     ERROR(cudaErrorInvalidPtx, "a PTX JIT compilation failed"),
     ERROR(cudaErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing"),
+    ERROR(cudaErrorStreamCaptureUnmatched, "the capture was not initiated in this stream"),
     ERROR(cudaErrorStreamCaptureInvalidated, "operation failed due to a previous error during capture"),
     ERROR(cudaErrorCapturedEvent, "operation not permitted on an event last recorded in a capturing stream"),
     ERROR(cudaErrorGraphExecUpdateFailure, "the graph update was not performed because it included changes which violated constraints specific to instantiated graph update"),

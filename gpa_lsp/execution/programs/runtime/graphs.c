@@ -127,6 +127,7 @@ static uint32_t capture_number, captures; /* of the capture under way, 0 where t
 static int is_capture_invalid;            /* something was asked for that a stream may not do while it is captured */
 static enum cudaStreamCaptureMode capture_mode;
 static pthread_t capturing_thread;
+static cudaStream_t capture_origin; /* the stream that it began on */
 
 int is_under_capture(uint32_t number) { return number != 0 && number == capture_number; }
 
@@ -144,11 +145,16 @@ cudaError_t refuse_capture(void) {
     return cudaErrorStreamCaptureUnsupported;
 }
 
-void give_capture_up(void) {
+static void give_capture_up(void) {
     if (captured != NULL)
         destroy(GRAPH, captured);
     captured = NULL;
     capture_number = 0;
+}
+
+void leave_capture(cudaStream_t stream) {
+    if (is_captured(stream) && stream == capture_origin)
+        give_capture_up();
 }
 
 cudaError_t capture(const struct work *work) {
@@ -168,6 +174,7 @@ PUBLIC cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCa
         result = cudaGraphCreate(&captured, 0);
     if (result == cudaSuccess) {
         stream->capture = capture_number = ++captures;
+        capture_origin = stream;
         is_capture_invalid = 0;
         capture_mode = mode;
         capturing_thread = pthread_self();
@@ -179,6 +186,7 @@ PUBLIC cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *into) 
     LOCK();
     REQUIRE(is_stream(stream), cudaErrorInvalidResourceHandle);
     REQUIRE(is_captured(stream), cudaErrorIllegalState);
+    REQUIRE(stream == capture_origin, cudaErrorStreamCaptureUnmatched);
     if (result == cudaSuccess) {
         result = is_capture_invalid ? cudaErrorStreamCaptureInvalidated : cudaSuccess;
         if (into != NULL) {
@@ -352,6 +360,17 @@ ADD_AND_SET(Memset, , make_fill(&work, parameters), const struct cudaMemsetParam
 ADD_AND_SET(Host, , make_call(&work, parameters), const struct cudaHostNodeParams *parameters)
 ADD(ChildGraph, , (work = (struct work){.kind = WORK_GRAPH}, give_copy(&work.child, GRAPH, child)), cudaGraph_t child)
 ADD(Empty, , (work = (struct work){.kind = WORK_NOTHING}, cudaSuccess))
+#if CUDART_VERSION >= 11040
+/* Memory is there from now on, and each launch finds it where it is. */
+static cudaError_t make_node_allocation(struct work *work, struct cudaMemAllocNodeParams *asked) {
+    cudaError_t error = asked == NULL || asked->bytesize == 0 ? cudaErrorInvalidValue : make_allocation(work, asked->bytesize);
+    if (error == cudaSuccess)
+        asked->dptr = work->to.base;
+    return error;
+}
+ADD(MemAlloc, , make_node_allocation(&work, parameters), struct cudaMemAllocNodeParams *parameters)
+ADD(MemFree, , (work = (struct work){.kind = WORK_RELEASE, .to = {pointer, 0, 0}}, tell(pointer != NULL)), void *pointer)
+#endif
 
 PUBLIC cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t node, struct cudaKernelNodeParams *into) {
     if (!is_handle(NODE, node) || node->work.kind != WORK_LAUNCH || into == NULL)

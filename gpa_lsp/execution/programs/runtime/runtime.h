@@ -246,7 +246,7 @@ HIDDEN cudaError_t fill(void *pointer, size_t pitch, uint32_t value, uint32_t el
 HIDDEN int is_stream(cudaStream_t stream); /* or one of those that are always there */
 HIDDEN int is_captured(cudaStream_t stream);
 HIDDEN cudaError_t refuse_capture(void); /* what no stream may do while it is captured: ends the capture */
-HIDDEN void give_capture_up(void);
+HIDDEN void leave_capture(cudaStream_t stream); /* that is destroyed: ends the capture that began on it */
 HIDDEN cudaError_t run_graph(struct CUgraph_st *graph);
 HIDDEN int is_under_capture(uint32_t number); /* the capture of this number */
 HIDDEN int has_strict_capture(void); /* one is under way that forbids to wait for the device */
