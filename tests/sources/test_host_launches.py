@@ -52,6 +52,13 @@ def read_one(host: str, before: str = "") -> HostLaunch:
         ("int n = 2, m = 64; for (; m > 8; m /= 2, n *= 2) {} k<<<n, 32>>>(p, m);", "", (16, 1, 1), 8),
         ("int n = 4; for (;;) { if (n == 4) break; n = 9; } k<<<n, 32>>>(p, n);", "", (4, 1, 1), 4),
         ("int n = 3; switch (n) { case 3: { n = 6; break; } default: n = 1; } k<<<n, 32>>>(p, n);", "", (6, 1, 1), 6),
+        ("start(p, 5);", "void start(float *p, int blocks, int n = 9) { k<<<blocks, 32>>>(p, n); }", (5, 1, 1), 9),
+        (
+            "start(p);",
+            "const int N = 4;\nvoid start(float *p, int = 3, int n = N * 2);\nvoid start(float *p, int b, int n) { k<<<b, 32>>>(p, n); }",
+            (3, 1, 1),
+            8,
+        ),
         ("k << <6, 32 >> > (p, 7);", "", (6, 1, 1), 7),
         ("k<<<(int)Kind::B, 32>>>(p, Kind::C);", "enum class Kind { A, B = 5, C };", (5, 1, 1), 6),
     ],
@@ -404,3 +411,16 @@ def test_a_header_beside_the_source_comes_before_others_of_its_name() -> None:
     text = '#include "sizes.h"\n__global__ void k(int n) {}\nint main() { k<<<N, 32>>>(N); }\n'
     (launch,) = find_host_launches("/p/src/k.cu", text, included)
     assert launch.grid == (3, 1, 1)
+
+
+def test_a_function_that_main_reaches_is_not_read_again_without_its_arguments() -> None:
+    chosen = "if (b == 16) { k<16><<<n / b, b>>>(p, n); } else { k<32><<<n / b, b>>>(p, n); }"
+    text = f"void start(float *p, int b, int n) {{ {chosen} for (int i = 0; i < 300; i++) {{ {chosen} }} }}\n"
+    found = find_host_launches(
+        "k.cu", f"template <int B> {KERNEL}{text}int main() {{ float *p; start(p, 32, 640); }}\n"
+    )
+    assert [(one.grid, one.template_arguments, one.is_assumed) for one in found] == [
+        ((20, 1, 1), ("32",), False),
+        ((20, 1, 1), ("32",), False),
+        ((40, 1, 1), ("16",), True),
+    ]

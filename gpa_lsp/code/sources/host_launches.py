@@ -6,10 +6,11 @@ iteration of others. Values that the text does not decide stay unknown.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from gpa_lsp.code.sources.cuda_functions import list_file_nodes
+from gpa_lsp.code.sources.cuda_functions import find_function_declarator, list_file_nodes, read_own_name
 from gpa_lsp.code.sources.host_evaluation import copy_record
 from gpa_lsp.code.sources.host_inputs import AssumedInputs
 from gpa_lsp.code.sources.host_noting import WHOLE, Ended, Passage, is_launch, is_pointer
@@ -98,6 +99,12 @@ class _Reading(Statements):
         self._tree = tree
         methods = dict(self.list_methods())
         self._functions = {name: node for name, node in find_functions(tree) if node not in methods.values()} | methods
+        self._declared = {
+            read_own_name(declarator): list_parameters(node)
+            for node in list_file_nodes(tree)
+            if node.type == "declaration" and (declarator := find_function_declarator(node)) is not None
+        }
+        self._entered: set[str] = set()
         self._named: dict[str, list[str]] = {}
         for name in self._functions:
             self._named.setdefault(name.rpartition("::")[2], []).append(name)
@@ -121,7 +128,9 @@ class _Reading(Statements):
                 ):
                     before.go_back()  # calls before it are unknown
                     self._forget_written()
-                    self._enter_root(name)
+                    # what a function that has been walked through has left is in branches that the text does not choose
+                    with self.noting_beside() if name in self._entered else nullcontext():
+                        self._enter_root(name)
         except Ended:
             pass
         return self.list_launches()
@@ -194,7 +203,18 @@ class _Reading(Statements):
         """Arguments of a function that nothing in the text calls: assumed numbers, or none."""
         if self._inputs is None or name == "main":
             return []
-        return [self._inputs.take(one) for one in list_parameters(self._functions[name])]
+        parameters = list_parameters(self._functions[name])
+        return [
+            self._inputs.take(one)
+            if (default := self._find_default(name, number, one)) is None
+            else self.value(default, self._globals)
+            for number, one in enumerate(parameters)
+        ]
+
+    def _find_default(self, name: str, number: int, parameter: "Node") -> "Node | None":
+        """Expression that stands for an argument that a call leaves out, from a function's definition or its declaration before that."""
+        declared = self._declared.get(name, [])[number : number + 1]
+        return next((one for each in (parameter, *declared) if (one := part(each, "default_value")) is not None), None)
 
     def walk_nodes(self, node: "Node") -> "Iterator[Node]":
         """The nodes below one, and those of the functions it calls."""
@@ -264,9 +284,10 @@ class _Reading(Statements):
         scope.values.update(passage.numbers)
         if passage.this is not None:
             scope.values["*this"] = passage.this
-        self._bind(function, scope, arguments, caller, nodes)
+        self._bind(name, scope, arguments, caller, nodes)
         scope.values.update({one: value for one, value in passage.assumed.items() if one in scope.values})
         self._calls.append(name)
+        self._entered.add(name)
         self._scopes.append(scope)
         outer_blocks, self._hidden = self._hidden, []
         outer_passage, self._passage = self._passage, passage
@@ -285,9 +306,9 @@ class _Reading(Statements):
         return None
 
     def _bind(
-        self, function: "Node", scope: Scope, arguments: Sequence[Value], caller: Scope, nodes: "Sequence[Node]"
+        self, function: str, scope: Scope, arguments: Sequence[Value], caller: Scope, nodes: "Sequence[Node]"
     ) -> None:
-        for number, parameter in enumerate(list_parameters(function)):
+        for number, parameter in enumerate(list_parameters(self._functions[function])):
             inner = part(parameter, "declarator")
             name = find_identifier(inner)
             if not name:
@@ -301,7 +322,11 @@ class _Reading(Statements):
                     continue
             elif target is not None and target.type == "pointer_expression" and read_text(target).startswith("&"):
                 scope.aliases[f"*{name}"] = caller, read_name(part(target, "argument"))
-            scope.values[name] = copy_record(arguments[number]) if number < len(arguments) else None
+            if number < len(arguments):
+                scope.values[name] = copy_record(arguments[number])
+            else:
+                default = self._find_default(function, number, parameter)
+                scope.values[name] = None if default is None else self.value(default, self._globals)
 
 
 def _list_written(function: "Node") -> Iterator[str]:
