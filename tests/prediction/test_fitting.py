@@ -100,6 +100,25 @@ def test_blocks_of_tiles_have_two_axes(tmp_path: Path) -> None:
     assert "\nblock = [16, 16]" in text and "\nthreads = [1024, 1024]" in text
 
 
+DEEP = """\
+__global__ void deep(const float* x, float* y, int width)
+{
+    int row = blockIdx.y * 8 + 4 * threadIdx.z + threadIdx.y;
+    y[row * width + blockIdx.x * 8 + threadIdx.x] = x[row * width + blockIdx.x * 8 + threadIdx.x];
+}
+dim3 choose(int width);
+void start(const float* x, float* y, int width) { deep<<<choose(width), dim3(8, 4, 2)>>>(x, y, width); }
+"""
+
+
+def test_there_is_one_block_along_an_axis_whose_blocks_the_kernel_does_not_tell_apart(tmp_path: Path) -> None:
+    path = tmp_path / "deep.cu"
+    path.write_text(DEEP)
+    text = write_templates(path, launches_text="", settings=NVRTC, fits=SETTINGS)
+    (line,) = [one for one in text.splitlines() if one.startswith(("threads = ", "grid = "))]
+    assert line.startswith("threads = [") and ", 2]" in line
+
+
 def test_a_second_block_is_tried_where_the_first_goes_wrong_and_no_time_is_left(tmp_path: Path) -> None:
     path = tmp_path / "kernels.cu"
     shutil.copy(ROOT / "fixtures" / "kernels" / "bank_conflict" / "original.cu", path)

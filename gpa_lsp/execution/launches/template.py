@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from math import log2
+from math import log2, prod
 from pathlib import PurePath
 
 from msgspec import Struct
@@ -124,7 +124,7 @@ def write_template(
     if sum(find_bare_name(one) == name for one in names) != 1 or not _NAME.fullmatch(name):
         name = function.name
     block = function.required_threads or (min(function.max_threads or _BLOCK, _BLOCK), 1, 1)
-    shape = _write_shape(host, measured, block, threads)
+    shape = _write_shape(host, measured, block, threads, count_axes(function, "ctaid"))
     known = source_names if len(source_names) == len(function.parameters) else ()
     if host is None and measured is None and not told.threads:
         told = ToldSizes(told.numbers, _cover_told(function, known, told.numbers))
@@ -159,10 +159,10 @@ def write_template(
     return "\n".join(lines) + "\n"
 
 
-def count_axes(function: PtxFunction) -> int:
-    """Number of axes of its thread's index that a kernel reads; at least 1."""
+def count_axes(function: PtxFunction, index: str = "tid") -> int:
+    """Number of axes of its thread's index, or of another special register, that a kernel reads; at least 1."""
     text = "\n".join(one.text for one in function.instructions)
-    return 3 if "%tid.z" in text else 2 if "%tid.y" in text else 1
+    return 3 if f"%{index}.z" in text else 2 if f"%{index}.y" in text else 1
 
 
 def find_side(threads: int, axes: int) -> int:
@@ -405,9 +405,13 @@ def _name_inputs(host: HostLaunch) -> str:
 
 
 def _write_shape(
-    host: HostLaunch | None, measured: LaunchDescription | None, block: tuple[int, int, int], threads: int
+    host: HostLaunch | None,
+    measured: LaunchDescription | None,
+    block: tuple[int, int, int],
+    threads: int,
+    grid_axes: int,
 ) -> list[str]:
-    """Block, and grid or threads."""
+    """Block, and grid or threads; of so many axes of the grid that the kernel reads."""
     covered = str(threads)
     if host is not None and measured is None:
         known = host.block
@@ -415,9 +419,12 @@ def _write_shape(
         lines = [f"block = {_shorten(known or block)}{'' if is_told else '  # guess'}"]
         if host.grid is not None and known is not None:
             return [*lines, f"grid = {_shorten(host.grid)}{'  # guess' if 'grid' in host.guessed else ''}"]
-        axes = sum(size > 1 for size in known or block)
-        if axes > 1:
-            covered = str([find_side(threads, axes)] * axes)
+        sizes = list(known or block)
+        free = sum(size > 1 for size in sizes[:grid_axes]) or 1
+        if max(sizes[1:]) > 1:  # one block along the axes whose blocks the kernel does not tell apart
+            side = find_side(threads // prod(sizes[grid_axes:]), free)
+            along = [side if size > 1 and axis < grid_axes else size for axis, size in enumerate(sizes)]
+            covered = str(along[: 3 if sizes[2] > 1 else 2])
         return [*lines, f"threads = {covered}  # guess; {_GRID_WORDS[2:]}"]
     if measured is not None:
         block = measured.block
