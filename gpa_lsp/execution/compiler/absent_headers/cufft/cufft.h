@@ -67,6 +67,9 @@ cufftResult cufftMakePlan2d(cufftHandle plan, int y, int x, cufftType type, size
 cufftResult cufftMakePlan3d(cufftHandle plan, int z, int y, int x, cufftType type, size_t *work_bytes);
 cufftResult cufftMakePlanMany(cufftHandle plan, int rank, int *n, int *from_size, int from_step, int from_distance,
                               int *to_size, int to_step, int to_distance, cufftType type, int batch, size_t *work_bytes);
+cufftResult cufftMakePlanMany64(cufftHandle plan, int rank, long long *n, long long *from_size, long long from_step,
+                                long long from_distance, long long *to_size, long long to_step, long long to_distance,
+                                cufftType type, long long batch, size_t *work_bytes);
 cufftResult cufftEstimate1d(int x, cufftType type, int batch, size_t *work_bytes);
 cufftResult cufftEstimate2d(int y, int x, cufftType type, size_t *work_bytes);
 cufftResult cufftEstimate3d(int z, int y, int x, cufftType type, size_t *work_bytes);

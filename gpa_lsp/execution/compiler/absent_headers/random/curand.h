@@ -3,7 +3,11 @@
 #ifndef GPA_LSP_CURAND_H
 #define GPA_LSP_CURAND_H
 #define CURAND_H_ /* helpers of samples ask for it */
+#ifdef __cplusplus
+#include <cuda_runtime.h>
+#else
 #include <cuda_runtime_api.h>
+#endif
 #include <library_types.h>
 #include <stddef.h>
 #ifdef __cplusplus

@@ -1,9 +1,10 @@
 /* cuFFT: plans, and transforms that gpa_lsp computes with numpy. Source: the cuFFT documentation for layouts. */
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cufft.h"
+#include "cufftXt.h"
 #include "host_library.h"
 
 int refuse_call(const char *name) {
@@ -146,6 +147,51 @@ PUBLIC cufftResult cufftPlan3d(cufftHandle *plan, int z, int y, int x, cufftType
     int n[] = {z, y, x};
     return cufftPlanMany(plan, 3, n, NULL, 1, 0, NULL, 1, 0, type, 1);
 }
+
+/* The same with wide numbers, and with types of elements in place of a type of transform */
+static int narrow(long long number) { return number < 0 || number > INT_MAX ? -1 : (int)number; }
+static int *narrow_all(int *into, const long long *numbers, int rank) {
+    for (int dimension = 0; numbers != NULL && dimension < rank && dimension < MOST_DIMENSIONS; dimension++)
+        into[dimension] = narrow(numbers[dimension]);
+    return numbers == NULL ? NULL : into;
+}
+PUBLIC cufftResult cufftMakePlanMany64(cufftHandle plan, int rank, long long *n, long long *from_size, long long from_step,
+                                       long long from_distance, long long *to_size, long long to_step, long long to_distance,
+                                       cufftType type, long long batch, size_t *work_bytes) {
+    int sizes[3][MOST_DIMENSIONS];
+    return cufftMakePlanMany(plan, rank, narrow_all(sizes[0], n, rank), narrow_all(sizes[1], from_size, rank), narrow(from_step),
+                             narrow(from_distance), narrow_all(sizes[2], to_size, rank), narrow(to_step), narrow(to_distance), type,
+                             narrow(batch), work_bytes);
+}
+static const struct {
+    cudaDataType from, to;
+    cufftType type;
+} typed[] = {{CUDA_C_32F, CUDA_C_32F, CUFFT_C2C}, {CUDA_R_32F, CUDA_C_32F, CUFFT_R2C}, {CUDA_C_32F, CUDA_R_32F, CUFFT_C2R},
+             {CUDA_C_64F, CUDA_C_64F, CUFFT_Z2Z}, {CUDA_R_64F, CUDA_C_64F, CUFFT_D2Z}, {CUDA_C_64F, CUDA_R_64F, CUFFT_Z2D}};
+PUBLIC cufftResult cufftXtMakePlanMany(cufftHandle plan, int rank, long long *n, long long *from_size, long long from_step,
+                                       long long from_distance, cudaDataType from_type, long long *to_size, long long to_step,
+                                       long long to_distance, cudaDataType to_type, long long batch, size_t *work_bytes,
+                                       cudaDataType computed_type) {
+    for (size_t i = 0; i < sizeof typed / sizeof *typed; i++)
+        if (typed[i].from == from_type && typed[i].to == to_type)
+            return cufftMakePlanMany64(plan, rank, n, from_size, from_step, from_distance, to_size, to_step, to_distance,
+                                       typed[i].type, batch, work_bytes);
+    return refuse_call("cufftXtMakePlanMany of other types than float and double");
+}
+PUBLIC cufftResult cufftXtExec(cufftHandle plan, void *from, void *to, int direction) {
+    pthread_mutex_lock(&plans_lock);
+    cufftType type = find_plan(plan) == NULL ? CUFFT_C2C : find_plan(plan)->type;
+    pthread_mutex_unlock(&plans_lock);
+    int is_real = type == CUFFT_R2C || type == CUFFT_D2Z ? CUFFT_FORWARD : type == CUFFT_C2R || type == CUFFT_Z2D ? CUFFT_INVERSE : 0;
+    const char *function = type == CUFFT_C2C   ? "cufftExecC2C"
+                           : type == CUFFT_R2C ? "cufftExecR2C"
+                           : type == CUFFT_C2R ? "cufftExecC2R"
+                           : type == CUFFT_Z2Z ? "cufftExecZ2Z"
+                           : type == CUFFT_D2Z ? "cufftExecD2Z"
+                                               : "cufftExecZ2D";
+    return execute(plan, function, type, from, to, is_real != 0 ? is_real : direction);
+}
+
 PUBLIC cufftResult cufftSetStream(cufftHandle plan, cudaStream_t stream) {
     pthread_mutex_lock(&plans_lock);
     struct plan *found = find_plan(plan);
