@@ -8,15 +8,25 @@ import pytest
 from gpa_lsp.diagnosis.advice.advise import advise_kernel
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.optimizers.fast_math import OPTIMIZER
+from gpa_lsp.diagnosis.advice.sequence_regions import count_operations
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
+from gpa_lsp.kernel.dataflow.arithmetic import find_arithmetic_sequences
 from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.profile.read import read_profile
+from tests.advice.subjects import make_subject
 from tests.conftest import find_corpus
+from tests.rows.listings import DIVISION
+from tests.rows.written import write_kernel
 
 CORPUS = find_corpus()
 BASELINE = "v100_miniweather_baseline_2022.2.ncu-rep"
+
+
+def test_a_division_is_done_as_often_as_its_chain_runs_not_as_its_routine_is_called() -> None:
+    subject = make_subject(write_kernel(DIVISION))
+    assert count_operations(subject, find_arithmetic_sequences(subject.rows).sequences) == 100
 
 
 def load_hot_kernel(name: str) -> Kernel:

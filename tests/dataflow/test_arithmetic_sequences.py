@@ -143,6 +143,27 @@ def test_an_inlined_function_is_its_line_from_the_telling_constant_on() -> None:
     assert sine.inlined == (2, 3, 5, 6)
 
 
+def test_what_widens_the_result_of_a_function_on_its_line_is_no_part_of_it() -> None:
+    found = find(
+        """
+        LDG.E R5, [R2.64]                              # k.cu:3
+        FFMA.RM R4, R5, R7, 12582913                   # k.cu:4
+        FFMA R6, R5, 1.4426950216293334961, -R4        # k.cu:4
+        FFMA R8, R5, 1.925963033500011079e-08, R6      # k.cu:4
+        MUFU.EX2 R5, R8                                # k.cu:4
+        FMUL R9, R4, R5                                # k.cu:4
+        F2F.F64.F32 R10, R9                            # k.cu:4
+        DMUL R10, R10, c[0x2][0x0]                     # k.cu:4
+        F2F.F32.F64 R5, R10                            # k.cu:4
+        STG.E [R2.64], R5                              # k.cu:5
+        EXIT                                           # k.cu:6
+        """
+    )
+    assert found.sequences[0].operation.title == "FP32 exponential"
+    assert found.sequences[0].inlined == (3, 4, 5)
+    assert found.widened == ((6, 7, 8),)
+
+
 @pytest.mark.parametrize(
     ("symbol", "title"),
     [

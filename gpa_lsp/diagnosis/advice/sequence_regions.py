@@ -128,6 +128,11 @@ def mark_sequences(subject: Subject, sequences: Iterable[ArithmeticSequence]) ->
     return gone
 
 
+def count_operations(subject: Subject, sequences: Iterable[ArithmeticSequence]) -> float:
+    """Count the operations of sequences, in warp instructions; the call is made for few operands alone."""
+    return sum(float(subject.executed[[one.anchor, *one.inlined]].max()) for one in sequences)
+
+
 def _count_calls_by_routine(called: CalledShares, sequences: Sequence[ArithmeticSequence]) -> dict[range, float]:
     found: dict[range, float] = {}
     for sequence in sequences:

@@ -384,8 +384,9 @@ def find_arithmetic_sequences(kernel: KernelRows) -> ArithmeticSequences:
                 taken.update(row - flow.first_row for row in (*found.inlined, *found.call_block))
                 sequences.append(found)
         rows = range(len(flow))
-        sequences += [*find_integer_divisions(flow, rows, taken), *find_inlined_functions(flow, taken)]
+        sequences += find_integer_divisions(flow, rows, taken)
         chains = find_widened_arithmetic(flow, rows, taken)
+        sequences += find_inlined_functions(flow, taken)
         widened.extend(tuple(sorted(flow.first_row + row for row in chain)) for chain in chains)
     return ArithmeticSequences(
         sequences=tuple(sorted(sequences, key=lambda one: one.anchor)),

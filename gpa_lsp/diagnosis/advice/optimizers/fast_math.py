@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from gpa_lsp.diagnosis.advice.arithmetic_hints import advise_operations
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
-from gpa_lsp.diagnosis.advice.sequence_regions import build_sequence_regions, mark_sequences
+from gpa_lsp.diagnosis.advice.sequence_regions import build_sequence_regions, count_operations, mark_sequences
 from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import Code, Sentence, count, say
@@ -51,7 +51,7 @@ def match(subject: Subject) -> Found:
 
 def _count_work_left(subject: Subject, sequences: Sequence[ArithmeticSequence]) -> dict[str, float]:
     """Unit → the part of its work that stays: of each operation a special function and a product."""
-    operations = float(subject.executed[[one.anchor for one in sequences]].sum())
+    operations = count_operations(subject, sequences)
     gone = mark_sequences(subject, sequences)
     return count_work_left(subject, executions=gone, added={"xu": operations, "fma": operations})
 

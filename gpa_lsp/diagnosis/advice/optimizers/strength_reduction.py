@@ -23,6 +23,7 @@ from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
 from gpa_lsp.diagnosis.advice.sequence_regions import (
     build_row_region,
     build_sequence_regions,
+    count_operations,
     find_line_scope,
     find_removable,
     mark_sequences,
@@ -93,7 +94,7 @@ def match(subject: Subject) -> Found:
     gone[narrowed] = 1.0
     executed = subject.executed
     wide = [row for row in narrowed if subject.rows.opcode(row).pipe is Pipe.FP64]
-    divided, approximated = (float(executed[[one.anchor for one in some]].sum()) for some in (divisions, doubles))
+    divided, approximated = (count_operations(subject, some) for some in (divisions, doubles))
     # FP64 arithmetic becomes as much FP32; a division by a constant is a product and two shifts.
     added = {"fma": float(executed[wide].sum()) + divided + approximated, "alu": 2.0 * divided, "xu": approximated}
     return EliminationMatch(
