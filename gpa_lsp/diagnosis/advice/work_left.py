@@ -69,7 +69,8 @@ def count_work_left(
     _set(found, "shared", passes, gone_passes, more.get("shared", 0.0))
     # The data stage of L1 serves both: a pass for each wavefront, and for each line or two.
     each = _measure_passes_per_line(subject, float(tags.sum()), float(passes.sum()))
-    _set(found, "l1", tags * each + passes, np.where(is_shared, gone_passes, gone_lines), more.get("shared", 0.0))
+    through = np.where(is_global, np.maximum(tags * each, np.minimum(tags, executed)), 0.0)
+    _set(found, "l1", through + passes, np.where(is_shared, gone_passes, gone_lines), more.get("shared", 0.0))
     return found
 
 

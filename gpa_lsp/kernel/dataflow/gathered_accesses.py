@@ -9,13 +9,23 @@ import numpy.typing as npt
 from gpa_lsp.code.binary.model import ResourceKind
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace
 from gpa_lsp.code.binary.uses import parse_operand
-from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, MOVES, WARP_THREADS, find_invariant_loads, mark_accesses
+from gpa_lsp.foundation.records import remembered
+from gpa_lsp.kernel.dataflow.accesses import (
+    GLOBAL_SPACES,
+    MOVES,
+    WARP_THREADS,
+    find_invariant_loads,
+    find_uniform_loads,
+    mark_accesses,
+)
 from gpa_lsp.kernel.dataflow.value_flow import FunctionFlow, build_flow
 from gpa_lsp.kernel.model import KernelRows
 
 _AND = "0xc0"  # Truth table of LOP3 that keeps what its first two operands have in common
 _BYTE = re.compile("0x777[0-3]")  # Of PRMT: one byte of the first operand, the others zero
 _REGISTER_BITS = 32
+
+_THREAD_INDICES = ("SR_TID", "SR_LANEID")
 
 _MOST_STEPS = 32  # Instructions of address arithmetic that are looked at for one access
 
@@ -91,6 +101,15 @@ def find_special_registers(kernel: KernelRows, row: int) -> frozenset[str]:
         seen |= more
         waiting += sorted(more)
     return frozenset(found)
+
+
+@remembered
+def find_block_wide_loads(kernel: KernelRows) -> npt.NDArray[np.bool_]:
+    """bool[n], loads by which all threads of a block fetch the same value: of a warp by counters, of the block by their addresses."""
+    found = find_uniform_loads(kernel)
+    for row in np.flatnonzero(found).tolist():
+        found[row] = not any(one.startswith(_THREAD_INDICES) for one in find_special_registers(kernel, row))
+    return found
 
 
 def count_addresses(kernel: KernelRows, row: int) -> int | None:

@@ -33,6 +33,7 @@ from gpa_lsp.kernel.dataflow.accesses import (
     mark_accesses,
     measure_excess,
 )
+from gpa_lsp.kernel.dataflow.gathered_accesses import find_block_wide_loads
 from gpa_lsp.kernel.scopes import Scope
 
 _THROTTLE = "lg_throttle"
@@ -63,13 +64,14 @@ def match(subject: Subject) -> Found:
     regions = build_regions(subject, edges, weights, write_hint=findings.write_hint, write_note=findings.write_note)
     return EliminationMatch(
         regions=regions,
-        hint=findings.write_remedy(regions[0].hotspots[0].def_row),
+        hint=findings.write_remedy(findings.choose_row(regions[0].hotspots[0].def_row)),
         caveats=findings.list_caveats(edges, weights),
         reasons=(
             say("{reason} of global accesses, without the part that coalescing would remove", reason=_THROTTLE),
             *findings.list_reasons(),
         ),
         work=findings.count_work_left(),
+        least=findings.count_work_left(constants=True),
     )
 
 
@@ -96,6 +98,7 @@ class _Findings:
         self._fits_constant = {
             row for row in np.flatnonzero(self._uniform).tolist() if fits_constant_memory(subject.rows, row)
         }
+        self._weights = self._find_weights()
         self._widening = np.ones(len(subject.rows))
         for row in np.flatnonzero(accesses).tolist():
             if row in self._fits_constant:
@@ -105,6 +108,20 @@ class _Findings:
         self._excess = np.zeros(len(subject.rows))
         if sectors is not None and ideal is not None:
             self._excess = measure_excess(sectors, ideal)
+
+    def _find_weights(self) -> Mapping[int, float]:
+        """Row → the part that wide reads of a copy in shared memory save, of what all threads of a block read alike, one value after the other."""
+        rows, scopes = self._subject.rows, self._subject.scopes
+        groups: dict[tuple[int, int], list[int]] = {}
+        for row in np.flatnonzero(find_block_wide_loads(rows)).tolist():
+            if row not in self._invariant:
+                groups.setdefault((int(scopes.innermost[row]), int(rows.executions[row])), []).append(row)
+        return {
+            row: 1 - 1 / min(len(group), WIDEST_ACCESS_BYTES / count_access_bytes(rows.mnemonic(row)))
+            for group in groups.values()
+            for row in group
+            if len(group) > 1 and count_access_bytes(rows.mnemonic(row)) < WIDEST_ACCESS_BYTES
+        }
 
     def weigh(self, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """float64[m]: the part of each blamed pair that would go."""
@@ -121,12 +138,16 @@ class _Findings:
         merged, kept = np.zeros(len(self._subject.rows)), np.zeros(len(self._subject.rows))
         for row, run in self._runs.items():
             merged[row] = 1.0 - 1.0 / len(run.rows)
+        for row, part in self._weights.items():
+            merged[row] = max(merged[row], part)
         for row, load in self._invariant.items():
             kept[row] = load.removable_ratio
         return merged, kept
 
     def write_note(self, def_row: int, _use_row: int) -> Sentence:
         """Name the fault of one access."""
+        if def_row in self._weights:
+            return say("all threads of a block load the same")
         if def_row in self._runs:
             return say("one of {accesses}", accesses=count(len(self._runs[def_row].rows), "adjacent access"))
         if def_row in self._invariant:
@@ -138,7 +159,7 @@ class _Findings:
         return describe_causes(hotspots, self._write_sentence)
 
     def _write_sentence(self, row: int) -> Sentence:
-        if row in self._runs:
+        if row in self._runs and row not in self._weights:
             run = self._runs[row]
             return say(
                 "{first} and its {others} of {each} can be one access of {merged} ({type}).",
@@ -160,14 +181,23 @@ class _Findings:
         if self._uniform[row]:
             better = (
                 "constant memory serves that in one step"
-                if row in self._fits_constant
+                if row in self._fits_constant or row in self._weights
                 else "one load per block into shared memory serves all its warps"
             )
             return say("{place} reads the same for all threads of a warp: {better}.", place=place, better=better)
         return NOTHING
 
+    def choose_row(self, hottest: int) -> int:
+        """The access to advise on: the hottest, or that of which most goes where nothing of the hottest is known to go."""
+        gone = np.maximum(*self._weigh_rows())
+        return hottest if gone[hottest] > 0 or not gone.any() else int(np.argmax(gone * self._subject.executed))
+
     def write_remedy(self, row: int) -> Sentence:
         """Write the remedy for the access with most stalls."""
+        if row in self._weights or row in self._fits_constant:
+            return say(
+                "Keep read-only values that all threads read in constant memory, or load them once per block into shared memory."
+            )
         if row in self._runs:
             return say(
                 "Access adjacent elements of a thread with one wide load or store ({types}).",
@@ -175,10 +205,6 @@ class _Findings:
             )
         if row in self._invariant:
             return say("Load loop-invariant values once before the loop, and keep them in registers.")
-        if row in self._fits_constant:
-            return say(
-                "Keep read-only values that all threads read in constant memory, or load them once per block into shared memory."
-            )
         if self._uniform[row]:
             return say("Load values that all threads of a warp read once per block into shared memory.")
         return say(
@@ -191,7 +217,7 @@ class _Findings:
         """List conditions that the analysis cannot know."""
         rows = set(self._subject.edges.def_row[edges[weights > 0]].tolist())
         caveats = []
-        if rows & self._runs.keys():
+        if rows & self._runs.keys() - self._weights.keys():
             caveats.append(
                 say(
                     "A wide access needs an address aligned to its size, and no aliasing store between the narrow ones."
@@ -205,16 +231,23 @@ class _Findings:
                     qualifiers=qualifiers,
                 )
             )
-        if rows - self._runs.keys() - self._invariant.keys():
+        if rows - self._runs.keys() - self._invariant.keys() - self._weights.keys():
             caveats.append(
                 say("How many other accesses can be saved is unknown: all that wider ones could save are counted.")
             )
         return tuple(caveats)
 
-    def count_work_left(self) -> dict[str, float]:
-        """Unit → the part of its work that stays when accesses are merged, and values kept."""
+    def count_work_left(self, *, constants: bool = False) -> dict[str, float]:
+        """Unit → the part of its work that stays when accesses are merged, and values kept; ``constants``: and weights in constant memory."""
         merged, kept = self._weigh_rows()
-        return count_work_left(self._subject, executions=np.maximum(merged, kept))
+        gone = np.maximum(merged, kept)
+        lines = gone.copy()
+        weights = list(self._weights)
+        lines[weights] = 1.0
+        if constants:
+            gone[weights] = 1.0
+        passes = float((self._subject.executed * (1 - gone))[weights].sum())
+        return count_work_left(self._subject, executions=gone, lines=lines, added={"shared": passes})
 
     def list_reasons(self) -> tuple[Sentence, ...]:
         """Count the accesses of each kind."""
