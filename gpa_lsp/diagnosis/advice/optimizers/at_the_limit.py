@@ -1,5 +1,6 @@
 """Kernels that are about as fast as the GPU lets them be."""
 
+from gpa_lsp.diagnosis.advice.loop_work import measure_reuse
 from gpa_lsp.diagnosis.advice.matches import Remark
 from gpa_lsp.diagnosis.advice.model import AT_THE_LIMIT, SMALL_SPEEDUP
 from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
@@ -7,6 +8,9 @@ from gpa_lsp.diagnosis.analyses.limiter import find_limiter
 from gpa_lsp.diagnosis.analyses.model import Confidence, LimiterKind
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import begin_lower, percent, say
+
+# Bytes from L1 to registers over those from L2: from here on threads read the same data, not only the ends of each other's sectors (5/4)
+_READ_AGAIN = 1.5
 
 _MEMORY = frozenset({"dram", "l2"})  # units whose work is traffic
 
@@ -19,6 +23,8 @@ def match(subject: Subject) -> Found:
         return say("no unit runs at what it sustains")
     if first.headroom >= SMALL_SPEEDUP:
         return say("{label} is {busy} busy", label=first.label, busy=percent(first.busy_ratio))
+    if first.unit == "dram" and (measure_reuse(subject) or 1.0) >= _READ_AGAIN:
+        return say("threads read the same data, and what DRAM sends of it again could go")
     most = max(1.0, 1 / first.busy_ratio)
     return Remark(
         high=most,
