@@ -209,7 +209,7 @@ class Renamed(argparse.Action):
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
     ) -> None:
         """Keep the value."""
-        setattr(namespace, self.dest, values)
+        setattr(namespace, self.dest, values if self.nargs != 0 else True)
         sys.stderr.write(f"{parser.prog}: {option} is now --{self.dest.replace('_', '-')}\n")
 
 
@@ -284,7 +284,7 @@ class _StoreOutput(argparse.Action):
     """Keep the path, and that it is one to write."""
 
     def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None) -> None:
-        setattr(namespace, self.dest, values)
+        setattr(namespace, self.dest, values if self.nargs != 0 else True)
         namespace.outputs = {**getattr(namespace, "outputs", {}), self.dest: values}
 
 

@@ -72,7 +72,7 @@ def make_settings(arguments: argparse.Namespace, *, is_paper: bool = False) -> "
         mode=VolumeMode.PAPER if is_paper else VolumeMode.CORRECTED,
         budget=budget,
         blocks=arguments.blocks,
-        is_paper=getattr(arguments, "paper", False),
+        is_paper=getattr(arguments, "cudaadvisor", False),
         traces_entries=getattr(arguments, "entries", False),
     )
 

@@ -18,10 +18,9 @@ from gpa_lsp.document.comparison_view import (
 )
 from gpa_lsp.document.launch_place_words import describe_times
 from gpa_lsp.document.layout import Span, Style, flexible, left, right
-from gpa_lsp.document.places import show_path
+from gpa_lsp.document.places import show_line, show_path
 from gpa_lsp.document.time_course_words import format_moment
 from gpa_lsp.foundation.json_records import pick
-from gpa_lsp.foundation.locations import write_place
 from gpa_lsp.foundation.numbers import UNKNOWN, format_change, format_count, format_duration_ns
 from gpa_lsp.kernel.names import shorten_distinctly, shorten_name
 from gpa_lsp.report.changes import PartChange, Verdict, order_changes
@@ -199,7 +198,7 @@ def _describe_names(change: RunChange) -> str:
 
 
 def _name_line(part: PartChange, folder: Path | None) -> str:
-    return name_changed_line(part, lambda line: write_place(show_path(part.name, folder), line))
+    return name_changed_line(part, lambda line: show_line(part.name, line, folder))
 
 
 def make_run_change_document(change: RunChange) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path, PurePath
 from gpa_lsp.document.layout import ELLIPSIS
 from gpa_lsp.foundation.files import read_bounded
 from gpa_lsp.foundation.locations import Frame, shorten_paths, write_place
-from gpa_lsp.foundation.ownership import choose_frame
+from gpa_lsp.foundation.ownership import choose_frame, shorten_library_path
 from gpa_lsp.kernel.names import demangle, shorten_name
 from gpa_lsp.report.model import KernelReport
 from gpa_lsp.report.source_paths import SourceLocator
@@ -21,6 +21,16 @@ def show_path(path: PurePath | str, folder: Path | None) -> str:
     if folder is not None and known.is_absolute() and known.is_relative_to(folder):
         return str(known.relative_to(folder))
     return str(path)
+
+
+def show_line(file: str, line: int | None, folder: Path | None) -> str:
+    """``file:line`` of a source; a library's file that lies elsewhere by its name alone.
+
+    >>> show_line("/p/a.cu", 3, Path("/p")), show_line("/usr/local/cuda/include/cub/block/block_scan.cuh", 9, Path("/p"))
+    ('a.cu:3', 'block_scan.cuh:9')
+    """
+    shown = show_path(file, folder)
+    return write_place(shorten_library_path(file) if shown == file else shown, line)
 
 
 class PlaceNames:

@@ -11,12 +11,11 @@ from gpa_lsp.diagnosis.analyses.answers import Answer, Weight
 from gpa_lsp.document.answer_view import build_answer, build_findings
 from gpa_lsp.document.blocks import Block, Paragraph, Part, Table, tabulate
 from gpa_lsp.document.layout import Column, Span, Style, flexible, left, right
-from gpa_lsp.document.places import show_path
+from gpa_lsp.document.places import show_line
 from gpa_lsp.execution.launches.read_launches import explain_undescribed
 from gpa_lsp.execution.prediction.model import Execution, KernelPrediction, SourcePrediction
 from gpa_lsp.execution.traces.line_facts import AccessLineFact
 from gpa_lsp.foundation.errors import Problem
-from gpa_lsp.foundation.locations import write_place
 from gpa_lsp.foundation.numbers import (
     format_bytes,
     format_count,
@@ -205,7 +204,7 @@ def build_access_table(facts: Sequence[AccessLineFact], folder: Path | None = No
     own.sort(key=lambda one: (-_count_traffic(one), one.file, one.line))
 
     def show_place(fact: AccessLineFact) -> Span:
-        return write_place(show_path(fact.file, folder), fact.line), Style.PATH
+        return show_line(fact.file, fact.line, folder), Style.PATH
 
     def mark(fact: AccessLineFact, number: float, *, is_told: bool) -> Span:
         is_much = fact.excess_ratio >= _MUCH_RATIO
@@ -254,7 +253,7 @@ def _build_waits(kernel: KernelPrediction, folder: Path | None) -> list[Part]:
         [
             (
                 flexible("line", keeps_end=True),
-                lambda one: (write_place(show_path(Path(one.file), folder), one.line), Style.PATH),
+                lambda one: (show_line(one.file, one.line, folder), Style.PATH),
             ),
             (
                 right("stalled on"),

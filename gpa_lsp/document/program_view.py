@@ -7,11 +7,11 @@ from pathlib import Path
 from gpa_lsp.code.binary.linkage_names import demangle
 from gpa_lsp.document.blocks import Block, Item, Items, Paragraph, Part
 from gpa_lsp.document.layout import Line, Style
-from gpa_lsp.document.places import show_path
+from gpa_lsp.document.places import show_line
 from gpa_lsp.document.prediction_view import build_remarks
 from gpa_lsp.execution.emulator.model import Fault
 from gpa_lsp.execution.prediction.fault_answer import ENDINGS
-from gpa_lsp.execution.programs.call_paths import list_own_frames
+from gpa_lsp.execution.programs.call_paths import list_own_frames, name_allocated
 from gpa_lsp.execution.programs.examine import ExaminedKernel
 from gpa_lsp.execution.programs.model import (
     AllocationFinding,
@@ -171,7 +171,7 @@ def _describe_spread(one: MeasureSpread) -> str:
 
 
 def _point_at(fact: AccessLineFact | BranchLineFact, words: str, folder: Path | None) -> Line:
-    return ((write_place(show_path(fact.file, folder), fact.line), Style.PATH), (f"  {words}", Style.PLAIN))
+    return ((show_line(fact.file, fact.line, folder), Style.PATH), (f"  {words}", Style.PLAIN))
 
 
 def _tell_launch(runs: KernelRuns) -> str:
@@ -200,8 +200,7 @@ def _describe_fault(fault: Fault, allocated: str, folder: Path | None) -> Line:
     if not fault.chain:
         return ((words, Style.WARNING),)
     own = choose_frame(fault.chain)
-    place = write_place(show_path(own.file, folder), own.line)
-    return ((place, Style.PATH), (f"  {words}", Style.WARNING))
+    return ((show_line(own.file, own.line, folder), Style.PATH), (f"  {words}", Style.WARNING))
 
 
 def _find_wasteful(facts: Sequence[AccessLineFact]) -> list[AccessLineFact]:
@@ -288,7 +287,7 @@ def _find_place(path: HostPath) -> str:
 
 
 def _write_frame(frame: HostFrame, folder: Path | None) -> str:
-    return write_place(show_path(frame.file or "", folder), frame.line)
+    return show_line(frame.file or "", frame.line, folder)
 
 
 def _write_path(path: HostPath, folder: Path | None, kernel: str = "") -> str:
@@ -310,8 +309,9 @@ def _name_site(site: AllocationSite, others: Sequence[AllocationSite], folder: P
 
 
 def quote_uses(site: AllocationSite) -> list[str]:
-    """Names of an allocation in kernels, at most two."""
-    return [f"`{name}`" for name in dict.fromkeys(use.name for use in site.uses if use.name)][:2]
+    """Names of an allocation in kernels, at most two; without any its name in the host code."""
+    names = dict.fromkeys(use.name for use in site.uses if use.name) or {name_allocated(site.path): None}
+    return [f"`{name}`" for name in names if name][:2]
 
 
 def list_origins(
@@ -331,7 +331,7 @@ def list_origins(
             yield "host", calls + (f", and {format_count_of(more, 'other path')}" if more else "")
     used = _list_uses(runs, sites)
     for use, site in used[:_MOST_ARRAYS]:
-        name = f"`{use.name}` " if use.name else ""
+        name = "".join(f"`{one}` " for one in (use.name or name_allocated(site.path),) if one)
         parts = [f"{name}{_describe_access(use.reads, use.writes)}, allocated at {_write_path(site.path, folder)}"]
         for is_to, word in ((True, "in"), (False, "out")):
             places = dict.fromkeys(_write_path(one.path, folder) for one in site.copies if one.is_to_device is is_to)

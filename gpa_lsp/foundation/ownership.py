@@ -122,6 +122,15 @@ LINE_REMEDIES = {
 
 
 @lru_cache(maxsize=4096)
+def shorten_library_path(file: str) -> str:
+    """The name of a library's file; the path of any other.
+
+    >>> shorten_library_path("/usr/local/cuda/include/sm_32_intrinsics.hpp"), shorten_library_path("/home/me/k.cu")
+    ('sm_32_intrinsics.hpp', '/home/me/k.cu')
+    """
+    return re.split(r"[/\\\\]", file)[-1] if is_library_file(file) else file
+
+
 def is_library_file(file: str) -> bool:
     """Whether a file belongs to a library, a toolkit or a language's runtime.
 

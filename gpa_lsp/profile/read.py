@@ -104,14 +104,14 @@ class _Checked:
 
 def _find_reader(path: Path) -> Reader:
     head = read_head(path)
-    if not head:
-        raise InputError("the file is empty", path=path, remedy="record it again")
-    reader = next((found for found in find_readers() if found.recognises(head, path)), None)
+    reader = next((found for found in find_readers() if found.recognises(head, path)), None) if head else None
     if reader is None:
         known = "; ".join(f"{found.description} ({', '.join(found.suffixes)})" for found in find_readers())
         if path.suffix.lower() in (".cu", ".cuh"):
             remedy = "gpa-lsp check and predict tell of its code, gpa-lsp emulate runs it; what is measured is a program: gpa-lsp profile"
             raise UnsupportedInputError("is a source, not a profile", path=path, remedy=remedy)
+        if not head:
+            raise InputError("the file is empty", path=path, remedy="record it again")
         raise UnsupportedInputError("is not a profile in a known format", path=path, remedy=f"what is read: {known}")
     return reader
 

@@ -90,7 +90,7 @@ def test_launches_of_one_kernel_are_compared(project: Path, capsys: pytest.Captu
 
 
 def test_json_has_facts_answers_and_comparisons(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = run(capsys, "kernels.cu", "--kernel", "saxpy", "--format", "json", "--paper")
+    code, out, _ = run(capsys, "kernels.cu", "--kernel", "saxpy", "--format", "json", "--cudaadvisor")
     found = json.loads(out)
     assert (code, found["format"], found["source"]) == (0, "gpa-lsp/prediction/1", str(project))
     first, second = found["kernels"]
@@ -242,7 +242,7 @@ def test_a_saved_trace(project: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert main(["predict", "trace", "kernels.cu", "--kernel", "transpose", "--entries", "-o", "t"]) == 0
     capsys.readouterr()
     code, out, err = run(capsys, "t", "--paper")
-    assert (code, err) == (0, "")
+    assert (code, err) == (0, "gpa-lsp predict: --paper is now --cudaadvisor\n")
     assert "a trace (emulated) of 16 of 16 blocks; predicted for the A100 PCIe 40GB" in out
     assert "By CUDAAdvisor's own definitions (emulated)" in out
     assert "  Basic blocks\n" in out

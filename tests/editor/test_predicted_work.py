@@ -191,7 +191,10 @@ def test_what_is_wrong_with_a_description_is_said_at_its_line(
 
 
 def test_what_cannot_be_compiled_or_predicted_leaves_a_reason(tmp_path: Path) -> None:
-    assert predict(make_job(tmp_path, SOURCE.replace("int x", "int y"))).has_failed
+    broken = SOURCE.replace("int x", "int y")
+    assert predict(make_job(tmp_path, broken)).has_failed
+    wrong = predict(make_job(tmp_path, broken, "[[launch]]\nkernle = 1\n"))
+    assert wrong.has_failed and wrong.problems[0].described_line == 2, "a description is wrong without its source too"
     (unknown,) = predict(make_job(tmp_path, machine="no such GPU")).problems[:1]
     assert "no such GPU" in unknown.message
 

@@ -55,7 +55,7 @@ CASES: dict[str, tuple[list[str], int]] = {
     "report graph": ([EXAMPLE, "--format", "graphml"], 0),
     "history": (["--record", EXAMPLE], 0),
     "mcp": ([], 0),  # its client has left
-    "predict": (["k.cu", "--paper"], 0),
+    "predict": (["k.cu", "--cudaadvisor"], 0),
     "profile": (["--ncu", "/bin/true", "--sampling-interval", "1", "--", "/bin/true"], 1),
     "record": (["-o", "recorded", "--", "/bin/true"], 2),  # there is no driver, or there is one
     "report": ([EXAMPLE, "--html", "-o", "report.html"], 0),

@@ -289,7 +289,7 @@ class Desk:
             if "%" in str(hint.label):
                 found[hint.position.line + 1] = read_percent(str(hint.label))
             else:
-                assert hint.label == "edited since measured" and self.oracle.list_all() is None
+                assert hint.label == "edited since" and self.oracle.list_all() is None
         return found
 
     def read_heat(self) -> dict[int, int]:

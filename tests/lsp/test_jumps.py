@@ -57,3 +57,85 @@ def test_senseless_arguments_are_refused(arguments: tuple[Any, ...]) -> None:
 )  # fmt: skip
 def test_an_item_that_is_none_of_ours_has_no_calls(data: object) -> None:
     assert list_incoming(open_all(), data) is None and list_outgoing(open_all(), data) is None
+
+
+NOT_HERE = ["this line is not on this machine, or was edited since it was measured"]
+
+
+def list_shown(session: Session) -> list[tuple[str, int]]:
+    """Where the client was led: scheme and 1-based line."""
+    return [(one.uri.partition(":")[0], one.range.start.line + 1) for one in session.locations]
+
+
+@pytest.mark.parametrize(
+    ("line", "shown", "told"),
+    [
+        (4, [], ["this line is not known to be stalled on another one"]),
+        (5, [("file", 4)], []),
+        (6, [("file", 5)], []),
+        (7, [("gpa-sass", 20)], []),  # its cause is on the line itself: its instruction
+    ],
+)
+def test_the_way_to_the_cause(line: int, shown: list[tuple[str, int]], told: list[str]) -> None:
+    session = open_all()
+    jump = run("goToCause", session, URI, line - 1)
+    assert (list_shown(session), session.messages) == (shown, told)
+    found = run("findCauses", open_all(), URI, line - 1)
+    assert jump == (found[0] if found else None), "the first that is listed is where it leads"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown", "told"),
+    [
+        (("saxpy.cu", 5), [("file", 5)], []),
+        (("scale.h", 2), [("file", 2)], []),
+        (("saxpy.cu", 500), [], NOT_HERE),
+        (("nothing.cu", 3), [], NOT_HERE),
+    ],
+)
+def test_a_place_of_a_page_is_shown(arguments: tuple[str, int], shown: list[tuple[str, int]], told: list[str]) -> None:
+    session = open_all()
+    location = run("openPlace", session, *arguments)
+    assert (list_shown(session), session.messages, location is None) == (shown, told, not shown)
+
+
+@pytest.mark.parametrize("line", [0, -1, True, 2.0, "5", None, 1 << 31])
+def test_a_place_without_a_line_is_refused(line: object) -> None:
+    with pytest.raises(ArgumentsError):
+        run("openPlace", open_all(), "saxpy.cu", line)
+    assert run("openPlace", open_all(), "saxpy.cu", (1 << 31) - 1) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "row", "told"),
+    [
+        ((URI, 4), 13, ""),
+        ((URI, 1), 1, ""),  # the line of the kernel's head: its document
+        ((URI, 0), 0, "line"),
+        (("_Z5saxpyPfS_",), 1, ""),
+        (("_Zother",), 0, "kernel"),
+        (("gpa-sass:///other.nvsass", 3), 0, "line"),
+    ],
+)
+def test_the_way_to_instructions(arguments: tuple[Any, ...], row: int, told: str) -> None:
+    session = open_all()
+    location = run("openSass", session, *arguments)
+    assert list_shown(session) == ([("gpa-sass", row)] if row else []) and (location is None) is not bool(row)
+    assert session.messages == ([f"no loaded profile has instructions of this {told}"] if told else [])
+
+
+def test_a_line_of_a_sass_document_is_itself() -> None:
+    session = open_all()
+    uri = session.sass.find_uri(session.snapshot.visible[0])
+    run("openSass", session, uri, 3)
+    assert [(one.uri, one.range.start.line) for one in session.locations] == [(uri, 3)]
+    assert run("readDocument", session, uri)["languageId"] == "nvsass" and run("readDocument", session, URI) is None
+
+
+def test_a_chain_goes_both_ways() -> None:
+    ways = {way: run("findChain", open_all(), URI, 5, way) for way in ("incoming", "outgoing")}
+    assert {way: [one["item"]["name"] for one in found] for way, found in ways.items()} == {
+        "incoming": ["line 5: y[i] = 2 * x[i] + y[i];"],
+        "outgoing": ["line 7: }"],
+    }
+    assert all(one["ratio"] > 0 and one["text"] for found in ways.values() for one in found)

@@ -296,7 +296,7 @@ def test_a_position_beyond_all_lines_is_the_end(met: Met) -> None:
     client.wait_for_diagnostics(uri, lambda items: items == [])
     whole = {"start": {"line": 0, "character": 0}, "end": {"line": 2**32 - 1, "character": 0}}
     (hint,) = client.request("textDocument/inlayHint", {"textDocument": {"uri": uri}, "range": whole})
-    assert hint["label"] == "edited since measured"
+    assert hint["label"] == "edited since"
     client.change(uri, 3, met.source.read_text())
     assert len(client.request("textDocument/inlayHint", {"textDocument": {"uri": uri}, "range": whole})) == 3
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +124,13 @@ def test_a_client_that_cannot_be_told_to_ask_again_waits_for_its_first_hints(
     deaf = {**ALL_CAPABILITIES, "workspace": {"configuration": True}}
     client.initialize(workspace, capabilities=deaf)
     uri = client.open(workspace / "saxpy.cu")
-    assert client.hints(uri) == {4: "20 % samples, wait", 5: "64 % samples, long_scoreboard", 6: "15 % samples, wait"}
+    asked_s = time.monotonic()
+    while not (hints := client.hints(uri)):
+        assert time.monotonic() - asked_s > 11, (
+            "only a machine that is too busy to read a profile for so long gets none"
+        )
+        asked_s = time.monotonic()
+    assert hints == {4: "20 % samples, wait", 5: "64 % samples, long_scoreboard", 6: "15 % samples, wait"}
     assert client.hints(client.open(workspace / "other.cu", "int x;")) == {}, "nothing is left to wait for"
 
 
@@ -142,7 +149,7 @@ def test_results_follow_edits(client: RawClient, workspace: Path) -> None:
     client.forget()
     client.change(uri, 2, "// one\n// two\n" + SOURCE.replace("threadIdx.x", "threadIdx.y"))
     assert client.hints(uri) == {
-        6: "edited since measured",
+        6: "edited since",
         7: "64 % samples, long_scoreboard",
         8: "15 % samples, wait",
     }

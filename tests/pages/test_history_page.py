@@ -113,6 +113,18 @@ def test_charts_follow_the_theme(browser: Browser, tmp_path: Path) -> None:
         wait_until(page, f"{read} !== '{before}'")
 
 
+def test_a_printed_page_has_all_charts_in_dark_on_white(browser: Browser, tmp_path: Path, pictures: Path) -> None:
+    with show(browser, tmp_path, dark=True) as opened:
+        page = opened.page
+        wait_until(page, "[...document.querySelectorAll('[data-chart]')].every((one) => one.querySelector('svg'))")
+        page.emulate_media(media="print")
+        opened.photograph(pictures, "history-print", whole=True)
+        colours = page.locator("[data-chart] svg text").evaluate_all(
+            "all => all.map(one => getComputedStyle(one).fill)"
+        )
+        assert set(colours) == {"rgb(27, 32, 39)"}
+
+
 def test_nothing_recorded(browser: Browser, tmp_path: Path) -> None:
     with show(browser, tmp_path, []) as opened:
         assert "No measurement is recorded" in opened.page.inner_text("main")

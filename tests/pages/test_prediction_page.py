@@ -74,6 +74,19 @@ def test_narrow_page_needs_no_sideways_scrolling(browser: Browser, tmp_path: Pat
         assert list_violations(opened.page) == []
 
 
+def test_listings_of_two_launches_are_told_apart(browser: Browser, tmp_path: Path) -> None:
+    with show(browser, tmp_path, predict("saxpy")) as opened:
+        page = opened.page
+        for height in ("20rem", "19rem"):  # the second change must not name the first as another one
+            page.evaluate(
+                "(size) => document.querySelectorAll('.listing').forEach((one) => one.style.maxBlockSize = size)",
+                height,
+            )
+            wait_until(page, "document.querySelectorAll('.listing[role=region]').length === 2")
+        labels = page.locator(".listing[role=region]").evaluate_all("all => all.map(one => one.ariaLabel)")
+        assert len(set(labels)) == len(labels)
+
+
 def test_hostile_names_stay_text(browser: Browser, tmp_path: Path) -> None:
     found = predict("transpose")
     name = "<img src=x onerror=alert(1)>"

@@ -66,6 +66,13 @@ def test_narrow_page_needs_no_sideways_scrolling(browser: Browser, tmp_path: Pat
         box = page.locator("#chart svg").bounding_box()
         assert box is not None
         assert box["width"] <= NARROW["width"]
+        page.click(find_name(page, "k1"))
+        ends = """all => all.map(cell => {
+            const range = document.createRange();
+            range.selectNodeContents(cell);
+            return range.getBoundingClientRect().right <= cell.getBoundingClientRect().right + 1;
+        })"""
+        assert set(page.locator(".bars td.number").evaluate_all(ends)) == {True}
         assert list_violations(page) == []
 
 

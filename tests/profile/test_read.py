@@ -161,6 +161,7 @@ def test_a_large_report_is_spooled_to_disk(tmp_path: Path, monkeypatch: pytest.M
         ),
         (b"\x00\x01\x02\x03" * 20, "a.ncu-repz", r"in an unknown way .it starts with 00 01 02 03.*ncu --import"),
         (b"__global__ void k() {}", "k.cu", "is a source, not a profile"),
+        (b"", "k.cu", "is a source, not a profile"),
         (b"x^2 + y^2 = z^2", "notes.txt", "not a profile in a known format"),  # which starts like zlib
         (SOUND_START + zstd.compress(bytes(99)), "a.ncu-repz", r"compressed inside its container.*ncu --import"),
     ],

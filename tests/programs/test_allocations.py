@@ -107,6 +107,8 @@ def test_what_is_told_fits_a_terminal(found: ProgramRun) -> None:
     lines = write_plain(build_memory(found, SOURCES), 80).splitlines()
     assert lines[1] == "  4 allocations, at most 6.50 MiB at once where 5 MiB would do"
     assert max(map(len, lines)) <= 80
+    unused = find_line("cudaMalloc(&unused")
+    assert any(line.startswith(f"  allocations.cu:{unused} `unused`  unused: ") for line in lines)
 
 
 def test_nothing_is_said_where_launches_did_nothing(tmp_path: Path) -> None:

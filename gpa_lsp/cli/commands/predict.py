@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, judge_problems
-from gpa_lsp.cli.options import add_format_argument, add_limit_argument, add_output_argument, declare
+from gpa_lsp.cli.options import Renamed, add_format_argument, add_limit_argument, add_output_argument, declare
 from gpa_lsp.cli.outputs import write_answer
 from gpa_lsp.cli.predictions import (
     add_prediction_arguments,
@@ -46,12 +46,13 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         parser,
         """
         --mode {corrected,paper}  the volume model: corrected (the default), or as published, for a V100, an A100 or what a file makes of them
-        --paper                   also count by CUDAAdvisor's definitions, for comparison with its paper
+        --cudaadvisor             also count by CUDAAdvisor's definitions, for comparison with its paper
         --stalls                  also tell which lines the kernel is stalled on, by a simulation of the launch; of a report, as it was measured
         """,
         mode="corrected",
     )
-    add_format_argument(parser, "json", "html")
+    parser.add_argument("--paper", nargs=0, action=Renamed, dest="cudaadvisor")
+    add_format_argument(parser, "json", "html", page_help="a page that opens from disk without a network")
     add_output_argument(parser, _OUTPUT_HELP)
     add_limit_argument(parser, "text: at most N rows per table")
     declare(
@@ -109,7 +110,7 @@ def _weigh(
 
 
 def _run_expressions(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    _refuse_choices(arguments, "describes one launch", ("blocks", "paper", "stalls"))
+    _refuse_choices(arguments, "describes one launch", ("blocks", "cudaadvisor", "stalls"))
     from gpa_lsp.document.prediction_json import make_expression_prediction
     from gpa_lsp.document.prediction_view import build_expression_prediction
     from gpa_lsp.execution.prediction.predict import predict_expressions
@@ -145,7 +146,7 @@ def _run_saved(arguments: argparse.Namespace, terminal: Terminal) -> int:
         machine=arguments.machine,
         compute_capability=arguments.arch,
         mode=VolumeMode(arguments.mode),
-        is_paper=arguments.paper,
+        is_paper=arguments.cudaadvisor,
     )
     from gpa_lsp.document.prediction_json import make_saved_trace
     from gpa_lsp.document.prediction_view import build_saved_trace

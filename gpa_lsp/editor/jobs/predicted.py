@@ -68,11 +68,12 @@ class Predictions(BackgroundJob[str, PredictedJob]):
                 self._polling = self.start(self._poll())
 
     def compiled(self, result: StaticResult) -> None:
-        """A text of a source was compiled: emulate that now, unless it has errors."""
+        """A text of a source was compiled: emulate that now, or where it has errors the last that had none."""
         source = str(result.path)
         self.drop_request(source)
-        if not result.has_failed and not result.failure and self.may_serve(source) and source in self._stamps:
-            self._texts[source] = result.text
+        if not result.failure and self.may_serve(source) and source in self._stamps:
+            if not result.has_failed:
+                self._texts[source] = result.text
             self.request(source)
 
     def changed(self, local_path: str) -> None:
@@ -154,9 +155,9 @@ class Predictions(BackgroundJob[str, PredictedJob]):
             result, _ = await asyncio.gather(work, call_in_thread(_warm_up))
         if result is None or key not in self._stamps or not self.may_run:
             return
-        if result.failure or result.has_failed:  # what was known stays
+        if result.failure or result.has_failed:
             logger.warning("%s: not emulated: %s", key, result.failure or "it does not compile")
-        else:
+        if not result.failure:  # then what was known stays
             self._put(key, make_state(result, known=self.site.documents.find_findings(key).predicted))
             self.site.refresh()
         if self.is_due(key):

@@ -38,9 +38,9 @@ class PredictedState(Struct, frozen=True, kw_only=True):
 def make_state(
     result: PredictedResult, trials: tuple[PredictedTrial, ...] = (), known: PredictedState | None = None
 ) -> PredictedState:
-    """The state a result makes: one that has problems alone leaves what was known, because somebody is typing."""
-    job = result.job
-    if known is not None and known.result.launches and result.problems and not result.launches:
+    """The state a result makes: one of a source that does not compile, or with problems alone, leaves what was known, because somebody is typing."""
+    job, has_none = result.job, bool(result.problems or result.has_failed) and not result.launches
+    if known is not None and known.result.launches and has_none:
         return replace(
             known,
             result=replace(known.result, problems=result.problems),

@@ -29,6 +29,7 @@ from gpa_lsp.editor.predicted.results import (
 from gpa_lsp.editor.predicted.trials import choose_machine, find_trials
 from gpa_lsp.execution.compiler.model import choose_compile_settings
 from gpa_lsp.execution.emulator.model import Fault, FaultKind
+from gpa_lsp.execution.launches.read_launches import read_launches
 from gpa_lsp.execution.prediction.fault_answer import ENDINGS, REMEDIES
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
 from gpa_lsp.execution.prediction.model import EDITOR_PREDICTION, KernelPrediction, PredictionSettings, SourcePrediction
@@ -84,13 +85,25 @@ def _answer(job: PredictedJob, tell: Tell) -> PredictedResult:
         seconds = time.process_time() - started_s
         return make_result(job, found, seconds)
     except InputError as error:
-        seconds = time.process_time() - started_s
-        problem = make_problem(Problem.from_error(error))
-        if error.path == job.launches_path:
-            problem = replace(problem, described_line=problem.described_line or 1)
-        return PredictedResult(job=job, problems=(problem,), seconds=seconds)
+        return PredictedResult(job=job, problems=(_locate(job, error),), seconds=time.process_time() - started_s)
     except GpaError as error:
         return PredictedResult(job=job, failure=str(error), seconds=time.process_time() - started_s)
+
+
+def _locate(job: PredictedJob, error: InputError) -> PredictedProblem:
+    """An error as a problem; one of the description without a line stands on its first."""
+    problem = make_problem(Problem.from_error(error))
+    line = problem.described_line or (1 if error.path == job.launches_path else None)
+    return replace(problem, described_line=line)
+
+
+def _check_description(job: PredictedJob) -> tuple[PredictedProblem, ...]:
+    """What is wrong with the description of a source that does not compile."""
+    try:
+        read_launches(job.launches_path, text=job.launches_text)
+    except InputError as error:
+        return (_locate(job, error),)
+    return ()
 
 
 def predict(job: PredictedJob, tell: Tell) -> SourcePrediction:
@@ -136,7 +149,7 @@ def choose_settings(job: PredictedJob) -> PredictionSettings:
 def make_result(job: PredictedJob, found: SourcePrediction, seconds: float) -> PredictedResult:
     """Make the result that the server keeps."""
     if found.statics.unit.ptx is None:
-        return PredictedResult(job=job, has_failed=True, seconds=seconds)
+        return PredictedResult(job=job, has_failed=True, problems=_check_description(job), seconds=seconds)
     return PredictedResult(
         job=job,
         launches=tuple(list_launches(found)),

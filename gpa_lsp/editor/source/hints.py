@@ -32,8 +32,8 @@ SIMULATED_MARK = ", simulated"  # Behind the words of a hint whose numbers a mod
 
 _LEAST_LINK_RATIO = 0.2  # Of what a line suffers or causes: a place with less is not what the line is about
 
-_EDITED = "edited since measured"
-_WHEN = "numbers come back with the next measurement"
+_EDITED = "edited since"
+_WHEN = "numbers come back when it is measured or simulated again"
 
 
 class _Side(Struct, frozen=True, kw_only=True):

@@ -52,7 +52,7 @@ _MOST_REQUESTS = 6
 _MOST_MARKS = 6  # Of what the code says
 
 _MORE = "_all of it: the code action “Show what is known of this line”_"
-_STALE = "_edited since it was measured; its numbers come back with the next measurement_"
+_STALE = "_edited since; its numbers come back when it is measured or simulated again_"
 
 
 def describe_hover(view: DocumentView, line: int) -> str | None:

@@ -269,9 +269,7 @@ def _write_fitting(
         return write(_SIZES[-1])
     if best.threads == USUAL_THREADS or _THREADS_WORD not in best.text:
         return best.text
-    return best.text.replace(
-        _GRID_WORDS, f"# {format_count(USUAL_THREADS)} would take too long to emulate; {_GRID_WORDS[2:]}"
-    )
+    return best.text.replace(_GRID_WORDS, f"# {format_count(USUAL_THREADS)} {best.unfit}; {_GRID_WORDS[2:]}")
 
 
 def _write_readable(begin: "partial[str]", host: HostLaunch | None, threads: int = USUAL_THREADS) -> str:
@@ -298,6 +296,7 @@ class _Fitted(Struct, frozen=True, kw_only=True):
     # it was cut off so early that no volumes were predicted; of several such the smallest comes furthest
     has_nothing: bool
     is_idle: bool = False  # it ended without a store of the kernel
+    unfit: str = ""  # why it is smaller than usual, a clause
 
     @property
     def rank(self) -> tuple[int, bool, bool, bool]:
@@ -322,13 +321,15 @@ def _fit_variant(
     """The best of some sizes with one choice of the unknown numbers; None where there is no such choice."""
     best: _Fitted | None = None
     before: _Fitted | None = None
+    unfit = ""
     for threads in _SIZES:
         text = next(itertools.islice(list_variants(write(threads)), place, None), None)
         if text is None or (work_time() > deadline and threads != _SIZES[-1]):
             continue  # the smallest ends soon, and what was cut off is no beginning
         found = _fit_size(work, function, text, threads, has_block=has_block, deadline=deadline)
         if best is None or found.rank < best.rank or (found.rank == best.rank and found.has_nothing):
-            best = found
+            best = replace(found, unfit=unfit)
+        unfit = unfit or _explain_unfit(found)
         is_as_before = before is not None and before.wrong == found.wrong and not found.is_cut_off
         if not (best.wrong or best.is_cut_off) or is_as_before:
             break
@@ -336,6 +337,12 @@ def _fit_variant(
             break  # the user, or the host code, gives the size
         before = found
     return best
+
+
+def _explain_unfit(found: _Fitted) -> str:
+    if found.wrong >= _TOO_LARGE:
+        return "would need too much memory"
+    return "would take too long to emulate" if found.is_cut_off else "would reach out of its arrays"
 
 
 def _fit_size(

@@ -9,12 +9,18 @@ from pathlib import Path
 from gpa_lsp.code.binary.byte_reader import FileBytes
 from gpa_lsp.code.binary.elf import NO_BITS, read_elf
 from gpa_lsp.code.binary.linkage_names import demangle
+from gpa_lsp.code.sources.host_evaluation import DEVICE_ALLOCATIONS
+from gpa_lsp.code.sources.host_syntax import read_last_name, strip_casts
+from gpa_lsp.code.sources.trees import list_parts, part, read_text, read_tree, walk_lines
 from gpa_lsp.foundation.errors import GpaError
+from gpa_lsp.foundation.files import read_bounded
 from gpa_lsp.foundation.ownership import is_library_file
 from gpa_lsp.kernel.names import shorten_name
 from gpa_lsp.profile.model import HostFrame
 
 _STUB = ".cudafe1.stub.c"  # a file of nvcc's, with what stands between a launch and the runtime
+_MOST_SOURCE_BYTES = 2 << 20
+_MOST_NAME_CHARS = 40
 _MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) r.x. ([0-9a-f]+) \S+ +\d+ +(/.*)")
 
 
@@ -39,6 +45,26 @@ def list_own_frames(path: Sequence[HostFrame], kernel: str = "") -> list[HostFra
         and frame.function is not None
         and shorten_name(frame.function) != between
     ]
+
+
+def name_allocated(path: Sequence[HostFrame]) -> str:
+    """The variable that gets what a call path allocates: ``out`` of ``cudaMalloc(&out, size)``; empty where its source does not say."""
+    own = list_own_frames(path)
+    return _name_allocated(own[0].file or "", own[0].line) if own else ""
+
+
+@lru_cache(maxsize=256)
+def _name_allocated(file: str, line: int) -> str:
+    try:
+        tree = read_tree(file, read_bounded(Path(file), _MOST_SOURCE_BYTES).decode("utf-8", "replace"))
+    except OSError:
+        return ""
+    for node in () if tree is None else walk_lines(tree.root, (line,)):
+        if node.type == "call_expression" and read_last_name(part(node, "function")) in DEVICE_ALLOCATIONS:
+            first = strip_casts(next(iter(list_parts(part(node, "arguments"))), None))
+            given = part(first, "argument") if first is not None and first.type == "pointer_expression" else first
+            return " ".join(read_text(given).split())[:_MOST_NAME_CHARS]
+    return ""
 
 
 def place_addresses(lines: Iterable[str], addresses: Iterable[int]) -> tuple[tuple[str, int], ...]:

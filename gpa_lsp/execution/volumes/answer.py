@@ -55,7 +55,7 @@ def _summarise(prediction: VolumePrediction) -> Sentence:
     model = " by the published model" if prediction.mode is VolumeMode.PAPER else ""
     return say(
         "Predicted{model} for the {gpu}: limited by {limiter}; each {worker} loads {loaded} from DRAM, stores {stored} there and loads {from_l2} "
-        "from L2. Roofline bound: at most {rate}, at least {time} for the launch.",
+        "from L2. All units together allow {rate}: at least {time} for the launch.",
         model=model,
         gpu=prediction.device.name,
         limiter=lowest.limiter.value,
@@ -151,11 +151,10 @@ def _advise_reuse(reuse: LayerReuse) -> Sentence:
 
 
 def _list_bars(prediction: VolumePrediction) -> Iterator[Bar]:
-    """Time by each limiter alone, as a part of the longest."""
-    slowest = prediction.bounds[0].updates_per_s
+    """Time by each limiter alone, as a part of the launch's."""
     for bound in prediction.bounds:
-        words = say("at most {rate}", rate=Amount(value=bound.updates_per_s, quantity=Quantity.UPDATES_PER_S))
-        yield Bar(label=bound.limiter.value, ratio=slowest / bound.updates_per_s, words=words)
+        words = say("alone {rate}", rate=Amount(value=bound.updates_per_s, quantity=Quantity.UPDATES_PER_S))
+        yield Bar(label=bound.limiter.label, ratio=prediction.updates_per_s / bound.updates_per_s, words=words)
 
 
 def _build_volume_table(prediction: VolumePrediction) -> Table:
@@ -203,9 +202,9 @@ def _drop_dust(bytes_per_update: float) -> float:
 def _build_bound_table(prediction: VolumePrediction) -> Table:
     return Table(
         title="Predicted limits",
-        columns=list_columns("limiter | load per update [number] | of | billion updates per second at most [number]"),
+        columns=list_columns("limiter | load per update [number] | of | alone, billion updates per second [number]"),
         rows=tuple(
-            (bound.limiter.value, bound.load, _name_unit(bound), bound.updates_per_s / 1e9)
+            (bound.limiter.label, bound.load, _name_unit(bound), bound.updates_per_s / 1e9)
             for bound in prediction.bounds
         ),
         current_row=0,

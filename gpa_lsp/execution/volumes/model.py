@@ -32,6 +32,11 @@ class Limiter(StrEnum):
     L2 = "L2"
     DRAM = "DRAM"
 
+    @property
+    def label(self) -> str:
+        """Name of a row, without the article of a sentence."""
+        return self.value.removeprefix("the ")
+
 
 # Schedulers and pipes of the SM, which no form of combining them with memory was fitted for
 ISSUE_LIMITERS = (Limiter.ISSUE, Limiter.ALU, Limiter.FMA, Limiter.XU)

@@ -98,6 +98,19 @@ async def test_errors_are_waited_out_and_conditions_begin_again(shop: Emulating)
     assert (shop.jobs[-1].seconds, shop.jobs[-1].memory_bytes) == (1.5, 64 << 20)
 
 
+async def test_a_wrong_description_is_told_of_a_source_that_never_compiled(shop: Emulating) -> None:
+    def fail(job: object) -> object:
+        return answer(job) if not isinstance(job, PredictedJob) else PredictedResult(job=job, has_failed=True)
+
+    shop.job.closed(shop.path)
+    shop.process.answer = fail
+    shop.edit("broken")
+    shop.configure(shop.job, compiles_sources=True)
+    shop.job.opened(shop.path)
+    shop.compile(has_failed=True)
+    await wait_until(lambda: shop.shown == ("broken", "first"))
+
+
 async def test_the_compiler_is_waited_for_but_not_for_ever(shop: Emulating, monkeypatch: pytest.MonkeyPatch) -> None:
     shop.edit("two")
     shop.configure(shop.job, compiles_sources=True)

@@ -96,6 +96,7 @@ const gpaPage = (() => {
       for (const name of ["tabindex", "role", "aria-label"]) element.removeAttribute(name);
       return;
     }
+    if (element.getAttribute("role") === "region") return; // its label stays: another one like it may have been told apart from it
     element.tabIndex = 0;
     element.setAttribute("role", "region");
     element.setAttribute("aria-label", labelOf(element));
@@ -136,16 +137,25 @@ const gpaPage = (() => {
     return result.view;
   }
 
-  // Draw the charts of a part of the page as they come into view.
+  // Draw the charts of a part of the page as they come into view, and those that are not folded away when there is time: a page is also printed.
   function drawWhenSeen(part, charts) {
+    const left = new Set(part.querySelectorAll("[data-chart]"));
+    const draw = (element) => {
+      observer.unobserve(element);
+      left.delete(element);
+      drawChart(element, charts[element.dataset.chart]).catch((error) => { element.textContent = error.message; });
+    };
     const observer = new IntersectionObserver((seen) => {
-      for (const one of seen) {
-        if (!one.isIntersecting) continue;
-        observer.unobserve(one.target);
-        drawChart(one.target, charts[one.target.dataset.chart]).catch((error) => { one.target.textContent = error.message; });
-      }
+      for (const one of seen) if (one.isIntersecting && left.has(one.target)) draw(one.target);
     }, { rootMargin: "400px" });
-    for (const element of part.querySelectorAll("[data-chart]")) observer.observe(element);
+    for (const element of left) observer.observe(element);
+    const drawNext = () => {
+      const next = [...left].find((element) => element.isConnected && element.getClientRects().length);
+      if (!next) return;
+      draw(next);
+      setTimeout(drawNext, 50);
+    };
+    setTimeout(drawNext, 300);
   }
 
   function setSignal(element, name, value) {

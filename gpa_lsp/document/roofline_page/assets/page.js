@@ -65,7 +65,6 @@
     view = made.view;
     view.addEventListener("click", (event, item) => choose(item?.datum?.row ?? null));
     chart.querySelector("svg")?.setAttribute("aria-hidden", "true"); // the list is the chart's other form
-    chart.dataset.ground = gpaPage.theme(); // a page printed from dark colours keeps the chart's ground
     chart.dataset.ready = currentView();
   }
 

@@ -98,9 +98,8 @@ class Lives(Struct, frozen=True, kw_only=True):
 
     live_at: dict[int, frozenset[int]]  # slots that are live before an instruction, for those where a segment may begin
     written: list[tuple[int, ...]]  # for each instruction slots that it writes
-    dead_after: list[
-        tuple[int, ...]
-    ]  # for each instruction slots that it reads or writes and that are not read after it
+    # for each instruction slots that it reads or writes and that are not read after it
+    dead_after: list[tuple[int, ...]]
     most_live: int  # slots that are live at once
 
 
