@@ -1,6 +1,9 @@
 """WRITER: blocks as lines of styled text, for a terminal or a file."""
 
+import re
 from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
 
 from gpa_lsp.document.blocks import Block, Figure, Item, Items, Part, Row, Rows, Table, make_line
 from gpa_lsp.document.layout import (
@@ -20,6 +23,7 @@ from gpa_lsp.document.layout import (
     wrap,
 )
 from gpa_lsp.foundation.numbers import format_count
+from gpa_lsp.foundation.prose import Sentence
 
 _MOST_WORDS = 110  # Of rows to be read at a glance, where lines are wrapped at all; with their title they are 120
 _MOST_WRAPPED = 2  # Lines that one of them may take
@@ -27,6 +31,9 @@ _LABEL_CELLS = 7
 # Cells that a row leaves for its text beside the code of the line, and below which code is left out.
 _LEAST_TEXT_CELLS, _LEAST_CODE_CELLS = 16, 16
 _LEAST_NAME_CELLS = 20  # Of a heading's name beside its facts
+
+_LAST_REMARK = re.compile(r" \((?:[^()]|\([^()]*\))*\)$")  # Of a sentence, in parentheses
+_LAST_CLAUSE = re.compile(r"; (?:[^;()]|\((?:[^()]|\([^()]*\))*\))*$")
 
 _SIGNS = {Style.WARNING: "! ", Style.PLAIN: "- ", Style.DIM: "+ "}
 
@@ -126,26 +133,39 @@ class _Terminal:
         yield from self.write(item.below, hanging)
 
     def _write_rows(self, block: Rows) -> Iterator[Line]:
-        """Rows of two lines at most; where lines or words are too many, rows are cut from the last one up."""
+        """Rows of two lines at most, the verdict whole; where lines or words are too many, rows are cut from the last one up."""
         every = [
             one
             for row in block.rows
             for one in (row, *(Row(label=label, text=text) for label, text in row.remarks.items()))
         ]
         gains = max((len(row.gain) for row in every), default=0)
-        rows = [list(self._write_row(row, gains)) for row in every]
-        for lines in rows:
-            if len(lines) > _MOST_WRAPPED:
-                lines[_MOST_WRAPPED - 1 :] = [self._end_early(lines[_MOST_WRAPPED - 1])]
-        for lines in reversed(rows):
-            words = sum(len(read_plain(line).split()) for row in rows for line in row)
+        most = [block.most_lines, *[_MOST_WRAPPED] * (len(every) - 1)]
+        rows = [self._fit_row(row, gains, lines) for row, lines in zip(every, most, strict=True)]
+        for number, row in reversed([*enumerate(every)]):
+            words = sum(len(read_plain(line).split()) for lines in rows for line in lines)
             if sum(map(len, rows)) <= block.most_lines and (self._width is None or words <= _MOST_WORDS):
                 break
-            lines[:] = [self._end_early(lines[0])] if len(lines) > 1 else lines
+            rows[number] = self._fit_row(row, gains, 1)
         for line in (line for lines in rows for line in lines):
             if block.whole and read_plain(line).endswith(ELLIPSIS):
                 self.said_of_cuts[block.whole] = None
             yield line
+
+    def _fit_row(self, row: Row, gains: int, most: int) -> list[Line]:
+        """A row in some lines: without its last remarks and clauses where it is too long, and cut where that is not enough."""
+        whole = text = row.text
+        while True:
+            lines = list(self._write_row(replace(row, text=text), gains))
+            if len(lines) <= most:
+                return lines
+            shorter = _LAST_REMARK.sub("", text, count=1) or text
+            shorter = _LAST_CLAUSE.sub("", text, count=1) if shorter == text else shorter
+            if shorter == text:
+                break
+            text = Sentence((shorter,))
+        lines = list(self._write_row(replace(row, text=whole), gains))
+        return [*lines[: most - 1], self._end_early(lines[most - 1])]
 
     def _write_row(self, row: Row, gains: int) -> Iterator[Line]:
         label = f"{row.label}: " if len(row.label) >= _LABEL_CELLS else f"{row.label:<{_LABEL_CELLS}}"

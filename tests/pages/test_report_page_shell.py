@@ -86,6 +86,26 @@ def test_in_an_editor_the_editors_colours_count_and_places_are_sent_to_it(browse
         assert page.evaluate("window.heard") == [{"command": "open", "file": "k.cu", "line": 3}]
 
 
+VS_CODES_STYLE = "@layer vscode-default { code { color: white; background: navy; } }"
+"""As of its webviews, in the colours of its light theme of high contrast."""
+
+
+def test_code_has_the_colour_of_its_text_in_an_editor(browser: Browser, shell: Path) -> None:
+    with open_page(browser, shell, before=VS_CODE) as opened:
+        look = opened.page.evaluate(
+            """(style) => {
+                const sheet = new CSSStyleSheet();
+                sheet.replaceSync(style);
+                document.adoptedStyleSheets = [sheet];
+                const code = document.body.appendChild(document.createElement("code"));
+                const { color, backgroundColor } = getComputedStyle(code);
+                return [color === getComputedStyle(document.body).color, backgroundColor];
+            }""",
+            VS_CODES_STYLE,
+        )
+        assert look == [True, "rgba(0, 0, 0, 0)"]
+
+
 def test_outside_an_editor_places_go_nowhere(browser: Browser, shell: Path) -> None:
     with open_page(browser, shell) as opened:
         assert opened.page.evaluate("gpaPage.openPlace({ file: 'k.cu', line: 3 })") is None

@@ -50,9 +50,13 @@ export function makeColours() {
       id: "gpaLsp.linkedLineBorder", description: "Outline of the one among them that matters most.",
       defaults: { dark: "#b4b4ff99", light: "#5050a099", highContrast: "#ffffff", highContrastLight: "#000000" },
     },
-    { // the editor's own, which has 2.96 : 1 on white; as a default, not as a customization, it gives way to the theme's and to the user's
+    { // the editor's own, which have 2.96 : 1 and 3.15 : 1 on white; as defaults, not as customizations, they give way to the theme's and to the user's
       id: "editorInlayHint.foreground", description: "Foreground color of inline hints: the editor's, with a contrast of 4.5 : 1 on hot lines.",
       defaults: { dark: "#a3a3a3", light: "#565656", highContrast: "#ffffff", highContrastLight: "#000000" },
+    },
+    {
+      id: "editorCodeLens.foreground", description: "Foreground color of editor CodeLens: the editor's, with a contrast of 4.5 : 1.",
+      defaults: { dark: "#999999", light: "#616161", highContrast: "#999999", highContrastLight: "#292929" },
     },
   );
   return colours;

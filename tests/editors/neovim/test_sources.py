@@ -60,8 +60,13 @@ def test_heat_is_drawn_and_moves_with_the_text(source: Neovim, workspace: Worksp
     neovim.lua(
         "vim.api.nvim_buf_set_lines(0, ..., ({ ... })[1] + 1, false, { 'value = 0.8f * value + signal;' })", victim + 2
     )
-    neovim.wait_for("the mark of a changed line", lambda: read_heat(neovim).get(victim + 2) == "edited")
-    neovim.wait_for_text("edited")
+    neovim.wait_for("the mark of a changed line", lambda: read_heat(neovim).get(victim + 2) == "GpaStale")
+    row, _ = neovim.wait_for_text("edited since")
+    assert neovim.screen.line(row).count("edited") == 1, "a hint says it, and nothing else does"
+    neovim.lua("vim.lsp.inlay_hint.enable(false)")
+    neovim.lua("vim.api.nvim_buf_set_lines(0, 0, 0, false, { '// three' })")
+    neovim.wait_for("a mark in place of the hint", lambda: read_heat(neovim).get(victim + 3) == "edited")
+    neovim.lua("vim.lsp.inlay_hint.enable(true)")
     assert neovim.messages() == ""
 
 

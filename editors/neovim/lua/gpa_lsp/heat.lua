@@ -75,10 +75,11 @@ local function draw(buffer, message)
       sign_hl_group = sign ~= '' and prefix .. 'Sign' .. mark.level or nil,
     })
   end
+  local is_hinted = vim.lsp.inlay_hint.is_enabled({ bufnr = buffer }) -- then a hint says it
   for _, line in ipairs(message.stale) do
     set_mark(buffer, line, {
       number_hl_group = heat.number and 'GpaStale' or nil,
-      virt_text = heat.stale ~= '' and { { heat.stale, 'GpaStale' } } or nil,
+      virt_text = heat.stale ~= '' and not is_hinted and { { heat.stale, 'GpaStale' } } or nil,
       virt_text_pos = 'eol',
       hl_mode = 'combine',
     })
