@@ -106,9 +106,13 @@ def join_source_path(directory: str, name: str) -> str:
     'C:\\\\src\\\\a.cu'
     >>> join_source_path("", "./kernel.py")
     'kernel.py'
+    >>> join_source_path(r"/home/gr\\303\\266\\303", "237e.cu")  # ptxas divides a path at its last backslash, and that of an escape is one
+    '/home/größe.cu'
     """
     if not directory and not name:
         return ""
+    if "\\" in directory and "\\" not in (divided := read_escapes(f"{directory}\\{name}")):
+        return posixpath.normpath(divided)
     directory, name = read_escapes(directory), read_escapes(name)
     if _WINDOWS.search(directory) or _WINDOWS.search(name):
         return ntpath.normpath(ntpath.join(directory, name))

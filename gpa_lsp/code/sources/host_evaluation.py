@@ -41,7 +41,7 @@ _DEEPEST = 150
 _PITCH_BYTES = 512
 _MOST_ELEMENTS = 64
 # Functions that give their first argument an array, by where its size stands
-DEVICE_ALLOCATIONS = {
+_ALLOCATIONS = {
     "cudaMalloc": 1, "cudaMallocManaged": 1, "cudaMallocHost": 1, "cudaHostAlloc": 1, "cudaMallocAsync": 1, "cudaMallocPitch": 2,
     "cudaMallocFromPoolAsync": 1, "cudaMalloc3D": 1,
 }  # fmt: skip
@@ -390,7 +390,7 @@ class Evaluation(ABC):
         """Evaluator of a function of CUDA or C++ that returns memory, addresses or sizes; None for others."""
         if name == "dim3":
             return self.read_size
-        if name in DEVICE_ALLOCATIONS:
+        if name in _ALLOCATIONS:
             return partial(self._allocate, name)
         if name in _HOST_ALLOCATIONS:
             return partial(self._allocate_host, node, name)
@@ -509,7 +509,7 @@ class Evaluation(ABC):
             pitch, array = self._pitch(sizes if len(sizes) == 2 else [None], line)
             self._store_through(strip_casts(nodes[1]) if len(nodes) > 1 else None, pitch, scope)
         else:
-            place = DEVICE_ALLOCATIONS[name]
+            place = _ALLOCATIONS[name]
             size = self.value(nodes[place], scope) if len(nodes) > place else None
             array = Array(int(size) if isinstance(size, (int, float)) else None, line, "", is_shared=True)
         array.name = self._store_through(target, array, scope)

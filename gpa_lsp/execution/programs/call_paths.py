@@ -9,7 +9,6 @@ from pathlib import Path
 from gpa_lsp.code.binary.byte_reader import FileBytes
 from gpa_lsp.code.binary.elf import NO_BITS, read_elf
 from gpa_lsp.code.binary.linkage_names import demangle
-from gpa_lsp.code.sources.host_evaluation import DEVICE_ALLOCATIONS
 from gpa_lsp.code.sources.host_syntax import read_last_name, strip_casts
 from gpa_lsp.code.sources.trees import list_parts, part, read_text, read_tree, walk_lines
 from gpa_lsp.foundation.errors import GpaError
@@ -21,6 +20,7 @@ from gpa_lsp.profile.model import HostFrame
 _STUB = ".cudafe1.stub.c"  # a file of nvcc's, with what stands between a launch and the runtime
 _MOST_SOURCE_BYTES = 2 << 20
 _MOST_NAME_CHARS = 40
+_ALLOCATING = "cudaMalloc"  # how functions begin that give their first argument an array
 _MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) r.x. ([0-9a-f]+) \S+ +\d+ +(/.*)")
 
 
@@ -60,7 +60,7 @@ def _name_allocated(file: str, line: int) -> str:
     except OSError:
         return ""
     for node in () if tree is None else walk_lines(tree.root, (line,)):
-        if node.type == "call_expression" and read_last_name(part(node, "function")) in DEVICE_ALLOCATIONS:
+        if node.type == "call_expression" and read_last_name(part(node, "function")).startswith(_ALLOCATING):
             first = strip_casts(next(iter(list_parts(part(node, "arguments"))), None))
             given = part(first, "argument") if first is not None and first.type == "pointer_expression" else first
             return " ".join(read_text(given).split())[:_MOST_NAME_CHARS]
