@@ -43,6 +43,8 @@ _LEAST_CALLED_RATIO = 0.005  # Of a kernel's samples: less would be written as 0
 _MOST_ROWS = 5
 _MOST_PARTNERS = 3
 _MOST_VICTIMS = 3
+_MOST_LINE_CHARS = 120  # Of a diagnostic, its stop included
+_MOST_NAME_CHARS = 44  # Of a kernel there
 _LONGEST_TEXT = 60
 
 
@@ -233,28 +235,34 @@ def _show_instruction(columns: "InstructionColumns", index: int, total: int) -> 
 def summarise_cause(cause: CauseLine, name_place: NamePlace) -> str:
     """A causing line for a diagnostic: the stalls it causes and the stalled lines, and in a second sentence the remedy. Lens and hover give the
     kernel's limiter, beside which editors show diagnostics."""
-    causes = cause.causes
-    parts = [f"{format_percent(cause.caused_ratio)} of the samples of {cause.shown.name} are stalls caused here"]
-    reason = find_caused_reason(cause)
-    if reason:
-        parts[0] += f", mostly {reason}"
-    victims = list_victims(cause)
+    causes, victims = cause.causes, list_victims(cause)
+    name, reason = shorten(cause.shown.name, _MOST_NAME_CHARS), find_caused_reason(cause)
+    text = f"{format_percent(cause.caused_ratio)} of the samples of {name} are stalls caused here"
+    text += f", mostly {reason}" if reason else ""
     own = sum(pair.samples for pair in causes.waiters if _find_place(pair) == cause.place)
+    stalled = [_list_names(victims, name_place, most) for most in range(min(len(victims), _MOST_VICTIMS), 0, -1)]
     if victims and own > sum(pair.samples for pair in cause.victims):
-        parts.append(f"it stalls mostly this line itself, and {_list_names(victims, name_place)}")
+        itself = "it stalls mostly this line itself"
+        text = _add_clause(text, *(f"{itself}, and {names}" for names in stalled), itself)
     elif victims:
-        parts.append(f"it stalls {_list_names(victims, name_place)}")
+        text = _add_clause(text, *(f"it stalls {names}" for names in stalled))
     elif causes.blame.causing_samples > causes.caused_samples / 2:
-        parts.append("it stalls this line itself")
+        text = _add_clause(text, "it stalls this line itself")
     if causes.called_samples >= 0.5:
         called = causes.called_samples / cause.shown.kernel.report.total_samples
-        parts.append(f"about {format_percent(called)} more in functions called from here (estimate)")
-    lines = ["; ".join(parts)]
+        text = _add_clause(text, f"about {format_percent(called)} more in functions called from here (estimate)")
+    lines = [text]
     if cause.remedies:
         others = len(cause.remedies) - 1
         more = f", or {others} other{'' if others == 1 else 's'}" if others else ""
         lines.append(f"{label_advice(cause.remedies[0])}{more}")
     return ".\n".join(map(make_one_line, lines))
+
+
+def _add_clause(text: str, *clauses: str) -> str:
+    """A text with the first clause for which a line of a diagnostic has room behind it; as it is without one."""
+    fitting = (longer for clause in clauses if len(longer := f"{text}; {clause}") < _MOST_LINE_CHARS)
+    return next(fitting, text)
 
 
 def find_caused_reason(cause: CauseLine) -> str | None:
@@ -274,10 +282,10 @@ def _find_place(pair: "LinePair") -> tuple[str, int] | None:
     return None if pair.place is None else (pair.place.file, pair.place.line)
 
 
-def _list_names(places: Sequence[tuple[str, int]], name_place: NamePlace) -> str:
-    shown = ", ".join(dict.fromkeys(map(name_place, places[:_MOST_VICTIMS])))
-    more = len(places) - _MOST_VICTIMS
-    return f"{shown} and {more} more places" if more > 0 else shown
+def _list_names(places: Sequence[tuple[str, int]], name_place: NamePlace, most: int) -> str:
+    shown = ", ".join(dict.fromkeys(map(name_place, places[:most])))
+    more = len(places) - most
+    return f"{shown} and {format_count_of(more, 'more place')}" if more > 0 else shown
 
 
 def describe_stalls(cause: CauseLine, hot: HotLine | None, name_place: NamePlace) -> list[str | Line]:

@@ -63,7 +63,7 @@ NOT_HERE = ["this line is not on this machine, or was edited since it was measur
 
 
 def list_shown(session: Session) -> list[tuple[str, int]]:
-    """Where the client was led: scheme and 1-based line."""
+    """Scheme and 1-based line of the places the client was led to."""
     return [(one.uri.partition(":")[0], one.range.start.line + 1) for one in session.locations]
 
 

@@ -87,7 +87,7 @@ def test_in_an_editor_the_editors_colours_count_and_places_are_sent_to_it(browse
 
 
 VS_CODES_STYLE = "@layer vscode-default { code { color: white; background: navy; } }"
-"""As of its webviews, in the colours of its light theme of high contrast."""
+"""Style of its webviews, in the colours of its light theme of high contrast."""
 
 
 def test_code_has_the_colour_of_its_text_in_an_editor(browser: Browser, shell: Path) -> None:

@@ -98,7 +98,7 @@ def _locate(job: PredictedJob, error: InputError) -> PredictedProblem:
 
 
 def _check_description(job: PredictedJob) -> tuple[PredictedProblem, ...]:
-    """What is wrong with the description of a source that does not compile."""
+    """Problems of the description of a source that does not compile."""
     try:
         read_launches(job.launches_path, text=job.launches_text)
     except InputError as error:

@@ -74,6 +74,6 @@ def test_hints_can_be_read_on_the_hottest_lines(theme: str) -> None:
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_lenses_can_be_read(theme: str) -> None:
-    """On the plain ground: they stand between lines. The editor's own have 3.15 : 1 on white."""
+    """Lenses stand between lines, on plain ground. The editor's own have 3.15 : 1 on white."""
     ground = THEMES[theme][0]
     assert measure_contrast(ground, "#00000000", read_text_colour(theme, "CodeLens"), ground) >= LEAST_CONTRAST
