@@ -437,3 +437,10 @@ def test_guesses_are_a_list_of_names(listed: str) -> None:
     text = f'[[launch]]\nkernel = "k"\nblock = 32\ngrid = 1\nguesses = {listed}\n'
     with pytest.raises(InputError, match="guesses is no list of names"):
         read_launches(Path("k.launch.toml"), text=text)
+
+
+def test_a_structure_may_be_as_large_as_all_parameters_of_a_kernel() -> None:
+    members = ", ".join('{ type = "int", value = 1 }' for _ in range(32764 // 4))
+    argument = read_argument(f'{{ name = "x", members = [ {members} ] }}')
+    assert isinstance(argument, StructArgument)
+    assert argument.size_bytes == 32764

@@ -40,8 +40,7 @@ TEXTURE_KEYS = (ARRAY_KEYS - {"count", "shape", "offset", "alias_of", "base_addr
 
 ADDRESS_MODES = ("clamp", "border", "wrap", "mirror")
 FILTERS = ("nearest", "linear")
-_MOST_MEMBERS = 4096
-_LARGEST_STRUCT = 32764  # Bytes of parameters that a kernel can have, from CUDA 12.1 on
+_LARGEST_STRUCT = 32764  # Bytes of parameters that a kernel can have, from CUDA 12.1 on; and of members
 _DEEPEST = 8
 _POINTER = ElementType(scalar=ScalarType.B64)
 
@@ -292,8 +291,8 @@ class ArgumentReader(Struct, kw_only=True):
     def _read_scalars(self, table: Table, name: str, kind: ElementType) -> tuple[ScalarArgument, ...]:
         value = table.content["value"]
         values = value if isinstance(value, list) else [value]
-        if not 1 <= len(values) <= _MOST_MEMBERS:
-            raise table.refuse(f"{len(values)} numbers", remedy=f"give 1 to {_MOST_MEMBERS}", key="value")
+        if not 1 <= len(values) <= _LARGEST_STRUCT:
+            raise table.refuse(f"{len(values)} numbers", remedy=f"give 1 to {_LARGEST_STRUCT}", key="value")
         numbers = (check_scalar(table.evaluate(one, self.names.find, "value"), kind.scalar) for one in values)
         return tuple(ScalarArgument(name=name, type=kind.scalar, value=number) for number in numbers)
 
@@ -333,8 +332,8 @@ class StructReader(Struct, kw_only=True):
             raise table.refuse("structures are nested too deeply", remedy=f"write at most {_DEEPEST} levels")
         place, alignment = start, 1
         for number, member in enumerate(table.read_tables("members", "members")):
-            if len(self.members) > _MOST_MEMBERS:
-                raise member.refuse(f"more than {_MOST_MEMBERS} members", remedy="write fewer")
+            if len(self.members) > _LARGEST_STRUCT:
+                raise member.refuse(f"more than {_LARGEST_STRUCT} members", remedy="write fewer")
             own = self._find_alignment(member, depth)
             at = member.read_integer(
                 "at", self.arguments.names.find, align_up(place - start, own), most=_LARGEST_STRUCT

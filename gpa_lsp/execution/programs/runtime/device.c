@@ -38,8 +38,10 @@ PUBLIC cudaError_t cudaGetDevice(int *number) {
         *number = 0;
     UNLOCK();
 }
+int has_context;
 PUBLIC cudaError_t cudaSetDevice(int number) {
     LOCK();
+    has_context = 1;
     if (result == cudaSuccess && number != 0)
         result = cudaErrorInvalidDevice;
     UNLOCK();

@@ -268,6 +268,7 @@ uint64_t count_pooled_bytes(void) { return count_pooled_below(heaps[0].root); }
 
 static cudaError_t allocate_for(void **into, size_t size, enum allocation_kind kind) {
     LOCK_FOR("cudaMalloc...");
+    has_context = 1;
     REQUIRE(into != NULL, cudaErrorInvalidValue);
     if (result == cudaSuccess) {
         uint64_t base = size == 0 ? 0 : allocate(size, kind);
@@ -282,6 +283,7 @@ static cudaError_t allocate_for(void **into, size_t size, enum allocation_kind k
 /* What cudaFree gives back is not what cudaFreeHost does. */
 static cudaError_t release_for(void *pointer, int is_host) {
     LOCK_FOR("cudaFree...");
+    has_context = 1;
     uint64_t base = (uint64_t)(uintptr_t)pointer;
     const struct allocation *found = result == cudaSuccess && pointer != NULL ? find_allocation(base) : NULL;
     REQUIRE(pointer == NULL || (found != NULL && found->base == base && (found->kind == ON_HOST) == is_host), cudaErrorInvalidValue);

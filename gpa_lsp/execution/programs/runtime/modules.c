@@ -704,5 +704,5 @@ static cudaError_t find_range(uint64_t address, uint64_t *base, uint64_t *size, 
 
 PUBLIC const struct parts_of_runtime gpa_lsp_runtime = {
     load_image, find_function_by_name, find_variable_by_name, find_parameter, name_function, unload, launch_locked, find_range, send_note, is_writable, is_reachable,
-    locate_for_library, fill, make_handle, is_handle, destroy_handle, compute,
+    locate_for_library, fill, make_handle, is_handle, destroy_handle, compute, &has_context,
 };

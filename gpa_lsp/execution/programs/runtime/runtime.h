@@ -188,7 +188,9 @@ struct parts_of_runtime {
     int (*is_handle)(enum handle_kind kind, const void *handle);
     int (*destroy_handle)(enum handle_kind kind, void *handle);
     int (*compute)(const char *function, size_t scalar_bytes, int has_device_scalars, const char *kinds, va_list given);
+    const int *has_context; /* functions of the runtime have made the context current */
 };
+HIDDEN extern int has_context;
 extern const struct parts_of_runtime gpa_lsp_runtime;
 HIDDEN uint64_t find_symbol(const void *symbol, uint64_t *size);
 

@@ -27,6 +27,7 @@ struct curandStatePhilox4_32_10 {
 typedef struct curandStateXORWOW curandStateXORWOW_t, curandState_t, curandState;
 typedef struct curandStatePhilox4_32_10 curandStatePhilox4_32_10_t;
 
+#ifdef __CUDACC__ /* sources for the host alone use the types */
 /* What a jump is in the steps of XORWOW, a polynomial over GF(2), by the bits of the count; from row 64 on, jumps of sequences. */
 static __constant__ unsigned int gpa_lsp_jumps[128][5] = {
 #include "curand_jumps.h"
@@ -210,5 +211,6 @@ template <class State> GPA_LSP_CURAND unsigned int curand_poisson(State *state, 
         product *= curand_uniform_double(state);
     return count;
 }
+#endif
 #endif
 #endif

@@ -224,8 +224,11 @@ PUBLIC CUresult cuCtxPopCurrent(CUcontext *into) {
         *into = contexts[context_count];
     return CUDA_SUCCESS;
 }
+static CUcontext find_current(void) {
+    return context_count > 0 ? contexts[context_count - 1] : *gpa_lsp_runtime.has_context ? &primary : NULL;
+}
 PUBLIC CUresult cuCtxGetCurrent(CUcontext *into) {
-    GIVE(into, context_count == 0 ? NULL : contexts[context_count - 1]);
+    GIVE(into, find_current());
 }
 static CUresult create_context(CUcontext *into) {
     CUresult error = cuDevicePrimaryCtxRetain(into, 0);
@@ -244,7 +247,7 @@ PUBLIC CUresult cuCtxDestroy(CUcontext context) {
     return CUDA_SUCCESS;
 }
 PUBLIC CUresult cuCtxGetDevice(CUdevice *into) {
-    REFUSE_IF(context_count == 0, CUDA_ERROR_INVALID_CONTEXT);
+    REFUSE_IF(find_current() == NULL, CUDA_ERROR_INVALID_CONTEXT);
     GIVE(into, 0);
 }
 PUBLIC CUresult cuCtxGetFlags(unsigned int *flags) { GIVE(flags, (unsigned int)primary.flags); }
