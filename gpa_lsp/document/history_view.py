@@ -162,12 +162,13 @@ def build_run_change(change: RunChange, folder: Path | None = None) -> Part:
     moments = [f"run {run.number} of {format_moment(run.measurement.measured_ns)}" for run in (before, after)]
     is_other = change.verdict is Verdict.OTHER_WORK
     time = None if change.verdict is Verdict.SAME_CODE else change.time
+    executed = describe_instructions(change.instructions_ratio)
     blocks = say_all(
         (" → ".join(moments), Style.DIM),
         ("" if time is None else describe_range(time), Style.DIM),
         (_describe_names(change), Style.WARNING),
         (change.note, Style.WARNING),
-        ("" if is_other else describe_instructions(change.instructions_ratio), Style.PLAIN),
+        ("" if is_other or "instructions" in change.note else executed, Style.PLAIN),
         ("" if is_other else change.no_stalls, Style.WARNING),
     )
     if is_other:

@@ -105,6 +105,16 @@ def test_runs_that_are_hardly_comparable_are_compared_with_a_word(capsys: pytest
     assert "the kernels differ" in text
 
 
+def test_a_doubt_about_the_work_says_the_ratio_of_instructions_once(capsys: pytest.CaptureFixture[str]) -> None:
+    with History() as history:
+        history.record(make_recording(0, times_ns=(2e6,)))
+        history.record(make_recording(10, times_ns=(9e6,), grid=(1024, 1, 1), executed=2000.0))
+    assert main(["history", "--compare", "@1", "@2"]) == 0
+    text = capsys.readouterr().out
+    assert "work may differ: grid 128 → 1,024, 2.00× the instructions" in text
+    assert text.count("the instructions") == 1
+
+
 def test_delete_and_clear(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     record_two()
     assert main(["history", "--delete", "1"]) == 0

@@ -144,6 +144,14 @@ def test_variants_of_one_profile_have_a_course_each(history: History) -> None:
     assert sorted([run.time for run in course.runs] for _, course in found[1:]) == [[1e6] * 3, [5e6] * 3]
 
 
+def test_runs_of_a_kernel_whose_name_changed_are_counted_on(history: History) -> None:
+    """A chart has a place for each: by the number of its own name each of them is the first."""
+    for size in (64, 128, 256):
+        history.record(make_recording(size, key=make_key(f"void scale<{size}>(float*)")))
+    ((_, course),) = build_courses(history, RunFilter(), None)
+    assert [run.number for run in course.runs] == [1, 2, 3]
+
+
 def test_a_page_shows_as_many_runs_as_were_asked_for(history: History) -> None:
     for second in range(0, 100, 10):
         history.record(make_recording(second))
