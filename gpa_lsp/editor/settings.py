@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
@@ -343,6 +344,8 @@ class Settings(Struct, frozen=True, kw_only=True):
 
 OPTIONS = list_options(Settings)  # The editor's name of an option → what it is
 
+_LEAST_LIKENESS = 0.8  # Of a name to that of an option, for it to be called a slip
+
 # former options → where what they chose is now
 _GONE = {
     "inlayHints.onScreen": "at most 12 hints in any 40 lines are shown; the command Show All Hints shows every one",
@@ -468,6 +471,10 @@ def read_settings(raw: object, base: Settings, *, known: Settings | None = None)
         if name in _GONE:
             complaints.append(f"gpaLsp.{name} is no option any more: {_GONE[name]}")
             continue
+        if name not in OPTIONS:  # one of the client's, or a slip
+            meant = get_close_matches(name, _list_names(), 1, _LEAST_LIKENESS)
+            complaints += (f"gpaLsp.{name} is no option; is gpaLsp.{one} meant?" for one in meant)
+            continue
         found = OPTIONS[name]
         try:
             changes[found.field] = found.kind.read(value)
@@ -478,16 +485,23 @@ def read_settings(raw: object, base: Settings, *, known: Settings | None = None)
 
 
 def _walk_options(raw: object, prefix: str) -> Iterator[tuple[str, object]]:
-    """The present and former options among ``raw`` with their full names; null means "not set", which takes back what has no other default."""
+    """Options among ``raw`` with their full names, also unknown ones; null means "not set", which takes back what has no other default."""
     if not isinstance(raw, Mapping):
         return
     for key, value in raw.items():
         name = f"{prefix}{key}"
         is_said = value is not None or (name in OPTIONS and OPTIONS[name].default is None)
-        if is_said and (name in OPTIONS or name in _GONE):
-            yield name, value
-        elif any(known.startswith(f"{name}.") for known in (*OPTIONS, *_GONE)):
+        if any(known.startswith(f"{name}.") for known in (*OPTIONS, *_GONE)):
             yield from _walk_options(value, f"{name}.")
+        elif is_said:
+            yield name, value
+
+
+def _list_names() -> list[str]:
+    """Names of all options, and of the groups of them."""
+    return sorted(
+        {".".join(parts[:end]) for name in OPTIONS if (parts := name.split(".")) for end in range(1, 1 + len(parts))}
+    )
 
 
 def _abbreviate(value: object) -> str:

@@ -1,6 +1,9 @@
+import json
+
 import pytest
 
 from gpa_lsp.editor.settings import OPTIONS, HeldSettings, Settings, Severity, read_settings
+from tests.conftest import ROOT
 
 
 def test_every_option_is_read() -> None:
@@ -87,6 +90,25 @@ def test_long_values_are_cut_in_the_complaint() -> None:
 def test_a_former_option_is_told_where_it_went(raw: dict[str, object]) -> None:
     settings, (complaint,) = read_settings(raw, Settings())
     assert settings == Settings() and " is no option any more: " in complaint
+
+
+@pytest.mark.parametrize(
+    ("raw", "meant"),
+    [
+        ({"minshare": 3}, "minShare"),
+        ({"profil": {"command": ["./run"]}}, "profile"),
+        ({"static.enabled": False}, "static.enable"),
+    ],
+)
+def test_a_slip_in_a_name_is_told_with_what_may_be_meant(raw: dict[str, object], meant: str) -> None:
+    settings, complaints = read_settings(raw, Settings())
+    assert (settings, complaints) == (Settings(), (f"gpaLsp.{next(iter(raw))} is no option; is gpaLsp.{meant} meant?",))
+
+
+def test_options_of_a_client_are_none_of_the_servers_business() -> None:
+    written = json.loads((ROOT / "editors" / "vscode" / "settings" / "client.json").read_text(encoding="utf-8"))
+    raw = {name.removeprefix("gpaLsp."): one["default"] for name, one in written.items()}
+    assert read_settings({**raw, "show": "anything"}, Settings()) == (Settings(), ())
 
 
 def test_defaults_as_an_editor_writes_them_are_the_defaults() -> None:

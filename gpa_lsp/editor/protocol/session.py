@@ -465,6 +465,7 @@ class SettingsSync:
     def __init__(self, client: Client, held: HeldSettings) -> None:
         self.client = client
         self._held = held
+        self._complaints: tuple[str, ...] = ()
 
     def begin(self, initialization_options: object, *, is_trusted: bool) -> None:
         """The first thing the client says."""
@@ -487,8 +488,11 @@ class SettingsSync:
             await self.fetch()
 
     def _complain(self, complaints: tuple[str, ...]) -> None:
+        """Warn of what the client did not say the last time: many send their settings at the start, and are asked for them, too."""
         for complaint in complaints:
-            self.client.warn(complaint)
+            if complaint not in self._complaints:
+                self.client.warn(complaint)
+        self._complaints = complaints
 
 
 def choose_roots(
