@@ -74,7 +74,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_BAD_INPUT
     found = _load_commands(given, names)
     try:
-        parsed = build_parser(found).parse_args(given)
+        parsed, unknown = build_parser(found).parse_known_args(given)
+        if unknown:
+            parsed.refuse(f"unrecognized arguments: {' '.join(unknown)}")
     except SystemExit as leave:  # how argparse ends after --help and on bad usage
         return _flush(leave.code if isinstance(leave.code, int) else EXIT_BAD_INPUT)
     terminal = Terminal(sys.stdout, sys.stderr, parsed.color)
@@ -209,6 +211,7 @@ def build_parser(found: dict[str, Command]) -> argparse.ArgumentParser:
             formatter_class=_HelpFormatter,
         )
         command.add_arguments(own)
+        own.set_defaults(refuse=own.error)  # with the usage of the command, not that of all of them
         examples = "\n".join(f"  gpa-lsp {words}\n{_fill(what, 6)}" for words, what in command.examples)
         others = "\n".join(
             f"  gpa-lsp {words}\n{_fill(one.summary, 6)}"

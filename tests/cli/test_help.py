@@ -104,3 +104,15 @@ def test_architectures_are_named_in_any_usual_way(command: str, written: str) ->
 def test_other_texts_name_no_architecture(written: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "matmul.cu", "--arch", written]) == 2
     assert "is not an architecture such as sm_86" in capsys.readouterr().err
+
+
+def test_an_unknown_option_is_refused_with_the_usage_of_its_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["roofline", "a.ncu-rep", "--format", "html"]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("usage: gpa-lsp roofline [-h]")
+    assert told.endswith("gpa-lsp roofline: error: unrecognized arguments: --format html\n")
+
+
+def test_a_folder_of_sources_is_no_trace(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["predict", str(tmp_path)]) == 2
+    assert "is a folder without a trace; give a source in it" in capsys.readouterr().err

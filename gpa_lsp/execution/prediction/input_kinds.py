@@ -25,8 +25,11 @@ def find_kind(path: Path) -> InputKind:
     """
     if path.suffix.lower() in SUFFIXES:
         return InputKind.SOURCE
-    if path.is_dir():
+    if (path / "trace.json").is_file():
         return InputKind.TRACE
+    if path.is_dir():
+        remedy = f"give a source in it ({', '.join(SUFFIXES)}), or a folder that gpa-lsp predict trace wrote"
+        raise InputError("is a folder without a trace", path=path, remedy=remedy)
     if not path.is_file():
         raise InputError("there is no such file", path=path, remedy=f"give a source ({', '.join(SUFFIXES)})")
     from gpa_lsp.code.binary.containers import recognise_container  # these import numpy, which --help does without
