@@ -496,25 +496,35 @@ def test_a_gpu_is_chosen_by_the_beginning_of_its_name(tmp_path: Path) -> None:
 
 
 _CLUSTERS = """
-#include <cooperative_groups.h>
 #include <cstdio>
-__global__ void __cluster_dims__(2, 1, 1) pair(int *out) {
-    auto cluster = cooperative_groups::this_cluster();
-    out[blockIdx.x] = cluster.num_blocks();
-    cluster.sync();
-}
+__global__ void pair(int *out) { out[blockIdx.x] = 1; }
 int main() {
     int *out;
-    cudaMallocManaged(&out, 4 * sizeof *out);
-    pair<<<4, 32>>>(out);
-    std::printf("%s\\n", cudaGetErrorName(cudaGetLastError()));
+    cudaMalloc(&out, 64 * sizeof *out);
+    for (unsigned blocks : {16u, 3u, 2u}) {
+        cudaLaunchAttribute cluster;
+        cluster.id = cudaLaunchAttributeClusterDimension;
+        cluster.val.clusterDim = {blocks, 1, 1};
+        cudaLaunchConfig_t config = {};
+        config.gridDim = 32, config.blockDim = 32, config.attrs = &cluster, config.numAttrs = 1;
+        std::printf("%s\\n", cudaGetErrorName(cudaLaunchKernelEx(&config, pair, out)));
+    }
 }
 """
+_NEWER = ("-cudart", "shared", "-gencode", "arch=compute_90,code=compute_90")
 
 
-def test_blocks_in_clusters_are_refused_and_no_fault_is_said(tmp_path: Path) -> None:
-    newer = ("-cudart", "shared", "-gencode", "arch=compute_90,code=compute_90")
-    found, printed = run(build(write(tmp_path, _CLUSTERS), tmp_path, *newer), machine="H100 PCIe")
-    assert printed == "cudaErrorNotSupported\n"
-    assert found.kernels[0].unfinished == ("its blocks form clusters, which are not emulated",)
+def test_clusters_that_a_gpu_does_not_have_are_refused_as_it_does(tmp_path: Path) -> None:
+    found, printed = run(build(write(tmp_path, _CLUSTERS), tmp_path, *_NEWER), machine="H100 PCIe")
+    assert printed.split() == ["cudaErrorInvalidClusterSize", "cudaErrorInvalidClusterSize", "cudaSuccess"]
+    assert found.kernels[0].unfinished == (
+        "a cluster has 16 x 1 x 1 blocks; it must have 1 to 8",
+        "the grid has 32 in x, which is no multiple of the 3 of a cluster",
+    )
     assert not found.has_faults
+
+
+def test_gpus_without_clusters_refuse_them(tmp_path: Path) -> None:
+    found, printed = run(build(write(tmp_path, _CLUSTERS), tmp_path))
+    assert printed.split() == ["cudaErrorInvalidClusterSize"] * 3
+    assert found.kernels[0].unfinished[-1] == "a cluster has 2 x 1 x 1 blocks; it must have 1 to 1"

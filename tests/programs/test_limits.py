@@ -134,7 +134,7 @@ def server(tmp_path: Path) -> RuntimeServer:
         b"\xff" * 8,
         REQUEST_HEAD.pack(Request.HELLO, 3) + b"abc",
         REQUEST_HEAD.pack(Request.LAUNCH, 4) + b"\0" * 4,
-        REQUEST_HEAD.pack(Request.LAUNCH, 52) + struct.pack("<13I", *([1] * 10), 1 << 31, 0, 0),
+        REQUEST_HEAD.pack(Request.LAUNCH, 68) + struct.pack("<17I", *([1] * 14), 1 << 31, 0, 0),
         REQUEST_HEAD.pack(Request.FUNCTION, 8) + struct.pack("<I4s", 9, b"name"),
         REQUEST_HEAD.pack(Request.VARIABLE, 2) + b"ab",
         REQUEST_HEAD.pack(Request.OCCUPANCY, 12) + struct.pack("<III", 3, 0, 0),
@@ -169,7 +169,7 @@ def test_a_launch_with_too_few_parameters_is_refused(tmp_path: Path) -> None:
     assert session.answer(Request.MODULE, struct.pack("<I", 0) + ptx)[0] == CudaError.SUCCESS
     assert session.answer(Request.FUNCTION, struct.pack("<I", 1) + b"k")[0] == CudaError.SUCCESS
     with pytest.raises(MalformedMessage, match="4 of 8 bytes"):
-        session.answer(Request.LAUNCH, struct.pack("<13I", *[1] * 7, 0, 0, 0, 0, 1, 4) + bytes(4))
+        session.answer(Request.LAUNCH, struct.pack("<17I", *[1] * 7, 0, 0, 0, 0, 0, 0, 0, 0, 1, 4) + bytes(4))
     session.close()
 
 

@@ -21,10 +21,11 @@ from gpa_lsp.execution.programs.model import ProgramRun
 from gpa_lsp.execution.programs.recording import Recorder
 from gpa_lsp.execution.programs.session import KernelTally
 from gpa_lsp.foundation.processes.watched_command import Ending
-from tests.programs.built import SOURCES, build, run
+from tests.programs.built import MACHINE, SOURCES, build, run
 from tests.programs.test_predicted_programs import SETTINGS
 
 PROGRAMS = sorted(SOURCES.glob("*.cu"))
+_NEWER = ("-cudart", "shared", "-gencode", "arch=compute_90,code=compute_90")
 _FORMATS = {"f32": "<f", "f64": "<d", "s32": "<i", "s64": "<q"}
 
 
@@ -95,7 +96,9 @@ def watch(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Watched]
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Recorder, "watch", watch)
-            return *run(build(source, folder), records=folder / "records"), launches
+            newer = _NEWER if source.stem == "clusters" else ()
+            program, machine = build(source, folder, *newer), "H100 PCIe" if newer else MACHINE
+            return *run(program, machine=machine, records=folder / "records"), launches
 
     return run_watched
 

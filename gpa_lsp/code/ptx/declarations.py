@@ -420,7 +420,8 @@ class HeadDetails(Struct, frozen=True, kw_only=True):
     returns: tuple[PtxVariable, ...]
     max_threads: int | None
     required_threads: tuple[int, int, int] | None
-    cluster_blocks: int | None
+    cluster: tuple[int, int, int] | None
+    counts_clusters: bool
 
 
 class FunctionHead(Struct, frozen=True, kw_only=True, dict=True):
@@ -461,19 +462,19 @@ def find_function_head(text: str, *, is_entry: bool, line: int) -> FunctionHead:
 def read_head_details(text: str) -> HeadDetails:
     """Read the parameters and limits in a head.
 
-    >>> read_head_details("pair() .explicitcluster .reqnctapercluster 2, 2, 1").cluster_blocks
-    4
+    >>> read_head_details("pair() .explicitcluster .reqnctapercluster 2, 2").cluster
+    (2, 2, 1)
     """
     match = _match_head(text)
     threads = {kind: sizes for kind, *sizes in _THREADS.findall(match[4])}
     most = _read_threads(threads.get("maxntid"))
-    cluster = _read_threads(threads.get("reqnctapercluster"))
     return HeadDetails(
         parameters=_read_parameters(match[3]),
         returns=_read_parameters(match[1]),
         max_threads=None if most is None else most[0] * most[1] * most[2],
         required_threads=_read_threads(threads.get("reqntid")),
-        cluster_blocks=None if cluster is None else cluster[0] * cluster[1] * cluster[2],
+        cluster=_read_threads(threads.get("reqnctapercluster")),
+        counts_clusters=".blocksareclusters" in match[4],
     )
 
 

@@ -99,6 +99,7 @@ class Runner:
         geometry, meter = self._machine.geometry, self._machine.meter
         if geometry.workspace:
             return geometry.block_count  # they wait for each other
+        of_cluster = geometry.cluster_blocks  # so do those of a cluster
         lanes = geometry.lanes_per_block
         is_plain = self.compiled is not None and not self.compiled.is_ordered and self.trace_bytes is None
         count = max(1, (_BEST_CORE_LANES if is_plain else _BEST_LANES) // lanes)
@@ -108,7 +109,7 @@ class Runner:
             else:
                 count = min(count, max(1, int(self.trace_bytes / 2 / max(self._traced_per_block, 1.0))))
         size = self._estimate_bytes()
-        return max(1, min(count, int(meter.left_bytes * 0.8 / size)))
+        return max(1, min(count, int(meter.left_bytes * 0.8 / size)) // of_cluster) * of_cluster
 
     def _estimate_bytes(self) -> int:
         """Bytes that a block needs: registers, shared and local memory."""
@@ -180,7 +181,9 @@ def find_unit_bytes(machine: Machine) -> int | None:
     for name in machine.first_statics:
         for instruction in machine.module.functions[name].instructions:
             if instruction.opcode == "mbarrier" or (
-                instruction.opcode in ("bar", "barrier") and "arrive" in instruction.suffixes
+                instruction.opcode in ("bar", "barrier")
+                and "arrive" in instruction.suffixes
+                and "cluster" not in instruction.suffixes
             ):
                 return None
             if instruction.opcode in ("ld", "st", "atom", "red") and instruction.types:

@@ -40,6 +40,7 @@ _LARGEST_BLOCK = (1024, 1024, 64)
 _LARGEST_GRID = (2**31 - 1, 65535, 65535)
 _MOST_SHARED_BYTES = 227 << 10
 _MOST_PARAMETER_BYTES = 32764
+MOST_CLUSTER_BLOCKS = 16  # where the kernel allows sizes that are not portable; those have at most 8
 
 
 def check_launch(kernel: PtxFunction, launch: LaunchDescription, static_shared_bytes: int) -> str | None:
@@ -63,6 +64,9 @@ def check_launch(kernel: PtxFunction, launch: LaunchDescription, static_shared_b
     required = kernel.required_threads
     if required is not None and threads != prod(required):
         return f"the block has {format_count(threads)} threads; the kernel was compiled for {format_count(prod(required))} only"
+    problem = find_cluster_problem(kernel, launch.grid, launch.cluster)
+    if problem is not None:
+        return problem
     shared = static_shared_bytes + launch.shared_bytes
     if launch.shared_bytes < 0 or shared > _MOST_SHARED_BYTES:
         return f"the block needs {format_count(shared)} bytes of shared memory; at most {format_count(_MOST_SHARED_BYTES)} are possible"
@@ -70,6 +74,36 @@ def check_launch(kernel: PtxFunction, launch: LaunchDescription, static_shared_b
     if parameters > _MOST_PARAMETER_BYTES:
         return f"the kernel has {format_count(parameters)} bytes of parameters; at most {format_count(_MOST_PARAMETER_BYTES)} are possible"
     return None
+
+
+def find_cluster_problem(
+    kernel: PtxFunction,
+    grid: tuple[int, int, int],
+    cluster: tuple[int, int, int] | None,
+    *,
+    most_blocks: int = MOST_CLUSTER_BLOCKS,
+) -> str | None:
+    """The problem with the clusters of a launch, one sentence; None when there is none.
+
+    Args:
+        cluster: blocks of a cluster in x, y, z; None as the kernel was compiled for.
+        most_blocks: that a cluster may have.
+    """
+    cluster = cluster or kernel.cluster or (1, 1, 1)
+    if kernel.counts_clusters:
+        return "the kernel was compiled for grids of clusters (.blocksareclusters), which are not emulated"
+    if kernel.cluster not in (None, cluster):
+        return f"clusters of {_name_extent(cluster)} blocks are launched; the kernel was compiled for {_name_extent(kernel.cluster)}"
+    if not all(size >= 1 for size in cluster) or prod(cluster) > most_blocks:
+        return f"a cluster has {_name_extent(cluster)} blocks; it must have 1 to {most_blocks}"
+    for axis, blocks, size in zip("xyz", grid, cluster, strict=True):
+        if blocks % size:
+            return f"the grid has {format_count(blocks)} in {axis}, which is no multiple of the {size} of a cluster"
+    return None
+
+
+def _name_extent(extent: tuple[int, int, int]) -> str:
+    return " x ".join(format_count(size) for size in extent)
 
 
 def find_static_shared_bytes(module: PtxModule, kernel: PtxFunction) -> int:
@@ -222,7 +256,7 @@ class _Emulation:
         geometry = self._machine.geometry
         # Blocks that wait for each other run together, or not to their end.
         chosen = sampling if geometry.workspace == 0 else Sampling()
-        self._chosen = choose_blocks(geometry.block_count, chosen)
+        self._chosen = geometry.complete_clusters(choose_blocks(geometry.block_count, chosen))
         self._finished = self._runner.run(self._chosen, self._take_batch)
 
     def _take_batch(self, batch: Batch) -> None:
@@ -266,7 +300,7 @@ class _Emulation:
             block_threads=self._launch.block,
             instructions=self._instructions,
             counts=Counts(warp_executions=counts[0], lane_executions=counts[1]),
-            executed_blocks=np.asarray(self._chosen[: self._finished], dtype=np.uint32),
+            executed_blocks=np.sort(np.asarray(self._chosen[: self._finished], dtype=np.uint32)),
             is_complete=is_complete,
             faults=self.faults.list_faults(),
             trace=trace,

@@ -68,12 +68,16 @@ class FaultKind(StrEnum):
     MISALIGNED = "misaligned access"
     SHARED_RACE = "race on shared memory"
     WARP_RACE = "race on shared memory within a warp"  # Lanes of one warp without ``__syncwarp`` between them
+    CLUSTER_RACE = "race on shared memory of a cluster"
     GLOBAL_RACE = "race on global memory between blocks"
     DIVERGENT_BARRIER = "barrier in divergent code"
     UNINITIALISED = "read of shared memory nobody wrote"
     WRITE_TO_CONSTANT = "store to constant memory"
     DIVISION_BY_ZERO = "integer division by zero"
     TRAP = "trap"
+    CLUSTER_BARRIER = (
+        "barrier of a cluster out of order"  # A wait without an arrival, or two arrivals without a wait between them
+    )
     DEADLOCK = "deadlock"  # Every warp waits
     TIME_BUDGET = "time budget reached"
     INSTRUCTION_BUDGET = "instruction budget reached"

@@ -3,7 +3,6 @@
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -289,7 +288,6 @@ class ResidentKernel:
     ) -> None:
         self._memory = module.memory
         self._workspace = module.memory.workspace if is_cooperative else None
-        self._blocks = prod(launch.grid)
         self._meter = Meter(budget)
         self._budget_s = budget.seconds
         self._instructions = list_static_instructions(module.module, kernel.name)
@@ -302,6 +300,7 @@ class ResidentKernel:
             static_shared_bytes=static_bytes,
             dynamic_shared_bytes=launch.shared_bytes,
             workspace=0 if self._workspace is None else self._workspace.base,
+            cluster=launch.cluster or kernel.cluster,
         )
         arena = Arena(self._meter, self.faults)
         regions = tuple(_name(module.memory.regions, names or {}))
@@ -325,6 +324,8 @@ class ResidentKernel:
         self._machine.device_runtime = module.device_runtime
         self._machine.textures = module.memory.textures
         self._machine.bind = bind_function
+        whole = range(0) if self.problem else range(geometry.block_count)
+        self._blocks = geometry.complete_clusters(whole)
         self._runner = None if self.problem else Runner(self._machine, checks_races=checks_races, trace_bytes=None)
 
     def limit_seconds(self, seconds: float) -> None:
@@ -355,15 +356,16 @@ class ResidentKernel:
         self._machine.restart_printing(_MOST_PRINTED)
         traps = self._count_traps()
         self.faults.device_error = None
-        finished = self._runner.run(range(self._blocks), lambda batch: None)
-        ends = [fault.message for fault in self.list_faults() if fault.kind in _ENDS] if finished < self._blocks else []
+        finished = self._runner.run(self._blocks, lambda batch: None)
+        is_cut = finished < len(self._blocks)
+        ends = [fault.message for fault in self.list_faults() if fault.kind in _ENDS] if is_cut else []
         return LaunchCost(
             blocks=finished,
             warp_instructions=self._meter.warp_instructions,
             seconds=self._meter.seconds,
             printed=self._machine.printed,
             is_printing_cut=self._machine.is_printing_cut,
-            end=(ends[-1] if ends else "it did not run to its end") if finished < self._blocks else "",
+            end=(ends[-1] if ends else "it did not run to its end") if is_cut else "",
             trap=self._find_trap() if self._count_traps() > traps else "",
             device_error=self.faults.device_error,
         )

@@ -95,6 +95,7 @@ class LaunchDescription(Struct, frozen=True, kw_only=True):
     threads: tuple[int, int, int] | None = None
     fold: tuple[int, int, int] = (1, 1, 1)  # elements in x, y, z that a thread covers; 1 where the grid was given
     shared_bytes: int = 0  # dynamic shared memory
+    cluster: tuple[int, int, int] | None = None  # blocks of a cluster in x, y, z; None as the kernel was compiled for
     arguments: tuple[Argument, ...] = ()  # in the order of the parameters
     # arrays that fill variables of the module (``__device__``, ``__constant__``) by name before the launch
     variables: tuple[ArrayArgument, ...] = ()

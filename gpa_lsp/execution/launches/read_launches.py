@@ -13,6 +13,7 @@
     threads = "n"                            # or [x, y, z]: the grid is threads / block / fold, rounded up …
     # grid = "ceildiv(n, 256)"               # … or given itself
     # shared_bytes = "block_x * 4"           # dynamic shared memory
+    # cluster = 2                            # or [x, y, z]: blocks of a cluster, where the kernel is not compiled for clusters
     arguments = [                            # in the order of the parameters
       { name = "n", type = "int", value = "n" },
       { name = "a", type = "float", value = 2.5 },
@@ -61,7 +62,7 @@ from gpa_lsp.foundation.toml_tables import Table, read_toml
 
 # Keys of a launch's table
 LAUNCH_KEYS = frozenset({
-    "kernel", "title", "block", "grid", "threads", "fold", "shared_bytes", "constants", "arguments", "variables",
+    "kernel", "title", "block", "grid", "threads", "fold", "shared_bytes", "cluster", "constants", "arguments", "variables",
     "memory", "guesses",
 })  # fmt: skip
 
@@ -184,6 +185,7 @@ class _LaunchReader:
             threads=self._read_size("threads") if "threads" in table.content else None,
             fold=self._read_fold() if "threads" in table.content else (1, 1, 1),
             shared_bytes=table.read_integer("shared_bytes", self._names.find, 0),
+            cluster=table.read_dimensions("cluster", self._names.find) if "cluster" in table.content else None,
             arguments=arguments,
             variables=self._read_variables(arrays.arrays.keys()),
             memory=memory,

@@ -41,6 +41,7 @@ class Recording(ColumnRecord, frozen=True, kw_only=True):
     grid: tuple[int, int, int]  # blocks in x, y, z
     block: tuple[int, int, int]  # threads in x, y, z
     shared_bytes: int  # dynamic shared memory
+    cluster: tuple[int, int, int] | None = None  # blocks of a cluster in x, y, z; None as the kernel was compiled for
     parameters: tuple[PtxVariable, ...]  # of the kernel, in order
     content: bytes  # bytes of all of them
     arrays: Mapping[int, npt.NDArray[np.uint8]]  # address → what lay there before the launch
@@ -115,6 +116,7 @@ class _Writer:
             f"block = {list(seen.block)}",
             f"grid = {list(seen.grid)}",
             f"shared_bytes = {seen.shared_bytes}",
+            *([] if seen.cluster is None else [f"cluster = {list(seen.cluster)}"]),
             "arguments = [",
         ]
         for number, parameter in enumerate(seen.parameters):

@@ -44,10 +44,12 @@ REMEDIES = {
     FaultKind.MISALIGNED: say("Align the address to the size of the access, or access narrower elements."),
     FaultKind.SHARED_RACE: say("Put {barrier} between the two accesses.", barrier=Code(text="__syncthreads()")),
     FaultKind.WARP_RACE: say("Put {barrier} between the two accesses.", barrier=Code(text="__syncwarp()")),
+    FaultKind.CLUSTER_RACE: say("Put {barrier} between the two.", barrier=Code(text="cluster.sync()")),
     FaultKind.GLOBAL_RACE: say("Use atomics, or give each block elements of its own."),
     FaultKind.DIVERGENT_BARRIER: say("Move the barrier out of the branch, so that all threads of the block reach it."),
     FaultKind.UNINITIALISED: say("Initialize the shared memory before reading it."),
     FaultKind.DIVISION_BY_ZERO: say("Guard the division."),
+    FaultKind.CLUSTER_BARRIER: say("Let each thread wait once behind each of its arrivals."),
     FaultKind.DEADLOCK: say("Let every thread that others wait for reach the barrier or set the flag."),
     FaultKind.TIME_BUDGET: say("Give a smaller launch, fewer blocks or more time."),
     FaultKind.INSTRUCTION_BUDGET: say("Give a smaller launch, fewer blocks or a larger budget."),
@@ -58,7 +60,7 @@ REMEDIES = {
 }
 
 # Opcodes of kernels whose synchronisation the race checks do not follow; see ``find_unit_bytes`` of the emulator
-_UNWATCHED = re.compile(r"mbarrier\b|(bar|barrier)\.(\w+\.)*arrive\b")
+_UNWATCHED = re.compile(r"mbarrier\b|(bar|barrier)\.(?!cluster)(\w+\.)*arrive\b")
 
 
 def explain_unchecked_races(instructions: tuple[StaticInstruction, ...], *, checks_races: bool) -> Sentence:

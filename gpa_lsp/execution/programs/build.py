@@ -57,17 +57,18 @@ _PLAIN = re.compile(r"[\w./+=:@~,-]+")
 _INCLUDED = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([\w./]{1,200})[>"]', re.MULTILINE)
 _TOP = re.compile(r"^#\$ TOP=(.+?)\s*$", re.MULTILINE)
 _OPEN_MP = "omp.h"
+_CLUSTERS = re.compile(rb"__cluster_dims__ is not supported|has no member \"this_cluster\"")
 # Messages that ask for an option, and that option
 _ASKED_FOR = (
     (re.compile(rb"requires separate compilation mode"), "-rdc=true"),
     (re.compile(rb"--extended-lambda nvcc flag"), "--extended-lambda"),
     (re.compile(rb"flag '--expt-relaxed-constexpr'"), "--expt-relaxed-constexpr"),
+    (_CLUSTERS, "-arch=sm_90"),
 )
 _DRIVER = ("cuda.h", "cuda")  # header and library of CUDA's driver
 _NVRTC = ("nvrtc.h", "nvrtc")
 # Headers of libraries that consist of machine code alone, and their names
 _NOT_EMULATED = re.compile(rb"(cusparse|cusolver|cudnn|nccl|cutensor|nvjpeg|npp|nvml)[\w.]*: No such file")
-_CLUSTERS = re.compile(rb"__cluster_dims__ is not supported|has no member \"this_cluster\"")
 _NAMES = {"cusparse": "cuSPARSE", "cusolver": "cuSOLVER", "cutensor": "cuTENSOR", "cudnn": "cuDNN", "nvjpeg": "nvJPEG"}
 _SINCE_C17 = 13000  # The headers of this release of CUDA, and of later ones, are refused by compilers of an older C++
 
@@ -170,7 +171,7 @@ def _find_remedy(printed: bytes | bytearray) -> str:
             "only cuBLAS, cuFFT, cuRAND, and what is compiled from source, as Thrust and CUB are, can be used"
         )
     if _CLUSTERS.search(printed):
-        return "its blocks form clusters, which are not emulated"
+        return "its blocks form clusters, which GPUs have from compute capability 9.0 on: choose one, as with --machine H100"
     return 'where it is one of several sources, build all of them: gpa-lsp emulate --build "make -B" -- ./app'
 
 

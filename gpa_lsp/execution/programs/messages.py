@@ -21,7 +21,7 @@ ANSWER_HEAD = struct.Struct("<iI")
 MOST_REQUEST_BYTES = 1 << 30
 _HELLO = struct.Struct("<II")
 _DEVICE = struct.Struct("<5Q13i128s4x")
-_LAUNCH = struct.Struct("<13I")
+_LAUNCH = struct.Struct("<17I")
 _ALLOCATION = struct.Struct("<QQi4x")
 _COMPUTE = struct.Struct("<5I")
 _ARGUMENT = struct.Struct("<qI4x16s")
@@ -128,6 +128,7 @@ class CudaError(IntEnum):
     LAUNCH_FAILURE = 719
     COOPERATIVE_TOO_LARGE = 720
     NOT_SUPPORTED = 801
+    INVALID_CLUSTER_SIZE = 912
 
 
 class MalformedMessage(GpaError):  # noqa: N818  (it is an error by its root)
@@ -175,6 +176,9 @@ class LaunchRequest(Struct, frozen=True, kw_only=True):
     block: tuple[int, int, int]  # threads in x, y, z
     shared_bytes: int  # dynamic shared memory
     is_cooperative: bool  # its blocks wait for each other
+    # blocks of a cluster in x, y, z; None as the kernel was compiled for
+    cluster: tuple[int, int, int] | None = None
+    has_large_clusters: bool = False  # clusters may have more blocks than is portable
     generation: int  # of the allocations
     # addresses and sizes of what was allocated since the last launch, and addresses with 0 of what was released, in order
     allocations: tuple[tuple[int, int], ...]
@@ -283,7 +287,7 @@ def parse_launch(payload: bytes) -> LaunchRequest:
         MalformedMessage: sizes do not agree.
     """
     head = _unpack(_LAUNCH, payload[: _LAUNCH.size])
-    count, size = head[10], head[12]
+    count, size = head[14], head[16]
     middle = _LAUNCH.size + count * _ALLOCATION.size
     if count > _MOST_ALLOCATIONS or size > _LARGEST_PARAMETERS or len(payload) != middle + size:
         raise MalformedMessage("a launch of another size than it says")
@@ -293,9 +297,11 @@ def parse_launch(payload: bytes) -> LaunchRequest:
         block=(head[4], head[5], head[6]),
         shared_bytes=head[7],
         is_cooperative=bool(head[8]),
-        generation=head[9],
+        cluster=(head[9], head[10], head[11]) if any(head[9:12]) else None,
+        has_large_clusters=bool(head[12]),
+        generation=head[13],
         allocations=_parse_allocations(payload[_LAUNCH.size : middle]),
-        is_whole=bool(head[11]),
+        is_whole=bool(head[15]),
         parameters=payload[middle:],
     )
 

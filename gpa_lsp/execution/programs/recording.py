@@ -299,6 +299,7 @@ def _make_recording(tally: KernelTally, snapshot: _Snapshot) -> Recording:
         grid=request.grid,
         block=request.block,
         shared_bytes=request.shared_bytes,
+        cluster=request.cluster,
         parameters=kernel.parameters,
         content=request.parameters,
         arrays=snapshot.arrays,

@@ -15,6 +15,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from gpa_lsp.execution.emulator.emulate import MOST_CLUSTER_BLOCKS, find_cluster_problem
 from gpa_lsp.execution.emulator.engine.arena import ARENA_BASE, make_zeros
 from gpa_lsp.execution.emulator.engine.device_runtime import DeviceLaunch, Work
 from gpa_lsp.execution.emulator.engine.marks import CHUNK_BYTES, WORD_BYTES, Marks
@@ -75,7 +76,6 @@ _DEVICE_ERRORS = {
     DeviceError.LAUNCH_FAILURE: CudaError.LAUNCH_FAILURE,
 }
 _NOT_EMULATED = "it came to an instruction that is not emulated"
-_CLUSTERS = "its blocks form clusters, which are not emulated"
 _TOO_LATE = "its time was over before it began"
 # Kernels that wait for each other, as on GPUs that let them. Source: CUDA C++ programming guide 11, synchronization depth.
 _DEEPEST = 24
@@ -423,12 +423,12 @@ class Session:
             return CudaError.LAUNCH_TIMEOUT, ""
         kernel = self._find_resident(tally, request)
         kernel.limit_seconds(left_s)
-        if kernel.problem is not None:
-            tally.unfinished[kernel.problem] = None
-            return CudaError.INVALID_CONFIGURATION, ""
-        if (tally.facts.kernel.cluster_blocks or 1) > 1:
-            tally.unfinished[_CLUSTERS] = None
-            return CudaError.NOT_SUPPORTED, ""
+        wrong = find_cluster_problem(
+            tally.facts.kernel, request.grid, request.cluster, most_blocks=self._find_most_clustered(request)
+        )
+        if wrong is not None or kernel.problem is not None:
+            tally.unfinished[wrong or kernel.problem or ""] = None
+            return CudaError.INVALID_CONFIGURATION if wrong is None else CudaError.INVALID_CLUSTER_SIZE, ""
         done = None if self._watch is None else self._watch(tally, request, self.memory)
         work = LaunchAtWork(
             kernel=tally.facts.kernel.name,
@@ -490,6 +490,11 @@ class Session:
         ] = None
         return True
 
+    def _find_most_clustered(self, request: LaunchRequest) -> int:
+        """Blocks that a cluster may have."""
+        portable = find_architecture(self._product.compute_capability).occupancy.max_cluster_blocks.value
+        return MOST_CLUSTER_BLOCKS if request.has_large_clusters and portable > 1 else portable
+
     def _find_blocks_per_sm(self, facts: FunctionFacts, threads: int, shared_bytes: int) -> int:
         shape = BlockShape(
             threads=threads, registers_per_thread=facts.registers, shared_bytes=facts.static_shared_bytes + shared_bytes
@@ -497,7 +502,14 @@ class Session:
         return find_occupancy(find_architecture(self._product.compute_capability), shape).blocks_per_sm
 
     def _find_resident(self, tally: KernelTally, request: LaunchRequest) -> ResidentKernel:
-        key = (request.function, request.grid, request.block, request.shared_bytes, request.is_cooperative)
+        key = (
+            request.function,
+            request.grid,
+            request.block,
+            request.shared_bytes,
+            request.cluster,
+            request.is_cooperative,
+        )
         found = self._resident.get(key)
         if found is None or any(kernel is found for kernel, _ in self._at_work):
             if len(self._resident) >= _MOST_KERNELS_KEPT:
@@ -507,6 +519,7 @@ class Session:
                 block=request.block,
                 grid=request.grid,
                 shared_bytes=request.shared_bytes,
+                cluster=request.cluster,
             )
             found = self._resident[key] = ResidentKernel(
                 tally.module.resident,

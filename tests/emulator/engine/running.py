@@ -54,6 +54,7 @@ def run_text(
     grid: int | tuple[int, int, int] = 1,
     before: str = "",
     shared_bytes: int = 0,
+    cluster: tuple[int, int, int] | None = None,
     **options: Any,
 ) -> Emulation:
     """Run instructions on arrays (pointers ``%d0`` …, in order) and numbers (``%r0`` …)."""
@@ -69,6 +70,7 @@ def run_text(
         block=block if isinstance(block, tuple) else (block, 1, 1),
         grid=grid if isinstance(grid, tuple) else (grid, 1, 1),
         shared_bytes=shared_bytes,
+        cluster=cluster,
         arguments=tuple(arguments),
     )
     return emulate(module, launch, arrays=arrays, **{"budget": SMALL, **options})

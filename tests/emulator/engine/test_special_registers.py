@@ -3,11 +3,7 @@
 import numpy as np
 import pytest
 
-from gpa_lsp.code.ptx.parse import parse_ptx
-from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.emulate import emulate
 from gpa_lsp.execution.emulator.model import FaultKind
-from gpa_lsp.execution.launches.launch import ArrayArgument, LaunchDescription
 from tests.emulator.engine.running import run_text
 
 BLOCK, GRID = (4, 2, 3), (2, 3, 2)
@@ -77,19 +73,3 @@ def test_a_vector_is_no_number(instruction: str) -> None:
     (fault,) = run.faults
     assert (fault.kind, fault.is_fatal) == (FaultKind.UNSUPPORTED, True)
     assert instruction.rstrip(";").split(",")[-1].strip() in fault.message
-
-
-@pytest.mark.parametrize(
-    "instruction",
-    ["mapa.shared::cluster.u32 %r2, %r1, 1;", "mov.u32 %r2, %cluster_ctarank;", "mov.u32 %r2, %clusterid.x;"],
-)
-@pytest.mark.parametrize("blocks", [1, 2])
-def test_what_depends_on_other_blocks_of_a_cluster_is_refused(instruction: str, blocks: int) -> None:
-    text = f""".version 8.0 .target sm_90 .address_size 64 .visible .entry k(.param .u64 out) .explicitcluster .reqnctapercluster {blocks} {{
-    .reg .b32 %r<4>; .reg .b64 %d<2>; .shared .align 4 .b8 tile[4]; mov.u32 %r1, tile; {instruction} ld.param.u64 %d1, [out];
-    st.global.u32 [%d1], %r2; ret; }}"""
-    out = ArrayArgument(name="out", type=ScalarType.U32, count=1)
-    launch = LaunchDescription(kernel="k", block=(32, 1, 1), grid=(2, 1, 1), arguments=(out,))
-    found = [fault.message for fault in emulate(parse_ptx(text, name="k.ptx"), launch, check_races=False).faults]
-    refused = f"{instruction.rstrip(';')} is not emulated (clusters of several blocks)"
-    assert [message for message in found if "not emulated" in message] == ([] if blocks == 1 else [refused])

@@ -12,7 +12,18 @@ from tests.emulator.kernels.compiling import SOURCES, read_source
 from tests.emulator.kernels.running import BUDGET, Case, list_differences, load_module, read_cases
 from tests.patience import LIMIT_S
 
-for _family in ("reductions", "sorting", "stencils", "matrices", "warps", "control", "numbers", "integers", "memory"):
+for _family in (
+    "reductions",
+    "sorting",
+    "stencils",
+    "matrices",
+    "warps",
+    "control",
+    "numbers",
+    "integers",
+    "memory",
+    "clusters",
+):
     import_module(f"tests.emulator.kernels.references.{_family}")
 
 _CHOSEN = (
@@ -32,6 +43,7 @@ _CHOSEN = (
     "local_arrays",
     "dynamic_shared",
     "sequence_alignment",
+    "clusters",
 )
 
 
@@ -40,7 +52,9 @@ def _list_cases() -> list[Case]:
     return [
         case
         for path in paths
-        for case in read_cases(path.with_suffix(".launch.toml"), path, read_source(path).flags, 80)
+        for case in read_cases(
+            path.with_suffix(".launch.toml"), path, read_source(path).flags, max(80, read_source(path).least)
+        )
     ]
 
 

@@ -24,6 +24,7 @@ for _family in (
     "functions",
     "memory",
     "modern",
+    "clusters",
     "warp_groups",
     "fixtures",
 ):

@@ -4,7 +4,7 @@ Functions without type annotations may take and give 32 values, one per lane.
 """
 
 from gpa_lsp.execution.emulator.compiled.model import FAILED, LANES, CoreMachine, Operation
-from gpa_lsp.execution.emulator.semantics.model import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
+from gpa_lsp.execution.emulator.semantics.model import LOCAL_WINDOW, RANK_SHIFT, SHARED_WINDOW, WINDOW_BYTES
 from gpa_lsp.foundation.machine_code.types import (
     Pointer,
     bits_of,
@@ -178,14 +178,57 @@ def check_global(machine: CoreMachine, operation: Operation) -> u32:
     return 1
 
 
-def check_private(machine: CoreMachine, operation: Operation, room: s64) -> u32:
-    """Whether all lanes may access local memory of their own, or shared memory of their block."""
+def slot_of(machine: CoreMachine, warp: s64, address: u64) -> s64:
+    """The block in the batch whose shared memory an address of a warp leads to; -1 for no block of the cluster."""
+    own, rank = s64(machine.slots[warp]), s64(address >> RANK_SHIFT)
+    if rank == 0:
+        return own
+    is_known = machine.cluster_blocks > 1 and rank <= machine.cluster_blocks
+    return own - own % machine.cluster_blocks + rank - 1 if is_known else FAILED
+
+
+def is_alive(machine: CoreMachine, slot: s64) -> u32:
+    """Whether a block has threads that have not exited."""
+    per_block = machine.warps // machine.blocks
+    for warp in range(slot * per_block, (slot + 1) * per_block):
+        if machine.live[warp] != 0:
+            return 1
+    return 0
+
+
+def is_in_shared(machine: CoreMachine, warp: s64, address: u64, size: u64) -> u32:
+    """Whether so many bytes lie at an address of shared memory, that of the block or of one of its cluster that has not exited."""
+    slot, offset = slot_of(machine, warp, address), address & ((1 << RANK_SHIFT) - 1)
+    if slot < 0 or machine.shared_bytes < s64(size) or offset > u64(machine.shared_bytes) - size:
+        return 0
+    return u32((address & (size - 1)) == 0 and (slot == s64(machine.slots[warp]) or is_alive(machine, slot) != 0))
+
+
+def are_in_shared(machine: CoreMachine, warp: s64, size: u64) -> u32:
+    """Whether the lanes of a warp may access shared memory of their cluster."""
+    for lane in bits_of(machine.masks[warp]):
+        if is_in_shared(machine, warp, machine.addresses[warp * LANES + lane], size) == 0:
+            return 0
+    return u32(machine.cluster_blocks > 1)
+
+
+def behind_own(machine, warp, address):
+    """Offsets from the beginning of the block's own shared memory to addresses of shared memory of its cluster."""
+    rank, own = address >> RANK_SHIFT, s64(machine.slots[warp]) % machine.cluster_blocks
+    ahead = (rank - u64(own + 1)) * u64(machine.shared_stride)
+    return (address & ((1 << RANK_SHIFT) - 1)) + (ahead if rank != 0 else ahead & 0)
+
+
+def check_private(machine: CoreMachine, operation: Operation, space: s32, room: s64) -> u32:
+    """Whether all lanes may access local memory of their own, or shared memory of their block or cluster."""
     size = measure(operation)
     if room < s64(size):
         return 0
     for warp in range(machine.warps):
         mask = machine.masks[warp]
-        if mask != 0 and are_within(machine.addresses + warp * LANES, mask, 0, u64(room) - size, size - 1) == 0:
+        if mask == 0 or are_within(machine.addresses + warp * LANES, mask, 0, u64(room) - size, size - 1) != 0:
+            continue
+        if space != IN_SHARED or are_in_shared(machine, warp, size) == 0:
             return 0
     return 1
 
@@ -233,14 +276,14 @@ def take_window(machine: CoreMachine, space: s32) -> None:
 
 def find_wrong(machine: CoreMachine, operation: Operation, space: s32) -> None:
     """Move lanes that may not access a space as they want from ``masks`` to ``wrong``."""
-    size, room = measure(operation), machine.shared_bytes
-    if space == IN_LOCAL:
-        room = machine.local_stride
+    size, room = measure(operation), machine.local_stride
     for warp in range(machine.warps):
         wrong = u32(0)
         for lane in bits_of(machine.masks[warp]):
             address, is_right = machine.addresses[warp * LANES + lane], u32(0)
-            if space in (IN_SHARED, IN_LOCAL):
+            if space == IN_SHARED:
+                is_right = is_in_shared(machine, warp, address, size)
+            elif space == IN_LOCAL:
                 is_right = u32(room >= s64(size) and address <= u64(room) - size and (address & (size - 1)) == 0)
             elif machine.region_count > 0:
                 is_right = u32(check_lane(machine, operation, address, size, first_region(machine, operation)) >= 0)
@@ -259,16 +302,20 @@ def base_of(machine: CoreMachine, space: s32, warp: s64) -> Pointer[u8]:
 def offsets_of(machine, space, warp):
     """Offsets of the values of 32 lanes from :func:`base_of`: u64."""
     address = lanes(machine.addresses + warp * LANES)
+    if space == IN_SHARED and machine.cluster_blocks > 1:
+        address = behind_own(machine, warp, address)
     stride = machine.local_stride if space == IN_LOCAL else s64(0)
     return address + (lane_numbers() + u64(warp * LANES)) * u64(stride)
 
 
 def place_of(machine: CoreMachine, space: s32, warp: s64, lane: s64) -> Pointer[u8]:
     """Place of a lane's value."""
-    behind = s64(0)
+    address = machine.addresses[warp * LANES + lane]
     if space == IN_LOCAL:
-        behind = (warp * LANES + lane) * machine.local_stride
-    return base_of(machine, space, warp) + (machine.addresses[warp * LANES + lane] + u64(behind))
+        address += u64((warp * LANES + lane) * machine.local_stride)
+    if space == IN_SHARED and machine.cluster_blocks > 1:
+        address = behind_own(machine, warp, address)
+    return base_of(machine, space, warp) + address
 
 
 def find_order(address, mask, size):

@@ -7,7 +7,7 @@ from gpa_lsp.code.ptx.model import Address, Immediate, Operand, PtxInstruction, 
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.execution.emulator.compiled.lane_operations import LaneFunction, list_steps
-from gpa_lsp.execution.emulator.compiled.lowering import FrameLayout, Lowering, NotLowered, Operation, pad
+from gpa_lsp.execution.emulator.compiled.lowering import OWN_RANK, FrameLayout, Lowering, NotLowered, Operation, pad
 from gpa_lsp.execution.emulator.compiled.matrix_instructions import (
     lower_group_product,
     lower_matrix_move,
@@ -23,6 +23,7 @@ from gpa_lsp.execution.emulator.semantics.find import find_meaning
 from gpa_lsp.execution.emulator.semantics.model import (
     LOCAL_WINDOW,
     LONGEST_VECTOR,
+    RANK_SHIFT,
     SHARED_WINDOW,
     WINDOW_BYTES,
     flatten,
@@ -40,8 +41,6 @@ def lower_instruction(lowering: Lowering, instruction: PtxInstruction) -> list[O
     """
     if ScalarType.B128 in instruction.types:
         raise NotLowered("values of 128 bits")
-    if instruction.opcode == "mapa":
-        lowering.refuse_cluster()
     lowering.begin(instruction)
     meaning, lower = find_meaning(instruction), _find_lower(instruction)
     if meaning is not None:
@@ -208,6 +207,29 @@ def _find_kept(lowering: Lowering, limit: Operand, size: int) -> int:
     return lowering.compute(32, f"a(u32) if a(u32) < {size} else u32({size})", a=lowering.read(limit, ScalarType.U32))
 
 
+_RANKS = ((1 << 32) - 1) >> RANK_SHIFT << RANK_SHIFT
+
+
+def _lower_cluster_address(lowering: Lowering) -> None:
+    """``mapa``: the address in another block of the cluster; ``getctarank``: that block of an address."""
+    instruction, kind = lowering.instruction, lowering.instruction.types[-1]
+    bits, place = 8 * kind.bytes, lowering.read(instruction.sources[0], kind)
+    if instruction.opcode == "mapa":
+        rank = lowering.read(instruction.sources[1], ScalarType.U32)
+        mapped = f"u{bits}(b(u32) + 1) << {RANK_SHIFT}"
+        if lowering.machine.geometry.cluster_blocks == 1:
+            mapped = f"(u{bits}(0) if b(u32) == 0 else {mapped})"
+        value = f"a(u{bits}) & {~_RANKS % (1 << bits)} | {mapped}"
+    else:
+        rank, kind, found = (
+            lowering.read(OWN_RANK, ScalarType.U32),
+            ScalarType.U32,
+            f"(u32(a(u{bits})) >> {RANK_SHIFT})",
+        )
+        bits, value = 32, f"{found} - 1 if {found} != 0 else b(u32)"
+    lowering.give(lowering.compute(bits, value, a=place, b=rank), flatten(instruction.destinations)[0], kind)
+
+
 _WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}
 
 
@@ -218,12 +240,17 @@ def _lower_space_test(lowering: Lowering) -> None:
     address = lowering.read(instruction.sources[0], ScalarType.U64)
     fixed = "lanes_of(are_fixed(machine, a(u64), mask))"
     holds = f"u8({fixed})"
-    if space in _WINDOWS:
+    own = {}
+    if space == "shared" and "shared::cluster" not in instruction.suffixes:
+        own = {"b": lowering.read(OWN_RANK, ScalarType.U32)}
+        rank = f"(u32(a(u64)) >> {RANK_SHIFT})"
+        holds = f"u8(a(u64) - {SHARED_WINDOW} < {WINDOW_BYTES}) & (u8({rank} == 0) | u8({rank} == b(u32) + 1))"
+    elif space in _WINDOWS:
         holds = f"u8(a(u64) - {_WINDOWS[space]} < {WINDOW_BYTES})"
     elif space == "global":
         extent = LOCAL_WINDOW - SHARED_WINDOW + WINDOW_BYTES
         holds = f"u8(a(u64) - {SHARED_WINDOW} >= {extent}) & u8(lanes_of(~are_fixed(machine, a(u64), mask)))"
-    found = lowering.compute(8, holds, exchanges=space not in _WINDOWS, a=address)
+    found = lowering.compute(8, holds, exchanges=space not in _WINDOWS, a=address, **own)
     lowering.give(found, flatten(instruction.destinations)[0], ScalarType.PRED)
 
 
@@ -244,6 +271,7 @@ def _lower_nothing(_: Lowering) -> None:
 
 _LOWER: dict[str, Lower] = {
     "ld": _lower_load, "ldu": _lower_load, "st": _lower_store, "cp": _lower_copy, "mbarrier": _lower_barrier, "isspacep": _lower_space_test,
+    "mapa": _lower_cluster_address, "getctarank": _lower_cluster_address,
     "tex": lower_read, "tld4": lower_read, "suld": lower_surface, "sust": lower_surface, "txq": lower_query, "suq": lower_query,
     "ldmatrix": lower_matrix_move, "stmatrix": lower_matrix_move, "mma": lower_product, "wmma": lower_product, "wgmma": lower_group_product,
 }  # fmt: skip

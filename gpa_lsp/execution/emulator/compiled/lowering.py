@@ -433,15 +433,6 @@ class Lowering:
             raise NotLowered(f"symbol {symbol.name}")
         return self._fit_constant(np.uint64((address + symbol.offset_bytes) % (1 << 64)), kind)
 
-    def refuse_cluster(self) -> None:
-        """Refuse what depends on other blocks of a cluster: each block is emulated as one of its own.
-
-        Raises:
-            NotLowered: the kernel runs in clusters of several blocks.
-        """
-        if (self.machine.kernel.cluster_blocks or 1) > 1:
-            raise NotLowered("clusters of several blocks")
-
     def find_piece(self, symbol: Symbol, offset_bytes: int, size_bytes: int) -> int:
         """The place of a part of a parameter of a function."""
         return self._place(self.frames.pieces[symbol.name][symbol.offset_bytes + offset_bytes, size_bytes])
@@ -505,8 +496,6 @@ class Lowering:
             place = self.take_scratch()
             self.emit(clock, is_guarded=False, result=place, result_bytes=clock.bits // 8)
             return self._fit(place, clock.bits // 8, kind)
-        if "cluster" in operand.name:
-            self.refuse_cluster()
         found = find_special(operand, self.machine.geometry)
         if found is None:
             raise NotLowered(f"special register %{operand.name}")
@@ -558,6 +547,8 @@ def reserve_columns(root: FrameLayout, functions: Iterable[PtxFunction], geometr
                     root.column(operand.name, operand.component)
             if instruction.opcode == "wgmma":
                 root.column(RANKS.name, RANKS.component)
+            if instruction.opcode in ("getctarank", "isspacep"):
+                root.column(OWN_RANK.name, OWN_RANK.component)
 
 
 def pad(places: list[int]) -> list[int]:
@@ -575,6 +566,7 @@ _ADDRESS_BYTES = (4, 8)
 _MOST_OFFSET = 1 << 62
 _STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
 RANKS = SpecialRegister("warpid", "")
+OWN_RANK = SpecialRegister("cluster_ctarank", "")
 _CLOCK = LaneFunction(64, "all_lanes(read_clock(machine))", "", True)
 _CLOCK_LOW = LaneFunction(32, "all_lanes(u32(read_clock(machine)))", "", True)
 _CLOCK_HIGH = LaneFunction(32, "all_lanes(u32(read_clock(machine) >> 32))", "", True)

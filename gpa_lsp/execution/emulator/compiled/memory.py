@@ -40,7 +40,7 @@ def find_allowed(machine: CoreMachine, operation: Operation) -> s32:
     room = machine.shared_bytes
     if space == IN_LOCAL:
         room = machine.local_stride
-    return space if check_private(machine, operation, room) != 0 else FAILED
+    return space if check_private(machine, operation, space, room) != 0 else FAILED
 
 
 def transfer(machine: CoreMachine, operation: Operation, space: s32) -> None:

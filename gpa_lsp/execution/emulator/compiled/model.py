@@ -108,6 +108,7 @@ class CoreMachine(Struct):
     warps: s64
     blocks: s64
     threads: s64
+    cluster_blocks: s64  # blocks of a cluster, which stand side by side in the order of their ranks
     slots: Pointer[s32]  # of warps: their block in the batch, and which one of it they are
     ranks: Pointer[s32]
     exists: Pointer[u32]
@@ -186,6 +187,11 @@ class CoreMachine(Struct):
     time: s64
     block_since: Pointer[s64]
     warp_since: Pointer[s64]
+    cluster_since: Pointer[
+        s64
+    ]  # by block; of accesses by other blocks, the first one if no barrier of the cluster was before it, and the last one
+    first_remote: Pointer[s64]
+    last_remote: Pointer[s64]
     warps_met: s64
     oldest: s64
     in_step: s64

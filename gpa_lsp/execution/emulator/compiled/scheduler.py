@@ -194,6 +194,7 @@ class CompiledScheduler:
         self._array(batch.live, "live_lanes")
         core.warps = warps
         core.blocks, core.threads = len(batch.numbers), geometry.threads
+        core.cluster_blocks = geometry.cluster_blocks
         core.live_count, core.patience, core.least_patience = batch.live_count, PATIENCE, LEAST_PATIENCE
         core.executed, core.most_executed = self._meter.warp_instructions, self._meter.budget.warp_instructions
         self._began = self._counted = core.clock = core.executed
@@ -300,6 +301,8 @@ class CompiledScheduler:
         try:
             while self._go_on():
                 pass
+            if self._checks is not None:
+                self._checks.finish()
         finally:
             self._take_counts()
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.execution.emulator.compiled.core_functions import Core
 from gpa_lsp.execution.emulator.compiled.shared_watch import (
+    BLOCK_SHIFT,
     INSTRUCTION_MASK,
     SHADOWS,
     THREAD_MASK,
@@ -21,6 +22,11 @@ from gpa_lsp.execution.emulator.engine.fragments import Batch, Fragment
 from gpa_lsp.execution.emulator.model import FaultKind
 
 Lanes = npt.NDArray[np.int64]
+_BETWEEN = {
+    FaultKind.CLUSTER_RACE: "no barrier of the cluster",
+    FaultKind.SHARED_RACE: "no barrier",
+    FaultKind.WARP_RACE: "no __syncwarp",
+}
 
 
 class SharedChecks:
@@ -30,7 +36,8 @@ class SharedChecks:
     lanes write with one instruction, of the lowest of them), of the first read since the last barrier, and of a later read by a thread of
     another warp. Two accesses of one unit by different threads, at least one of them a write, not both strong (atomic, volatile, relaxed …),
     and with no barrier between them, are a race: between warps ``SHARED_RACE``, within a warp ``WARP_RACE`` when the warp did not synchronise
-    either. Reads by several threads of the writer's own warp are represented by the first one.
+    either. Reads by several threads of the writer's own warp are represented by the first one. Threads of different blocks of a cluster
+    (``CLUSTER_RACE``) need a barrier of the cluster between them, and so do an access to another block and the beginning and end of that one.
 
     Args:
         batch: whose shared memory.
@@ -66,20 +73,38 @@ class SharedChecks:
         self._kept |= {
             "is_written": np.zeros(units, np.uint8),
             "block_since": np.zeros(len(batch.numbers), np.int64),
+            **{
+                name: np.zeros(len(batch.numbers), np.int64)
+                for name in ("cluster_since", "first_remote", "last_remote")
+            },
             "warp_since": np.zeros(len(self._warps.ids), np.int64),
         }
         for name, array in self._kept.items():
             setattr(machine, name, array.ctypes.data)
 
-    def pass_barrier(self, slots: npt.NDArray[np.bool_]) -> None:
-        """Threads of some blocks met: bool[k]."""
-        self._core.call("pass_blocks", self._place, np.ascontiguousarray(slots).view(np.uint8))
+    def pass_barrier(self, slots: npt.NDArray[np.bool_], *, is_of_cluster: bool = False) -> None:
+        """Threads of some blocks met, those of each block or of each cluster: bool[k]."""
+        self._core.call("pass_blocks", self._place, np.ascontiguousarray(slots).view(np.uint8), int(is_of_cluster))
 
     def pass_warp_barrier(self, fragment: Fragment) -> None:
         """Lanes of warps met."""
         masks = np.zeros(len(self._warps.ids), np.uint32)
         masks[fragment.warps.ids] = 1
         self._core.call("pass_warps", self._place, masks)
+
+    def finish(self) -> None:
+        """Report accesses to other blocks of a cluster that may not have begun, or may have ended: no barrier of the cluster was between."""
+        last, since = self._kept["last_remote"], self._kept["cluster_since"]
+        for stamps, which in ((self._kept["first_remote"], "started"), (np.where(last > since, last, 0), "ended")):
+            for slot in np.flatnonzero(stamps).tolist():
+                has = "may not have started" if which == "started" else "may have ended"
+                rank = slot % self._warps.blocks.geometry.cluster_blocks
+                self._faults.add(
+                    FaultKind.CLUSTER_RACE,
+                    f"block {rank} of the cluster, whose shared memory this accesses, {has}: no barrier of the cluster is between",
+                    instruction=int(stamps[slot]) >> 1 & INSTRUCTION_MASK,
+                    block=int(self._warps.blocks.numbers[slot]),
+                )
 
     def report_suspects(self, access: Access) -> None:
         """Report lanes that are about to read an uninitialized word, or race."""
@@ -126,18 +151,25 @@ class SharedChecks:
                 continue
             stamp = int(stamps[chosen[0]])
             own, other = int(self._threads(lanes)[chosen[0]]), stamp >> THREAD_SHIFT & THREAD_MASK
-            between = "no barrier" if kind is FaultKind.SHARED_RACE else "no __syncwarp"
-            message = f"thread {own} {verb} what thread {other} accessed before, with {between} between"
+            of_block = f" of block {other >> BLOCK_SHIFT} of the cluster" if kind is FaultKind.CLUSTER_RACE else ""
+            own, other = own % (1 << BLOCK_SHIFT), other % (1 << BLOCK_SHIFT)
+            message = (
+                f"thread {own} {verb} what thread {other}{of_block} accessed before, with {_BETWEEN[kind]} between"
+            )
             static = stamp >> 1 & INSTRUCTION_MASK
             self._faults.add_lanes(
                 kind, message, self._warps, lanes[chosen], instruction=access.instruction, other=static
             )
 
     def _part(self, lanes: Lanes, stamps: Lanes) -> tuple[tuple[FaultKind, Lanes], ...]:
-        """Places of the lanes that conflict with threads of other warps, and with threads of their own warp."""
-        within = (stamps >> THREAD_SHIFT & THREAD_MASK) >> 5 == self._threads(lanes) >> 5
-        return (FaultKind.SHARED_RACE, np.flatnonzero(~within)), (FaultKind.WARP_RACE, np.flatnonzero(within))
+        """Places of the lanes that conflict with threads of other blocks, of other warps, and of their own warp."""
+        apart = (stamps >> THREAD_SHIFT & THREAD_MASK) ^ self._threads(lanes)
+        kinds = (FaultKind.CLUSTER_RACE, FaultKind.SHARED_RACE, FaultKind.WARP_RACE)
+        chosen = apart >> BLOCK_SHIFT != 0, (apart >> BLOCK_SHIFT == 0) & (apart >> 5 != 0), apart >> 5 == 0
+        return tuple(zip(kinds, map(np.flatnonzero, chosen), strict=True))
 
     def _threads(self, lanes: Lanes) -> Lanes:
-        threads: Lanes = self._warps.column("thread")[lanes]
+        """Threads in their blocks, and above them the ranks of the blocks, as stamps have them."""
+        ranks = np.broadcast_to(self._warps.column("cluster_ctarank"), (self._warps.lanes,))[lanes].astype(np.int64)
+        threads: Lanes = self._warps.column("thread")[lanes] + (ranks << BLOCK_SHIFT)
         return threads

@@ -1,22 +1,34 @@
 """Checks of shared memory: typed Python of the core."""
 
-from gpa_lsp.execution.emulator.compiled.addresses import ALL_LANES, measure
+from gpa_lsp.execution.emulator.compiled.addresses import ALL_LANES, behind_own, measure, slot_of
 from gpa_lsp.execution.emulator.compiled.model import FAILED, LANES, CoreMachine, Operation
 from gpa_lsp.foundation.machine_code.types import Pointer, all_lanes, bits_of, put, s64, u8, u32, u64
 
-# A stamp: when (counted in accesses), who (thread in its block), with which instruction and, in the lowest bit, whether it was strong
-THREAD_SHIFT, TIME_SHIFT, THREAD_MASK, INSTRUCTION_MASK = 20, 30, 1023, (1 << 19) - 1
+# A stamp: when (counted in accesses), who (rank of the block in its cluster, and thread in the block), with which instruction and, in the lowest bit,
+# whether it was strong
+THREAD_SHIFT, TIME_SHIFT, THREAD_MASK, INSTRUCTION_MASK = 18, 32, (1 << 14) - 1, (1 << 17) - 1
+BLOCK_SHIFT = 10  # of the rank in who
 
 
 def unit_of(machine: CoreMachine, warp: s64, lane: s64) -> s64:
     """The unit of shared memory that a lane accesses."""
-    slot = s64(machine.slots[warp]) * machine.shared_stride
-    return (slot + s64(machine.addresses[warp * LANES + lane])) >> machine.unit_shift
+    slot, address = s64(machine.slots[warp]) * machine.shared_stride, machine.addresses[warp * LANES + lane]
+    if machine.cluster_blocks > 1:
+        address = behind_own(machine, warp, address)
+    return (slot + s64(address)) >> machine.unit_shift
 
 
 def thread_of(machine: CoreMachine, warp: s64, lane: s64) -> s64:
-    """Thread index of a lane in its block."""
-    return s64(machine.ranks[warp]) * LANES + lane
+    """Thread index of a lane in its block, and above it the rank of the block in its cluster."""
+    rank = s64(machine.slots[warp]) % machine.cluster_blocks
+    return (rank << BLOCK_SHIFT) + s64(machine.ranks[warp]) * LANES + lane
+
+
+def since_of(machine: CoreMachine, who: s64, warp: s64, lane: s64) -> s64:
+    """Time of the last barrier that the thread of a stamp and a lane have both passed."""
+    if machine.cluster_blocks > 1 and (who ^ thread_of(machine, warp, lane)) >> BLOCK_SHIFT != 0:
+        return machine.cluster_since[machine.slots[warp]]
+    return machine.block_since[machine.slots[warp]]
 
 
 def count_units(machine: CoreMachine, operation: Operation) -> s64:
@@ -28,7 +40,7 @@ def count_units(machine: CoreMachine, operation: Operation) -> s64:
 def races_with(machine: CoreMachine, operation: Operation, found: s64, warp: s64, lane: s64) -> u32:
     """Whether a lane is about to race with the thread that left a stamp."""
     thread, who = thread_of(machine, warp, lane), found >> THREAD_SHIFT & THREAD_MASK
-    if found < machine.block_since[machine.slots[warp]] or found == 0 or who == thread:
+    if found < since_of(machine, who, warp, lane) or found == 0 or who == thread:
         return 0
     if operation.is_strong != 0 and (found & 1) != 0:
         return 0
@@ -152,6 +164,8 @@ def find_fresh(machine: CoreMachine, warp: s64, step: s64) -> u32:
     fresh = u32(0)
     for lane in bits_of(machine.masks[warp]):
         before = machine.reads[unit_of(machine, warp, lane) + step]
+        if machine.cluster_blocks > 1:
+            since = since_of(machine, before >> THREAD_SHIFT & THREAD_MASK, warp, lane)
         fresh |= u32(before < since or before == 0) << lane
     return fresh
 
@@ -216,6 +230,19 @@ def note_shared(machine: CoreMachine, operation: Operation) -> None:
             note_writes(machine, stamp, step)
     if operation.kind != 0:
         machine.has_writes = 1
+    if machine.cluster_blocks > 1:
+        note_remote(machine, next_stamp(machine, operation))
+
+
+def note_remote(machine: CoreMachine, stamp: s64) -> None:
+    """Note for each block the first access by other blocks, where no barrier of the cluster was before, and the last one."""
+    for warp in range(machine.warps):
+        for lane in bits_of(machine.masks[warp]):
+            slot = slot_of(machine, warp, machine.addresses[warp * LANES + lane])
+            if slot != s64(machine.slots[warp]):
+                machine.last_remote[slot] = stamp_of(machine, stamp, warp, lane)
+                if machine.cluster_since[slot] == 0 and machine.first_remote[slot] == 0:
+                    machine.first_remote[slot] = stamp_of(machine, stamp, warp, lane)
 
 
 def pass_barrier(machine: CoreMachine) -> None:
@@ -224,30 +251,33 @@ def pass_barrier(machine: CoreMachine) -> None:
     now = machine.time << TIME_SHIFT
     for block in range(machine.blocks):
         machine.block_since[block] = now
-    machine.has_writes, machine.has_reads, machine.has_losers = 0, 0, 0
-    settle(machine)
+    settle(machine, u32(machine.cluster_blocks == 1))
 
 
-def pass_blocks(machine: CoreMachine, blocks: Pointer[u8]) -> s64:
-    """Note that all threads of some blocks met."""
+def pass_blocks(machine: CoreMachine, blocks: Pointer[u8], is_of_cluster: s64) -> s64:
+    """Note that all threads of some blocks met, those of each block or of each cluster."""
     machine.time += 1
-    is_all = u32(1)
+    is_all = u32(machine.cluster_blocks == 1 or is_of_cluster != 0)
     for block in range(machine.blocks):
         if blocks[block] != 0:
             machine.block_since[block] = machine.time << TIME_SHIFT
+            if is_of_cluster != 0:
+                machine.cluster_since[block] = machine.time << TIME_SHIFT
         else:
             is_all = 0
-    if is_all != 0:
-        machine.has_writes, machine.has_reads, machine.has_losers = 0, 0, 0
-    settle(machine)
+    settle(machine, is_all)
     return 0
 
 
-def settle(machine: CoreMachine) -> None:
-    """Update the oldest barrier of the blocks, and the number of unwritten units."""
+def settle(machine: CoreMachine, is_all: u32) -> None:
+    """Update the oldest barrier of the blocks, and the number of unwritten units; where all met, no earlier access is compared with later ones."""
+    if is_all != 0:
+        machine.has_writes, machine.has_reads, machine.has_losers = 0, 0, 0
     oldest, newest = machine.block_since[0], machine.block_since[0]
     for block in range(machine.blocks):
         since = machine.block_since[block]
+        if machine.cluster_blocks > 1 and machine.cluster_since[block] < oldest:
+            oldest = machine.cluster_since[block]
         oldest = since if since < oldest else oldest
         newest = since if since > newest else newest
     machine.oldest, machine.in_step = oldest, s64(oldest == newest)

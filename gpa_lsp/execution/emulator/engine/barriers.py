@@ -1,4 +1,4 @@
-"""Barriers of blocks (:class:`BlockBarrier`) and of lanes of a warp (:class:`WarpBarrier`)."""
+"""Barriers of blocks (:class:`BlockBarrier`), of lanes of a warp (:class:`WarpBarrier`) and of clusters (:class:`ClusterBarrier`)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -138,6 +138,26 @@ def _find_whole_groups(fragment: Fragment, have: Value) -> npt.NDArray[np.bool_]
     return of_warp
 
 
+class ClusterBarrier(Struct, Barrier, frozen=True):
+    """A ``barrier.cluster`` instruction: each thread arrives, then waits until all threads of its cluster have arrived or exited.
+
+    Checks take what a thread accesses between its arrival and its wait for ordered, as what is before the arrival is.
+    """
+
+    static: int  # number of the instruction
+    following: Segment  # where lanes go on
+    waits: bool  # False for ``.arrive``
+
+    def arrive(self, dispatcher: Dispatcher, barriers: "Barriers", fragment: Fragment) -> None:
+        """Lanes have come to the instruction."""
+        barriers.come_to_cluster(self, fragment)
+        if self.waits:
+            fragment.segment = self.following
+            barriers.wait_for_cluster(self, fragment)
+        else:
+            dispatcher.go(fragment, self.following)
+
+
 def end_with_barrier(barrier: Barrier) -> End:
     """End of a segment at a barrier."""
     return lambda dispatcher, fragment: dispatcher.meet(barrier, fragment)
@@ -164,20 +184,26 @@ class Barriers:
         self._parked: list[_Parked] = []
         self._gates: list[tuple[WarpBarrier, Fragment]] = []
         self._arrived: dict[int, npt.NDArray[np.int64]] = {}
+        self._of_cluster: list[tuple[ClusterBarrier, Fragment]] = []
+        # by block the phase of its cluster's barrier, and by lane the phase that it arrived in and has not waited for; -1 for none
+        self._phases = np.zeros(len(batch.numbers), np.int64)
+        self._arrived_in = np.full(len(batch.live), -1, np.int64)
 
     def meet(self, dispatcher: Dispatcher, barrier: Barrier, fragment: Fragment) -> None:
         """A fragment has come to a barrier: it goes on, or waits here."""
-        assert isinstance(barrier, BlockBarrier | WarpBarrier)
+        assert isinstance(barrier, BlockBarrier | WarpBarrier | ClusterBarrier)
         barrier.arrive(dispatcher, self, fragment)
 
     @property
     def is_waited_at(self) -> bool:
         """Whether any lane waits."""
-        return bool(self._parked or self._gates)
+        return bool(self._parked or self._gates or self._of_cluster)
 
     def list_frames(self) -> set[Frame]:
         """Chains of calls with waiting lanes."""
-        return {one.fragment.frame for one in self._parked} | {fragment.frame for _, fragment in self._gates}
+        return {one.fragment.frame for one in self._parked} | {
+            one.frame for _, one in (*self._gates, *self._of_cluster)
+        }
 
     @property
     def has_arrivals(self) -> bool:
@@ -208,6 +234,64 @@ class Barriers:
         arrived = self._arrived.setdefault(number, np.zeros(len(self._batch.numbers), np.int64))
         np.add.at(arrived, fragment.warps.slots(), _count_threads(fragment))
 
+    def come_to_cluster(self, barrier: ClusterBarrier, fragment: Fragment) -> None:
+        """Lanes arrive at the barrier of their cluster, or begin to wait, which those must that arrived and no others."""
+        lanes = fragment.warps.column("lane")
+        is_wrong = fragment.active() & ((self._arrived_in[lanes] >= 0) != barrier.waits)
+        wrong = (
+            "waits at the barrier of its cluster without having arrived"
+            if barrier.waits
+            else "arrives twice without waiting"
+        )
+        self._faults.add_lanes(
+            FaultKind.CLUSTER_BARRIER,
+            f"a thread {wrong}",
+            fragment.warps,
+            np.flatnonzero(is_wrong),
+            instruction=barrier.static,
+        )
+        if not barrier.waits:
+            arriving = lanes[fragment.active()]
+            self._arrived_in[arriving] = self._phases[arriving // self._batch.geometry.lanes_per_block]
+
+    def wait_for_cluster(self, barrier: ClusterBarrier, fragment: Fragment) -> None:
+        """Lanes wait for those of their cluster."""
+        self._of_cluster.append((barrier, fragment))
+
+    def _release_clusters(self, dispatcher: Dispatcher, *, force: bool = False) -> bool:
+        if not self._of_cluster:
+            return False
+        batch = self._batch
+        per_cluster = batch.geometry.cluster_blocks * batch.geometry.lanes_per_block
+        of_lane = np.repeat(self._phases, batch.geometry.lanes_per_block)
+        has_come = (self._arrived_in == of_lane).reshape(-1, per_cluster)
+        missing = batch.live.reshape(-1, per_cluster) & ~has_come
+        is_complete = has_come.any(axis=1) & (force | ~missing.any(axis=1))
+        passed = np.repeat(is_complete, batch.geometry.cluster_blocks)
+        self._phases += passed
+        if batch.checks is not None and passed.any():
+            batch.checks.pass_barrier(passed, is_of_cluster=True)
+        waiting, self._of_cluster = self._of_cluster, []
+        for barrier, fragment in waiting:
+            lanes = fragment.warps.column("lane")
+            slots = lanes // batch.geometry.lanes_per_block
+            mask = fragment.active() & ((self._arrived_in[lanes] < self._phases[slots]) | force)
+            if force:
+                count = int(
+                    np.count_nonzero(missing.reshape(-1, per_cluster)[lanes[fragment.active()][0] // per_cluster])
+                )
+                message = f"{count} of {per_cluster} threads of the cluster never arrive at its barrier"
+                self._faults.add_lanes(
+                    FaultKind.DEADLOCK, message, fragment.warps, np.flatnonzero(mask), instruction=barrier.static
+                )
+            self._arrived_in[lanes[mask]] = -1
+            free, left = _part(fragment, mask, int(np.count_nonzero(mask)))
+            if free is not None:
+                dispatcher.go(free, barrier.following)
+            if left is not None:
+                self._of_cluster.append((barrier, left))
+        return len(self._of_cluster) < len(waiting) or bool(passed.any())
+
     def park(self, barrier: BlockBarrier, fragment: Fragment, number: int, threads: int | None) -> None:
         """Lanes wait at a barrier."""
         self._parked.append(_Parked(barrier, fragment, number, threads))
@@ -222,9 +306,9 @@ class Barriers:
         Args:
             force: break a deadlock, with a fault, where none could.
         """
-        if not self._parked and not self._gates:
+        if not self.is_waited_at:
             return False
-        if self._release_gates(dispatcher) or self._release_blocks(dispatcher):
+        if self._release_gates(dispatcher) or self._release_blocks(dispatcher) or self._release_clusters(dispatcher):
             return True
         if force:
             self._break_deadlock(dispatcher)
@@ -383,6 +467,8 @@ class Barriers:
         places = sorted({one.barrier.static for one in self._parked})
         if self._gates:
             self._open_gates(dispatcher)
+            return
+        if self._release_clusters(dispatcher, force=True):
             return
         for one in self._parked:
             slot = int(one.fragment.warps.slots()[find_active_rows(one.fragment.active())][0])

@@ -11,7 +11,7 @@ from msgspec import Struct
 from gpa_lsp.code.ptx.blocks import PtxBlocks
 from gpa_lsp.code.ptx.model import Immediate, Operand, PtxFunction, PtxInstruction, Register, Symbol, list_reads
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.engine.barriers import BlockBarrier, WarpBarrier, end_with_barrier
+from gpa_lsp.execution.emulator.engine.barriers import BlockBarrier, ClusterBarrier, WarpBarrier, end_with_barrier
 from gpa_lsp.execution.emulator.engine.control import (
     Builtin,
     end_guarded,
@@ -288,7 +288,7 @@ def _bind_barrier(ending: Ending) -> End:
             ending.segment.closing = Closing(kind=ClosingKind.GATE, taken=following)
         return end_with_barrier(gate)
     if "cluster" in words:
-        raise UnsupportedInstruction("barriers of clusters")
+        return end_with_barrier(ClusterBarrier(ending.static, following, waits="wait" in words))
     reduction = next((word for word in ("popc", "and", "or") if "red" in words and word in words), "")
     operands = list(instruction.sources)
     predicate = ending.read(operands.pop(), ScalarType.PRED) if reduction else None

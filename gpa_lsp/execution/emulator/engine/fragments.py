@@ -18,6 +18,7 @@ from gpa_lsp.execution.emulator.engine.layout import Piece
 from gpa_lsp.execution.emulator.engine.meter import Meter
 from gpa_lsp.execution.emulator.engine.values import WARP_LANES, Value, pack_lanes, unpack_lanes
 from gpa_lsp.execution.emulator.model import DeviceError, FaultKind
+from gpa_lsp.execution.emulator.semantics.model import RANK_SHIFT
 from gpa_lsp.foundation.numbers import format_count
 
 _REGISTER_BYTES = 8
@@ -111,23 +112,37 @@ class BatchMemory:
             lanes: int64[k] of the warps, which may not access what they want.
             addresses: uint64[k] of theirs, from where the memory begins.
         """
-        is_shared = space is Space.SHARED
-        size = self.geometry.shared_bytes if is_shared else self.local_stride_bytes
+        size, owner, ranks = self.local_stride_bytes, "the thread's local", addresses & np.uint64(0)
+        if space is Space.SHARED:
+            size, owner = self.geometry.shared_bytes, "the block's shared"
+            if self.geometry.cluster_blocks > 1:
+                ranks, addresses = addresses >> np.uint64(RANK_SHIFT), addresses & np.uint64((1 << RANK_SHIFT) - 1)
         last = size - access.bytes
         outside = addresses > np.uint64(last) if last >= 0 else np.ones(len(addresses), np.bool_)
-        owner = "the block's shared" if is_shared else "the thread's local"
-        for kind, wrong in ((FaultKind.OUT_OF_BOUNDS, outside), (FaultKind.MISALIGNED, ~outside)):
+        outside |= ranks > self.geometry.cluster_blocks
+        misaligned = ~outside & ((addresses & np.uint64(access.bytes - 1)) != 0)
+        for kind, wrong in (
+            (FaultKind.OUT_OF_BOUNDS, outside),
+            (FaultKind.MISALIGNED, misaligned),
+            (FaultKind.OUT_OF_BOUNDS, ~outside & ~misaligned),
+        ):
             if not wrong.any():
                 continue
-            found = addresses[wrong]
+            found, rank = addresses[wrong], int(ranks[wrong][0])
             what = f"{ACCESS_WORDS[access.kind]} of {access.bytes} bytes at byte {format_count(int(found[0]))}"
+            if rank:
+                what, owner = f"{what} of block {rank - 1} of the cluster", "its shared"
             reason = f"not a multiple of {access.bytes}"
             if kind is FaultKind.MISALIGNED:
                 self._faults.end_on_gpu(DeviceError.MISALIGNED_ADDRESS)
             else:
-                if int(found.max()) + access.bytes > -(-size // _GRANULE_BYTES) * _GRANULE_BYTES:
+                if rank or int(found.max()) + access.bytes > -(-size // _GRANULE_BYTES) * _GRANULE_BYTES:
                     self._faults.end_on_gpu(DeviceError.LAUNCH_FAILURE)
                 reason = f"{owner} memory has {format_count(size)} bytes"
+                if rank > self.geometry.cluster_blocks:
+                    reason = f"it has {self.geometry.cluster_blocks} blocks"
+                elif wrong is not outside:
+                    reason = "that block has exited"
             self._faults.add_lanes(kind, f"{what}: {reason}", warps, lanes[wrong], instruction=access.instruction)
 
 
@@ -153,8 +168,8 @@ End = Callable[["Dispatcher", "Fragment"], None]
 class SharedWatch(Protocol):
     """Checks of shared memory."""
 
-    def pass_barrier(self, slots: "npt.NDArray[np.bool_]") -> None:
-        """Threads of some blocks met: bool[k]."""
+    def pass_barrier(self, slots: "npt.NDArray[np.bool_]", *, is_of_cluster: bool = False) -> None:
+        """Threads of some blocks met, those of each block or of each cluster: bool[k]."""
         ...
 
     def pass_warp_barrier(self, fragment: "Fragment") -> None:

@@ -1,6 +1,7 @@
 """Positions of lanes: :class:`Geometry` of a launch, :class:`Blocks` that are executed together, :class:`WarpSet` of their warps."""
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,9 @@ class Geometry(Struct, frozen=True, kw_only=True):
     dynamic_shared_bytes: int  # of the launch
     sm_count: int = 132  # multiprocessors that ``%nsmid`` tells of
     workspace: int = 0  # address of what the blocks of a cooperative launch meet by; 0 where the launch is none
+    cluster: tuple[int, int, int] | None = (
+        None  # blocks of a cluster in x, y, z; None where each block is one of its own
+    )
 
     @property
     def threads(self) -> int:
@@ -29,6 +33,38 @@ class Geometry(Struct, frozen=True, kw_only=True):
     def block_count(self) -> int:
         """Blocks in the grid."""
         return self.grid[0] * self.grid[1] * self.grid[2]
+
+    @property
+    def cluster_shape(self) -> tuple[int, int, int]:
+        """Blocks of a cluster in x, y, z."""
+        return self.cluster or (1, 1, 1)
+
+    @property
+    def cluster_blocks(self) -> int:
+        """Blocks of a cluster."""
+        return prod(self.cluster_shape)
+
+    def complete_clusters(self, chosen: "range | npt.NDArray[np.uint32]") -> "range | npt.NDArray[np.uint32]":
+        """All blocks of the clusters of some blocks, cluster by cluster, each in the order of the ranks of its blocks.
+
+        Args:
+            chosen: linear indexes, ascending; a range begins with 0.
+        """
+        if self.cluster_blocks == 1:
+            return chosen
+        if isinstance(chosen, range) and self.cluster_shape[1:] == (1, 1):
+            return range(-(-len(chosen) // self.cluster_blocks) * self.cluster_blocks)
+        width, height = (self.grid[axis] // self.cluster_shape[axis] for axis in (0, 1))
+        numbers = np.asarray(chosen, np.int64)
+        x, y, z = (
+            _split_axis(numbers, self.grid, axis) // size for axis, size in zip("xyz", self.cluster_shape, strict=True)
+        )
+        found = np.unique(x + width * (y + height * z.astype(np.int64)))
+        of_cluster = [_split_axis(found, (width, height, 1), axis)[:, None] for axis in "xyz"]
+        of_rank = [_split_axis(np.arange(self.cluster_blocks), self.cluster_shape, axis)[None] for axis in "xyz"]
+        x, y, z = (one * size + other for one, size, other in zip(of_cluster, self.cluster_shape, of_rank, strict=True))
+        blocks: npt.NDArray[np.uint32] = (x + self.grid[0] * (y + self.grid[1] * z)).reshape(-1).astype(np.uint32)
+        return blocks
 
     @property
     def warps_per_block(self) -> int:
@@ -154,6 +190,19 @@ def _build_block_index(blocks: Blocks, axis: str) -> Value:
     return _repeat(blocks, _split_axis(blocks.numbers.astype(np.int64), extent, axis))
 
 
+def _build_cluster_index(blocks: Blocks, axis: str) -> Value:
+    return _build_block_index(blocks, axis) // np.uint32(blocks.geometry.cluster_shape["xyz".index(axis)])
+
+
+def _build_place_in_cluster(blocks: Blocks, axis: str) -> Value:
+    return _build_block_index(blocks, axis) % np.uint32(blocks.geometry.cluster_shape["xyz".index(axis)])
+
+
+def _build_rank(blocks: Blocks, _: str) -> Value:
+    """Ranks of blocks in their cluster; they stand in this order."""
+    return _repeat(blocks, (np.arange(len(blocks.numbers)) % blocks.geometry.cluster_blocks).astype(np.uint32))
+
+
 def _build_thread(blocks: Blocks, _: str) -> Value:
     return _lanes(blocks) % blocks.geometry.lanes_per_block
 
@@ -161,6 +210,9 @@ def _build_thread(blocks: Blocks, _: str) -> Value:
 _BUILDERS: dict[str, Callable[[Blocks, str], Value]] = {
     "tid": _build_thread_index,
     "ctaid": _build_block_index,
+    "clusterid": _build_cluster_index,
+    "cluster_ctaid": _build_place_in_cluster,
+    "cluster_ctarank": _build_rank,
     "laneid": lambda blocks, _: (_lanes(blocks) % WARP_LANES).astype(np.uint32),
     "warpid": lambda blocks, _: (_build_thread(blocks, "") // WARP_LANES).astype(np.uint32),
     "smid": lambda blocks, _: _repeat(blocks, (blocks.numbers % blocks.geometry.sm_count).astype(np.uint32)),

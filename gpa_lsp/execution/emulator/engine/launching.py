@@ -160,6 +160,7 @@ def build_machine(
             static_shared_bytes=static_bytes,
             dynamic_shared_bytes=launch.shared_bytes,
             workspace=0 if regions.workspace is None else regions.workspace.base,
+            cluster=launch.cluster or kernel.cluster,
         ),
         meter=meter,
         faults=faults,

@@ -57,10 +57,9 @@ def _fit(value: Value, want: "np.dtype[Any]", *, is_negated: bool) -> Value:
     return value if value.dtype is want else value.view(f"u{value.itemsize}").astype(want)
 
 
-_COLUMNS = ("laneid", "warpid", "smid", "lanemask_eq")
+_COLUMNS = ("laneid", "warpid", "smid", "lanemask_eq", "cluster_ctarank")
 # They count the warp instructions executed so far, and run faster when warps wait for them; ``%globaltimer`` takes them for nanoseconds
 CLOCKS = frozenset({"clock", "clock_hi", "clock64", "globaltimer", "globaltimer_lo", "globaltimer_hi"})
-_ZEROS = ("gridid", "cluster_ctarank", "is_explicit_cluster")
 # Halves of the address of a cooperative launch's workspace, by their first bit. Source: the headers of cooperative groups in CUDA 13.0
 # (``details/driver_abi.h``), which read it there.
 WORKSPACE_REGISTERS = {"envreg1": 32, "envreg2": 0}
@@ -75,12 +74,12 @@ _LANE_MASKS: dict[str, Callable[[Value], Value]] = {
 def find_special(operand: SpecialRegister, geometry: Geometry) -> "Value | Reader | None":
     """A uniform value, or a reader of lane values; None for unknown registers and clocks.
 
-    A cluster is one block; ``%smid`` deals the blocks out to the multiprocessors one after the other. Source: PTX ISA 9.0, section 10.
+    ``%smid`` deals the blocks out to the multiprocessors one after the other. Source: PTX ISA 9.0, section 10.
     """
     name, axis = operand.name, operand.component
     if axis == "w":
         return np.uint32(0)
-    if name in ("tid", "ctaid"):
+    if name in ("tid", "ctaid", "clusterid", "cluster_ctaid"):
         return lambda fragment: fragment.warps.column(f"{name}.{axis}")
     if name in _COLUMNS:
         return lambda fragment: fragment.warps.column(name)
@@ -95,11 +94,10 @@ def _find_uniform(name: str, axis: str, geometry: Geometry) -> "Value | Reader |
     values = {
         "ntid": geometry.block[place],
         "nctaid": geometry.grid[place],
-        "clusterid": None,
-        "nclusterid": geometry.grid[place],
-        "cluster_ctaid": 0,
-        "cluster_nctaid": 1,
-        "cluster_nctarank": 1,
+        "nclusterid": geometry.grid[place] // geometry.cluster_shape[place],
+        "cluster_nctaid": geometry.cluster_shape[place],
+        "cluster_nctarank": geometry.cluster_blocks,
+        "is_explicit_cluster": int(geometry.cluster is not None),
         "nwarpid": 64,
         "nsmid": geometry.sm_count,
         "dynamic_smem_size": geometry.dynamic_shared_bytes,
@@ -113,9 +111,7 @@ def _find_uniform(name: str, axis: str, geometry: Geometry) -> "Value | Reader |
     }
     if name in WORKSPACE_REGISTERS:
         return np.uint32((geometry.workspace >> WORKSPACE_REGISTERS[name]) & 0xFFFF_FFFF)
-    if name in _ZEROS or name.startswith(("envreg", "pm")):
-        return np.uint64(0) if name in ("gridid",) or name.endswith("_64") else np.uint32(0)
-    if name == "clusterid":
-        return lambda fragment: fragment.warps.column(f"ctaid.{axis}")
+    if name == "gridid" or name.startswith(("envreg", "pm")):
+        return np.uint64(0) if name == "gridid" or name.endswith("_64") else np.uint32(0)
     found = values.get(name)
     return None if found is None else np.uint32(found)

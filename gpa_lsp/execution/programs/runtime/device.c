@@ -134,6 +134,9 @@ static void describe_device(struct cudaDeviceProp *into) {
     into->accessPolicyMaxWindowSize = device.major >= 8 ? 134213632 : 0;
     into->computePreemptionSupported = 1;
     into->canUseHostPointerForRegisteredMem = 1;
+#if CUDART_VERSION >= 11080
+    into->clusterLaunch = device.major >= 9;
+#endif
 #if CUDART_VERSION >= 12000
     into->hostRegisterSupported = 1;
     into->memoryPoolsSupported = 1;
@@ -199,6 +202,9 @@ static int find_property(enum cudaDeviceAttr attribute) {
     PROPERTY(CanUseHostPointerForRegisteredMem, canUseHostPointerForRegisteredMem)
 #if CUDART_VERSION >= 11000
     PROPERTY(MaxPersistingL2CacheSize, persistingL2CacheMaxSize) PROPERTY(MaxAccessPolicyWindowSize, accessPolicyMaxWindowSize)
+#endif
+#if CUDART_VERSION >= 11080
+    PROPERTY(ClusterLaunch, clusterLaunch)
 #endif
     case cudaDevAttrClockRate: return device.clock_khz; /* no members since CUDA 13, as the next one */
     case cudaDevAttrMemoryClockRate: return device.memory_clock_khz;
@@ -476,6 +482,7 @@ static const struct error_name error_names[] = {
     ERROR(cudaErrorUnknown, "unknown error"),
     ERROR(cudaErrorNotSupported, "operation not supported"),
     ERROR(cudaErrorCooperativeLaunchTooLarge, "too many blocks in cooperative launch"),
+    {912, "cudaErrorInvalidClusterSize", "a kernel launch error has occurred due to cluster misconfiguration"}, /* since CUDA 11.8 */
 };
 
 static const struct error_name *find_error(cudaError_t error) {

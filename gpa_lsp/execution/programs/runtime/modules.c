@@ -32,6 +32,7 @@ struct function {
     uint32_t parameter_bytes;
     int32_t attributes[6]; /* registers, static shared, local, constant bytes, most threads, PTX version */
     int32_t most_dynamic_shared;
+    uint32_t has_large_clusters; /* of more blocks than are portable */
     cudaError_t error; /* why it has no id */
 };
 
@@ -326,11 +327,12 @@ static int is_fatal(cudaError_t error) {
 }
 
 static cudaError_t send_launch(struct function *function, dim3 grid, dim3 block, const char *parameters, size_t shared,
-                               uint32_t is_cooperative) {
+                               struct manner manner) {
     uint32_t count, is_whole, generation;
     const struct allocation *list = list_changes(&count, &is_whole, &generation);
-    uint32_t head[13] = {function->id, grid.x, grid.y, grid.z, block.x, block.y, block.z, (uint32_t)shared, is_cooperative,
-                         generation, count, is_whole, function->parameter_bytes};
+    dim3 cluster = manner.cluster;
+    uint32_t head[17] = {function->id, grid.x, grid.y, grid.z, block.x, block.y, block.z, (uint32_t)shared, manner.is_cooperative,
+                         cluster.x, cluster.y, cluster.z, function->has_large_clusters, generation, count, is_whole, function->parameter_bytes};
     struct part parts[3] = {
         {head, sizeof head}, {list, multiply_sizes(count, sizeof *list)}, {parameters, function->parameter_bytes}};
     struct reply reply;
@@ -357,7 +359,7 @@ static size_t find_most_shared(const struct function *function) {
 
 /* The parameters come one by one, or packed as the kernel has them. */
 static cudaError_t make_work(struct work *work, struct function *function, dim3 grid, dim3 block, void **arguments,
-                             const void *packed, size_t packed_bytes, size_t shared, uint32_t is_cooperative) {
+                             const void *packed, size_t packed_bytes, size_t shared, struct manner manner) {
     cudaError_t error = describe_function(function);
     if (error == cudaSuccess && shared > find_most_shared(function))
         error = cudaErrorInvalidValue;
@@ -368,7 +370,7 @@ static cudaError_t make_work(struct work *work, struct function *function, dim3 
     if (error != cudaSuccess)
         return error;
     *work = (struct work){.kind = WORK_LAUNCH, .function = function, .grid = grid, .block = block, .shared = shared,
-                          .parameter_bytes = function->parameter_bytes, .is_cooperative = is_cooperative};
+                          .parameter_bytes = function->parameter_bytes, .manner = manner};
     work->parameters = calloc(1, function->parameter_bytes + 1u);
     REFUSE_IF(work->parameters == NULL, cudaErrorMemoryAllocation);
     if (is_packed)
@@ -390,14 +392,14 @@ void **describe_launch(const struct work *work, struct cudaKernelNodeParams *int
 
 cudaError_t do_launch(const struct work *work) {
     note_event(EVENT_LAUNCH, NULL, NULL, 0, 0);
-    return send_launch(work->function, work->grid, work->block, work->parameters, work->shared, work->is_cooperative);
+    return send_launch(work->function, work->grid, work->block, work->parameters, work->shared, work->manner);
 }
 
 static cudaError_t launch_function(struct function *function, dim3 grid, dim3 block, void **arguments, const void *packed,
-                                   size_t packed_bytes, size_t shared, uint32_t is_cooperative, cudaStream_t stream) {
+                                   size_t packed_bytes, size_t shared, struct manner manner, cudaStream_t stream) {
     struct work work;
     cudaError_t error =
-        make_work(&work, function, grid, block, arguments, packed, packed_bytes, shared, is_cooperative);
+        make_work(&work, function, grid, block, arguments, packed, packed_bytes, shared, manner);
     if (error != cudaSuccess)
         return error;
     if (is_captured(stream))
@@ -413,15 +415,16 @@ cudaError_t make_launch(struct work *work, const struct cudaKernelNodeParams *as
     struct function *function = result == cudaSuccess ? find_function(asked->func) : NULL;
     REQUIRE(function != NULL, cudaErrorInvalidDeviceFunction);
     if (result == cudaSuccess)
-        result = make_work(work, function, asked->gridDim, asked->blockDim, asked->kernelParams, NULL, 0, asked->sharedMemBytes, 0);
+        result = make_work(work, function, asked->gridDim, asked->blockDim, asked->kernelParams, NULL, 0, asked->sharedMemBytes,
+                           (struct manner){0});
     UNLOCK();
 }
 
-static cudaError_t launch(const void *host, dim3 grid, dim3 block, void **arguments, size_t shared, uint32_t is_cooperative,
+static cudaError_t launch(const void *host, dim3 grid, dim3 block, void **arguments, size_t shared, struct manner manner,
                           cudaStream_t stream) {
     struct function *function = find_function(host);
     REFUSE_IF(function == NULL, cudaErrorInvalidDeviceFunction);
-    return launch_function(function, grid, block, arguments, NULL, 0, shared, is_cooperative, stream);
+    return launch_function(function, grid, block, arguments, NULL, 0, shared, manner, stream);
 }
 
 PUBLIC cudaError_t cudaLaunchKernel(const void *host, dim3 grid, dim3 block, void **arguments, size_t shared,
@@ -429,7 +432,7 @@ PUBLIC cudaError_t cudaLaunchKernel(const void *host, dim3 grid, dim3 block, voi
     LOCK();
     REQUIRE(is_stream(stream), cudaErrorInvalidResourceHandle);
     if (result == cudaSuccess)
-        result = launch(host, grid, block, arguments, shared, 0, stream);
+        result = launch(host, grid, block, arguments, shared, (struct manner){0}, stream);
     UNLOCK();
 }
 
@@ -438,28 +441,24 @@ PUBLIC cudaError_t cudaLaunchCooperativeKernel(const void *host, dim3 grid, dim3
     LOCK();
     REQUIRE(is_stream(stream), cudaErrorInvalidResourceHandle);
     if (result == cudaSuccess)
-        result = launch(host, grid, block, arguments, shared, 1, stream);
+        result = launch(host, grid, block, arguments, shared, (struct manner){.is_cooperative = 1}, stream);
     UNLOCK();
 }
 
 #if CUDART_VERSION >= 11080
 PUBLIC cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *host, void **arguments) {
     LOCK();
-    uint32_t is_cooperative = 0;
+    struct manner manner = {0};
     REQUIRE(config != NULL && (config->numAttrs == 0 || config->attrs != NULL), cudaErrorInvalidValue);
     for (unsigned i = 0; result == cudaSuccess && i < config->numAttrs; i++) {
         if (config->attrs[i].id == cudaLaunchAttributeCooperative)
-            is_cooperative = config->attrs[i].val.cooperative != 0;
-        if (config->attrs[i].id == cudaLaunchAttributeClusterDimension &&
-            config->attrs[i].val.clusterDim.x * config->attrs[i].val.clusterDim.y * config->attrs[i].val.clusterDim.z > 1) {
-            send_note(NOTE_UNSUPPORTED, "a launch with clusters");
-            result = cudaErrorNotSupported;
-        }
+            manner.is_cooperative = config->attrs[i].val.cooperative != 0;
+        if (config->attrs[i].id == cudaLaunchAttributeClusterDimension)
+            manner.cluster = (dim3){config->attrs[i].val.clusterDim.x, config->attrs[i].val.clusterDim.y, config->attrs[i].val.clusterDim.z};
     }
     REQUIRE(is_stream(config->stream), cudaErrorInvalidResourceHandle);
     if (result == cudaSuccess)
-        result = launch(host, config->gridDim, config->blockDim, arguments, config->dynamicSmemBytes, is_cooperative,
-                        config->stream);
+        result = launch(host, config->gridDim, config->blockDim, arguments, config->dynamicSmemBytes, manner, config->stream);
     UNLOCK();
 }
 #endif
@@ -497,6 +496,7 @@ PUBLIC cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *into, const 
     UNLOCK();
 }
 
+#define LARGE_CLUSTERS 14 /* cudaFuncAttributeNonPortableClusterSizeAllowed, since CUDA 11.8 */
 PUBLIC cudaError_t cudaFuncSetAttribute(const void *host, enum cudaFuncAttribute attribute, int value) {
     LOCK();
     struct function *function = find_function(host);
@@ -508,6 +508,8 @@ PUBLIC cudaError_t cudaFuncSetAttribute(const void *host, enum cudaFuncAttribute
         else
             function->most_dynamic_shared = value;
     }
+    if (result == cudaSuccess && (int)attribute == LARGE_CLUSTERS)
+        function->has_large_clusters = value != 0;
     UNLOCK();
 }
 
@@ -673,11 +675,11 @@ static cudaError_t unload(struct module *module) {
 static const char *name_function(struct function *function) { return is_handle(FUNCTION, function) ? function->name : NULL; }
 
 static cudaError_t launch_locked(struct function *function, dim3 grid, dim3 block, void **arguments, const void *packed,
-                                 size_t packed_bytes, size_t shared, uint32_t is_cooperative, cudaStream_t stream) {
+                                 size_t packed_bytes, size_t shared, struct manner manner, cudaStream_t stream) {
     LOCK_FOR("cuLaunchKernel");
     REQUIRE(is_handle(FUNCTION, function) && is_stream(stream), cudaErrorInvalidResourceHandle);
     if (result == cudaSuccess)
-        result = launch_function(function, grid, block, arguments, packed, packed_bytes, shared, is_cooperative, stream);
+        result = launch_function(function, grid, block, arguments, packed, packed_bytes, shared, manner, stream);
     UNLOCK();
 }
 

@@ -165,6 +165,12 @@ struct argument {
    p an address, s a scalar of some bytes, r where a result goes; scalars and results are where they are said to be. */
 HIDDEN int compute(const char *function, size_t scalar_bytes, int has_device_scalars, const char *kinds, va_list given);
 
+/* How blocks belong together: all of a cooperative launch, and those of a cluster; no cluster is as the kernel was compiled for. */
+struct manner {
+    uint32_t is_cooperative;
+    dim3 cluster;
+};
+
 /* modules.c: what the driver library, which has the same connection and memory, asks of this one beside the public functions */
 struct module;
 struct function;
@@ -176,7 +182,7 @@ struct parts_of_runtime {
     const char *(*name_function)(struct function *function);
     cudaError_t (*unload)(struct module *module);
     cudaError_t (*launch)(struct function *function, dim3 grid, dim3 block, void **arguments, const void *packed,
-                          size_t packed_bytes, size_t shared, uint32_t is_cooperative, cudaStream_t stream);
+                          size_t packed_bytes, size_t shared, struct manner manner, cudaStream_t stream);
     cudaError_t (*find_range)(uint64_t address, uint64_t *base, uint64_t *size, int *is_host);
     void (*send_note)(uint32_t kind, const char *name);
     int (*is_writable)(const void *pointer, size_t size);
@@ -222,7 +228,8 @@ struct work {
     struct function *function;
     dim3 grid, block;
     char *parameters; /* its own */
-    uint32_t parameter_bytes, is_cooperative;
+    uint32_t parameter_bytes;
+    struct manner manner;
     size_t shared;
     struct rows to, from;
     size_t width, height, depth; /* width in bytes */

@@ -1,4 +1,4 @@
-"""``mov``: copies, packing and unpacking of vectors; ``cvta`` and ``mapa`` of addresses.
+"""``mov``: copies, packing and unpacking of vectors; ``cvta`` of addresses.
 
 Source: PTX ISA 9.0, section 9.7.9.
 """
@@ -72,17 +72,15 @@ def _find_unpack(kind: ScalarType, count: int) -> Meaning | None:
 
 
 def _find_address(instruction: PtxInstruction) -> Meaning | None:
-    """Shared and local memory have windows in generic addresses, all else is the same; so is what is mapped into a cluster, which has one block."""
+    """Shared and local memory have windows in generic addresses, all else is the same."""
     kind = find_type(instruction)
     if kind not in (S.U32, S.U64):
         return None
     bits = name_bits(kind)
-    if instruction.opcode == "mapa":
-        return Meaning(sources=(kind, S.U32), results=(kind,), values=(f"a({bits})",))
     spaces = [word.partition("::")[0] for word in instruction.suffixes]
     window = next((_WINDOWS[space] for space in spaces if space in _WINDOWS), 0)
     distance = (-window if "to" in instruction.suffixes else window) % (1 << 8 * kind.bytes)
     return of_one(kind, 1, f"a({bits}) + {bits}({distance})" if distance else f"a({bits})")
 
 
-FAMILY = Family(opcodes=("mov", "cvta", "mapa"), find=find)
+FAMILY = Family(opcodes=("mov", "cvta"), find=find)

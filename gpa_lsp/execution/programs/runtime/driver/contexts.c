@@ -80,6 +80,7 @@ PUBLIC CUresult cuGetErrorName(CUresult error, const char **name) {
         {CUDA_ERROR_LAUNCH_TIMEOUT, "CUDA_ERROR_LAUNCH_TIMEOUT"},
         {CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE"},
         {CUDA_ERROR_NOT_SUPPORTED, "CUDA_ERROR_NOT_SUPPORTED"},
+        {(CUresult)912, "CUDA_ERROR_INVALID_CLUSTER_SIZE"}, /* since CUDA 11.8 */
     };
     REFUSE_IF(name == NULL, CUDA_ERROR_INVALID_VALUE);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)

@@ -175,7 +175,7 @@ PUBLIC CUresult cuFuncSetCacheConfig(CUfunction function, CUfunc_cache config) {
 PUBLIC CUresult cuFuncSetSharedMemConfig(CUfunction function, CUsharedconfig config) { return CUDA_SUCCESS; }
 
 static CUresult launch(CUfunction function, dim3 grid, dim3 block, size_t shared, CUstream stream, void **arguments, void **extra,
-                       uint32_t is_cooperative) {
+                       struct manner manner) {
     const void *packed = NULL;
     size_t packed_bytes = 0;
     for (void **one = extra; one != NULL && *one != CU_LAUNCH_PARAM_END; one += 2) {
@@ -184,36 +184,36 @@ static CUresult launch(CUfunction function, dim3 grid, dim3 block, size_t shared
         else if (*one == CU_LAUNCH_PARAM_BUFFER_SIZE && one[1] != NULL)
             packed_bytes = *(size_t *)one[1];
     }
-    CALL(gpa_lsp_runtime.launch(function_of(function), grid, block, arguments, packed, packed_bytes, shared, is_cooperative, stream));
+    CALL(gpa_lsp_runtime.launch(function_of(function), grid, block, arguments, packed, packed_bytes, shared, manner, stream));
 }
 #undef cuLaunchKernel
 PUBLIC CUresult cuLaunchKernel(CUfunction function, unsigned int x, unsigned int y, unsigned int z, unsigned int block_x,
                                unsigned int block_y, unsigned int block_z, unsigned int shared, CUstream stream,
                                void **arguments, void **extra) {
-    return launch(function, (dim3){x, y, z}, (dim3){block_x, block_y, block_z}, shared, stream, arguments, extra, 0);
+    return launch(function, (dim3){x, y, z}, (dim3){block_x, block_y, block_z}, shared, stream, arguments, extra, (struct manner){0});
 }
 #undef cuLaunchCooperativeKernel
 PUBLIC CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int x, unsigned int y, unsigned int z,
                                           unsigned int block_x, unsigned int block_y, unsigned int block_z,
                                           unsigned int shared, CUstream stream, void **arguments) {
-    return launch(function, (dim3){x, y, z}, (dim3){block_x, block_y, block_z}, shared, stream, arguments, NULL, 1);
+    return launch(function, (dim3){x, y, z}, (dim3){block_x, block_y, block_z}, shared, stream, arguments, NULL,
+                  (struct manner){.is_cooperative = 1});
 }
 #if CUDA_VERSION >= 11080
 #undef cuLaunchKernelEx
 PUBLIC CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **arguments, void **extra) {
-    uint32_t is_cooperative = 0;
+    struct manner manner = {0};
     REFUSE_IF(config == NULL || (config->numAttrs != 0 && config->attrs == NULL), CUDA_ERROR_INVALID_VALUE);
     for (unsigned int i = 0; i < config->numAttrs; i++) {
         const CUlaunchAttribute *one = &config->attrs[i];
         if (one->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
-            is_cooperative = one->value.cooperative != 0;
-        if (one->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION &&
-            one->value.clusterDim.x * one->value.clusterDim.y * one->value.clusterDim.z > 1)
-            return refuse_call("a launch with clusters");
+            manner.is_cooperative = one->value.cooperative != 0;
+        if (one->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+            manner.cluster = (dim3){one->value.clusterDim.x, one->value.clusterDim.y, one->value.clusterDim.z};
     }
     return launch(function, (dim3){config->gridDimX, config->gridDimY, config->gridDimZ},
                   (dim3){config->blockDimX, config->blockDimY, config->blockDimZ}, config->sharedMemBytes, config->hStream, arguments,
-                  extra, is_cooperative);
+                  extra, manner);
 }
 #endif
 

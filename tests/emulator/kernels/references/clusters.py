@@ -1,0 +1,35 @@
+"""What ``clusters.cu`` computes."""
+
+import numpy as np
+
+from tests.emulator.kernels.truth import Expected, Given, reference
+
+
+@reference("cluster_sum")
+def _cluster_sum(given: Given) -> Expected:
+    return {"out": given["in"].reshape(10, -1).sum(axis=1).astype(np.int32)}
+
+
+@reference("cluster_histogram")
+def _cluster_histogram(given: Given) -> Expected:
+    bins = len(given["out"])
+    return {"out": np.bincount(np.clip(given["in"], 0, bins - 1), minlength=bins).astype(np.int32)}
+
+
+@reference("cluster_ring")
+def _cluster_ring(given: Given) -> Expected:
+    found = given["in"].reshape(3, 8, 32)
+    for _ in range(given["steps"]):
+        found = np.roll(found * np.uint32(3) + np.uint32(1), 1, axis=1)
+    return {"out": found.reshape(-1)}
+
+
+@reference("cluster_places")
+def _cluster_places(given: Given) -> Expected:
+    y, x = np.divmod(np.arange(24), 6)
+    first = (y // 2 * 2) * 6 + x // 2 * 2
+    owners = (first[:, None] + np.array([0, 1, 6, 7])) * 8 + np.arange(4)
+    return {
+        "places": np.stack([x % 2, y % 2, x // 2, y // 2], axis=1).reshape(-1).astype(np.int32),
+        "owners": owners.reshape(-1).astype(np.int32),
+    }
