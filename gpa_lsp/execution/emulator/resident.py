@@ -30,7 +30,7 @@ from gpa_lsp.execution.emulator.engine.machine import (
 from gpa_lsp.execution.emulator.engine.marks import Marks
 from gpa_lsp.execution.emulator.engine.meter import Meter
 from gpa_lsp.execution.emulator.model import Budget, DeviceError, Fault, FaultKind
-from gpa_lsp.execution.launches.launch import LaunchDescription
+from gpa_lsp.execution.launches.launch import LaunchDescription, find_cluster
 from gpa_lsp.execution.launches.model import TextureInput
 
 _LARGEST_PARAMETERS = 32 << 10
@@ -300,7 +300,7 @@ class ResidentKernel:
             static_shared_bytes=static_bytes,
             dynamic_shared_bytes=launch.shared_bytes,
             workspace=0 if self._workspace is None else self._workspace.base,
-            cluster=launch.cluster or kernel.cluster,
+            cluster=find_cluster(kernel, launch),
         )
         arena = Arena(self._meter, self.faults)
         regions = tuple(_name(module.memory.regions, names or {}))

@@ -58,6 +58,7 @@ from gpa_lsp.execution.launches.launch import (
     LaunchDescription,
     ScalarArgument,
     TextureArgument,
+    find_cluster,
     list_arrays,
     list_members,
 )
@@ -177,6 +178,8 @@ def estimate_launch(
     Raises:
         InputError: the paper has no answer, or too little is known of the GPU.
     """
+    if prod(find_cluster(function, launch) or ()) > 1:
+        raise InputError("the paper has no clusters of blocks, in which this kernel runs")
     sm_count, sm_hz, blocks = machine.sm_count or 1, machine.clocks.sm_hz, prod(launch.grid)
     resident = _count_resident(architecture, launch, compiled, memory.carveout_bytes)
     per_sm = ceil(blocks / sm_count)  # of a launch below a wave, no SM gets more than its share

@@ -7,6 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gpa_lsp.code.ptx.model import PtxFunction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 
 
@@ -129,6 +130,11 @@ def list_members(argument: Argument) -> Sequence[tuple[int, Member]]:
 def list_passed(launch: LaunchDescription) -> list[Member]:
     """Arguments, and members of those that are structures."""
     return [member for one in launch.arguments for _, member in list_members(one)]
+
+
+def find_cluster(kernel: PtxFunction, launch: LaunchDescription) -> tuple[int, int, int] | None:
+    """Blocks of a cluster in x, y, z, as the launch says or the kernel was compiled for; None where neither says it."""
+    return launch.cluster or kernel.cluster
 
 
 def list_arrays(launch: LaunchDescription) -> list[ArrayArgument]:

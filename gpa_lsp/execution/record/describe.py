@@ -61,6 +61,7 @@ class RawLaunch(ColumnRecord, frozen=True, kw_only=True):
     grid: Dim3  # blocks in x, y, z
     block: Dim3  # threads in x, y, z
     shared_bytes: int  # dynamic shared memory
+    cluster: Dim3 | None  # blocks of a cluster in x, y, z; None where the launch names none
     parameters: tuple[tuple[int, int], ...]  # offset and size of each, in bytes
     content: bytes  # bytes of all of them
     arrays: dict[int, npt.NDArray[np.uint8]]  # address → what lay there, those of variables among them
@@ -128,6 +129,7 @@ def _read(stream: BinaryIO, mappings: Path) -> RawLaunch:
         grid=_read_dim3(words["grid"]),
         block=_read_dim3(words["block"]),
         shared_bytes=int(words["shared"][0]),
+        cluster=_read_dim3(words["cluster"]) if "cluster" in words else None,
         parameters=tuple(parameters),
         content=content,
         arrays=arrays,
@@ -357,6 +359,7 @@ def _make_recording(
         grid=launch.grid,
         block=launch.block,
         shared_bytes=launch.shared_bytes,
+        cluster=launch.cluster,
         parameters=_guess_parameters(launch) if kernel is None else kernel.parameters,
         content=launch.content,
         arrays=arrays,

@@ -26,10 +26,15 @@
 typedef int result;
 typedef void *handle;
 typedef uint64_t address;
+typedef struct { /* CUlaunchAttribute */
+    int kind, unused;
+    unsigned int value[16];
+} launch_attribute;
+enum { CLUSTER_DIMENSION = 4 };
 typedef struct { /* CUlaunchConfig */
     unsigned int grid[3], block[3], shared_bytes;
     handle stream;
-    void *attributes;
+    launch_attribute *attributes;
     unsigned int attribute_count;
 } launch_config;
 
@@ -500,6 +505,10 @@ static void write_launch(struct known *one, handle function, const launch_config
     fprintf(stream, "gpa-lsp-launch 1\nimage %016llx\nkernel %s\nnumber %lu\ngrid %u %u %u\nblock %u %u %u\nshared %u\n",
             (unsigned long long)one->image, one->kernel, one->launches, shape->grid[0], shape->grid[1], shape->grid[2],
             shape->block[0], shape->block[1], shape->block[2], shape->shared_bytes);
+    for (unsigned int place = 0; shape->attributes != NULL && place < shape->attribute_count; place++)
+        if (shape->attributes[place].kind == CLUSTER_DIMENSION)
+            fprintf(stream, "cluster %u %u %u\n", shape->attributes[place].value[0], shape->attributes[place].value[1],
+                    shape->attributes[place].value[2]);
     for (size_t number = 0; number < layout.count; number++)
         fprintf(stream, "parameter %zu %zu\n", layout.offsets[number], layout.sizes[number]);
     fprintf(stream, "content %zu\n", layout.end);

@@ -19,7 +19,7 @@ from gpa_lsp.code.ptx.model import PtxModule
 from gpa_lsp.execution.accesses.l2_traffic import BlockPlace, place_block
 from gpa_lsp.execution.emulator.engine.values import WARP_LANES
 from gpa_lsp.execution.launches.build import build_inputs
-from gpa_lsp.execution.launches.launch import LaunchDescription
+from gpa_lsp.execution.launches.launch import LaunchDescription, find_cluster
 from gpa_lsp.execution.simulator.execution.compiled_steps import BoundCode
 from gpa_lsp.execution.simulator.execution.demand import demand_everything, find_demand
 from gpa_lsp.execution.simulator.execution.launch_memory import LaunchMemory, lay_out_launch
@@ -126,6 +126,8 @@ def walk_kernel(
     walker = prepare_walk(kernel, module, launch, settings)
     if walker is None:
         return _refuse(kernel, launch, "the kernel's machine code or its PTX is missing")
+    if prod(find_cluster(module.functions[kernel.mangled_name], launch) or ()) > 1:
+        return _refuse(kernel, launch, "its blocks form clusters, which are not simulated")
     blocks = settings.blocks or choose_blocks(launch.grid, settings.most_blocks)
     if blocks and max(blocks) >= prod(launch.grid):
         raise InputError(f"block {max(blocks)} is not in the grid of {prod(launch.grid)}")

@@ -30,7 +30,7 @@ from gpa_lsp.execution.emulator.engine.meter import Meter
 from gpa_lsp.execution.emulator.engine.operands import WORKSPACE_REGISTERS
 from gpa_lsp.execution.emulator.engine.tracing import Tracer
 from gpa_lsp.execution.emulator.trace import Buffer
-from gpa_lsp.execution.launches.launch import LaunchDescription
+from gpa_lsp.execution.launches.launch import LaunchDescription, find_cluster
 from gpa_lsp.execution.launches.model import BufferInput, LaunchInputs
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.numbers import format_count
@@ -160,7 +160,7 @@ def build_machine(
             static_shared_bytes=static_bytes,
             dynamic_shared_bytes=launch.shared_bytes,
             workspace=0 if regions.workspace is None else regions.workspace.base,
-            cluster=launch.cluster or kernel.cluster,
+            cluster=find_cluster(kernel, launch),
         ),
         meter=meter,
         faults=faults,
