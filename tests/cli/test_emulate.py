@@ -215,7 +215,7 @@ def test_a_source_whose_blocks_form_clusters_is_said_to_be_one(
     source.write_text(_CLUSTER)
     assert emulate("--machine", "A100 PCIe 40GB", str(source)) == 2
     told = capfd.readouterr().err
-    assert "its blocks form clusters, which are not emulated" in told and "make -B" not in told
+    assert "its blocks form clusters, which GPUs have from compute capability 9.0 on" in told and "make -B" not in told
 
 
 def test_a_source_that_is_no_program_is_said_to_be_one_of_several(

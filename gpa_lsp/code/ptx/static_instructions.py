@@ -125,6 +125,7 @@ _TEXTURE = frozenset({"tex", "tld4", "suld", "sust", "sured"})
 _READ_ONLY = frozenset({"tex", "tld4"})
 _MATRIX_ROW_BYTES = 16
 _FRAGMENT_REGISTER_BYTES = 4
+_BULK_PIECE_BYTES = 16  # of which traces make bulk copies: a request of 32 of them at a time
 _MOST_BYTES = 255  # What a trace's column holds
 
 
@@ -174,12 +175,21 @@ def _find_kind(instruction: PtxInstruction) -> AccessKind | None:
     opcode, suffixes = instruction.opcode, instruction.suffixes
     if opcode == "wmma":
         return {"load": AccessKind.LOAD, "store": AccessKind.STORE}.get(suffixes[0] if suffixes else "")
+    if opcode == "cp" and "bulk" in suffixes:
+        return _find_bulk_kind(suffixes)
     if opcode == "cp":
         is_copy = suffixes[:1] == ("async",) and bool(suffixes[1:]) and suffixes[1] in ("ca", "cg")
         return AccessKind.LOAD if is_copy else None
     if opcode == "red" and "async" in suffixes:
         return None
     return _KINDS.get(opcode)
+
+
+def _find_bulk_kind(suffixes: tuple[str, ...]) -> AccessKind | None:
+    """Kind of access that a bulk copy makes of global memory; None where it only moves within shared memory, or copies by a tensor map."""
+    spaces = " ".join(word.partition("::")[0] for word in suffixes if word.startswith(("global", "shared")))
+    kinds = {"shared global": AccessKind.LOAD, "global shared": AccessKind.STORE}
+    return None if "tensor" in suffixes else kinds.get(spaces)
 
 
 def _find_space(module: PtxModule, function: PtxFunction, instruction: PtxInstruction) -> Space:
@@ -216,6 +226,8 @@ def count_bytes_per_lane(instruction: PtxInstruction) -> int:
     if instruction.opcode in ("ldmatrix", "stmatrix"):
         return _MATRIX_ROW_BYTES
     if instruction.opcode == "cp":
+        if "bulk" in instruction.suffixes:
+            return _BULK_PIECE_BYTES
         sizes = [getattr(operand, "value", 0) for operand in instruction.sources[2:3]]
         return int(sizes[0]) if sizes and sizes[0] in (4, 8, 16) else 0
     if instruction.opcode == "wmma":
@@ -253,7 +265,11 @@ def bypasses_l1(instruction: StaticInstruction) -> bool:
     """
     if instruction.kind is not AccessKind.LOAD or instruction.space == Space.LOCAL:
         return False
-    return instruction.cache_operator in _BYPASSING or is_strong(instruction)
+    return (
+        instruction.cache_operator in _BYPASSING
+        or is_strong(instruction)
+        or instruction.text.startswith("cp.async.bulk")
+    )
 
 
 def is_kept_by_l1(instruction: StaticInstruction) -> bool:

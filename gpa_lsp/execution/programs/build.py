@@ -57,18 +57,17 @@ _PLAIN = re.compile(r"[\w./+=:@~,-]+")
 _INCLUDED = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([\w./]{1,200})[>"]', re.MULTILINE)
 _TOP = re.compile(r"^#\$ TOP=(.+?)\s*$", re.MULTILINE)
 _OPEN_MP = "omp.h"
-_CLUSTERS = re.compile(rb"__cluster_dims__ is not supported|has no member \"this_cluster\"")
 # Messages that ask for an option, and that option
 _ASKED_FOR = (
     (re.compile(rb"requires separate compilation mode"), "-rdc=true"),
     (re.compile(rb"--extended-lambda nvcc flag"), "--extended-lambda"),
     (re.compile(rb"flag '--expt-relaxed-constexpr'"), "--expt-relaxed-constexpr"),
-    (_CLUSTERS, "-arch=sm_90"),
 )
 _DRIVER = ("cuda.h", "cuda")  # header and library of CUDA's driver
 _NVRTC = ("nvrtc.h", "nvrtc")
 # Headers of libraries that consist of machine code alone, and their names
 _NOT_EMULATED = re.compile(rb"(cusparse|cusolver|cudnn|nccl|cutensor|nvjpeg|npp|nvml)[\w.]*: No such file")
+_CLUSTERS = re.compile(rb"__cluster_dims__ is not supported|has no member \"this_cluster\"")
 _NAMES = {"cusparse": "cuSPARSE", "cusolver": "cuSOLVER", "cutensor": "cuTENSOR", "cudnn": "cuDNN", "nvjpeg": "nvJPEG"}
 _SINCE_C17 = 13000  # The headers of this release of CUDA, and of later ones, are refused by compilers of an older C++
 
@@ -134,10 +133,12 @@ def build_source(
         remedy = "rename it, or build it yourself: gpa-lsp emulate --build COMMAND -- ./app"
         raise InputError("has a name that nvcc cannot be given", path=source, remedy=remedy)
     options = _list_options(source)
+    has_clusters = find_product(machine).compute_capability >= (9, 0)
+    known = (*_ASKED_FOR, (_CLUSTERS, "-arch=sm_90")) if has_clusters else _ASKED_FOR
     while True:
         printed = bytearray()
         words = [TOOL, "-w", "-o", str(program), *options, str(source)]
-        said = " ".join([f"building {source} with {TOOL}", *(one for _, one in _ASKED_FOR if one in options)])
+        said = " ".join([f"building {source} with {TOOL}", *(one for _, one in known if one in options)])
         computed = [one for one in HOST_LIBRARIES if f"-l{one.stem}" in options]
         try:
             _build(
@@ -151,7 +152,7 @@ def build_source(
                 computed=computed,
             )
         except ToolError as error:
-            asked = [one for pattern, one in _ASKED_FOR if one not in options and pattern.search(printed)]
+            asked = [one for pattern, one in known if one not in options and pattern.search(printed)]
             if not asked:
                 take(bytes(printed))
                 raise ToolError(TOOL, f"{source} could not be built; {_find_remedy(printed)}") from error

@@ -502,25 +502,18 @@ class Session:
         return find_occupancy(find_architecture(self._product.compute_capability), shape).blocks_per_sm
 
     def _find_resident(self, tally: KernelTally, request: LaunchRequest) -> ResidentKernel:
-        key = (
-            request.function,
-            request.grid,
-            request.block,
-            request.shared_bytes,
-            request.cluster,
-            request.is_cooperative,
+        launch = LaunchDescription(
+            kernel=tally.facts.kernel.name,
+            block=request.block,
+            grid=request.grid,
+            shared_bytes=request.shared_bytes,
+            cluster=request.cluster,
         )
+        key = (request.function, launch, request.is_cooperative)
         found = self._resident.get(key)
         if found is None or any(kernel is found for kernel, _ in self._at_work):
             if len(self._resident) >= _MOST_KERNELS_KEPT:
                 self._resident.clear()
-            launch = LaunchDescription(
-                kernel=tally.facts.kernel.name,
-                block=request.block,
-                grid=request.grid,
-                shared_bytes=request.shared_bytes,
-                cluster=request.cluster,
-            )
             found = self._resident[key] = ResidentKernel(
                 tally.module.resident,
                 tally.facts.kernel,

@@ -12,6 +12,7 @@ import numpy as np
 
 from gpa_lsp.execution.emulator.compiled import (
     addresses,
+    bulk_copies,
     matrices,
     memory,
     rows,
@@ -32,7 +33,7 @@ from gpa_lsp.foundation.machine_code.translate import Written, read_functions, t
 _ROOTS = (
     rows.free_rows, rows.forget_rows, rows.free_column, rows.append_rows, schedule.send_lanes, schedule.run_batches,
     schedule.begin_next_batch, memory.choose_lanes, memory.access_lanes, shared_watch.find_suspects, transfers.find_lost,
-    shared_watch.pass_blocks, shared_watch.pass_warps,
+    shared_watch.pass_blocks, shared_watch.pass_warps, bulk_copies.find_wrong_copies, bulk_copies.copy_lanes,
 )  # fmt: skip
 
 

@@ -3,9 +3,19 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+from msgspec.structs import replace
+
 from gpa_lsp.code.ptx.model import Address, Immediate, Operand, PtxInstruction, Register, Space, Symbol
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.code.ptx.static_instructions import AccessKind
+from gpa_lsp.execution.emulator.compiled.bulk_instructions import (
+    BULK_BYTES,
+    complete,
+    find_address,
+    is_counted_elsewhere,
+    lower_bulk,
+)
 from gpa_lsp.execution.emulator.compiled.lane_operations import LaneFunction, list_steps
 from gpa_lsp.execution.emulator.compiled.lowering import OWN_RANK, FrameLayout, Lowering, NotLowered, Operation, pad
 from gpa_lsp.execution.emulator.compiled.matrix_instructions import (
@@ -15,6 +25,7 @@ from gpa_lsp.execution.emulator.compiled.matrix_instructions import (
 )
 from gpa_lsp.execution.emulator.compiled.model import ATOMIC, FUNCTIONS
 from gpa_lsp.execution.emulator.compiled.texture_instructions import lower_query, lower_read, lower_surface
+from gpa_lsp.execution.emulator.compiled.transfers import COUNT_MASK, PENDING_SHIFT
 from gpa_lsp.execution.emulator.engine.fragments import BoundFunction, CallEdge
 from gpa_lsp.execution.emulator.engine.functions import find_space
 from gpa_lsp.execution.emulator.engine.layout import Piece
@@ -24,6 +35,7 @@ from gpa_lsp.execution.emulator.semantics.model import (
     LOCAL_WINDOW,
     LONGEST_VECTOR,
     RANK_SHIFT,
+    RANKS_MASK,
     SHARED_WINDOW,
     WINDOW_BYTES,
     flatten,
@@ -58,6 +70,7 @@ def lower_instruction(lowering: Lowering, instruction: PtxInstruction) -> list[O
 
 _CHANGES = {
     "add": 0, "and": 1, "or": 2, "xor": 3, "exch": 4, "cas": 5, "inc": 6, "dec": 7, "min": 8, "max": 9, "init": 13, "arrive": 14, "arrive_drop": 15,
+    "expect_tx": 16, "complete_tx": 17,
 }  # fmt: skip
 _SIGNED = 2  # How far the signed forms of min and max lie behind the others
 
@@ -100,8 +113,8 @@ def _find_parameter(lowering: Lowering, operand: Operand) -> Symbol | None:
 def _lower_store(lowering: Lowering) -> None:
     """``st``. Arguments and results of functions are registers. Of lanes that store to one address, the highest wins."""
     instruction = lowering.instruction
-    if "async" in instruction.suffixes:
-        raise NotLowered("stores to other blocks of a cluster")
+    if "bulk" in instruction.suffixes:
+        raise NotLowered
     kind = instruction.types[-1]
     values = flatten(instruction.sources[1:2])
     size = kind.natural_dtype.itemsize
@@ -116,6 +129,15 @@ def _lower_store(lowering: Lowering) -> None:
     ]
     fields = lowering.describe_access(instruction.sources[0], kind, len(values))
     lowering.store(fields, places, is_float=kind.storage_dtype.kind == "f", register_bytes=width)
+    if BULK_BYTES in instruction.suffixes:
+        _complete(lowering, len(values) * size)
+
+
+def _complete(lowering: Lowering, size: int) -> None:
+    """Tell the barrier object of ``st.async`` or ``red.async`` of so many bytes."""
+    complete(
+        lowering, find_address(lowering, lowering.instruction.sources[2]), lowering.frames.constant(np.uint64(size))
+    )
 
 
 def _lower_change(lowering: Lowering) -> None:
@@ -127,6 +149,10 @@ def _lower_change(lowering: Lowering) -> None:
     if len({*parts}) > 1 or (parts[0] > 1 and len(parts) > 1):
         raise NotLowered("operands of this number")
     kind, results = change.type, flatten(lowering.instruction.destinations)
+    if not _counts_bytes(lowering) and (change.expected is not None or change.name in ("expect_tx", "complete_tx")):
+        if change.expected is None:
+            return
+        change = replace(change, expected=None)
     if change.meaning is not None:
         (step,) = list_steps(change.meaning)
         combination = FUNCTIONS + lowering.number(step.function)
@@ -134,12 +160,22 @@ def _lower_change(lowering: Lowering) -> None:
         combination = ADD_FLOAT
     else:
         combination = _CHANGES[change.name] + (_SIGNED if kind.is_signed else 0)
+    if lowering.instruction.opcode == "cp":
+        lower_bulk(lowering, {"combination": combination, "elements": 16 // kind.bytes, "element_bytes": kind.bytes})
+        return
     values, *others = ([lowering.read(one, kind) for one in flatten((operand,))] for operand in change.operands)
+    if change.expected is not None:
+        more = lowering.read(change.expected, ScalarType.U32)
+        values = [lowering.compute(64, f"a(u64) | u64(b(u32)) << {PENDING_SHIFT}", a=values[0], b=more)]
     found = [-1 if one is None else lowering.place_exactly(one, kind.bytes) for one in results]
     if len(found) not in (0, len(values)):
         raise NotLowered("operands of this number")
     places = values + [-1] * (LONGEST_VECTOR - len(values)) + found
-    fields = lowering.describe_access(lowering.instruction.sources[0], kind, len(values)) | {"is_strong": 1}
+    is_told = BULK_BYTES in lowering.instruction.suffixes
+    fields = lowering.describe_access(lowering.instruction.sources[0], kind, len(values)) | {
+        "is_strong": 1,
+        "is_hidden": int(is_told),
+    }
     lowering.emit(
         ATOMIC,
         **fields,
@@ -149,6 +185,14 @@ def _lower_change(lowering: Lowering) -> None:
         register_bytes=kind.bytes,
         places=pad(places),
     )
+    if is_told:
+        _complete(lowering, kind.bytes)
+
+
+def _counts_bytes(lowering: Lowering) -> bool:
+    """Whether all that completes transactions is emulated."""
+    functions = (lowering.machine.module.functions[name] for name in lowering.machine.first_statics)
+    return not any(is_counted_elsewhere(one) for function in functions for one in function.instructions)
 
 
 def _lower_wait(lowering: Lowering) -> None:
@@ -172,7 +216,14 @@ def _lower_copy(lowering: Lowering) -> None:
     addition to the others.
     """
     names = lowering.instruction.suffixes
-    if names[:1] != ("async",) or "bulk" in names:
+    if "bulk" in names and not {"commit_group", "wait_group", "prefetch"}.isdisjoint(names):
+        return
+    if "tensor" in names:
+        raise NotLowered("tensor maps")
+    if "bulk" in names:
+        lower_bulk(lowering, {})
+        return
+    if names[:1] != ("async",):
         raise NotLowered
     if not {"mbarrier", "commit_group", "wait_group", "wait_all"}.isdisjoint(names):
         return
@@ -207,9 +258,6 @@ def _find_kept(lowering: Lowering, limit: Operand, size: int) -> int:
     return lowering.compute(32, f"a(u32) if a(u32) < {size} else u32({size})", a=lowering.read(limit, ScalarType.U32))
 
 
-_RANKS = ((1 << 32) - 1) >> RANK_SHIFT << RANK_SHIFT
-
-
 def _lower_cluster_address(lowering: Lowering) -> None:
     """``mapa``: the address in another block of the cluster; ``getctarank``: that block of an address."""
     instruction, kind = lowering.instruction, lowering.instruction.types[-1]
@@ -219,7 +267,7 @@ def _lower_cluster_address(lowering: Lowering) -> None:
         mapped = f"u{bits}(b(u32) + 1) << {RANK_SHIFT}"
         if lowering.machine.geometry.cluster_blocks == 1:
             mapped = f"(u{bits}(0) if b(u32) == 0 else {mapped})"
-        value = f"a(u{bits}) & {~_RANKS % (1 << bits)} | {mapped}"
+        value = f"a(u{bits}) & {~RANKS_MASK % (1 << bits)} | {mapped}"
     else:
         rank, kind, found = (
             lowering.read(OWN_RANK, ScalarType.U32),
@@ -259,10 +307,21 @@ def _lower_barrier(lowering: Lowering) -> None:
     match lowering.instruction.suffixes[:1]:
         case ("test_wait",) | ("try_wait",):
             _lower_wait(lowering)
-        case ("inval",) | ("expect_tx",):
-            pass  # transactions are not counted: what would complete them is not emulated
+        case ("inval",):
+            pass
+        case ("pending_count",):
+            pending = f"u32(a(u64) >> {PENDING_SHIFT} & {COUNT_MASK})"
+            token = lowering.read(lowering.instruction.sources[0], ScalarType.U64)
+            lowering.give(
+                lowering.compute(32, pending, a=token), flatten(lowering.instruction.destinations)[0], ScalarType.U32
+            )
         case _:
             raise NotLowered
+
+
+def _lower_policy(lowering: Lowering) -> None:
+    """``createpolicy``: what it gives is only handed to hints."""
+    lowering.give(lowering.frames.constant(np.uint64(0)), flatten(lowering.instruction.destinations)[0], ScalarType.U64)
 
 
 def _lower_nothing(_: Lowering) -> None:
@@ -271,6 +330,7 @@ def _lower_nothing(_: Lowering) -> None:
 
 _LOWER: dict[str, Lower] = {
     "ld": _lower_load, "ldu": _lower_load, "st": _lower_store, "cp": _lower_copy, "mbarrier": _lower_barrier, "isspacep": _lower_space_test,
+    "createpolicy": _lower_policy,
     "mapa": _lower_cluster_address, "getctarank": _lower_cluster_address,
     "tex": lower_read, "tld4": lower_read, "suld": lower_surface, "sust": lower_surface, "txq": lower_query, "suq": lower_query,
     "ldmatrix": lower_matrix_move, "stmatrix": lower_matrix_move, "mma": lower_product, "wmma": lower_product, "wgmma": lower_group_product,

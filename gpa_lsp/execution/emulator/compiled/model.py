@@ -29,6 +29,7 @@ class Operation(Struct):
     combination: s32
     literal: s64  # of accesses, the offset; else as the operation defines it
     space: s32  # of accesses, from here on
+    other_space: s32  # of bulk copies, where they write
     elements: s32
     element_bytes: s32
     address_bytes: s32
@@ -260,7 +261,7 @@ class Phase(IntEnum):
 
 
 MOST_FUNCTIONS = 1 << 16  # Lower codes are numbers of lane operations; those of what is not done lane by lane follow
-LOAD, STORE, ATOMIC, NOT_ZERO, NOTE, TEXTURE = range(MOST_FUNCTIONS, MOST_FUNCTIONS + 6)
+LOAD, STORE, ATOMIC, NOT_ZERO, NOTE, TEXTURE, BULK = range(MOST_FUNCTIONS, MOST_FUNCTIONS + 7)
 ACCESS_CODES = (LOAD, STORE, ATOMIC)
 ACCESSES, BRANCHES, ENTRIES = range(3)  # Kinds of rows
 # Their columns; of branches OTHER has the lanes that jumped

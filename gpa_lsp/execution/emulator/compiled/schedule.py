@@ -4,8 +4,10 @@
 """
 
 from gpa_lsp.execution.emulator.compiled.addresses import ALL_LANES, frame_of, operand, pack
+from gpa_lsp.execution.emulator.compiled.bulk_copies import copy_bulk
 from gpa_lsp.execution.emulator.compiled.memory import access, check_not_zero, note_request
 from gpa_lsp.execution.emulator.compiled.model import (
+    BULK,
     FAILED,
     LANES,
     MOST_FUNCTIONS,
@@ -251,6 +253,8 @@ def run_operations(machine: CoreMachine, segment: SegmentRow) -> s32:
             found = note_request(machine, operation)
         elif operation.code == TEXTURE:
             found = read_texture(machine, operation)
+        elif operation.code == BULK:
+            found = copy_bulk(machine, operation)
         else:
             found = access(machine, operation)
         if found != Stop.IDLE:

@@ -13,7 +13,7 @@ from gpa_lsp.execution.emulator.compiled import translated
 from gpa_lsp.execution.emulator.compiled.calls import Calls
 from gpa_lsp.execution.emulator.compiled.lanes import CoreRows, LaneRegisters
 from gpa_lsp.execution.emulator.compiled.lowering import Report
-from gpa_lsp.execution.emulator.compiled.model import ACCESS_CODES, LANES, CoreMachine, End, Phase, Stop
+from gpa_lsp.execution.emulator.compiled.model import ACCESS_CODES, BULK, LANES, CoreMachine, End, Phase, Stop
 from gpa_lsp.execution.emulator.compiled.shared_checks import SharedChecks
 from gpa_lsp.execution.emulator.compiled.texture_instructions import list_surfaces
 from gpa_lsp.execution.emulator.compiled.translated import PieceTable, Translation
@@ -385,6 +385,19 @@ class CompiledScheduler:
                 checks.report_lost(access)
         self._note_known(self._core.operation)
 
+    def _copy(self) -> None:
+        """Report the faults of the bulk copy at which the core stopped, and let the core do it for the lanes that may."""
+        row, handed = self._kernel.operations[self._core.operation], self._columns.handed
+        for is_target, field in enumerate(("space", "other_space")):
+            if self._kernel.core.call("find_wrong_copies", self._place, is_target):
+                kind = AccessKind.STORE if is_target else AccessKind.LOAD
+                access, space = Access(instruction=int(row["instruction"]), kind=kind, bytes=16), Space(int(row[field]))
+                lanes = np.flatnonzero(unpack_lanes(handed["wrong"]))
+                memory = self.batch.memory if space is Space.SHARED else self._machine.arena
+                memory.report(access, space, self.batch.root, lanes, handed["addresses"][lanes])
+        if not self._kernel.core.has_done("copy_lanes", self._place):
+            raise MemoryError
+
     def _report(self, report: Report) -> None:
         """Report the lanes for which the core found that a number is 0."""
         row, warps = self._kernel.operations[self._core.operation], self.batch.root
@@ -460,6 +473,8 @@ class CompiledScheduler:
         elif stop is Stop.STEP:
             if self._kernel.operations[core.operation]["code"] in ACCESS_CODES:
                 self._access()
+            elif self._kernel.operations[core.operation]["code"] == BULK:
+                self._copy()
             else:
                 self._report(self._kernel.reports[core.operation])
             core.operation += 1

@@ -54,10 +54,9 @@ from gpa_lsp.foundation.machine_code.types import (
 # Marks, as in :mod:`~gpa_lsp.execution.emulator.engine.marks`
 MARK_READ, MARK_WRITTEN = 1, 2
 WORD_SHIFT, CHUNK_SHIFT = 2, 9  # A chunk is no longer than what one instruction of a warp accesses in a row
-INIT, ARRIVE, ARRIVE_AND_DROP = range(13, 16)
-# Words of barriers: arrivals expected, pending ones, and the phase in the highest bit. Bytes of transactions are not counted: what would complete
-# them is not emulated.
-PENDING_SHIFT, COUNT_MASK, PHASE_SHIFT = 20, (1 << 20) - 1, 63
+INIT, ARRIVE, ARRIVE_AND_DROP, EXPECT, COMPLETE = range(13, 18)
+# Words of barriers: arrivals expected, pending ones, bytes of transactions that are expected and not yet complete, and the phase in the highest bit
+PENDING_SHIFT, COUNT_MASK, BYTES_SHIFT, BYTES_MASK, PHASE_SHIFT = 20, (1 << 20) - 1, 40, (1 << 22) - 1, 63
 
 
 def blend(to, values, mask):
@@ -263,16 +262,22 @@ def find_lost(machine: CoreMachine, element: s64) -> s64:
 
 
 def arrive(word: u64, count: u64, drops: u32) -> u64:
-    """A barrier's word after ``count`` arrivals; threads that drop out are not expected again."""
+    """A barrier's word after ``count`` arrivals; threads that drop out are not expected again. Above the count stand bytes to expect first."""
+    more, count = count >> PENDING_SHIFT, count & COUNT_MASK
     expected, pending = word & COUNT_MASK, word >> PENDING_SHIFT & COUNT_MASK
     if drops != 0:
         expected = expected - (count if count < expected else expected)
-    phase = word >> PHASE_SHIFT
     left = pending - (count if count < pending else pending)
-    if left == 0:
+    return end_phase(word, expected, left, more)
+
+
+def end_phase(word: u64, expected: u64, left: u64, more: u64) -> u64:
+    """A barrier's word with other numbers of arrivals and more bytes; its phase ends where neither are missing."""
+    missing, phase = (word >> BYTES_SHIFT) + more & BYTES_MASK, word >> PHASE_SHIFT
+    if left == 0 and missing == 0:
         left = expected
         phase = phase ^ u64(1)
-    return expected | left << PENDING_SHIFT | phase << PHASE_SHIFT
+    return expected | left << PENDING_SHIFT | missing << BYTES_SHIFT | phase << PHASE_SHIFT
 
 
 def call_function(machine: CoreMachine, operation: Operation, old: u64, value: u64) -> u64:
@@ -290,6 +295,9 @@ def change_further(machine: CoreMachine, operation: Operation, old: u64, value: 
     what = operation.combination
     if what >= FUNCTIONS:
         return call_function(machine, operation, old, value)
+    if what in (EXPECT, COMPLETE):
+        more = value if what == EXPECT else u64(0) - value
+        return end_phase(old, old & COUNT_MASK, old >> PENDING_SHIFT & COUNT_MASK, more)
     return value | value << PENDING_SHIFT if what == INIT else arrive(old, value, what == ARRIVE_AND_DROP)
 
 

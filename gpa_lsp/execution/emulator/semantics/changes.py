@@ -22,24 +22,30 @@ _FLOATS = frozenset({S.F32, S.F64, S.F16, S.BF16, S.F16X2, S.BF16X2})
 class Change(Struct, frozen=True, kw_only=True):
     """Change of a value in memory, or of each element of a vector there."""
 
-    name: str  # ``add and or xor exch cas inc dec min max``; of a barrier's word ``init arrive arrive_drop``
+    name: str  # ``add and or xor exch cas inc dec min max``; of a barrier's word ``init arrive arrive_drop expect_tx complete_tx``
     type: ScalarType  # of the value and of every operand; where the sign does not matter the unsigned one of the width
     operands: tuple[Operand, ...]  # what it is changed by; of ``cas`` what it is compared with, then the new one
     # of the old value and the operand, where it is not among the changes of integers and plain sums
     meaning: Meaning | None = None
+    expected: Operand | None = None  # bytes that an arrival expects first; None for none
 
 
 def find_change(instruction: PtxInstruction) -> Change | None:
     """The change that an instruction makes; None for those that make none, and for forms that are not supported."""
     words, sources = instruction.suffixes, instruction.sources
     match instruction.opcode, words[:1]:
-        case (("atom" | "red"), _) if "async" not in words:
+        case (("atom" | "red"), _):
             return _find_atomic(instruction)
         case "mbarrier", ("init",):
             return Change(name="init", type=S.U64, operands=sources[1:2])
         case "mbarrier", (("arrive" | "arrive_drop") as name,):
-            has_count = len(sources) > 1 and "expect_tx" not in words
-            return Change(name=name, type=S.U64, operands=(sources[1] if has_count else Immediate(1),))
+            expected = sources[1] if "expect_tx" in words else None
+            count = sources[1] if len(sources) > 1 and expected is None else Immediate(1)
+            return Change(name=name, type=S.U64, operands=(count,), expected=expected)
+        case "mbarrier", (("expect_tx" | "complete_tx") as name,):
+            return Change(name=name, type=S.U64, operands=sources[1:2])
+        case "cp", ("reduce",):
+            return _find_atomic(instruction)
         case "cp", _ if words[:3] == ("async", "mbarrier", "arrive") and "noinc" in words:
             return Change(name="arrive", type=S.U64, operands=(Immediate(1),))
     return None

@@ -18,6 +18,7 @@ LOCAL_WINDOW = 0x7FFE_0000_0000  # Generic address of the first byte of a thread
 WINDOW_BYTES = 1 << 32
 # Shared addresses of a cluster have the rank of the block plus 1 from this bit on; 0 is the block's own memory. Within: bits of the offset.
 RANK_SHIFT = 24
+RANKS_MASK = ((1 << 32) - 1) >> RANK_SHIFT << RANK_SHIFT
 LONGEST_VECTOR = 8  # Elements that an instruction accesses at once
 
 
