@@ -1,11 +1,14 @@
 """The pipeline of a round: what the paper says of it, on operations written by hand."""
 
 import random
+from collections.abc import Sequence
+from itertools import chain
 
+import numpy as np
 import pytest
 
 from gpa_lsp.code.ptx.model import Address
-from gpa_lsp.execution.hybrid.contention import Use, number_uses, simulate_round
+from gpa_lsp.execution.hybrid.contention import RoundUses, Use, simulate_round
 from gpa_lsp.execution.hybrid.operations import Arithmetic, Operation, Part, Resource, hoist_loads
 
 ADD = Use(Resource.ARITHMETIC, 0.0, 2.0, 0.0)
@@ -13,6 +16,13 @@ LOAD = Use(Resource.GLOBAL, 10.0, 4.0, 10.0)
 SHARED = Use(Resource.SHARED, 3.0, 2.0, 3.0)
 CONSTANT = Use(Resource.CONSTANT, 5.0, 1.0, 5.0)
 BARRIER = Use(Resource.BARRIER, 0.0, 0.0, 0.0)
+
+
+def number_uses(uses: Sequence[Sequence[Use]]) -> RoundUses:
+    """The uses of warps as numbers."""
+    known: dict[Use, int] = {}
+    numbers = np.array([known.setdefault(one, len(known)) for one in chain.from_iterable(uses)], np.int32)
+    return RoundUses(table=tuple(known), numbers=numbers, starts=np.cumsum([0, *map(len, uses)], dtype=np.int64))
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,7 @@ A warp that comes to an operation locks the resource it needs, or waits until th
 first come, first served, which the paper leaves open. Time goes on by the least step that any warp has named.
 """
 
-from collections.abc import Iterable, Sequence
-from itertools import chain
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,14 +38,6 @@ class RoundUses(ColumnRecord, frozen=True, kw_only=True):
     def warps(self) -> int:
         """Warps of the round."""
         return len(self.starts) - 1
-
-
-def number_uses(uses: Sequence[Sequence[Use]]) -> RoundUses:
-    """The uses of warps as numbers."""
-    known: dict[Use, int] = {}
-    numbers = [known.setdefault(one, len(known)) for one in chain.from_iterable(uses)]
-    starts = np.cumsum([0, *map(len, uses)], dtype=np.int64)
-    return RoundUses(table=tuple(known), numbers=np.array(numbers, np.int32), starts=starts)
 
 
 _RESOURCES = tuple(Resource)
@@ -89,7 +80,8 @@ def simulate_round(
 
     >>> add = Use(Resource.ARITHMETIC, 0.0, 2.0, 0.0)
     >>> load = Use(Resource.GLOBAL, 10.0, 4.0, 10.0)
-    >>> simulate_round(number_uses([[add, load], [add, load]]), 2)
+    >>> uses = RoundUses(table=(add, load), numbers=np.array([0, 1, 0, 1]), starts=np.array([0, 2, 4]))
+    >>> simulate_round(uses, 2)
     30.0
     """
     places = uses.warps // warps_per_block
