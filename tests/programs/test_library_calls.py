@@ -99,6 +99,16 @@ def test_a_call_ends_with_the_time_of_the_run() -> None:
     assert error is CudaError.LAUNCH_TIMEOUT and next(looks) == 5
 
 
+def test_a_transform_that_is_larger_than_a_piece_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpa_lsp.execution.programs.computing._PIECE", 4)
+    numbers = np.arange(8) + 1j
+    at, _ = place(numbers, "c8")
+    to, found = place(np.zeros(8), "c8", 128)
+    numbers_of_plan = (1, 8, 1, 1, 1, *(0,) * 10)
+    assert call("cufftExecC2C", *numbers_of_plan, at, to, -1)[1] == 0
+    assert np.allclose(found, np.fft.fft(numbers))
+
+
 @pytest.mark.parametrize(("function", "dtype"), [("cublasSnrm2_v2", "f4"), ("cublasDnrm2_v2", "f8")])
 def test_no_square_of_a_norm_overflows(function: str, dtype: str) -> None:
     largest = float(np.finfo(dtype).max) / 4

@@ -50,7 +50,7 @@ _SCRIPT = "GPA_LSP_RUNTIME_SCRIPT"
 _FLAGS = "NVCC_APPEND_FLAGS"
 _ARCHITECTURE_VARIABLE = "CUDAARCHS"  # CMake's
 # Libraries that old programs link with although our headers replace them; empty, and found after installed ones
-_EMPTY_LIBRARIES = ("cutil", "cutil_x86_64", "cutil_i386", "shrutil", "shrutil_x86_64", "nvToolsExt")
+_EMPTY_LIBRARIES = ("cutil", "cutil_x86_64", "cutil_i386", "shrutil", "shrutil_x86_64", "nvToolsExt", "culibos")
 _WANTED = 80  # code for compute capability 8.0 runs on everything newer
 # Words that are safe with nvcc, which hands command lines to a shell without quoting them
 _PLAIN = re.compile(r"[\w./+=:@~,-]+")
@@ -260,7 +260,8 @@ def _place_libraries(
     )
     for library in chain(build_libraries(headers, folder, tell=tell), built):
         stem = library.name.partition(".so")[0]
-        (folder / f"{stem}.so").symlink_to(library.name)
+        for name in (stem, f"{stem}_static"):
+            (folder / f"{name}.so").symlink_to(library.name)
         _keep_for_cmake(library, f"{stem}.so")
     runtime_compiler = find_runtime_compiler()
     if runtime_compiler is not None:

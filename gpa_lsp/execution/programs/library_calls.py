@@ -85,8 +85,9 @@ class LibraryCall:
             raise TimeIsOver
 
     def split(self, count: int, piece: int = PIECE) -> Iterator[slice]:
-        """Slices of at most *piece* that make up a count; checks the time before each."""
-        for first in range(0, count, max(piece, 1)):
+        """Slices of at most *piece*, and at least 1, that make up a count; checks the time before each."""
+        piece = max(piece, 1)
+        for first in range(0, count, piece):
             self.check_time()
             yield slice(first, min(first + piece, count))
 
