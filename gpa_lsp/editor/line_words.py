@@ -115,14 +115,16 @@ def label_called(samples: float, total: int, where: str | None = None) -> str:
     return f"≈{format_percent(ratio)} in {where or 'called functions'}" if ratio >= _LEAST_CALLED_RATIO else ""
 
 
-def summarise_line(line: HotLine) -> str:
-    """A line as one sentence, for a diagnostic."""
+def summarise_line(line: HotLine, doubts: str = "") -> str:
+    """A line as one sentence, for a diagnostic; what its stall reason means where there is room. *doubts* stand at the end."""
     reason, called = find_top_reason(line.row.inclusive_by_reason), label_called_from(line)
-    mostly = (
-        "issuing, not stalled" if reason is None else f"mostly {reason} ({describe_stall_reason(reason).description})"
-    )
-    taken = f"{_show_share(line)} of the samples of {line.shown.name} are taken here"
-    return make_one_line(", ".join(part for part in (taken, mostly, called) if part))
+    name = shorten(line.shown.name, _MOST_NAME_CHARS)
+    mostly = "issuing, not stalled" if reason is None else f"mostly {reason}"
+    text = f"{_show_share(line)} of the samples of {name} are taken here, {mostly}"
+    rest = f"{f', {called}' if called else ''}{doubts}"
+    why = "" if reason is None else f" ({describe_stall_reason(reason).description})"
+    has_room = len(text) + len(why) + len(rest) <= _MOST_LINE_CHARS
+    return make_one_line(f"{text}{why if has_room else ''}{rest}")
 
 
 def describe_share(lines: Sequence[HotLine]) -> Line:
@@ -232,36 +234,37 @@ def _show_instruction(columns: "InstructionColumns", index: int, total: int) -> 
 # What causes it, and what it causes
 
 
-def summarise_cause(cause: CauseLine, name_place: NamePlace) -> str:
+def summarise_cause(cause: CauseLine, name_place: NamePlace, doubts: str = "") -> str:
     """A causing line for a diagnostic: the stalls it causes and the stalled lines, and in a second sentence the remedy. Lens and hover give the
-    kernel's limiter, beside which editors show diagnostics."""
+    kernel's limiter, beside which editors show diagnostics. *doubts* stand at the end."""
     causes, victims = cause.causes, list_victims(cause)
     name, reason = shorten(cause.shown.name, _MOST_NAME_CHARS), find_caused_reason(cause)
     text = f"{format_percent(cause.caused_ratio)} of the samples of {name} are stalls caused here"
     text += f", mostly {reason}" if reason else ""
+    room = _MOST_LINE_CHARS - (0 if cause.remedies else len(doubts))
     own = sum(pair.samples for pair in causes.waiters if _find_place(pair) == cause.place)
     stalled = [_list_names(victims, name_place, most) for most in range(min(len(victims), _MOST_VICTIMS), 0, -1)]
     if victims and own > sum(pair.samples for pair in cause.victims):
         itself = "it stalls mostly this line itself"
-        text = _add_clause(text, *(f"{itself}, and {names}" for names in stalled), itself)
+        text = _add_clause(text, room, *(f"{itself}, and {names}" for names in stalled), itself)
     elif victims:
-        text = _add_clause(text, *(f"it stalls {names}" for names in stalled))
+        text = _add_clause(text, room, *(f"it stalls {names}" for names in stalled))
     elif causes.blame.causing_samples > causes.caused_samples / 2:
-        text = _add_clause(text, "it stalls this line itself")
+        text = _add_clause(text, room, "it stalls this line itself")
     if causes.called_samples >= 0.5:
         called = causes.called_samples / cause.shown.kernel.report.total_samples
-        text = _add_clause(text, f"about {format_percent(called)} more in functions called from here (estimate)")
+        text = _add_clause(text, room, f"about {format_percent(called)} more in functions called from here (estimate)")
     lines = [text]
     if cause.remedies:
         others = len(cause.remedies) - 1
         more = f", or {others} other{'' if others == 1 else 's'}" if others else ""
         lines.append(f"{label_advice(cause.remedies[0])}{more}")
-    return ".\n".join(map(make_one_line, lines))
+    return ".\n".join(map(make_one_line, lines)) + doubts
 
 
-def _add_clause(text: str, *clauses: str) -> str:
+def _add_clause(text: str, room: int, *clauses: str) -> str:
     """A text with the first clause for which a line of a diagnostic has room behind it; as it is without one."""
-    fitting = (longer for clause in clauses if len(longer := f"{text}; {clause}") < _MOST_LINE_CHARS)
+    fitting = (longer for clause in clauses if len(longer := f"{text}; {clause}") < room)
     return next(fitting, text)
 
 

@@ -77,14 +77,12 @@ def _mark_cause(view: DocumentView, line: int, cause: CauseLine) -> Diagnostic:
             related.append(DiagnosticRelatedInformation(location=location, message=text))
         if len(related) == _MAX_RELATED:
             break
+    doubts = _say_origin(cause.shown, is_edited=cause.is_edited) + _say_doubt(cause.file)
     return Diagnostic(
         range=view.positions.find_text(line),
         severity=_SEVERITIES[view.settings.diagnostic_severity],
         code=find_caused_reason(cause),
-        message=summarise_cause(cause, partial(name_place, view, cause.shown))
-        + (" (measured before your edits)" if cause.is_edited and not cause.shown.kernel.report.is_simulated else "")
-        + _say_simulated(cause.shown)
-        + _say_doubt(cause.file),
+        message=summarise_cause(cause, partial(name_place, view, cause.shown), doubts),
         related_information=related or None,
     )
 
@@ -95,7 +93,7 @@ def _mark_hot_line(view: DocumentView, line: int, hot: HotLine) -> Diagnostic:
         range=view.positions.find_text(line),
         severity=_SEVERITIES[view.settings.diagnostic_severity],
         code=reason,
-        message=summarise_line(hot) + _say_simulated(hot.shown) + _say_doubt(hot.file),
+        message=summarise_line(hot, _say_origin(hot.shown) + _say_doubt(hot.file)),
         related_information=_relate(view, hot) or None,
     )
 
@@ -124,8 +122,12 @@ def _list_allocations(view: DocumentView) -> Iterator[Diagnostic]:
             )
 
 
-def _say_simulated(shown: VisibleKernel) -> str:
-    return " (simulated, not measured)" if shown.kernel.report.is_simulated else ""
+def _say_origin(shown: VisibleKernel, *, is_edited: bool = False) -> str:
+    """Mark of numbers that a model says, or that are of the text before it was edited."""
+    is_simulated = shown.kernel.report.is_simulated
+    if is_edited:
+        return f" ({'simulated' if is_simulated else 'measured'} before your edits)"
+    return " (simulated)" if is_simulated else ""
 
 
 def _say_doubt(file: MeasuredFile) -> str:

@@ -110,7 +110,8 @@ def _list_remedies(anchors: Sequence[RemedyAnchor], metric: LineMetric) -> Itera
     """
     best = max(anchors, key=lambda anchor: anchor.region.speedup.estimate)
     value = label_scope(best.shown.kernel, metric, best.region.scope)
-    title = _join_title(label_remedy(best, value), is_edited=best.is_edited)
+    simulated = "simulated" if best.shown.kernel.report.is_simulated else ""
+    title = _join_title(label_remedy(best, value), simulated, is_edited=best.is_edited)
     arguments = (best.shown.kernel.report.mangled_name,)
     yield Command(title=title, command="gpaLsp.showKernel", arguments=arguments)
 
