@@ -151,13 +151,19 @@ def test_long_texts_are_cut() -> None:
     assert len(function.instructions[0].text) == 400
 
 
+def test_a_label_at_the_end_of_a_body_is_one_before_a_return() -> None:
+    function = parse_body("@%p1 bra END; mov.u32 %r1, 0; END: ")
+    assert [one.opcode for one in function.instructions] == ["bra", "mov", "ret"]
+    assert function.instructions[0].target == 2
+    assert function.instructions[2].index == 2 and function.instructions[2].guard is None
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [
         ("{ mov.u32 %r1, 0; ret;", "a brace is not closed"),
         ("mov.u32 %r1, 0", "not a PTX statement"),
         ("L: L: ret;", "given twice"),
-        ("bra END; END: ", "no instruction follows"),
         (".reg .b32 %r<-1>; ret;", "not a register"),
         (".reg .nonsense %r; ret;", "unknown type"),
         (".global .b32 x; ret;", "not in its memory"),

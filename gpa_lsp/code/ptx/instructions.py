@@ -224,8 +224,24 @@ class InstructionReader:
         if target is None:
             raise incomplete(f"there is no label {label[:60]!r} in scope")
         if target >= len(self.instructions):
-            raise InputError(f"no instruction follows the label {label[:60]!r}", remedy="end the function with ret")
+            self._end_body()
         return target
+
+    def _end_body(self) -> None:
+        """Add the return that stands for the end of a body; nvcc leaves it out of functions that it takes never to return."""
+        last = self.instructions[-1]
+        end = replace(
+            last,
+            index=last.index + 1,
+            opcode="ret",
+            suffixes=(),
+            types=(),
+            destinations=(),
+            sources=(),
+            guard=None,
+            text="ret",
+        )
+        self.instructions.append(replace(end, target=None, targets=(), call=None))
 
     def _find_table(self, scope: Scope, label: str) -> tuple[int, ...]:
         table = scope.find_table(label)
