@@ -115,17 +115,42 @@ def test_a_host_compiler_that_links_the_static_runtime_gets_the_shared_one(tmp_p
     assert run(tmp_path / "reduce")[1] == "256\n"
 
 
-def test_a_program_that_compiles_at_run_time_finds_the_compiler_of_a_package(tmp_path: Path) -> None:
+_AT_RUN_TIME = r"""
+#include <cuda.h>
+#include <cuda_runtime.h>
+#include <cstdio>
+#include <nvrtc.h>
+#include <vector>
+
+int main() {
+    const char *text = "extern \"C\" __global__ void put(int *to) { *to = 42; }", *options[] = {"--gpu-architecture=sm_80"};
+    nvrtcProgram program;
+    size_t bytes;
+    nvrtcCreateProgram(&program, text, "put.cu", 0, nullptr, nullptr);
+    if (nvrtcCompileProgram(program, 1, options) != NVRTC_SUCCESS || nvrtcGetCUBINSize(program, &bytes) != NVRTC_SUCCESS) return 1;
+    std::vector<char> image(bytes);
+    nvrtcGetCUBIN(program, image.data());
+    int *device, found = 0;
+    void *arguments[] = {&device};
+    CUmodule module;
+    CUfunction function;
+    cudaMalloc(&device, sizeof found);
+    if (cuModuleLoadData(&module, image.data()) != CUDA_SUCCESS) return 2;
+    cuModuleGetFunction(&function, module, "put");
+    cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, arguments, nullptr);
+    cudaMemcpy(&found, device, sizeof found, cudaMemcpyDeviceToHost);
+    printf("%d\n", found);
+}
+"""
+
+
+def test_a_program_that_compiles_at_run_time_finds_the_compiler_of_a_package_and_gets_ptx(tmp_path: Path) -> None:
     if not any((folder / "nvrtc.h").is_file() for folder in find_cuda_headers()):
         pytest.skip("NVRTC has no header here")
-    (tmp_path / "asks.cpp").write_text(
-        "#include <cuda_runtime.h>\n#include <nvrtc.h>\n#include <cstdio>\n"
-        'int main() { int major = 0, minor; cudaFree(0); nvrtcVersion(&major, &minor); puts(major > 0 ? "there" : ""); }\n'
-    )
-    build_program(
-        "nvcc -o asks asks.cpp -lnvrtc", machine=MACHINE, folder=tmp_path, limit_s=LIMIT_S, take=lambda piece: None
-    )
-    assert run(tmp_path / "asks")[1] == "there\n"
+    (tmp_path / "asks.cpp").write_text(_AT_RUN_TIME)
+    command = "nvcc -o asks asks.cpp -lnvrtc -lcuda"
+    build_program(command, machine=MACHINE, folder=tmp_path, limit_s=LIMIT_S, take=lambda piece: None)
+    assert run(tmp_path / "asks")[1] == "42\n"
 
 
 def test_an_nvcc_that_is_a_script_is_of_the_toolkit_that_it_starts(tmp_path: Path) -> None:

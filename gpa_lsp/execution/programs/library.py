@@ -19,6 +19,7 @@ from gpa_lsp.foundation.native.c_compiler import SHARED_FLAG, SHARED_HEADERS, Li
 DRIVER_NAME = "libcuda.so.1"
 SOURCES = Path(__file__).parent / "runtime"
 _HOST_BLOCKS = SOURCES / "preloaded" / "host_blocks.c"
+_RUN_TIME_COMPILER = SOURCES / "preloaded" / "run_time_compiler.c"
 _REDIRECTION = Path(__file__).parent / "building" / "redirect.c"
 FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-shared", "-pthread", "-Wl,-z,now", SHARED_FLAG)
 _FUNCTION = re.compile(r"PUBLIC cudaError_t ((?:__)?cuda\w+)\(")
@@ -186,6 +187,11 @@ def compile_redirection(folder: Path) -> Path:
 def compile_host_blocks(folder: Path) -> Path:
     """Put the library that is preloaded into programs, to follow ``malloc``, into a folder; see :func:`compile_redirection`."""
     return _place_preloaded(folder, _HOST_BLOCKS, "the library that follows malloc", "running programs without a GPU")
+
+
+def compile_ptx_request(folder: Path) -> Path:
+    """Put the library that is preloaded into programs that use NVRTC, so that it gives them PTX, into a folder."""
+    return _place_preloaded(folder, _RUN_TIME_COMPILER, "the library before NVRTC", "running programs without a GPU")
 
 
 def _place_preloaded(folder: Path, source: Path, title: str, needed_for: str) -> Path:

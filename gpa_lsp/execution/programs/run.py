@@ -24,6 +24,7 @@ from gpa_lsp.execution.programs.library import (
     build_host_library,
     build_libraries,
     compile_host_blocks,
+    compile_ptx_request,
     find_headers,
     find_host_library,
     find_runtime_compiler,
@@ -125,6 +126,7 @@ def run_program(
             for name, library in computed.items()
         ]
         libraries += [compile_host_blocks(private)] if settings.follows_memory else []
+        libraries += [compile_ptx_request(private)] if _uses_runtime_compiler(program.needed) else []
         started = time.monotonic()
         deadline = time.process_time() + settings.limit_s
         watch = None if recorder is None else recorder.watch
@@ -454,7 +456,7 @@ def _find(word: str, folder: Path) -> Path:
 
 def _make_environment(libraries: Sequence[Path], socket: Path, needed: Sequence[str]) -> dict[str, str]:
     environment = dict(os.environ)
-    compiler = find_runtime_compiler() if any(name.startswith(_RUNTIME_COMPILER) for name in needed) else None
+    compiler = find_runtime_compiler() if _uses_runtime_compiler(needed) else None
     environment[SOCKET_VARIABLE] = str(socket)
     environment[_PRELOAD] = " ".join(filter(None, (*map(str, libraries), environment.get(_PRELOAD, ""))))
     folders = (
@@ -464,6 +466,10 @@ def _make_environment(libraries: Sequence[Path], socket: Path, needed: Sequence[
     )
     environment[_LIBRARIES] = os.pathsep.join(filter(None, folders))
     return environment
+
+
+def _uses_runtime_compiler(needed: Sequence[str]) -> bool:
+    return any(name.startswith(_RUNTIME_COMPILER) for name in needed)
 
 
 _LOG = logging.getLogger(__name__)
