@@ -54,6 +54,15 @@ def test_a_kernel_that_left_out_code_launches_is_not_called_unreferenced(tmp_pat
     assert not [one for one in unit.messages if "never referenced" in one.text]
 
 
+def test_host_code_of_a_header_is_left_out_and_launches_nothing_on_the_device(tmp_path: Path) -> None:
+    header = "__device__ int count;\ncudaError_t forget(int n) { return cudaMemcpyToSymbol(count, &n, sizeof n); }\n"
+    (tmp_path / "counting.cuh").write_text(header + "__global__ void add(int n) { atomicAdd(&count, n); }\n")
+    text = '#include <helper_cuda.h>\n#include "counting.cuh"\nint main() { checkCudaErrors(forget(0)); add<<<1, 1>>>(1); }\n'
+    unit = compile_text(tmp_path, text)
+    assert not unit.has_failed and ".entry _Z3addi" in unit.ptx
+    assert not any("kernels launch kernels" in note for note in unit.notes)
+
+
 def test_absent_headers_of_samples_have_something_in_their_place(tmp_path: Path) -> None:
     text = "#include <helper_math.h>\n__global__ void k(float3 *p) { p[0] = normalize(p[0] + p[1] * 2.0f); }\nint main() {}\n"
     unit = compile_text(tmp_path, text)

@@ -38,7 +38,7 @@ from gpa_lsp.foundation.errors import ProblemSeverity, UnsupportedInputError
 HOST_LEFT_OUT = "host code was left out"
 _NESTED = re.compile(
     r"requires separate compilation mode|^device-side kernel launch could not be processed"
-    r'|identifier "cuda(?:Stream|Event|Memcpy|Memset|GetLastError|PeekAtLastError|DeviceSynchronize)\w*" is undefined'
+    r'|identifier "cuda(?:(?:Stream|Event)\w*|Mem(?:cpy|set)\w*Async|GetLastError|PeekAtLastError|DeviceSynchronize)" is undefined'
 )
 _DEVICE_RUNTIME = "cuda_device_runtime_api.h"  # nvcc reads it before every source
 _RELOCATABLE = "-rdc=true"
@@ -218,12 +218,13 @@ def _wrap_header(path: Path, content: bytes) -> str:
 def _leave_out_more(job: CompileJob, attempt: _Attempt, unit: CompiledUnit) -> bool:
     """React to the errors of an attempt; False if nothing more can be done."""
     has_changed = False
+    known = frozenset(attempt.language)
     for message in unit.messages:
         if message.severity is not ProblemSeverity.ERROR:
             continue
         language = _find_language(message.text)
-        if language is not None:
-            has_changed |= language not in attempt.language
+        if language is not None and language not in known:
+            has_changed = True
             attempt.language[language] = list_replacements(message.text) or list_spellings(message.text)
             if has_changed and language is _Language.LIBRARY:
                 return True  # what follows from a type that is not known is no reason to leave anything out
