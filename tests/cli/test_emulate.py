@@ -202,7 +202,8 @@ def test_a_library_that_cannot_be_emulated_is_named(tmp_path: Path, capfd: pytes
 
 
 _CLUSTER = """
-__global__ void __cluster_dims__(2) meet() {}
+#include <cooperative_groups.h>
+__global__ void meet() { cooperative_groups::this_cluster().sync(); }
 int main() { meet<<<2, 32>>>(); }
 """
 

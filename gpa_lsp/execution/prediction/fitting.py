@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from gpa_lsp.code.ptx.model import PtxFunction, PtxModule, Space
 from gpa_lsp.execution.emulator.emulate import emulate, find_static_shared_bytes
 from gpa_lsp.execution.emulator.model import Budget, Emulation, Fault, FaultKind, Sampling, SamplingKind, TraceSettings
+from gpa_lsp.execution.emulator.semantics.model import RANK_SHIFT
 from gpa_lsp.execution.launches.launch import ArrayArgument, Generator, LaunchDescription, list_arrays, replace_arrays
 from gpa_lsp.execution.launches.read_launches import read_launches
 from gpa_lsp.execution.launches.template import DERIVED, FILL, RECORDS, TABLE, TOLD, count_axes, find_side
@@ -319,7 +320,7 @@ def _measure_touched(
             size = _carry_on(touching, ends[inside].astype(np.int64) - buffer.base, last)
             most = max(int(ends[inside].max()) - buffer.base, _LARGEST_BYTES)
             counts[buffer.name] = -(-min(size, most) // wide[buffer.name].type.bytes)
-    shared = ends[spaces == Space.SHARED.value]
+    shared = ends[spaces == Space.SHARED.value] & ((1 << RANK_SHIFT) - 1)  # of whatever block of a cluster
     return counts, int(shared.max()) if len(shared) else 0
 
 

@@ -181,17 +181,19 @@ def describe_launch(launch: Launch, *, given: Sequence[LaunchDescription] = ()) 
             remedy="choose another launch",
         )
     shared_bytes = launch.read_count(_DYNAMIC_SHARED) or 0
+    x, y, z = (launch.read_count(f"launch__cluster_dim_{axis}") or 0 for axis in "xyz")
+    cluster = (x, y, z) if x * y * z > 1 else None
     names = {launch.mangled_name, launch.plain_name, launch.demangled_name, find_bare_name(launch.mangled_name)} - {""}
     fitting = [one for one in given if one.kernel in names]
     same = [one for one in fitting if (one.block, one.grid) == (block, grid)]
     known = next(iter((*same, *fitting)), None)
     kernel = launch.mangled_name or launch.plain_name or launch.demangled_name
     if known is None:
-        return LaunchDescription(kernel=kernel, block=block, grid=grid, shared_bytes=shared_bytes)
+        return LaunchDescription(kernel=kernel, block=block, grid=grid, shared_bytes=shared_bytes, cluster=cluster)
     if (known.block, known.grid) != (block, grid):
         known = replace(known, block=block, grid=grid, threads=None, fold=(1, 1, 1))
     guesses = tuple(one for one in known.guesses if one not in SHAPE)
-    return replace(known, kernel=kernel, shared_bytes=shared_bytes, guesses=guesses)
+    return replace(known, kernel=kernel, shared_bytes=shared_bytes, cluster=cluster or known.cluster, guesses=guesses)
 
 
 _REMEDY = "build it with -lineinfo, record the report again, or give the build as SOURCE and the report with --profile"

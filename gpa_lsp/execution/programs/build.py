@@ -68,6 +68,7 @@ _NVRTC = ("nvrtc.h", "nvrtc")
 # Headers of libraries that consist of machine code alone, and their names
 _NOT_EMULATED = re.compile(rb"(cusparse|cusolver|cudnn|nccl|cutensor|nvjpeg|npp|nvml)[\w.]*: No such file")
 _CLUSTERS = re.compile(rb"__cluster_dims__ is not supported|has no member \"this_cluster\"")
+_FOR_CLUSTERS = "-arch=sm_90"
 _NAMES = {"cusparse": "cuSPARSE", "cusolver": "cuSOLVER", "cutensor": "cuTENSOR", "cudnn": "cuDNN", "nvjpeg": "nvJPEG"}
 _SINCE_C17 = 13000  # The headers of this release of CUDA, and of later ones, are refused by compilers of an older C++
 
@@ -134,7 +135,9 @@ def build_source(
         raise InputError("has a name that nvcc cannot be given", path=source, remedy=remedy)
     options = _list_options(source)
     has_clusters = find_product(machine).compute_capability >= (9, 0)
-    known = (*_ASKED_FOR, (_CLUSTERS, "-arch=sm_90")) if has_clusters else _ASKED_FOR
+    known = (*_ASKED_FOR, (_CLUSTERS, _FOR_CLUSTERS)) if has_clusters else _ASKED_FOR
+    if has_clusters and b"__cluster_dims__" in source.read_bytes():
+        options.append(_FOR_CLUSTERS)  # headers may leave it out of code for older GPUs without a word
     while True:
         printed = bytearray()
         words = [TOOL, "-w", "-o", str(program), *options, str(source)]
