@@ -11,7 +11,7 @@ from gpa_lsp.foundation.prose import list_of
 THREADS = "threads"  # Names the threads of the launch in an answer; every other name is a variable or a parameter
 _MOST_EXTENTS = 3
 _INPUTS = re.compile(r"^# Guessed: (.*); grid, sizes and numbers", re.MULTILINE)
-_INPUT = re.compile(r"(?P<source>[^=]*?)(?: \((?P<variable>\w+)\))? = (?P<value>\d+)(?:, | and |$)")
+_INPUT = re.compile(r"(?P<source>[^=]*?)(?: \((?P<variable>\w+)\))? = (?P<value>\d[\d.e+-]*)(?:, | and |$)")
 _NUMBER = re.compile(
     r'\{ name = "(?P<name>\w+)", type = "[^"]*", value = (?P<value>-?\d+|"[^"]*")[ ,}].*$', re.MULTILINE
 )
@@ -28,6 +28,8 @@ def list_guessed_sizes(text: str) -> tuple[tuple[str, str], ...]:
     (('threads', '1024x512'), ('n', '16'))
     >>> list_guessed_sizes("# Guessed: argv[1] (n) = 64; grid, sizes and numbers follow from that.\n" * 2)  # of two kernels
     (('n', '64'),)
+    >>> list_guessed_sizes("# Guessed: width = 64, tolerance = 1.0 and argv[1] (n) = 32; grid, sizes and numbers follow from that.")
+    (('width', '64'), ('n', '32'))
     """
     return tuple(dict.fromkeys(_find_guessed(text)))
 
@@ -35,7 +37,8 @@ def list_guessed_sizes(text: str) -> tuple[tuple[str, str], ...]:
 def _find_guessed(text: str) -> Iterator[tuple[str, str]]:
     for read in _INPUTS.finditer(text):
         for one in _INPUT.finditer(read[1]):
-            yield one["variable"] or one["source"], one["value"]
+            if one["value"].isdecimal():  # others are no sizes
+                yield one["variable"] or one["source"], one["value"]
     covered = _COVERED.search(text)
     if covered is not None and not any(word in text[covered.end() :].partition("\n")[0] for word in TOLD):
         yield THREADS, "x".join(re.findall(r"\d+", covered["value"]))
