@@ -77,7 +77,7 @@ def match(subject: Subject) -> Found:
         return NotApplicable(SilenceStage.GATED, _describe_obstacles(obstacles))
     ahead = any(isinstance(pair.slack, TurnSlack) for pair in pairs)
     return HidingMatch(
-        regions=_build_regions(subject, finder, pairs),
+        regions=_build_regions(subject, finder, pairs, hotspots),
         active_samples=_count_active(subject, finder, pairs),
         hint=_write_hint(pairs),
         caveats=_list_caveats(
@@ -126,7 +126,9 @@ def _find_room(subject: Subject, finder: SlackFinder, hotspot: Hotspot) -> _Pair
     return within.hold if within is not None and within.hold in _OBSTACLES else None
 
 
-def _build_regions(subject: Subject, finder: SlackFinder, pairs: Sequence[_Pair]) -> tuple[HidingRegion, ...]:
+def _build_regions(
+    subject: Subject, finder: SlackFinder, pairs: Sequence[_Pair], hotspots: Sequence[Hotspot]
+) -> tuple[HidingRegion, ...]:
     """One region per innermost scope of the defs. Each wait fills from its own slack; A holds that of the regions inside as well."""
     by_scope: dict[int, list[_Pair]] = {}
     for pair in pairs:
@@ -138,7 +140,10 @@ def _build_regions(subject: Subject, finder: SlackFinder, pairs: Sequence[_Pair]
         HidingRegion(
             scope=subject.scopes.scopes[scope],
             samples=sum(pair.hotspot.samples for pair in members),
-            latency_samples=sum(pair.hidden_samples for pair in members),
+            latency_samples=min(
+                sum(pair.hidden_samples for pair in members),
+                _bound_hidden(subject, finder.cover(pair.slack for pair in members), members, hotspots),
+            ),
             active_samples=nested[scope],
             hotspots=tuple(pair.hotspot for pair in members),
         )
@@ -150,6 +155,25 @@ def _build_regions(subject: Subject, finder: SlackFinder, pairs: Sequence[_Pair]
         for region, members in zip(regions, by_scope.values(), strict=True)
         if region.latency_samples >= least
     )
+
+
+def _bound_hidden(
+    subject: Subject, covered: npt.NDArray[np.bool_], pairs: Sequence[_Pair], hotspots: Sequence[Hotspot]
+) -> float:
+    """Most samples that can go of some rows and of the waits of some pairs: the longest wait stays, or the time of everything else.
+
+    Loads on their way at once have one wait together, however it is spread over their uses: none of them hides another.
+    """
+    moved = {pair.hotspot for pair in pairs}
+    waits, end, others = [0.0], -1, float(subject.rows.all_samples[covered].sum())
+    for spot in sorted(hotspots, key=lambda one: one.def_row):
+        use_row, samples = _use_row(spot), spot.known_latency_samples
+        if spot.def_row >= end:
+            waits.append(0.0)
+        waits[-1] += samples if covered[use_row] or spot in moved else 0.0
+        others -= samples if covered[use_row] else 0.0
+        end = max(end, use_row)
+    return max(0.0, others) + sum(waits) - max(others, *waits)
 
 
 def _count_nested(
