@@ -28,7 +28,7 @@ def find_kind(path: Path) -> InputKind:
     if (path / "trace.json").is_file():
         return InputKind.TRACE
     if path.is_dir():
-        remedy = f"give a source in it ({', '.join(SUFFIXES)}), or a folder that gpa-lsp predict trace wrote"
+        remedy = f"give a source in it ({', '.join(SUFFIXES)})"
         raise InputError("is a folder without a trace", path=path, remedy=remedy)
     if not path.is_file():
         raise InputError("there is no such file", path=path, remedy=f"give a source ({', '.join(SUFFIXES)})")

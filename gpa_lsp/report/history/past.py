@@ -383,9 +383,8 @@ def _make_course(history: "History", chain: Sequence[Run], looked_at: int) -> Ti
         _make_timed(run, None if position + 1 == len(chain) else chain[position + 1].measurement, unit)
         for position, run in enumerate(chain)
     ]
-    if len({one.number for one in timed}) < len(
-        timed
-    ):  # a kernel whose name changed: runs of each name are counted from 1
+    is_renamed = len({one.number for one in timed}) < len(timed)  # runs of each name are counted from 1
+    if is_renamed:
         timed = [replace(one, number=len(timed) - position) for position, one in enumerate(timed)]
     return TimeCourse(
         unit=unit,
