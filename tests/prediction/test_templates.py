@@ -54,6 +54,28 @@ def test_work_that_grows_with_the_square_is_described_so_small_that_it_ends(tmp_
     assert kernel.execution.is_complete and kernel.faults == () and kernel.volumes is not None
 
 
+BY_REFERENCE = """
+__global__ void scale(float* out, const float* in, const int& n, const float& factor)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        out[i] = in[i] * factor;
+}
+"""
+
+
+def test_a_size_by_reference_is_one_number_as_large_as_the_launch(tmp_path: Path) -> None:
+    """As an array of numbers below 100 it left nearly all threads without work."""
+    path = tmp_path / "scale.cu"
+    path.write_text(BY_REFERENCE)
+    text = write_templates(path, kernel="scale", launches_text="", settings=NVRTC, fits=SETTINGS)
+    assert '{ name = "n", type = "int", count = 1, fill = "constant", value = "threads_x"' in text
+    assert '{ name = "factor", type = "float", count = 1, fill = "uniform"' in text
+    (kernel,) = predict_described(path, text, SETTINGS).kernels
+    stores = [one for one in kernel.accesses if one.kind.value == "stores"]
+    assert 32 * stores[0].requests == 256 * kernel.execution.grid_blocks
+
+
 HOST = """
 int main(int argc, char **argv)
 {

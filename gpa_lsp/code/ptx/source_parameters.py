@@ -18,6 +18,7 @@ class SourceParameter(Struct, frozen=True, kw_only=True):
     name: str  # empty where it has none
     type: str  # of the value, or of what the pointer points to, without ``const``; as written, e.g. ``float4`` or ``Particle``.
     is_pointer: bool  # its value is an address
+    is_reference: bool = False  # the address of one value
     leads_to_pointers: bool = False  # the address of addresses of that type, as of ``float** rows``
 
 
@@ -56,8 +57,9 @@ def _read_parameters(nodes: "tuple[Node, ...]") -> tuple[SourceParameter, ...]:
 def _read_parameter(node: "Node") -> SourceParameter:
     declarator = node.child_by_field_name("declarator")
     levels: list[str] = []
-    name = ""
+    name, is_reference = "", False
     while declarator is not None and not name:
+        is_reference |= "reference" in declarator.type
         levels += [word for word in ("pointer", "array") if word in declarator.type]
         if declarator.type == "identifier":
             name = read_text(declarator)
@@ -68,4 +70,10 @@ def _read_parameter(node: "Node") -> SourceParameter:
         )
     kind = " ".join(read_text(node.child_by_field_name("type")).split())
     leads_to_pointers = len(levels) == 2 and levels[0] == "pointer"  # not (*rows)[4], which are rows of numbers
-    return SourceParameter(name=name, type=kind, is_pointer=bool(levels), leads_to_pointers=leads_to_pointers)
+    return SourceParameter(
+        name=name,
+        type=kind,
+        is_pointer=bool(levels),
+        is_reference=is_reference,
+        leads_to_pointers=leads_to_pointers,
+    )

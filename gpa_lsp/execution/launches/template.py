@@ -555,6 +555,9 @@ def _write_array(name: str, kind: ElementType | None, use: PointerUse | None, so
     scalar = used if kind is None else kind.scalar
     comment = "" if source is None or kind is not None else f"  # {_plain(source.type)}"
     fill = ', fill = "uniform"' if use is None or use.is_read else ""
+    if source is not None and source.is_reference:  # a size rather than an array
+        fill = ', fill = "constant", value = "threads_x"' if fill and scalar.is_integer else fill
+        return f'{{ name = "{name}", type = "{word}", count = 1{fill}{GUESSED} }},{comment}'
     if fill and scalar.is_integer:
         fill += ", high = 100"
     elements = 1 if use is None else use.stride_bytes // (scalar.bytes if kind is None else kind.bytes)
