@@ -65,7 +65,7 @@ __global__ void scale(float* out, const float* in, const int& n, const float& fa
 
 
 def test_a_size_by_reference_is_one_number_as_large_as_the_launch(tmp_path: Path) -> None:
-    """As an array of numbers below 100 it left nearly all threads without work."""
+    """Arrays of numbers below 100 in its place left nearly all threads without work."""
     path = tmp_path / "scale.cu"
     path.write_text(BY_REFERENCE)
     text = write_templates(path, kernel="scale", launches_text="", settings=NVRTC, fits=SETTINGS)

@@ -105,3 +105,9 @@ def test_a_fold_the_kernel_has_not_is_said_to_need_rewriting():
     assert describe_trial(trial).startswith("try block 64 fold 2y: predicted ")
     assert describe_trial(trial).endswith("once each thread of the kernel handles that many elements")
     assert not find_trial(FOUND).needs_rewriting
+
+
+def test_the_only_one_that_is_predicted_is_not_called_the_fastest():
+    ranked = rank([SPACE[0], *(make(number, None, why_not="no grid") for number in (2, 3))])
+    summary = answer_exploration(replace(FOUND, ranked=ranked)).summary
+    assert summary.startswith(f"Of 3 configurations, only {SPACE[0].configuration} is predicted on ")

@@ -130,12 +130,15 @@ def _summarise(exploration: Exploration, predicted: list[RankedConfiguration]) -
     slowest = NOTHING
     if ratio is not None and not is_flat:
         slowest = say(", {ratio} as fast as the slowest ({worst})", ratio=factor(ratio), worst=str(worst.configuration))
+    winner = f"{best.configuration} is {exploration.how} to be fastest"
+    if is_flat:
+        winner = f"none is {exploration.how} to be clearly fastest"
+    elif len(predicted) == 1 < len(exploration.ranked):
+        winner = f"only {best.configuration} is {exploration.how}"
     return say(
         "Of {configurations}, {winner} on {device}{slowest}{limiter}.",
         configurations=count(len(exploration.ranked), "configuration"),
-        winner=f"none is {exploration.how} to be clearly fastest"
-        if is_flat
-        else f"{best.configuration} is {exploration.how} to be fastest",
+        winner=winner,
         device=exploration.device,
         slowest=slowest,
         limiter=f"; limited by {best.limiter}" if best.limiter else "",
