@@ -49,7 +49,7 @@ _MOST_NAMED = 2  # Expressions of a line that are spoken of
 _SLIDING = (1.05, 2.0)
 
 # Instructions for each element of a tile with a halo that a thread stages: rows and columns by divisions of an index, a test, an address. Counted in
-# machine code of five stencils (sm_75): 15 to 25
+# machine code of four stencils (sm_75): 15 to 25; a fifth, whose tile one thread fills for an element, has 1
 _FILLING = 20.0
 
 # Gain of a tile without the weights beside it: the median error of estimates on measured pairs and families that were held back is 7 to 10 %
