@@ -447,6 +447,34 @@ def test_what_no_launch_can_have_is_guessed(tmp_path: Path, launch: str, fits: P
     assert kernel.volumes is not None
 
 
+RANKS = """
+__global__ void ranked(float* x)
+{
+    int rank = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+    x[blockIdx.x * 256 + rank] = rank;
+}
+int main() { int blocks, threads; choose(&blocks, &threads); float *x; cudaMalloc(&x, 1 << 20); LAUNCH }
+"""
+
+
+@pytest.mark.parametrize("fits", [None, SETTINGS], ids=["as it stands", "fitted"])
+@pytest.mark.parametrize(
+    ("launch", "axes"),
+    [
+        ("dim3 block(threads, 1, 1); ranked<<<blocks, block>>>(x);", 1),
+        ("ranked<<<blocks, dim3(threads)>>>(x);", 1),
+        ("ranked<<<blocks, dim3(threads, threads)>>>(x);", 2),
+    ],
+)
+def test_a_guessed_block_is_one_along_axes_that_the_launch_leaves_at_one(
+    tmp_path: Path, launch: str, axes: int, fits: PredictionSettings | None
+) -> None:
+    text = begin_description(tmp_path / "k.cu", RANKS.replace("LAUNCH", launch), fits)
+    (read,) = read_launches(tmp_path / "k.launch.toml", text=text)
+    assert read.block[axes:] == (1, 1, 1)[axes:]
+    assert min(read.block[:axes]) > 1 or fits is None
+
+
 READING = """
 #include <cstdlib>
 int main(int argc, char **argv)

@@ -531,12 +531,14 @@ class Evaluation(ABC):
             total = combine("*", total, size)
         return Array(int(total) if isinstance(total, (int, float)) else None, node.start_point[0] + 1, "")
 
-    def read_extent(self, node: "Node", scope: Scope) -> tuple[int, int, int] | None:
-        """Value of a grid or block; None where it is unknown."""
+    def read_extent(self, node: "Node", scope: Scope) -> Size:
+        """Value of a grid or block, as far as it is known."""
         value = self.value(node, scope)
         if isinstance(value, Size):
-            return value.parts
-        return (int(value), 1, 1) if isinstance(value, (int, float)) and value >= 1 else None
+            return value
+        if isinstance(value, (int, float)) and value >= 1:
+            return Size(x=int(value))
+        return Size(x=None, y=None, z=None)
 
     def read_size(self, nodes: "Sequence[Node]", scope: Scope) -> Size:
         """A ``dim3`` from the arguments of its constructor."""

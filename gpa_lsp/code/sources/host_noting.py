@@ -249,14 +249,16 @@ class NotedLaunches(Evaluation):
         held = scope.read(name)
         name = held.name if isinstance(held, Kernel) else name
         shared = self.value(settings[2], scope) if len(settings) > 2 else 0
+        grid, block = (self.read_extent(one, scope) for one in settings[:2])
         line, file = self._host.locate(node.start_point[0] + 1)
         self._note(
             node.start_byte,
             HostLaunch(
                 kernel=name,
                 line=line,
-                grid=self.read_extent(settings[0], scope),
-                block=self.read_extent(settings[1], scope),
+                grid=grid.parts,
+                block=block.parts,
+                block_axes=block.axes,
                 shared_bytes=int(shared) if isinstance(shared, (int, float)) else None,
                 arguments=tuple(passed),
                 file=file,

@@ -55,6 +55,11 @@ class Size(Struct, frozen=True, kw_only=True):
             return None
         return self.x, self.y, self.z
 
+    @property
+    def axes(self) -> int:
+        """Axes up to the last whose number may be other than 1."""
+        return 3 if self.z != 1 else 2 if self.y != 1 else 1
+
 
 class Kernel(Struct, frozen=True):
     """A kernel that a variable stands for."""
@@ -362,6 +367,7 @@ class HostLaunch(Struct, frozen=True, kw_only=True):
     line: int  # of the launch, 1-based
     grid: tuple[int, int, int] | None  # blocks in x, y, z; None where it is not known
     block: tuple[int, int, int] | None  # threads in x, y, z; None where it is not known
+    block_axes: int = 3  # along which a block that is not known may have several threads
     shared_bytes: int | None  # dynamic shared memory; None where it is not known
     arguments: tuple[HostArgument, ...]  # in order
     file: str = ""  # that the line is of; empty for the text itself

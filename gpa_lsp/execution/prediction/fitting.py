@@ -99,9 +99,12 @@ def list_variants(text: str) -> Iterator[str]:
 
 
 def fit_sizes(
-    module: PtxModule, function: PtxFunction, text: str, *, has_block: bool, deadline: float, memory_bytes: int
+    module: PtxModule, function: PtxFunction, text: str, *, block_axes: int, deadline: float, memory_bytes: int
 ) -> str | None:
     """A description with unknown sizes fitted.
+
+    Args:
+        block_axes: along which a block that is to be guessed may have several threads; 0 where the block is known.
 
     Returns:
         None where arrays would have to be larger than there may be.
@@ -110,7 +113,7 @@ def fit_sizes(
     room = int(memory_bytes * _SHARE_OF_MEMORY)
     if _THREADS.search(text):  # fewer threads show the same, and filling so much memory takes long
         room = min(room, _USUAL_BYTES)
-    for block in (None,) if has_block else _list_blocks(function):
+    for block in _list_blocks(function, block_axes) if block_axes else (None,):
         tried = _fit_arrays(module, function, text if block is None else _write_block(text, block), room)
         if tried is None:
             break  # another block touches as much
@@ -125,17 +128,17 @@ def shape_by_axes(function: PtxFunction, text: str) -> str:
     axes = count_axes(function)
     if axes < 2 or function.required_threads is not None or not _THREADS.search(text):
         return text
-    block = next(_list_blocks(function), None)
+    block = next(_list_blocks(function, axes), None)
     every = " * ".join(f"threads_{axis}" for axis in "xyz"[:axes])
     return text if block is None else _write_block(text, block).replace('count = "threads_x', f'count = "{every}')
 
 
-def _list_blocks(function: PtxFunction) -> Iterator[tuple[int, int, int]]:
+def _list_blocks(function: PtxFunction, axes: int) -> Iterator[tuple[int, int, int]]:
     if function.required_threads is not None:
         yield function.required_threads
         return
     most = function.max_threads or 1024
-    for block in _BLOCKS[count_axes(function)]:
+    for block in _BLOCKS[min(count_axes(function), axes)]:
         if prod(block) <= most:
             yield block
 

@@ -249,21 +249,21 @@ def _write_fitting(
 ) -> str:
     """Description with the largest size that is emulated within the limits, or else with the fewest faults; arrays as large as touched."""
     deadline = work_time() + work.settings.budget.seconds * _SHARE
-    has_block = host is not None and host.block is not None
+    block_axes = 3 if host is None else 0 if host.block is not None else host.block_axes
     best: _Fitted | None = None
 
     def write(threads: int) -> str:
         return _write_readable(begin, None if host is None else host_code.shrink(host, threads), threads)
 
     for place in range(MOST_VARIANTS):
-        found = _fit_variant(work, function, write, place, has_block=has_block, deadline=deadline)
+        found = _fit_variant(work, function, write, place, block_axes=block_axes, deadline=deadline)
         if found is not None and (best is None or found.rank[:3] < best.rank[:3]):
             best = found
         if found is None or not best or not best.is_useless or work_time() > deadline:
             break
     if best is not None and any(best.rank[:2]):  # what is read may be how long a loop is: zeros end all of them
         empty = empty_guessed(write(_SIZES[-1]))
-        found = _fit_size(work, function, empty, _SIZES[-1], has_block=has_block, deadline=deadline)
+        found = _fit_size(work, function, empty, _SIZES[-1], block_axes=block_axes, deadline=deadline)
         best = min(best, found, key=lambda one: one.rank)
     if best is None:
         return write(_SIZES[-1])
@@ -315,7 +315,7 @@ def _fit_variant(
     write: Callable[[int], str],
     place: int,
     *,
-    has_block: bool,
+    block_axes: int,
     deadline: float,
 ) -> _Fitted | None:
     """The best of some sizes with one choice of the unknown numbers; None where there is no such choice."""
@@ -326,7 +326,7 @@ def _fit_variant(
         text = next(itertools.islice(list_variants(write(threads)), place, None), None)
         if text is None or (work_time() > deadline and threads != _SIZES[-1]):
             continue  # the smallest ends soon, and what was cut off is no beginning
-        found = _fit_size(work, function, text, threads, has_block=has_block, deadline=deadline)
+        found = _fit_size(work, function, text, threads, block_axes=block_axes, deadline=deadline)
         if best is None or found.rank < best.rank or (found.rank == best.rank and found.has_nothing):
             best = replace(found, unfit=unfit)
         unfit = unfit or _explain_unfit(found)
@@ -346,11 +346,11 @@ def _explain_unfit(found: _Fitted) -> str:
 
 
 def _fit_size(
-    work: _Fitting, function: PtxFunction, text: str, threads: int, *, has_block: bool, deadline: float
+    work: _Fitting, function: PtxFunction, text: str, threads: int, *, block_axes: int, deadline: float
 ) -> _Fitted:
     memory_bytes = work.settings.budget.memory_bytes
     fitted = fit_sizes(
-        work.code.module, function, text, has_block=has_block, deadline=deadline, memory_bytes=memory_bytes
+        work.code.module, function, text, block_axes=block_axes, deadline=deadline, memory_bytes=memory_bytes
     )
     if fitted is None:  # arrays of that many elements would be too large
         return _Fitted(text=text, threads=threads, wrong=_TOO_LARGE, is_cut_off=True, has_nothing=True)
