@@ -119,6 +119,7 @@ FORMS = (
 
 BEGINNINGS = {
     "device__attribute_": "attributes of the device are read by their names without it",
+    "launch__cluster_dim_": "an axis follows",
     "l1tex__t_requests_": "a kind of access follows",
     "l1tex__t_sector_": "a kind of access follows, and the hit rate",
     "l1tex__t_sectors_": "a kind of access follows",
@@ -128,7 +129,7 @@ BEGINNINGS = {
 }
 """Texts of the package that are no metrics, and the beginnings of some."""
 
-FAMILIES = ("smsp__average_warps_issue_stalled_",)
+FAMILIES = ("launch__cluster_dim_", "smsp__average_warps_issue_stalled_")
 """Beginnings by which a launch's metrics are looked through."""
 
 LATER = (2021, 2)

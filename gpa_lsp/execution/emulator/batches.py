@@ -148,6 +148,7 @@ class Runner:
             if tracer is not None:
                 self._traced_per_block = max(tracer.held_bytes / len(blocks), 1.0)
             done(batch)
+            self._machine.read_slot = None
             batch.close()
             meter.release(held + more)
 

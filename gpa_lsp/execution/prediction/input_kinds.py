@@ -25,7 +25,7 @@ def find_kind(path: Path) -> InputKind:
     """
     if path.suffix.lower() in SUFFIXES:
         return InputKind.SOURCE
-    if (path / "trace.json").is_file():
+    if (path / "trace.json").exists():
         return InputKind.TRACE
     if path.is_dir():
         remedy = f"give a source in it ({', '.join(SUFFIXES)})"

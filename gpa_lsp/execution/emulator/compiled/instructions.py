@@ -160,7 +160,7 @@ def _lower_change(lowering: Lowering) -> None:
         combination = ADD_FLOAT
     else:
         combination = _CHANGES[change.name] + (_SIGNED if kind.is_signed else 0)
-    if lowering.instruction.opcode == "cp":
+    if lowering.instruction.suffixes[:1] == ("reduce",):  # cp.reduce.async.bulk
         lower_bulk(lowering, {"combination": combination, "elements": 16 // kind.bytes, "element_bytes": kind.bytes})
         return
     values, *others = ([lowering.read(one, kind) for one in flatten((operand,))] for operand in change.operands)

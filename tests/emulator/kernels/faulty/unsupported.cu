@@ -14,13 +14,13 @@ extern "C" __global__ void unsupported_sparse_product(const int* in, float* out)
     out[threadIdx.x] = sums[0];
 }
 
-extern "C" __global__ void unsupported_bulk_copy(const int* in, int* out)
+extern "C" __global__ void unsupported_tensor_copy(const int* in, int* out)
 {
     __shared__ __align__(128) int tile[32];
     __shared__ __align__(8) unsigned long long barrier;
     const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(tile));
     const unsigned signal = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 128, [%2];"  // fault: unsupported instruction
-                 ::"r"(to), "l"(in), "r"(signal) : "memory");
+    asm volatile("cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2}], [%3];"  // fault: unsupported instruction
+                 ::"r"(to), "l"(in), "r"(0), "r"(signal) : "memory");
     out[threadIdx.x] = tile[threadIdx.x];
 }
