@@ -116,7 +116,7 @@ def label_called(samples: float, total: int, where: str | None = None) -> str:
 
 
 def summarise_line(line: HotLine, doubts: str = "") -> str:
-    """A line as one sentence, for a diagnostic; what its stall reason means where there is room. *doubts* stand at the end."""
+    """A line as one sentence, for a diagnostic: where there is room what its stall reason means, and at the end the *doubts*, as "(simulated)"."""
     reason, called = find_top_reason(line.row.inclusive_by_reason), label_called_from(line)
     name = shorten(line.shown.name, _MOST_NAME_CHARS)
     mostly = "issuing, not stalled" if reason is None else f"mostly {reason}"
@@ -235,8 +235,8 @@ def _show_instruction(columns: "InstructionColumns", index: int, total: int) -> 
 
 
 def summarise_cause(cause: CauseLine, name_place: NamePlace, doubts: str = "") -> str:
-    """A causing line for a diagnostic: the stalls it causes and the stalled lines, and in a second sentence the remedy. Lens and hover give the
-    kernel's limiter, beside which editors show diagnostics. *doubts* stand at the end."""
+    """A causing line for a diagnostic: the stalls it causes and the stalled lines, in a second sentence the remedy, and at the end the *doubts*.
+    Lens and hover, which editors show beside it, give the kernel's limiter."""
     causes, victims = cause.causes, list_victims(cause)
     name, reason = shorten(cause.shown.name, _MOST_NAME_CHARS), find_caused_reason(cause)
     text = f"{format_percent(cause.caused_ratio)} of the samples of {name} are stalls caused here"

@@ -174,9 +174,7 @@ class PtxFunction(SharedFacts):
     local_bytes: int = 0  # size of the local frame, aligned
     max_threads: int | None = None  # ``.maxntid`` multiplied out; None when not given
     required_threads: tuple[int, int, int] | None = None  # ``.reqntid`` as x, y, z; None when not given
-    cluster: tuple[int, int, int] | None = (
-        None  # blocks of a cluster (``.reqnctapercluster``) as x, y, z; None when not given
-    )
+    cluster: tuple[int, int, int] | None = None  # ``.reqnctapercluster``, blocks, as x, y, z; None when not given
     counts_clusters: bool = False  # ``.blocksareclusters``: the grid is one of clusters
     line: InlineChain | None = None  # where the function begins in its source; None when unknown
 

@@ -38,7 +38,7 @@ class PredictedState(Struct, frozen=True, kw_only=True):
 def make_state(
     result: PredictedResult, trials: tuple[PredictedTrial, ...] = (), known: PredictedState | None = None
 ) -> PredictedState:
-    """The state a result makes: one of a source that does not compile, or with problems alone, leaves what was known, because somebody is typing."""
+    """The state after a result. One with problems alone, or of a source that does not compile, keeps what was known: somebody is typing."""
     job, has_none = result.job, bool(result.problems or result.has_failed) and not result.launches
     if known is not None and known.result.launches and has_none:
         return replace(

@@ -65,35 +65,29 @@ def find_bad_piece(machine: CoreMachine, space: s32, warp: s64, address: u64, si
     return address + size
 
 
-def find_bad_source(machine: CoreMachine, operation: Operation, warp: s64, lane: s64) -> u64:
-    """:func:`find_bad_piece` of what a lane reads."""
-    source, size = number_of_lane(machine, warp, lane, operation.a), number_of_lane(machine, warp, lane, operation.c)
-    return find_bad_piece(machine, operation.space, warp, source, size, 0)
-
-
-def find_bad_target(machine: CoreMachine, operation: Operation, warp: s64, lane: s64) -> u64:
-    """:func:`find_bad_piece` of what a lane writes."""
-    target, size = number_of_lane(machine, warp, lane, operation.b), number_of_lane(machine, warp, lane, operation.c)
-    return find_bad_piece(machine, operation.other_space, warp, target, size, 1)
-
-
 def find_wrong_copies(machine: CoreMachine, is_target: s64) -> s64:
-    """Choose the lanes of the bulk copy at work that may not read their source, or write their target: ``wrong``, and where. Number of lanes."""
+    """Choose the lanes of the bulk copy at work that may not read their source, or after that write their target: ``wrong``, and where.
+
+    Returns:
+        their number. Of both, ``done`` leaves the lanes that may do either.
+    """
     operation, count = machine.operations[machine.operation], 0
     find_masks(machine, operation)
+    place, space = operation.a, operation.space
+    if is_target != 0:
+        place, space = operation.b, operation.other_space
+    else:
+        copy(machine.done, machine.masks, 4 * machine.warps)
     for warp in range(machine.warps):
         machine.wrong[warp] = 0
         for lane in bits_of(machine.masks[warp]):
-            first, size = operation.a, number_of_lane(machine, warp, lane, operation.c)
-            if is_target != 0:
-                first = operation.b
-                bad = find_bad_target(machine, operation, warp, lane)
-            else:
-                bad = find_bad_source(machine, operation, warp, lane)
-            if bad != number_of_lane(machine, warp, lane, first) + size:
+            first, size = number_of_lane(machine, warp, lane, place), number_of_lane(machine, warp, lane, operation.c)
+            bad = find_bad_piece(machine, space, warp, first, size, u32(is_target))
+            if bad != first + size:
                 machine.wrong[warp] |= u32(1) << lane
                 machine.addresses[warp * LANES + lane] = bad
                 count += 1
+        machine.done[warp] &= ~machine.wrong[warp]
     return count
 
 
@@ -125,25 +119,19 @@ def note_bulk(machine: CoreMachine, operation: Operation, warp: s64, address: u6
 
 
 def copy_lanes(machine: CoreMachine) -> s64:
-    """Do the bulk copy at work for the lanes that may; FAILED where there is no room for rows of the trace."""
+    """Do the bulk copy at work for the lanes that :func:`find_wrong_copies` left; FAILED where there is no room for rows of the trace."""
     operation = machine.operations[machine.operation]
     find_masks(machine, operation)
     count_guarded(machine, operation)
-    copy(machine.done, machine.masks, 4 * machine.warps)
     for warp in range(machine.warps):
         for lane in bits_of(machine.done[warp]):
-            source, target = (
-                number_of_lane(machine, warp, lane, operation.a),
-                number_of_lane(machine, warp, lane, operation.b),
-            )
+            source = number_of_lane(machine, warp, lane, operation.a)
+            target = number_of_lane(machine, warp, lane, operation.b)
             size, element = number_of_lane(machine, warp, lane, operation.c), operation.element_bytes
-            is_read = find_bad_source(machine, operation, warp, lane) == source + size
-            if not is_read or find_bad_target(machine, operation, warp, lane) != target + size or size == 0:
+            if size == 0:
                 continue
-            to, at = (
-                place_at(machine, operation.other_space, warp, lane, target),
-                place_at(machine, operation.space, warp, lane, source),
-            )
+            to = place_at(machine, operation.other_space, warp, lane, target)
+            at = place_at(machine, operation.space, warp, lane, source)
             if operation.combination < 0:
                 copy(to, at, s64(size))
             else:

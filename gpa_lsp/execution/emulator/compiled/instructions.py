@@ -269,12 +269,8 @@ def _lower_cluster_address(lowering: Lowering) -> None:
             mapped = f"(u{bits}(0) if b(u32) == 0 else {mapped})"
         value = f"a(u{bits}) & {~RANKS_MASK % (1 << bits)} | {mapped}"
     else:
-        rank, kind, found = (
-            lowering.read(OWN_RANK, ScalarType.U32),
-            ScalarType.U32,
-            f"(u32(a(u{bits})) >> {RANK_SHIFT})",
-        )
-        bits, value = 32, f"{found} - 1 if {found} != 0 else b(u32)"
+        rank, found = lowering.read(OWN_RANK, ScalarType.U32), f"(u32(a(u{bits})) >> {RANK_SHIFT})"
+        bits, kind, value = 32, ScalarType.U32, f"{found} - 1 if {found} != 0 else b(u32)"
     lowering.give(lowering.compute(bits, value, a=place, b=rank), flatten(instruction.destinations)[0], kind)
 
 

@@ -188,9 +188,8 @@ class CoreMachine(Struct):
     time: s64
     block_since: Pointer[s64]
     warp_since: Pointer[s64]
-    cluster_since: Pointer[
-        s64
-    ]  # by block; of accesses by other blocks, the first one if no barrier of the cluster was before it, and the last one
+    cluster_since: Pointer[s64]  # by block
+    # by block, of accesses by other blocks: the first one if no barrier of the cluster was before it, and the last one
     first_remote: Pointer[s64]
     last_remote: Pointer[s64]
     warps_met: s64

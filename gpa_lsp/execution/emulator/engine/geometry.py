@@ -20,9 +20,7 @@ class Geometry(Struct, frozen=True, kw_only=True):
     dynamic_shared_bytes: int  # of the launch
     sm_count: int = 132  # multiprocessors that ``%nsmid`` tells of
     workspace: int = 0  # address of what the blocks of a cooperative launch meet by; 0 where the launch is none
-    cluster: tuple[int, int, int] | None = (
-        None  # blocks of a cluster in x, y, z; None where each block is one of its own
-    )
+    cluster: tuple[int, int, int] | None = None  # blocks of a cluster in x, y, z; None where none is told
 
     @property
     def threads(self) -> int:
