@@ -26,6 +26,17 @@ FORGET = """
     end
 """
 
+OPEN_REQUESTS = """
+    for _, client in ipairs(vim.lsp.get_clients()) do
+      for _, request in pairs(client.requests) do
+        if request.type == 'pending' then
+          return true
+        end
+      end
+    end
+    return false
+"""
+
 FLOAT = """
     for _, window in ipairs(vim.api.nvim_list_wins()) do
       if vim.api.nvim_win_get_config(window).relative ~= '' then
@@ -67,6 +78,12 @@ def wait_for_heat(neovim: Neovim) -> dict[int, str]:
     """The first heat that is drawn. What was drawn of an earlier reading of the file is to be forgotten before (:func:`open_source_anew`)."""
     found: dict[int, str] = neovim.wait_for("heat", lambda: read_heat(neovim))
     return found
+
+
+def wait_for_answers(neovim: Neovim) -> None:
+    """Nothing that was asked of the server is open any longer, and what its answers do is done: windows they open come no later."""
+    neovim.wait_for("answers to all requests", lambda: not neovim.lua(OPEN_REQUESTS))
+    neovim.lua("vim.wait(0)")
 
 
 def put_cursor(neovim: Neovim, line: int, column: int = 0) -> None:

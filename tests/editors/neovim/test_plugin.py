@@ -9,7 +9,7 @@ import pytest
 
 from tests.editors.neovim.conftest import StartNeovim
 from tests.editors.neovim.embedded import PLUGIN, Neovim
-from tests.editors.neovim.reading import hover, open_source, put_cursor, wait_for_heat
+from tests.editors.neovim.reading import hover, open_source, put_cursor, wait_for_answers, wait_for_heat
 from tests.editors.workspace import VICTIM, Workspace
 from tests.patience import LIMIT_S
 
@@ -119,8 +119,9 @@ def test_nothing_deprecated_is_called(neovim: Neovim, workspace: Workspace) -> N
         "measure log",
     ):
         neovim.command(f"GpaLsp {command}")
-        neovim.lua("vim.wait(150)")
+        wait_for_answers(neovim)
         neovim.command("1wincmd w")
+    put_cursor(neovim, workspace.find_line(VICTIM), 8)
     hover(neovim)
     neovim.command("checkhealth vim.deprecated" if neovim.lua("return vim.fn.has('nvim-0.12')") else "checkhealth vim")
     assert "gpa_lsp" not in neovim.lua(READ_HEALTH)
