@@ -81,7 +81,7 @@ def wait_for_heat(neovim: Neovim) -> dict[int, str]:
 
 
 def wait_for_answers(neovim: Neovim) -> None:
-    """Nothing that was asked of the server is open any longer, and what its answers do is done: windows they open come no later."""
+    """Wait until no request is open, and what answers do is done: windows that they open come no later."""
     neovim.wait_for("answers to all requests", lambda: not neovim.lua(OPEN_REQUESTS))
     neovim.lua("vim.wait(0)")
 

@@ -48,14 +48,6 @@ def prepare(*texts: str) -> None:
 
 
 @cache
-def bind_warp(text: str) -> LaneOperation:
-    """The meaning of an exchange."""
-    meaning = find_meaning(read_instruction(text))
-    assert meaning is not None and meaning.exchanges, text
-    return LaneOperation(meaning)
-
-
-@cache
 def bind_product(text: str) -> Callable[..., list[Any]]:
     """A product of matrices, of the registers of A, B and C, [w, 32] each: those of D."""
     instruction = read_instruction(text)
@@ -89,22 +81,6 @@ def bind_product(text: str) -> Callable[..., list[Any]]:
     return evaluate_product
 
 
-def evaluate(text: str, *sources: Any) -> Any:
-    """Results of lanes. Sources may be lists; they are converted to the source types."""
-    operation = bind(text)
-    kinds = [kind.natural_dtype for kind in operation.meaning.sources]
-    if operation.reads_carry:
-        kinds.append(np.dtype(np.bool_))
-    assert len(kinds) == len(sources), (text, kinds)
-    arrays = [as_dtype(source, dtype) for source, dtype in zip(sources, kinds, strict=True)]
-    count = len(arrays[0])
-    warps = -(-count // 32)
-    padded = [np.resize(array, 32 * warps).reshape(warps, 32) for array in arrays]
-    found = operation.evaluate(np.ones((warps, 32), np.bool_), *padded)
-    results = [one.reshape(-1)[:count] for one in (found if isinstance(found, tuple) else (found,))]
-    return tuple(results) if len(results) > 1 else results[0]
-
-
 def evaluate_expression(value: str, *operands: Any) -> Any:
     """Results of an expression of typed Python for numbers of 64 bits: uint64[n]."""
     operation = LaneOperation(
@@ -114,26 +90,10 @@ def evaluate_expression(value: str, *operands: Any) -> Any:
     return operation.evaluate(np.ones(given[0].shape, np.bool_), *given).reshape(-1)[: len(operands[0])]
 
 
-def as_dtype(values: Any, dtype: "np.dtype[Any]") -> Any:
-    """Python integers wrap into the dtype."""
-    if isinstance(values, np.ndarray):
-        return values if values.dtype == dtype else values.view(dtype)
-    if dtype.kind in "iu":
-        bits = dtype.itemsize * 8
-        return np.array([int(value) & ((1 << bits) - 1) for value in values], f"u{dtype.itemsize}").view(dtype)
-    return np.array(values, dtype)
-
-
 def pairs(values: Any) -> tuple[Any, Any]:
     """All ordered pairs of some values, as two lists."""
     first, second = zip(*itertools.product(values, repeat=2), strict=True)
     return list(first), list(second)
-
-
-def triples(values: Any) -> tuple[Any, Any, Any]:
-    """All ordered triples."""
-    first, second, third = zip(*itertools.product(values, repeat=3), strict=True)
-    return list(first), list(second), list(third)
 
 
 def edge_integers(bits: int, seed: int = 1, more: int = 12) -> list[int]:
@@ -151,9 +111,3 @@ def as_signed(value: int, bits: int) -> int:
     """Two's complement."""
     value &= (1 << bits) - 1
     return value - (1 << bits) if value >> (bits - 1) else value
-
-
-def bits_of(values: Any) -> list[int]:
-    """Unsigned patterns of an array, as Python integers."""
-    array = np.ascontiguousarray(values)
-    return [int(value) for value in array.view(f"u{array.dtype.itemsize}")]

@@ -73,6 +73,9 @@ def test_nothing_that_can_be_written_raises(instruction: PtxInstruction) -> None
         "lop3.b32 %r1, %r2, %r3, %r4, %r5",
         "wgmma.fence.sync.aligned",
         "mov.b128 {%d1, %d2}, %d3",
+        "cvt.rs.f16x2.f32 %r1, %f1, %f2, %r2",
+        "cvt.s32.f32 %r1, %f1",
+        "cvt.rn.f32.pred %f1, %p1",
     ],
 )
 def test_what_is_not_known_is_none(text: str) -> None:

@@ -1,7 +1,7 @@
-"""Matrix products: fragments as the ISA's formulas place them, products in Python's integers and fractions."""
+"""Matrix products: fragments as the ISA's formulas place them, products as the oracle computes them, and accesses of fragments."""
 
-from collections.abc import Callable
-from fractions import Fraction
+import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,15 +9,19 @@ import pytest
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.execution.emulator.model import TraceSettings
-from gpa_lsp.execution.emulator.semantics.matrix_layouts import matrix_addresses
+from gpa_lsp.execution.emulator.semantics.matrix_layouts import (
+    left_fragment,
+    matrix_addresses,
+    right_fragment,
+    sum_fragment,
+)
 from gpa_lsp.execution.emulator.semantics.matrix_products import describe_product
 from tests.emulator.engine.running import GLOBAL_THREAD, run_text
 from tests.emulator.operations.evaluating import as_signed, bind_product, read_instruction
-from tests.emulator.operations.exact_floats import F32, decode_table, encode
+from tests.emulator.oracle.find import bind_operation
 
 RANDOM = np.random.Generator(np.random.PCG64(9))
 WARPS = 3
-Place = Callable[[int, int], tuple[int, int]]
 
 ELEMENT_BITS = {
     "f16": 16,
@@ -31,54 +35,19 @@ ELEMENT_BITS = {
     "b1": 1,
     "e4m3": 8,
     "e5m2": 8,
+    "f32": 32,
+    "s32": 32,
 }
-
-
-def left(lane: int, i: int, per: int, rows: int) -> tuple[int, int]:
-    """Element i of A: ``per`` to a register; with 16 rows every second register is eight rows below."""
-    register, within = divmod(i, per)
-    halves = rows // 8
-    return lane // 4 + 8 * (register % halves), lane % 4 * per + within + 4 * per * (register // halves)
-
-
-def right(lane: int, i: int, per: int) -> tuple[int, int]:
-    return lane % 4 * per + i % per + 4 * per * (i // per), lane // 4
-
-
-def total(lane: int, i: int) -> tuple[int, int]:
-    return lane // 4 + 8 * (i // 2), lane % 4 * 2 + i % 2
-
-
-def f16_m16n8k16_left(lane: int, i: int) -> tuple[int, int]:
-    """Row and column of an element of A, as the ISA gives them for .f16 m16n8k16."""
-    row = lane // 4 + (0 if i < 2 or 4 <= i < 6 else 8)
-    return row, lane % 4 * 2 + (i & 1) + (8 if i >= 4 else 0)
-
-
-def s8_m16n8k32_left(lane: int, i: int) -> tuple[int, int]:
-    row = lane // 4 + (0 if i < 4 or 8 <= i < 12 else 8)
-    return row, lane % 4 * 4 + (i & 3) + (16 if i >= 8 else 0)
-
-
-def test_the_general_layout_is_that_of_the_isa() -> None:
-    for lane in range(32):
-        assert [left(lane, i, 2, 16) for i in range(8)] == [f16_m16n8k16_left(lane, i) for i in range(8)]
-        assert [left(lane, i, 4, 16) for i in range(16)] == [s8_m16n8k32_left(lane, i) for i in range(16)]
-        assert [right(lane, i, 4) for i in range(8)] == [
-            (lane % 4 * 4 + (i & 3) + (16 if i >= 4 else 0), lane // 4) for i in range(8)
-        ]
 
 
 def number(bits: int, kind: str) -> Any:
     """Value of an element's bits."""
     if kind == "f16":
-        return Fraction(float(np.uint16(bits).view(np.float16)))
+        return float(np.uint16(bits).view(np.float16))
     if kind == "bf16":
-        return Fraction(float(np.uint32(bits << 16).view(np.float32)))
+        return float(np.uint32(bits << 16).view(np.float32))
     if kind == "tf32":
-        return Fraction(float(np.uint32(bits & 0xFFFF_E000).view(np.float32)))
-    if kind in ("e4m3", "e5m2"):
-        return Fraction(float(decode_table(kind)[bits]))
+        return float(np.uint32(bits & 0xFFFF_E000).view(np.float32))
     return as_signed(bits, int(kind[1:])) if kind[0] == "s" else bits
 
 
@@ -89,70 +58,115 @@ def draw(kind: str, size: tuple[int, ...]) -> np.ndarray:
     if kind in ("bf16", "tf32"):
         bits = RANDOM.standard_normal(size).astype(np.float32).view(np.uint32)
         return (bits >> 16 if kind == "bf16" else bits).astype(np.uint64)
-    if kind in ("e4m3", "e5m2"):
-        return RANDOM.integers(0, 0x78, size).astype(np.uint64)
     return RANDOM.integers(0, 1 << ELEMENT_BITS[kind], size).astype(np.uint64)
-
-
-def to_registers(matrix: np.ndarray, kind: str, place: Place, elements: int) -> list[np.ndarray]:
-    """Matrix of bits [w, rows, columns] → registers [w, 32]."""
-    bits = ELEMENT_BITS[kind]
-    per = 32 // bits
-    registers = [np.zeros((len(matrix), 32), np.uint64) for _ in range(elements // per)]
-    for lane in range(32):
-        for i in range(elements):
-            row, column = place(lane, i)
-            registers[i // per][:, lane] |= matrix[:, row, column] << np.uint64(bits * (i % per))
-    return [register.astype(np.uint32) for register in registers]
 
 
 def braces(prefix: str, first: int, count: int) -> str:
     return "{" + ", ".join(f"{prefix}{first + place}" for place in range(count)) + "}"
 
 
-INTEGER_PRODUCTS = [
-    (8, 16, "s8", "s8"), (16, 16, "u8", "s8"), (16, 32, "s8", "u8"), (16, 32, "u8", "u8"), (8, 32, "s4", "s4"), (16, 32, "u4", "s4"),
-    (16, 64, "s4", "u4"), (16, 64, "u4", "u4"), (8, 128, "b1", "b1"), (16, 128, "b1", "b1"), (16, 256, "b1", "b1"),
-]  # fmt: skip
+def list_products() -> Iterator[tuple[str, tuple[int, int, int]]]:
+    """Products without operands, and how many registers A, B and C have."""
+    for kinds, bits, shapes in (
+        (("s8", "u8"), 8, ((8, 16), (16, 16), (16, 32))), (("s4", "u4"), 4, ((8, 32), (16, 32), (16, 64))),
+        (("b1",), 1, ((8, 128), (16, 128), (16, 256))),
+    ):  # fmt: skip
+        for (rows, depth), left, right, word in itertools.product(shapes, kinds, kinds, (0, 1)):
+            clamp, join = ("", (".xor.popc", ".and.popc")[word]) if bits == 1 else (("", ".satfinite")[word], "")
+            name = f"mma.sync.aligned.m{rows}n8k{depth}.row.col{clamp}.s32.{left}.{right}.s32{join}"
+            yield name, (rows * depth * bits // 1024, depth * bits // 128, rows // 4)
+    for shape, counts in (("m16n16k16", (2, 2, 8)), ("m32n8k16", (4, 1, 8)), ("m8n32k16", (1, 4, 8))):
+        for kind, word in itertools.product(("s8", "u8"), ("row.col", "col.row")):
+            yield f"wmma.mma.sync.aligned.{word}.{shape}.s32.{kind}.{kind}.s32.satfinite", counts
+    yield from ((f"wmma.mma.sync.aligned.row.col.m8n8k32.s32.{kind}.{kind}.s32", (1, 1, 2)) for kind in ("s4", "u4"))
+    yield from (
+        (f"wmma.mma.{word}.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32", (1, 1, 2)) for word in ("xor", "and")
+    )
+    for depth, kind in (
+        (8, "f16"),
+        (16, "f16"),
+        (8, "bf16"),
+        (16, "bf16"),
+        (4, "tf32"),
+        (8, "tf32"),
+        (32, "e4m3"),
+        (32, "e5m2"),
+    ):
+        registers = depth * ELEMENT_BITS[kind] // 64
+        yield f"mma.sync.aligned.m16n8k{depth}.row.col.f32.{kind}.{kind}.f32", (registers, registers // 2, 4)
+    yield "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16", (4, 2, 2)
+    for rows, depth in ((8, 4), (16, 4), (16, 8), (16, 16)):
+        yield f"mma.sync.aligned.m{rows}n8k{depth}.row.col.f64.f64.f64.f64", (rows * depth // 32, depth // 4, rows // 4)
+    for layouts, (sums, count) in itertools.product(
+        ("row.col", "row.row", "col.col", "col.row"), (("f32", 8), ("f16", 4))
+    ):
+        yield f"mma.sync.aligned.m8n8k4.{layouts}.{sums}.f16.f16.{sums}", (2, 2, count)
 
 
-@pytest.mark.parametrize(("rows", "depth", "a_kind", "b_kind"), INTEGER_PRODUCTS)
-def test_integers(rows: int, depth: int, a_kind: str, b_kind: str) -> None:
-    per = 32 // ELEMENT_BITS[a_kind]
-    a, b = draw(a_kind, (WARPS, rows, depth)), draw(b_kind, (WARPS, depth, 8))
-    c = RANDOM.integers(-(2**31), 2**31, (WARPS, rows, 8))
-    a_registers = to_registers(a, a_kind, lambda lane, i: left(lane, i, per, rows), rows * depth // 32)
-    b_registers = to_registers(b, b_kind, lambda lane, i: right(lane, i, per), depth // 4)
-    sums = rows // 4
-    c_registers = [np.array([[c[w][total(lane, i)] for lane in range(32)] for w in range(WARPS)]) for i in range(sums)]
-    names = f"{braces('%r', 0, sums)}, {braces('%r', 8, len(a_registers))}, {braces('%r', 16, len(b_registers))}, {braces('%r', 24, sums)}"
-    words = [".xor.popc", ".and.popc"] if a_kind == "b1" else ["", ".satfinite"]
-    for word in words:
-        clamp = ".satfinite" if word == ".satfinite" else ""
-        join = word if "popc" in word else ""
-        text = f"mma.sync.aligned.m{rows}n8k{depth}.row.col{clamp}.s32.{a_kind}.{b_kind}.s32{join} {names}"
-        with np.errstate(all="ignore"):
-            found = bind_product(text)(
-                *a_registers, *b_registers, *(register.astype(np.uint32) for register in c_registers)
-            )
-        for w in range(WARPS):
-            for lane in (0, 1, 6, 31):
-                for i in range(sums):
-                    row, column = total(lane, i)
-                    pairs = [(int(a[w, row, k]), int(b[w, k, column])) for k in range(depth)]
-                    if a_kind == "b1":
-                        dot = sum(x ^ y if "xor" in word else x & y for x, y in pairs)
-                    else:
-                        dot = sum(number(x, a_kind) * number(y, b_kind) for x, y in pairs)
-                    wanted = int(c[w, row, column]) + dot
-                    if clamp:
-                        wanted = min(max(wanted, -(2**31)), 2**31 - 1)
-                    assert int(found[i][w, lane]) == wanted & 0xFFFF_FFFF
+def draw_registers(random: np.random.Generator, kind: str, count: int) -> list[np.ndarray]:
+    """Registers of a warp with elements of a type: small numbers in floating point, addends at both ends of the range, else anything."""
+    size = (count, WARPS, 32)
+    normal = random.standard_normal((*size, 2))
+    if kind == "f64":
+        return list(normal[..., 0])
+    if kind == "f32":
+        return list(normal[..., 0].astype(np.float32))
+    if kind == "s32":
+        return list(random.choice(np.array([0x7FFFFFF0, 0x80000010, 0, 77], np.uint32), size))
+    if kind in ("e4m3", "e5m2"):
+        return list(random.integers(0, 0x78, (*size, 4), np.uint8).view(np.uint32)[..., 0])
+    high, low = np.moveaxis(normal.astype(np.float32).view(np.uint32), -1, 0)
+    floats = {
+        "f16": normal.astype(np.float16).view(np.uint32)[..., 0],
+        "bf16": high >> 16 << 16 | low >> 16,
+        "tf32": high,
+    }
+    return list(floats.get(kind, random.integers(0, 1 << 32, size, dtype=np.uint32)))
 
 
-FLOAT_PRODUCTS = [
-    (8, "f16"), (16, "f16"), (8, "bf16"), (16, "bf16"), (4, "tf32"), (8, "tf32"), (32, "e4m3"), (32, "e5m2"),
-]  # fmt: skip
+@pytest.mark.parametrize(("name", "counts"), [*list_products()])
+def test_products_are_those_of_the_oracle(name: str, counts: tuple[int, int, int]) -> None:
+    result, left, right, addend = (one for one in name.split(".") if one in ELEMENT_BITS)
+    letter, factor = ({"f32": "%f", "f64": "%e"}.get(kind, "%r") for kind in (result, left))
+    places = zip((letter, factor, factor, letter), (0, 8, 16, 24), (counts[2], *counts), strict=True)
+    text = f"{name} {', '.join(braces(*one) for one in places)}"
+    random = np.random.Generator(np.random.PCG64(len(name)))
+    given = [
+        one
+        for kind, count in zip((left, right, addend), counts, strict=True)
+        for one in draw_registers(random, kind, count)
+    ]
+    operation = bind_operation(read_instruction(text))
+    assert operation is not None
+    with np.errstate(all="ignore"):
+        expected = operation.evaluate(np.ones((WARPS, 32), np.bool_), *given)
+    expected = expected if isinstance(expected, tuple) else (expected,)
+    found = bind_product(text)(*given)
+    assert [one.tobytes() for one in found] == [np.ascontiguousarray(one).tobytes() for one in expected]
+
+
+@pytest.mark.parametrize(("rows", "depth", "per"), [(16, 16, 2), (16, 32, 4), (8, 16, 4), (16, 8, 1), (16, 256, 32)])
+def test_elements_lie_where_the_isa_has_them(rows: int, depth: int, per: int) -> None:
+    """The first two lie as written for .f16 m16n8k16 and .s8 m16n8k32, the others by the same rule."""
+    fragments = left_fragment(rows, depth, per), right_fragment(depth, 8, per), sum_fragment(rows, 8)
+
+    def left(lane: int, i: int) -> tuple[int, int]:
+        if per in (2, 4) and rows == 16:
+            row = lane // 4 + (0 if i // per in (0, 2) else 8)
+            return row, lane % 4 * per + i % per + (4 * per if i >= 2 * per else 0)
+        register, within = divmod(i, per)
+        return lane // 4 + 8 * (register % (rows // 8)), lane % 4 * per + within + 4 * per * (register // (rows // 8))
+
+    def right(lane: int, i: int) -> tuple[int, int]:
+        return lane % 4 * per + i % per + 4 * per * (i // per), lane // 4
+
+    def total(lane: int, i: int) -> tuple[int, int]:
+        return lane // 4 + 8 * (i // 2), lane % 4 * 2 + i % 2
+
+    for fragment, place in zip(fragments, (left, right, total), strict=True):
+        for lane in range(32):
+            found = zip(fragment.row[lane].tolist(), fragment.column[lane].tolist(), strict=True)
+            assert list(found) == [place(lane, i) for i in range(fragment.elements)]
 
 
 @pytest.mark.parametrize("in_place", [False, True])
@@ -174,118 +188,6 @@ def test_lanes_that_a_guard_leaves_out_keep_what_they_had(in_place: bool) -> Non
     assert np.array_equal(found[1], np.where(is_later, found[0], before))
     assert np.array_equal(found[2], np.where(is_later, before, found[0]))
     assert len(np.unique(found[0])) > 8
-
-
-@pytest.mark.parametrize(("depth", "kind"), FLOAT_PRODUCTS)
-def test_floats_with_single_precision_sums(depth: int, kind: str) -> None:
-    per = 32 // ELEMENT_BITS[kind]
-    a, b = draw(kind, (WARPS, 16, depth)), draw(kind, (WARPS, depth, 8))
-    c = RANDOM.standard_normal((WARPS, 16, 8)).astype(np.float32)
-    a_registers = to_registers(a, kind, lambda lane, i: left(lane, i, per, 16), depth // 2)
-    b_registers = to_registers(b, kind, lambda lane, i: right(lane, i, per), depth // 4)
-    c_registers = [np.array([[c[w][total(lane, i)] for lane in range(32)] for w in range(WARPS)]) for i in range(4)]
-    names = f"{braces('%f', 0, 4)}, {braces('%r', 0, len(a_registers))}, {braces('%r', 8, len(b_registers))}, {braces('%f', 8, 4)}"
-    text = f"mma.sync.aligned.m16n8k{depth}.row.col.f32.{kind}.{kind}.f32 {names}"
-    found = bind_product(text)(*a_registers, *b_registers, *c_registers)
-    for w in range(WARPS):
-        for lane in (0, 5, 31):
-            for i in range(4):
-                row, column = total(lane, i)
-                dot = sum(number(int(a[w, row, k]), kind) * number(int(b[w, k, column]), kind) for k in range(depth))
-                wanted = encode(dot + Fraction(float(c[w, row, column])), F32)
-                assert abs(int(found[i].view(np.uint32)[w, lane]) - wanted) <= 1  # double sums are rarely inexact
-
-
-def test_halves_with_half_precision_sums() -> None:
-    a, b, c = (draw("f16", size) for size in ((WARPS, 16, 16), (WARPS, 16, 8), (WARPS, 16, 8)))
-    a_registers = to_registers(a, "f16", lambda lane, i: left(lane, i, 2, 16), 8)
-    b_registers = to_registers(b, "f16", lambda lane, i: right(lane, i, 2), 4)
-    c_registers = to_registers(c, "f16", total, 4)
-    text = "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%r0, %r1}, {%r2, %r3, %r4, %r5}, {%r6, %r7}, {%r8, %r9}"
-    found = bind_product(text)(*a_registers, *b_registers, *c_registers)
-    matrices = [part.astype(np.uint16).view(np.float16).astype(np.float64) for part in (a, b, c)]
-    expected = (matrices[0] @ matrices[1] + matrices[2]).astype(np.float16).view(np.uint16).astype(np.uint64)
-    for got, wanted in zip(found, to_registers(expected, "f16", total, 4), strict=True):
-        assert np.array_equal(got, wanted)
-
-
-@pytest.mark.parametrize(("rows", "depth"), [(8, 4), (16, 4), (16, 8), (16, 16)])
-def test_doubles_are_fused_in_the_order_of_the_depth(rows: int, depth: int) -> None:
-    a, b, c = (RANDOM.standard_normal((WARPS, *size)) for size in ((rows, depth), (depth, 8), (rows, 8)))
-    halves = rows // 8
-
-    def spread(matrix: np.ndarray, place: Place, count: int) -> list[np.ndarray]:
-        return [
-            np.array([[matrix[w][place(lane, i)] for lane in range(32)] for w in range(WARPS)]) for i in range(count)
-        ]
-
-    a_registers = spread(
-        a, lambda lane, i: (lane // 4 + 8 * (i % halves), lane % 4 + 4 * (i // halves)), rows * depth // 32
-    )
-    b_registers = spread(b, lambda lane, i: (lane % 4 + 4 * i, lane // 4), depth // 4)
-    c_registers = spread(c, total, rows // 4)
-    sizes = (len(c_registers), len(a_registers), len(b_registers), len(c_registers))
-    names = ", ".join(braces("%e", 8 * place, size) for place, size in enumerate(sizes))
-    text = f"mma.sync.aligned.m{rows}n8k{depth}.row.col.f64.f64.f64.f64 {names}"
-    found = bind_product(text)(*a_registers, *b_registers, *c_registers)
-    for i in range(rows // 4):
-        for lane in (0, 13, 31):
-            row, column = total(lane, i)
-            value = float(c[0, row, column])
-            for k in range(depth):
-                value = float(Fraction(float(a[0, row, k])) * Fraction(float(b[0, k, column])) + Fraction(value))
-            assert found[i][0, lane] == value
-
-
-VOLTA_LAYOUTS = [("row", "col"), ("row", "row"), ("col", "col"), ("col", "row")]
-
-
-@pytest.mark.parametrize("layouts", VOLTA_LAYOUTS)
-@pytest.mark.parametrize("sums", ["f32", "f16"])
-def test_four_products_of_quad_pairs(layouts: tuple[str, str], sums: str) -> None:
-    a, b = (draw("f16", (4, *size)) for size in ((8, 4), (4, 8)))
-    c = RANDOM.standard_normal((4, 8, 8)).astype(np.float16)
-
-    def left_place(lane: int, i: int) -> tuple[int, int]:
-        if layouts[0] == "row":
-            return lane % 4 + (4 if lane >= 16 else 0), i
-        return i % 4 + (4 if lane >= 16 else 0), lane % 4
-
-    def right_place(lane: int, i: int) -> tuple[int, int]:
-        if layouts[1] == "row":
-            return lane % 4, i + (4 if lane >= 16 else 0)
-        return i, lane % 4 + (4 if lane >= 16 else 0)
-
-    def sum_place(lane: int, i: int) -> tuple[int, int]:
-        low = 4 if lane >= 16 else 0
-        if sums == "f16":
-            return lane % 4 + low, i
-        return (lane & 1) + (i & 2) + low, (i & 4) + (lane & 2) + (i & 1)
-
-    def spread(matrices: np.ndarray, place: Place, count: int) -> np.ndarray:
-        return np.array([[matrices[lane % 16 // 4][place(lane, i)] for i in range(count)] for lane in range(32)])
-
-    def to_pairs(elements: np.ndarray) -> list[np.ndarray]:
-        return list(np.ascontiguousarray(elements.astype(np.uint16)).view(np.uint32).T[:, None, :])
-
-    a_registers, b_registers = to_pairs(spread(a, left_place, 4)), to_pairs(spread(b, right_place, 4))
-    spread_c = spread(c, sum_place, 8)
-    c_registers = (
-        to_pairs(spread_c.view(np.uint16)) if sums == "f16" else list(spread_c.astype(np.float32).T[:, None, :])
-    )
-    letter, count = ("%r", 4) if sums == "f16" else ("%f", 8)
-    text = (
-        f"mma.sync.aligned.m8n8k4.{layouts[0]}.{layouts[1]}.{sums}.f16.f16.{sums} "
-        f"{braces(letter, 0, count)}, {{%r20, %r21}}, {{%r22, %r23}}, {braces(letter, 10, count)}"
-    )
-    found = bind_product(text)(*a_registers, *b_registers, *c_registers)
-    numbers = [part.astype(np.uint16).view(np.float16).astype(np.float64) for part in (a, b)]
-    expected = spread(np.matmul(*numbers) + c.astype(np.float64), sum_place, 8)
-    if sums == "f16":
-        pairs = np.stack([register[0] for register in found], 1)
-        assert np.array_equal(np.ascontiguousarray(pairs).view(np.uint16), expected.astype(np.float16).view(np.uint16))
-    else:
-        assert np.array_equal(np.stack([register[0] for register in found], 1), expected.astype(np.float32))
 
 
 def load(text: str, memory: np.ndarray, addresses: np.ndarray, stride: int) -> list[np.ndarray]:
