@@ -104,6 +104,14 @@ def test_what_a_program_reads_is_told_and_the_launch_follows_from_it(tmp_path: P
     assert "value = 1048576 },  # guess; line" in number
 
 
+def test_numbers_are_passed_as_c_converts_them(tmp_path: Path) -> None:
+    kernel = "__global__ void fill(int* x, int pattern, unsigned char none) { x[threadIdx.x] = pattern + none; }\n"
+    host = "int main() { int* x; cudaMalloc(&x, 128); fill<<<1, 32>>>(x, 0xDEADBEEF, -1); }\n"
+    text = begin_description(tmp_path / "k.cu", kernel + host)
+    assert {"block = 32", "grid = 1"} <= set(text.splitlines())
+    assert "value = -559038737 },  # line 2" in text and "value = 255 },  # line 2" in text
+
+
 def test_a_launch_that_follows_from_what_is_read_is_as_small_as_it_has_to_be(tmp_path: Path) -> None:
     path = tmp_path / "pairs.cu"
     path.write_text(SOURCE + HOST.replace("KERNEL", "forces"))

@@ -68,6 +68,27 @@ def test_numbers_follow_the_program(host: str, before: str, grid: tuple[int, int
     assert (launch.grid, launch.arguments[1].value) == (grid, number)
 
 
+USAGE = """
+void usage() { printf("usage: k N"); exit(1); }
+int read_count(int argc, char **argv) { int n = 0; if (argc == 2) n = 4; else usage(); return n; }
+void report() { k<<<1, 32>>>(0, 1); }
+"""
+
+
+@pytest.mark.parametrize(
+    ("host", "blocks"),
+    [
+        ('if (argc != 3) { printf("usage: k N M"); return 1; } k<<<4, 32>>>(p, 4);', 4),
+        ("if (argc < 2) usage(); k<<<4, 32>>>(p, 4);", 4),
+        ("int n = read_count(argc, argv); k<<<n, 32>>>(p, n);", 4),
+        ("if (argc == 1) { report(); return 0; } k<<<4, 32>>>(p, 4);", 1),
+    ],
+)
+def test_a_program_that_refuses_to_run_without_arguments_is_given_some(host: str, blocks: int) -> None:
+    launch = read(f"{USAGE}\nint main(int argc, char **argv) {{ float *p; {host} }}\n")[0]
+    assert launch.grid == (blocks, 1, 1) and not launch.is_assumed
+
+
 @pytest.mark.parametrize(
     "host",
     [

@@ -16,10 +16,8 @@ from gpa_lsp.code.sources.host_inputs import AssumedInputs
 from gpa_lsp.code.sources.host_noting import WHOLE, Ended, Passage, is_launch, is_pointer
 from gpa_lsp.code.sources.host_statements import Left, NeedsArguments, Returned, Statements
 from gpa_lsp.code.sources.host_syntax import (
-    find_functions,
     find_identifier,
     list_parameters,
-    read_last_name,
     strip_casts,
 )
 from gpa_lsp.code.sources.host_text import HostText, join_texts
@@ -97,17 +95,12 @@ class _Reading(Statements):
         super().__init__(tree, host)
         self._inputs = inputs
         self._tree = tree
-        methods = dict(self.list_methods())
-        self._functions = {name: node for name, node in find_functions(tree) if node not in methods.values()} | methods
         self._declared = {
             read_own_name(declarator): list_parameters(node)
             for node in list_file_nodes(tree)
             if node.type == "declaration" and (declarator := find_function_declarator(node)) is not None
         }
         self._entered: set[str] = set()
-        self._named: dict[str, list[str]] = {}
-        for name in self._functions:
-            self._named.setdefault(name.rpartition("::")[2], []).append(name)
 
     def read(self) -> tuple[HostLaunch, ...]:
         try:
@@ -175,13 +168,6 @@ class _Reading(Statements):
         }
         return sorted(self._functions, key=lambda name: name in called)
 
-    def _list_called(self, call: "Node") -> list[str]:
-        """The functions of the text that a call may reach; for a method those of all classes that have one of that name."""
-        callee = part(call, "function")
-        if callee is not None and callee.type == "field_expression":
-            callee = part(callee, "field")
-        return self._named.get(read_last_name(callee), [])
-
     def _enter_root(self, name: str) -> None:
         """Walk through a function that nothing calls; a method is called on an object as constructed."""
         kind, _, method = name.rpartition("::")
@@ -215,17 +201,6 @@ class _Reading(Statements):
         """Expression that stands for an argument that a call leaves out, from a function's definition or its declaration before that."""
         declared = self._declared.get(name, [])[number : number + 1]
         return next((one for each in (parameter, *declared) if (one := part(each, "default_value")) is not None), None)
-
-    def walk_nodes(self, node: "Node") -> "Iterator[Node]":
-        """The nodes below one, and those of the functions it calls."""
-        pending, seen = [node], set()
-        while pending:
-            for one in walk(pending.pop()):
-                yield one
-                for other in self._list_called(one) if one.type == "call_expression" else ():
-                    if other not in seen:
-                        seen.add(other)
-                        pending.append(self._functions[other])
 
     def knows(self, name: str) -> bool:
         return name in self._functions

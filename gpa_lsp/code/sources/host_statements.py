@@ -14,14 +14,17 @@ from gpa_lsp.code.sources.host_syntax import (
     RESIZING,
     can_be_followed,
     count_stars,
+    ends_function,
     ends_program,
     ends_switch,
     find_bounds,
+    find_functions,
     find_identifier,
     is_of_host,
     leaves_loop,
     list_cases,
     list_size_parts,
+    read_last_name,
     strip_casts,
     turns_are_alike,
 )
@@ -131,6 +134,11 @@ class Statements(NotedLaunches):
     def __init__(self, tree: SourceTree, host: HostText) -> None:
         super().__init__(tree, host)
         self._classes = find_classes(tree)
+        methods = dict(self.list_methods())
+        self._functions = {name: node for name, node in find_functions(tree) if node not in methods.values()} | methods
+        self._named: dict[str, list[str]] = {}
+        for name in self._functions:
+            self._named.setdefault(name.rpartition("::")[2], []).append(name)
         self._globals = Scope()
         self._steps = 0
         self._calls: list[str] = []
@@ -215,9 +223,23 @@ class Statements(NotedLaunches):
 
     # Statements
 
-    @abstractmethod
+    def _list_called(self, call: "Node") -> list[str]:
+        """The functions of the text that a call may reach; for a method those of all classes that have one of that name."""
+        callee = part(call, "function")
+        if callee is not None and callee.type == "field_expression":
+            callee = part(callee, "field")
+        return self._named.get(read_last_name(callee), [])
+
     def walk_nodes(self, node: "Node") -> "Iterator[Node]":
         """The nodes below one, and those of the functions it calls."""
+        pending, seen = [node], set()
+        while pending:
+            for one in walk(pending.pop()):
+                yield one
+                for other in self._list_called(one) if one.type == "call_expression" else ():
+                    if other not in seen:
+                        seen.add(other)
+                        pending.append(self._functions[other])
 
     def run(self, node: "Node", scope: Scope) -> None:
         """Walk through a statement."""
@@ -330,7 +352,7 @@ class Statements(NotedLaunches):
             taken = branches[0] if value else branches[1]
             self._look_beside(branches[1] if value else branches[0], scope)
             if taken is not None:
-                if self._calls == ["main"] and ends_program(taken) and "argc" in read_text(condition):
+                if self._refuses(taken) and "argc" in read_text(condition):
                     raise NeedsArguments
                 self.run(taken, scope)
             return
@@ -344,11 +366,26 @@ class Statements(NotedLaunches):
                     self.run(branch, scope)
                 except (Returned, Left):
                     ends = True  # the way that goes on is the other one
-            if not ends and not (branch is not None and ends_program(branch)):
+            if not ends and not (branch is not None and self._ends(branch)):
                 ways.append(Snapshot(self._scopes))
         (ways[-1] if ways else before).go_back()
         for other in ways[:-1]:
             other.merge()
+
+    def _ends(self, branch: "Node") -> bool:
+        """Whether a branch ends the program, itself or by a function that always does so, such as ``usage``."""
+        return ends_program(branch) or any(
+            ends_function(self._functions[name])
+            for node in walk(branch)
+            if node.type == "call_expression"
+            for name in self._list_called(node)
+        )
+
+    def _refuses(self, branch: "Node") -> bool:
+        """Whether a branch of ``main``, or of a function that it calls, ends the program and launches nothing."""
+        leaves = self._calls == ["main"] and any(node.type == "return_statement" for node in walk(branch))
+        ends = self._calls[:1] == ["main"] and (leaves or self._ends(branch))
+        return ends and not any(map(is_launch, self.walk_nodes(branch)))
 
     def _branch_as_assumed(self, condition: "Node | None", value: Value, then: "Node | None", scope: Scope) -> bool:
         """Handle ``if (n == 256) kernel<256><<<…>>>(…);`` like the case of a switch; True where that was all there is to it."""

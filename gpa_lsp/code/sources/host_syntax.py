@@ -45,10 +45,16 @@ def find_value_bytes(value: Value, declared: str, types: dict[str, int]) -> int 
 
 def ends_program(node: "Node") -> bool:
     """Whether a branch ends the program."""
-    return any(
-        child.type == "call_expression" and read_text(part(child, "function")) in ("exit", "abort", "std::exit")
-        for child in itertools.islice(walk(node), 200)
-    )
+    return any(map(_is_exit, itertools.islice(walk(node), 200)))
+
+
+def ends_function(function: "Node") -> bool:
+    """Whether a function ends the program each time."""
+    return any(map(_is_exit, (one for child in list_parts(part(function, "body")) for one in child.named_children)))
+
+
+def _is_exit(node: "Node") -> bool:
+    return node.type == "call_expression" and read_text(part(node, "function")) in ("exit", "abort", "std::exit")
 
 
 def list_cases(switch: "Node") -> "list[Node]":

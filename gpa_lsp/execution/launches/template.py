@@ -29,7 +29,7 @@ from gpa_lsp.execution.launches.pointer_uses import (
     find_record_members,
     find_texture_variables,
 )
-from gpa_lsp.execution.launches.type_names import ElementType, find_type
+from gpa_lsp.execution.launches.type_names import ElementType, find_type, wrap
 from gpa_lsp.foundation.prose import list_of
 
 _GUESSES = "correct them, and take out what is right"
@@ -264,7 +264,7 @@ def _write_arguments(
             line = line.replace(_COUNTED, "value = 16") if has_size else line
             has_size = True
         if host is not None:
-            line = line if parameter.name in members else _give(line, given, is_float=parameter.type.is_float)
+            line = line if parameter.name in members else _give(line, given, parameter.type)
             line = line if has_threads else _count_by_grid(line)
         if arguments[number] in told and " value = " in line and "[" not in line:
             value = told[arguments[number]]
@@ -440,12 +440,13 @@ def _name_line(given: HostArgument | HostLaunch) -> str:
     return f"line {given.line}{f' of {PurePath(given.file).name}' if given.file else ''}"
 
 
-def _give(line: str, given: HostArgument | None, *, is_float: bool) -> str:
+def _give(line: str, given: HostArgument | None, read: ScalarType) -> str:
     """Line of an argument with the host code's value and its place; marked as a guess if there is none."""
     text, _, comment = line.partition("  # ")
     is_number = " value = " in text and "[" not in text
     if given is not None and is_number and given.value is not None and not given.is_array:
-        shown = repr(float(given.value)) if is_float else str(int(given.value))
+        kind = _find_written_type(text)
+        shown = repr(float(given.value)) if read.is_float else str(wrap(given.value, kind.scalar if kind else read))
         comment = f"{DERIVED.removesuffix('line ') if given.is_guess else '# '}{_name_line(given)}"
         return f"{_VALUE.sub(f' value = {shown}', text, count=1)}  {comment}"
     if given is not None and given.is_array and given.size_bytes and " count = " in text:
@@ -455,10 +456,15 @@ def _give(line: str, given: HostArgument | None, *, is_float: bool) -> str:
     return f"{text}  # guess{f'; {comment}' if comment else ''}"
 
 
+def _find_written_type(text: str) -> ElementType | None:
+    """Type that an argument's line names; None for none, or an unknown one."""
+    named = re.search(r'type = "([^"]*)"', text)
+    return None if named is None else find_type(named[1])
+
+
 def _count_allocated(text: str, given: HostArgument) -> str | None:
     """Line of an array with its size, and the pointer's offset in it; None if they are unknown."""
-    kind = re.search(r'type = "([^"]*)"', text)
-    element = None if kind is None else find_type(kind[1])
+    element = _find_written_type(text)
     if element is None or not given.size_bytes or given.size_bytes % element.bytes:
         return None
     count = given.size_bytes // element.bytes
@@ -528,9 +534,7 @@ def _write_structure(
             text = text.replace(_COUNTED, "value = 16") if has_size else text
             has_size = has_size or _COUNTED in text
         text = f"{text.rpartition(' }')[0]}, at = {member.offset_bytes} }},"
-        lines.append(
-            f"    {_give(text, told.get(member.offset_bytes), is_float=member.type.is_float) if given else text}"
-        )
+        lines.append(f"    {_give(text, told.get(member.offset_bytes), member.type) if given else text}")
     comment = "" if source is None else f"  # {_plain(source.type)}"
     listed = "\n".join(lines)
     return f'{{ name = "{name}", size = {max(1, parameter.size_bytes)}, members = [{comment}\n{listed}\n  ] }},'

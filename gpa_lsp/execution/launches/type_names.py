@@ -139,6 +139,17 @@ def check_scalar(value: int | float, kind: ScalarType) -> int | float:
     return value
 
 
+def wrap(value: int | float, kind: ScalarType) -> int:
+    """Number as C converts it to an integer type: of one that does not fit, the low bits.
+
+    >>> wrap(0xFFFFFFFF, ScalarType.S32), wrap(-1, ScalarType.U8), wrap(7.9, ScalarType.S32)
+    (-1, 255, 7)
+    """
+    bits = 8 * kind.bytes
+    low = int(value) & ((1 << bits) - 1)
+    return low - (1 << bits) if kind.value[0] == "s" and low >> (bits - 1) else low
+
+
 def _refuse(value: int | float, kind: ScalarType) -> InputError:
     return InputError(f"{value} does not fit {kind.value}", remedy="give a smaller number, or a wider type")
 
