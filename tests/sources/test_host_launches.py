@@ -68,6 +68,21 @@ def test_numbers_follow_the_program(host: str, before: str, grid: tuple[int, int
     assert (launch.grid, launch.arguments[1].value) == (grid, number)
 
 
+@pytest.mark.parametrize(
+    ("host", "blocks"),
+    [
+        ("const int sizes[] = {32, 64}; for (int b : sizes) { int n = 256 / b; k<<<n, b>>>(p, n); }", [32, 64]),
+        ("for (const auto &b : {32, 64}) k<<<256 / b, b>>>(p, b);", [32, 64]),
+        ("int sizes[] = {32, 64}; read_in(sizes); for (int b : sizes) k<<<256 / b, b>>>(p, b);", [None]),
+        ("int sizes[] = {32, 64}; for (int b : sizes) { if (elsewhere()) break; k<<<256 / b, b>>>(p, b); }", [None]),
+    ],
+)
+def test_a_loop_over_listed_values_launches_with_each(host: str, blocks: list[int | None]) -> None:
+    launches = read(f"int main() {{ float *p; {host} }}")
+    assert [one.block[0] if one.block else None for one in launches] == blocks
+    assert [one.grid[0] if one.grid else None for one in launches] == [one and 256 // one for one in blocks]
+
+
 USAGE = """
 void usage() { printf("usage: k N"); exit(1); }
 int read_count(int argc, char **argv) { int n = 0; if (argc == 2) n = 4; else usage(); return n; }
@@ -80,6 +95,7 @@ void report() { k<<<1, 32>>>(0, 1); }
     [
         ('if (argc != 3) { printf("usage: k N M"); return 1; } k<<<4, 32>>>(p, 4);', 4),
         ("if (argc < 2) usage(); k<<<4, 32>>>(p, 4);", 4),
+        ("int n = 1; if (argc > 1) { n = 4; if (elsewhere()) exit(1); } else usage(); k<<<n, 32>>>(p, n);", 4),
         ("int n = read_count(argc, argv); k<<<n, 32>>>(p, n);", 4),
         ("if (argc == 1) { report(); return 0; } k<<<4, 32>>>(p, 4);", 1),
     ],

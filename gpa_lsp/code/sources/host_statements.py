@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from gpa_lsp.code.sources.cuda_functions import find_function_declarator, list_file_nodes, read_own_name
-from gpa_lsp.code.sources.host_evaluation import VECTOR
+from gpa_lsp.code.sources.host_evaluation import VECTOR, copy_record
 from gpa_lsp.code.sources.host_inputs import CONVERSIONS
 from gpa_lsp.code.sources.host_noting import Ended, NotedLaunches, Passage, is_launch
 from gpa_lsp.code.sources.host_syntax import (
@@ -14,7 +14,6 @@ from gpa_lsp.code.sources.host_syntax import (
     RESIZING,
     can_be_followed,
     count_stars,
-    ends_function,
     ends_program,
     ends_switch,
     find_bounds,
@@ -375,7 +374,7 @@ class Statements(NotedLaunches):
     def _ends(self, branch: "Node") -> bool:
         """Whether a branch ends the program, itself or by a function that always does so, such as ``usage``."""
         return ends_program(branch) or any(
-            ends_function(self._functions[name])
+            ends_program(part(self._functions[name], "body"))
             for node in walk(branch)
             if node.type == "call_expression"
             for name in self._list_called(node)
@@ -434,7 +433,7 @@ class Statements(NotedLaunches):
             if begin is not None:
                 self.run(begin, scope)
             body = part(node, "body")
-            if body is None:
+            if body is None or self._take_elements(node, body, scope):
                 return
             before, turns = Snapshot(self._scopes), self._count_turns(node, scope)
             is_long = turns > _MOST_TURNS and not any(is_launch(one) for one in self.walk_nodes(body))
@@ -446,6 +445,21 @@ class Statements(NotedLaunches):
                 self._forget(node, scope)
                 for array, size, next_size in grown:
                     array.size_bytes = size + turns * (next_size - size)
+
+    def _take_elements(self, node: "Node", body: "Node", scope: Scope) -> bool:
+        """Walk a loop over listed values, such as ``for (int size : sizes)``; False for any other loop, and for one that may end early."""
+        listed, name = part(node, "right"), find_identifier(part(node, "declarator"))
+        if node.type != "for_range_loop" or listed is None or leaves_loop(body):
+            return False
+        held = None if listed.type == "initializer_list" else self.value(listed, scope)
+        values = list(held.elements.values()) if isinstance(held, Array) else []
+        values = values or [self.value(one, scope) for one in list_parts(listed) if listed.type == "initializer_list"]
+        for value in values[:_MOST_TURNS]:
+            self._hide(name, scope)
+            scope.aliases.pop(name, None)
+            scope.values[name], scope.types[name] = copy_record(value), read_text(part(node, "type"))
+            self.run(body, scope)
+        return 0 < len(values) <= _MOST_TURNS
 
     def _take_turns(self, node: "Node", body: "Node", scope: Scope, most: int) -> bool:
         """Walk at most so many iterations of a loop; False where its end was not reached."""

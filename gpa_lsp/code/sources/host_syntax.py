@@ -1,6 +1,5 @@
 """Queries on the syntax of host code: expressions without casts, names of declarators, functions and structures of a text."""
 
-import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -16,6 +15,8 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _LARGEST_ALIGNMENT = 16
+_EXITS = ("exit", "abort", "std::exit", "_exit")
+_UNCONDITIONAL = frozenset({"compound_statement", "else_clause", "expression_statement", "do_statement"})
 LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
 LEAVING = frozenset({"break_statement", "continue_statement", "goto_statement", "return_statement"})
 _DECIDING = frozenset({"if_statement", "switch_statement", "while_statement", "do_statement", "goto_statement"})
@@ -43,18 +44,11 @@ def find_value_bytes(value: Value, declared: str, types: dict[str, int]) -> int 
     return find_type_bytes(declared, types)
 
 
-def ends_program(node: "Node") -> bool:
-    """Whether a branch ends the program."""
-    return any(map(_is_exit, itertools.islice(walk(node), 200)))
-
-
-def ends_function(function: "Node") -> bool:
-    """Whether a function ends the program each time."""
-    return any(map(_is_exit, (one for child in list_parts(part(function, "body")) for one in child.named_children)))
-
-
-def _is_exit(node: "Node") -> bool:
-    return node.type == "call_expression" and read_text(part(node, "function")) in ("exit", "abort", "std::exit")
+def ends_program(node: "Node | None") -> bool:
+    """Whether a statement ends the program each time that it is reached."""
+    if node is None or node.type not in _UNCONDITIONAL:
+        return node is not None and node.type == "call_expression" and read_text(part(node, "function")) in _EXITS
+    return any(map(ends_program, node.named_children))
 
 
 def list_cases(switch: "Node") -> "list[Node]":
