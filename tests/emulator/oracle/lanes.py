@@ -1,49 +1,33 @@
-"""Functions of lanes for scalars and for parts of registers."""
+"""Functions of lanes for parts of registers, and with Python's integers."""
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from gpa_lsp.code.ptx.scalar_types import ScalarType
+from gpa_lsp.execution.emulator.semantics.modifiers import find_limits
 
-def over_lanes(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a function of arrays of one length take scalars too.
+Function = Callable[..., Any]
 
-    Scalars are spread over the lanes; when all sources are scalars the results are scalars again. For functions that index lanes or look at
-    bytes; plain ufuncs need it not.
-    """
+
+def by_parts(function: Function, part: "np.dtype[Any] | type[np.generic]") -> Function:
+    """Let a function of lanes work on the parts of registers."""
+    return lambda *sources: function(*(np.ascontiguousarray(one).view(part) for one in sources)).view(sources[0].dtype)
+
+
+def wrap(values: Any, kind: ScalarType) -> Any:
+    """Python's integers in a type; what does not fit is cut off."""
+    dtype = kind.natural_dtype
+    return (values & ((1 << 8 * dtype.itemsize) - 1)).astype(f"u{dtype.itemsize}").view(dtype)
+
+
+def exactly(function: Function, kind: ScalarType, *, clamps: bool = False) -> Function:
+    """Compute with Python's integers; what does not fit a type is cut off, or clamped."""
+    least, most = find_limits(kind)
 
     def evaluate(*sources: Any) -> Any:
-        lanes = None
-        for source in sources:
-            if type(source) is np.ndarray and source.ndim:
-                lanes = len(source)
-                break
-        if lanes is None:
-            return _first(function(*(np.asarray(source).reshape(1) for source in sources)))
-        return function(
-            *(
-                source
-                if type(source) is np.ndarray and source.ndim
-                else np.full(lanes, source, np.asarray(source).dtype)
-                for source in sources
-            )
-        )
+        found = function(*(one.astype(object) for one in sources))
+        return wrap(np.minimum(np.maximum(found, least), most) if clamps else found, kind)
 
     return evaluate
-
-
-def _first(results: Any) -> Any:
-    """The only lane of one result or of several."""
-    return tuple(result[0] for result in results) if isinstance(results, tuple) else results[0]
-
-
-def by_parts(function: Callable[..., Any], part: "np.dtype[Any] | type[np.generic]") -> Callable[..., Any]:
-    """Let a function of lanes work on the parts of registers."""
-
-    def evaluate(*sources: Any) -> Any:
-        whole = sources[0].dtype
-        result = function(*(np.ascontiguousarray(source).view(part) for source in sources))
-        return result.view(whole)
-
-    return over_lanes(evaluate)

@@ -23,8 +23,7 @@ from gpa_lsp.code.ptx.scalar_types import ScalarType
 class LaneOperation(Struct, frozen=True, kw_only=True):
     """Meaning of an instruction for each lane by itself."""
 
-    # takes the sources, each an array of n lanes or a numpy scalar (a value all lanes share), and gives the result, or a tuple of them when there are
-    # several. All-scalar sources give scalars; a result that does not depend on an array may be a scalar too.
+    # takes the sources, each an array of n lanes, and gives the result, or a tuple of them when there are several
     evaluate: Callable[..., Any]
     source_types: tuple[ScalarType, ...]  # one per source operand, flattened, in the order written
     result_types: tuple[ScalarType, ...]  # one per destination, flattened

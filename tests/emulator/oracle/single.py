@@ -14,39 +14,19 @@ from gpa_lsp.code.ptx.scalar_types import ScalarType
 Function = Callable[..., Any]
 
 _SIGN = np.uint32(0x8000_0000)
-_ONE_BIT = np.uint32(1)
-_ABOVE_SUBNORMAL = np.uint32(0x00FF_FFFE)
+_EXPONENT = np.uint32(0x7F80_0000)
 _NAN = np.uint32(0x7FFF_FFFF).view(np.float32)
-_ZERO, _ONE = np.float32(0), np.float32(1)
-_LOWEST = np.float32(-np.inf)
-_greatest = np.maximum.reduce
-_smallest = np.minimum.reduce
-_ALL_BITS = np.uint32(0xFFFF_FFFF)
 
 
 def canonicalise(values: Any) -> Any:
-    """Give every NaN the bits 0x7FFFFFFF.
-
-    Args:
-        values: float32[n] or a scalar; an array is changed in place, so it must be the caller's own.
-    """
-    greatest = _greatest(values, axis=None, initial=_LOWEST)
-    if greatest == greatest:  # noqa: PLR0124  only NaN differs from itself, and the greatest of anything with a NaN is NaN
-        return values
-    if type(values) is not np.ndarray:
-        return _NAN
-    values[np.isnan(values)] = _NAN
-    return values
+    """Give every NaN of float32[n] the bits 0x7FFFFFFF."""
+    return np.where(np.isnan(values), _NAN, values)
 
 
 def flush(values: Any) -> Any:
-    """Make subnormal float32 zeros of the same sign; other arrays come back as they are."""
-    bits = values.view(np.uint32)
-    magnitude = np.subtract(np.left_shift(bits, _ONE_BIT), _ONE_BIT)  # zeros become the largest number
-    if _smallest(magnitude, axis=None, initial=_ALL_BITS) >= _ABOVE_SUBNORMAL:
-        return values
-    flushed = np.where(magnitude < _ABOVE_SUBNORMAL, bits & _SIGN, bits)
-    return (flushed if flushed.ndim else flushed[()]).view(np.float32)
+    """Make subnormal float32 zeros of the same sign."""
+    bits = np.asarray(values).view(np.uint32)
+    return np.where(bits & _EXPONENT == 0, bits & _SIGN, bits).view(np.float32)
 
 
 def saturate(values: Any) -> Any:
@@ -62,12 +42,9 @@ def finish(raw: Function, *, flushes: bool = False, saturates: bool = False) -> 
         flushes: ``.ftz``.
         saturates: ``.sat``.
     """
-    if not flushes and not saturates:
-        return lambda *sources: canonicalise(raw(*sources))
+    first: Function = flush if flushes else np.asarray
     last = saturate if saturates else canonicalise
-    if not flushes:
-        return lambda *sources: last(raw(*sources))
-    return lambda *sources: last(flush(raw(*map(flush, sources))))
+    return lambda *sources: last(first(raw(*map(first, sources))))
 
 
 def build_extreme(kind: ScalarType, *, greatest: bool, keeps_nan: bool, by_magnitude: bool) -> Function:
@@ -88,12 +65,9 @@ def build_extreme(kind: ScalarType, *, greatest: bool, keeps_nan: bool, by_magni
 
     def choose(a: Any, b: Any) -> Any:
         result = number(a, b)
-        equal = np.equal(a, b)
-        if not equal.any():
-            return result
         # Equal numbers differ at most in the sign of zero: −0 < +0.
-        bits = np.where(equal, merge(a.view(unsigned), b.view(unsigned)), result.view(unsigned))
-        return (bits if bits.ndim else bits[()]).view(result.dtype)
+        bits = np.where(np.equal(a, b), merge(a.view(unsigned), b.view(unsigned)), result.view(unsigned))
+        return bits.view(result.dtype)
 
     if not by_magnitude:
         return choose
@@ -118,8 +92,7 @@ def keep_high_word(function: Callable[..., Any]) -> Callable[..., Any]:
     def evaluate(a: Any) -> Any:
         high = np.bitwise_and(_flush_double(a).view(np.uint64), _HIGH_WORD).view(np.float64)
         result = function(np.where(np.isnan(a), a, high))
-        bits = np.bitwise_and(_flush_double(result).view(np.uint64), _HIGH_WORD)
-        return (bits if bits.ndim else bits[()]).view(np.float64)
+        return np.bitwise_and(_flush_double(result).view(np.uint64), _HIGH_WORD).view(np.float64)
 
     return evaluate
 
@@ -127,5 +100,4 @@ def keep_high_word(function: Callable[..., Any]) -> Callable[..., Any]:
 def _flush_double(values: Any) -> Any:
     bits = values.view(np.uint64)
     subnormal = np.less(bits & _MAGNITUDE, _SMALLEST_NORMAL)
-    kept = np.where(subnormal, bits & _DOUBLE_SIGN, bits)
-    return (kept if kept.ndim else kept[()]).view(np.float64)
+    return np.where(subnormal, bits & _DOUBLE_SIGN, bits).view(np.float64)

@@ -51,11 +51,11 @@ def bind_step(binder: Binder, operation: Operation) -> Step:
 
 
 def _evaluate(operation: Operation, given: list[Any], active: Any) -> Any:
+    shape = (len(active) // WARP_LANES, WARP_LANES) if isinstance(operation, WarpOperation) else active.shape
+    spread = [one.reshape(shape) if one.ndim else np.ascontiguousarray(np.broadcast_to(one, shape)) for one in given]
     with np.errstate(all="ignore"):
         if not isinstance(operation, WarpOperation):
-            return operation.evaluate(*given)
-        shape = (len(active) // WARP_LANES, WARP_LANES)
-        spread = [one.reshape(shape) if one.ndim else np.broadcast_to(one, shape) for one in given]
+            return operation.evaluate(*spread)
         found = operation.evaluate(active.reshape(shape), *spread)
     several = found if isinstance(found, tuple) else (found,)
     return tuple(np.ascontiguousarray(np.broadcast_to(one, shape)).reshape(-1) for one in several)

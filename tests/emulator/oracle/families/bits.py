@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.semantics.modifiers import SIGNED, as_unsigned, find_literal, find_type
-from tests.emulator.oracle.lanes import over_lanes
+from gpa_lsp.execution.emulator.semantics.modifiers import SIGNED, as_unsigned, find_type
 from tests.emulator.oracle.model import Family, LaneOperation
 
 Function = Callable[..., Any]
@@ -30,85 +29,43 @@ def bind(instruction: PtxInstruction) -> LaneOperation | None:
 
 
 def _bind_count(instruction: PtxInstruction, kind: ScalarType) -> LaneOperation:
-    count = count_ones if instruction.opcode == "popc" else count_leading_zeros
-    return LaneOperation(evaluate=count, source_types=(as_unsigned(kind),), result_types=(S.U32,))
+    """``popc clz brev``."""
+    unsigned, reverses = as_unsigned(kind), instruction.opcode == "brev"
+    count: Function = _reverse if reverses else _count_ones if instruction.opcode == "popc" else _count_leading_zeros
+    return LaneOperation(evaluate=count, source_types=(unsigned,), result_types=(unsigned if reverses else S.U32,))
 
 
 def _bind_find(instruction: PtxInstruction, kind: ScalarType) -> LaneOperation:
     """Position of the highest bit that is set (of a negative number: clear), or 0xFFFFFFFF."""
-    unsigned = as_unsigned(kind)
-    width = kind.bytes * 8
-    highest = np.uint32(width - 1)
+    unsigned, highest = as_unsigned(kind), np.uint32(kind.bytes * 8 - 1)
     gives_shift = "shiftamt" in instruction.suffixes
-    sign_shift = kind.natural_dtype.type(width - 1)
-    signed = kind in SIGNED
 
     def evaluate(a: Any) -> Any:
-        if signed:
-            a = np.bitwise_xor(a, np.right_shift(a, sign_shift))
-        zeros = count_leading_zeros(a.view(unsigned.natural_dtype))
-        if not gives_shift:
-            return np.subtract(highest, zeros)  # no bit at all: −1
-        return np.bitwise_or(zeros, np.negative((zeros > highest).astype(np.uint32)))
+        zeros = _count_leading_zeros(np.where(a < 0, ~a, a).view(unsigned.natural_dtype))
+        return np.where(zeros > highest, np.uint32(0xFFFF_FFFF), zeros if gives_shift else highest - zeros)
 
-    return LaneOperation(evaluate=evaluate, source_types=(kind if signed else unsigned,), result_types=(S.U32,))
-
-
-def _bind_reverse(instruction: PtxInstruction, kind: ScalarType) -> LaneOperation:
-    unsigned = as_unsigned(kind)
-    return LaneOperation(evaluate=reverse_bits, source_types=(unsigned,), result_types=(unsigned,))
+    return LaneOperation(evaluate=evaluate, source_types=(kind if kind in SIGNED else unsigned,), result_types=(S.U32,))
 
 
 def _bind_nth(instruction: PtxInstruction, kind: ScalarType) -> LaneOperation | None:
     if kind is not S.B32:
         return None
-    return LaneOperation(evaluate=over_lanes(find_nth_set), source_types=(S.U32, S.U32, S.S32), result_types=(S.U32,))
+    return LaneOperation(evaluate=find_nth_set, source_types=(S.U32, S.U32, S.S32), result_types=(S.U32,))
 
 
 def _bind_extract(instruction: PtxInstruction, kind: ScalarType) -> LaneOperation | None:
     """``bfe``: length and position count by their low eight bits; a signed field is extended by its highest bit that exists."""
-    position, length = find_literal(instruction, 1), find_literal(instruction, 2)
-    unsigned = as_unsigned(kind)
-    if position is not None and length is not None:
-        evaluate = _extract_fixed(kind, position & 0xFF, length & 0xFF)
-    else:
-        evaluate = _extract(kind)
-    source = kind if kind in SIGNED else unsigned
-    return LaneOperation(evaluate=evaluate, source_types=(source, S.U32, S.U32), result_types=(source,))
-
-
-def _extract_fixed(kind: ScalarType, position: int, length: int) -> Function:
-    """Two shifts: the field to the top, then down with or without the sign."""
-    width = kind.bytes * 8
-    dtype = kind.natural_dtype
-    signed = kind in SIGNED
-    if length == 0:
-        return lambda a, _b, _c: np.bitwise_xor(a, a)
-    if position >= width:
-        top = dtype.type(width - 1)
-        return (lambda a, _b, _c: np.right_shift(a, top)) if signed else (lambda a, _b, _c: np.bitwise_xor(a, a))
-    length = min(length, width - position)
-    up, down = dtype.type(width - position - length), dtype.type(width - length)
-    return lambda a, _b, _c: np.right_shift(np.left_shift(a, up), down)
-
-
-def _extract(kind: ScalarType) -> Function:
-    width = kind.bytes * 8
-    signed = kind in SIGNED
-    dtype = kind.natural_dtype
-    limit = np.uint32(width)
+    source = kind if kind in SIGNED else as_unsigned(kind)
+    width, dtype = np.uint32(kind.bytes * 8), kind.natural_dtype
+    most = width - np.uint32(kind in SIGNED)  # from beyond the top come copies of the sign
 
     def evaluate(a: Any, b: Any, c: Any) -> Any:
-        position, length = np.minimum(b & _BYTE, limit), c & _BYTE
-        if signed:  # from beyond the top come copies of the sign
-            position = np.minimum(position, limit - np.uint32(1))
-        length = np.minimum(length, limit - position)
-        up = (limit - position - length).astype(dtype)
-        down = (limit - length).astype(dtype)
-        field = np.right_shift(np.left_shift(a, up), down)
-        return np.multiply(field, length > np.uint32(0))
+        position = np.minimum(b & _BYTE, most)
+        length = np.minimum(c & _BYTE, width - position)
+        field = a << (width - position - length).astype(dtype) >> (width - length).astype(dtype)
+        return np.where(length > 0, field, dtype.type(0))
 
-    return evaluate
+    return LaneOperation(evaluate=evaluate, source_types=(source, S.U32, S.U32), result_types=(source,))
 
 
 def _bind_insert(instruction: PtxInstruction, kind: ScalarType) -> LaneOperation:
@@ -159,44 +116,23 @@ def _bind_extend(instruction: PtxInstruction, kind: ScalarType) -> LaneOperation
     return LaneOperation(evaluate=evaluate, source_types=(source, S.U32), result_types=(source,))
 
 
-_MASKS = {
-    4: ((1, 0x5555_5555), (2, 0x3333_3333), (4, 0x0F0F_0F0F)),
-    8: ((1, 0x5555_5555_5555_5555), (2, 0x3333_3333_3333_3333), (4, 0x0F0F_0F0F_0F0F_0F0F)),
-}
-_ONES = {4: 0x0101_0101, 8: 0x0101_0101_0101_0101}
+def _list_bits(values: Any) -> Any:
+    """Bits of unsigned integers, lowest first: uint8[n, width]."""
+    octets = np.ascontiguousarray(values).view(np.uint8).reshape(len(values), -1)
+    return np.unpackbits(octets, axis=1, bitorder="little")
 
 
-def count_ones(values: Any) -> Any:
-    """Bits that are set, as uint32. Values of uint32 or uint64."""
-    if hasattr(np, "bitwise_count"):
-        return np.bitwise_count(values).astype(np.uint32)
-    kind = values.dtype.type
-    (one, odd), (two, pairs), (four, nibbles) = _MASKS[values.dtype.itemsize]
-    values = values - ((values >> kind(one)) & kind(odd))
-    values = (values & kind(pairs)) + ((values >> kind(two)) & kind(pairs))
-    values = (values + (values >> kind(four))) & kind(nibbles)
-    total = np.multiply(values, kind(_ONES[values.dtype.itemsize]))
-    return np.right_shift(total, kind(values.dtype.itemsize * 8 - 8)).astype(np.uint32)
+def _count_ones(values: Any) -> Any:
+    return _list_bits(values).sum(axis=1, dtype=np.uint32)
 
 
-def count_leading_zeros(values: Any) -> Any:
-    """Zeros above the highest bit that is set, as uint32; the width for 0. Values of uint32 or uint64."""
-    if values.dtype.itemsize == 4:
-        _, exponent = np.frexp(values.astype(np.float64))  # exact
-        return np.subtract(np.uint32(32), exponent.astype(np.uint32))
-    high = np.right_shift(values, np.uint64(32)).astype(np.uint32)
-    low = values.astype(np.uint32)
-    in_high, in_low = count_leading_zeros(high), count_leading_zeros(low)
-    return np.add(in_high, np.multiply(in_low, np.equal(high, np.uint32(0))))
+def _count_leading_zeros(values: Any) -> Any:
+    seen = np.maximum.accumulate(_list_bits(values)[:, ::-1], axis=1)
+    return (1 - seen).sum(axis=1, dtype=np.uint32)
 
 
-def reverse_bits(values: Any) -> Any:
-    """Bits in the reverse order. Values of uint32 or uint64."""
-    kind = values.dtype.type
-    for shift, mask in _MASKS[values.dtype.itemsize]:
-        low = np.left_shift(np.bitwise_and(values, kind(mask)), kind(shift))
-        values = np.bitwise_or(low, np.bitwise_and(np.right_shift(values, kind(shift)), kind(mask)))
-    return values.byteswap()
+def _reverse(values: Any) -> Any:
+    return np.packbits(_list_bits(values), axis=1).view(values.dtype.newbyteorder(">")).astype(values.dtype)[:, 0]
 
 
 def find_nth_set(
@@ -224,7 +160,7 @@ _BINDERS: dict[str, Callable[[PtxInstruction, ScalarType], LaneOperation | None]
     "popc": _bind_count,
     "clz": _bind_count,
     "bfind": _bind_find,
-    "brev": _bind_reverse,
+    "brev": _bind_count,
     "fns": _bind_nth,
     "bfe": _bind_extract,
     "bfi": _bind_insert,

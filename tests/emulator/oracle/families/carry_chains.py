@@ -3,7 +3,6 @@
 Source: PTX ISA 9.0, section 9.7.2 (extended-precision integer arithmetic). The flag of a difference is its borrow.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,10 +10,9 @@ import numpy as np
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.semantics.modifiers import as_unsigned, find_type
-from tests.emulator.oracle.integers import multiply_high
+from tests.emulator.oracle.lanes import wrap
 from tests.emulator.oracle.model import Family, LaneOperation
 
-Function = Callable[..., Any]
 _KINDS = frozenset({ScalarType.U32, ScalarType.S32, ScalarType.U64, ScalarType.S64})
 
 
@@ -24,59 +22,26 @@ def bind(instruction: PtxInstruction) -> LaneOperation | None:
     reads, writes = instruction.opcode.endswith("c"), "cc" in instruction.suffixes
     if kind is None or kind not in _KINDS or not (reads or writes):
         return None
-    unsigned = as_unsigned(kind)
-    name = instruction.opcode.removesuffix("c")
-    if name == "mad":
-        return _bind_mad(instruction, kind, reads=reads, writes=writes)
-    return LaneOperation(
-        evaluate=_build(_add if name == "add" else _subtract, unsigned, reads=reads, writes=writes),
-        source_types=(unsigned, unsigned),
-        result_types=(unsigned,),
-        reads_carry=reads,
-        writes_carry=writes,
-    )
+    unsigned, name = as_unsigned(kind), instruction.opcode.removesuffix("c")
+    sign = -1 if name == "sub" else 1
+    shift = 8 * kind.bytes if "hi" in instruction.suffixes else 0
 
-
-def _bind_mad(instruction: PtxInstruction, kind: ScalarType, *, reads: bool, writes: bool) -> LaneOperation:
-    unsigned = as_unsigned(kind)
-    high = "hi" in instruction.suffixes
-    factor = kind if high else unsigned
-    product: Function = multiply_high(kind) if high else np.multiply
-    add = _build(_add, unsigned, reads=reads, writes=writes)
-    dtype = unsigned.natural_dtype
-
-    def evaluate(a: Any, b: Any, c: Any, *carry: Any) -> Any:
-        return add(product(a, b).view(dtype), c, *carry)
+    def evaluate(*sources: Any) -> Any:
+        whole = [one.astype(object) for one in sources]
+        carry = whole.pop() if reads else 0
+        if name == "mad":
+            whole[:2] = [wrap(whole[0] * whole[1] >> shift, unsigned).astype(object)]
+        total = whole[0] + sign * (whole[1] + carry)
+        result, flag = wrap(total, unsigned), np.asarray((total < 0) | (total >> 8 * kind.bytes != 0), np.bool_)
+        return (result, flag) if writes else result
 
     return LaneOperation(
         evaluate=evaluate,
-        source_types=(factor, factor, unsigned),
+        source_types=(kind, kind, unsigned) if name == "mad" else (unsigned, unsigned),
         result_types=(unsigned,),
         reads_carry=reads,
         writes_carry=writes,
     )
-
-
-def _build(step: Function, unsigned: ScalarType, *, reads: bool, writes: bool) -> Function:
-    dtype = unsigned.natural_dtype
-
-    def evaluate(a: Any, b: Any, *carry: Any) -> Any:
-        result, flag = step(a, b)
-        if reads:
-            result, second = step(result, carry[0].astype(dtype))
-            flag = np.logical_or(flag, second)
-        return (result, flag) if writes else result
-
-    return evaluate
-
-
-def _add(a: Any, b: Any) -> tuple[Any, Any]:
-    total = np.add(a, b)
-    return total, np.less(total, a)
-
-
-def _subtract(a: Any, b: Any) -> tuple[Any, Any]:
-    return np.subtract(a, b), np.less(a, b)
 
 
 FAMILY = Family(opcodes=("add", "sub", "mad", "addc", "subc", "madc"), bind=bind)

@@ -16,41 +16,9 @@ from tests.emulator.oracle.model import Family, LaneOperation
 from tests.emulator.oracle.single import flush
 
 
-def build_select(kind: ScalarType) -> Callable[[Any, Any, Any], Any]:
-    """Build ``selp``: a where p, else b.
-
-    Values of four bytes are blended by bits, b ^ ((a ^ b) · p), which costs the same whatever the predicates are; ``np.where`` branches per lane
-    and takes four times as long where they are mixed.
-    """
-    if kind is ScalarType.F32:
-
-        def select_f32(a: Any, b: Any, p: Any) -> Any:
-            if type(p) is not np.ndarray:
-                return a if p else b
-            return _blend(a.view(np.uint32), b.view(np.uint32), p).view(np.float32)
-
-        return select_f32
-    if kind.bytes == 4:
-
-        def select_u32(a: Any, b: Any, p: Any) -> Any:
-            if type(p) is not np.ndarray:
-                return a if p else b
-            return _blend(a, b, p)
-
-        return select_u32
-
-    def select(a: Any, b: Any, p: Any) -> Any:
-        if type(p) is not np.ndarray:
-            return a if p else b
-        return np.where(p, a, b)
-
-    return select
-
-
-def _blend(a: Any, b: Any, p: Any) -> Any:
-    """Blend uint32 by an array of predicates."""
-    differing = np.multiply(np.bitwise_xor(a, b), p)
-    return np.bitwise_xor(differing, b, out=differing)
+def select(a: Any, b: Any, p: Any) -> Any:
+    """``selp``: a where p, else b."""
+    return np.where(p, a, b)
 
 
 Function = Callable[..., Any]
@@ -83,21 +51,12 @@ def _bind_setp(instruction: PtxInstruction) -> LaneOperation | None:
 
 def _build_setp(compare: Function, combine: Function | None, *, two: bool) -> Function:
     """The predicate, and with ``two`` that of the opposite comparison as well."""
-    if combine is None:
-        if not two:
-            return compare
 
-        def evaluate_both(a: Any, b: Any) -> Any:
-            holds = compare(a, b)
-            return holds, np.logical_not(holds)
-
-        return evaluate_both
-    if not two:
-        return lambda a, b, c: combine(compare(a, b), c)
-
-    def evaluate(a: Any, b: Any, c: Any) -> Any:
+    def evaluate(a: Any, b: Any, *c: Any) -> Any:
         holds = compare(a, b)
-        return combine(holds, c), combine(np.logical_not(holds), c)
+        both = [holds, np.logical_not(holds)] if two else [holds]
+        found = both if combine is None else [combine(one, *c) for one in both]
+        return tuple(found) if two else found[0]
 
     return evaluate
 
@@ -127,13 +86,10 @@ def _bind_set(instruction: PtxInstruction) -> LaneOperation | None:
     combine = find_combination(instruction)
     kind = S.F32 if result is S.F32 else as_unsigned(result)
     true = kind.natural_dtype.type(_TRUE.get(result, 1))
-    if combine is None:
-        return LaneOperation(
-            evaluate=lambda a, b: np.multiply(compare(a, b), true), source_types=(source, source), result_types=(kind,)
-        )
+    setp = _build_setp(compare, combine, two=False)
     return LaneOperation(
-        evaluate=lambda a, b, c: np.multiply(combine(compare(a, b), c), true),
-        source_types=(source, source, S.PRED),
+        evaluate=lambda *given: np.multiply(setp(*given), true),
+        source_types=(source, source) if combine is None else (source, source, S.PRED),
         result_types=(kind,),
     )
 
@@ -144,7 +100,7 @@ def _bind_selp(instruction: PtxInstruction) -> LaneOperation | None:
     kind = instruction.types[0]
     if kind not in (S.F32, S.F64):
         kind = as_unsigned(kind)
-    return LaneOperation(evaluate=build_select(kind), source_types=(kind, kind, S.PRED), result_types=(kind,))
+    return LaneOperation(evaluate=select, source_types=(kind, kind, S.PRED), result_types=(kind,))
 
 
 def _bind_slct(instruction: PtxInstruction) -> LaneOperation | None:
@@ -156,7 +112,6 @@ def _bind_slct(instruction: PtxInstruction) -> LaneOperation | None:
         return None
     if kind not in (S.F32, S.F64):
         kind = as_unsigned(kind)
-    select = build_select(kind)
     zero = by.natural_dtype.type(0)
     flushes = by is S.F32 and "ftz" in instruction.suffixes
 

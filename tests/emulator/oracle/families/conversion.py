@@ -11,9 +11,8 @@ import numpy as np
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.semantics.modifiers import find_limits
-from tests.emulator.oracle.directed import add_double, round_to_single
-from tests.emulator.oracle.halves import encode, narrow, round_to_format, widen
-from tests.emulator.oracle.lanes import over_lanes
+from tests.emulator.oracle.directed import find_arithmetic, round_to_single
+from tests.emulator.oracle.halves import clip_negative, encode, round_to_format, widen
 from tests.emulator.oracle.model import Family, LaneOperation
 from tests.emulator.oracle.single import canonicalise, flush, saturate
 
@@ -77,15 +76,9 @@ def _widened(source: ScalarType, *, flushes: bool, then: Function) -> Function:
 
 def _to_half(words: tuple[str, ...], source: ScalarType, result: ScalarType, mode: str) -> Function:
     """Conversion to f16 or bf16, with ``.relu``, ``.sat``, ``.satfinite`` and any rounding."""
-    plain = not {"relu", "sat", "satfinite"} & set(words)
     first: list[Function] = [flush] if "ftz" in words and source is S.F32 else []
     if source in _HALVES:
         first.append(widen(source))
-    if plain and mode == "rn" and source in (S.F32, *_HALVES):
-        own: list[Function] = [] if first else [np.positive]
-        return chain([*first, *own, narrow(result)])
-    if plain and mode in INTEGER_ROUNDERS:
-        return chain([*first, INTEGER_ROUNDERS[mode], narrow(result)])
     if source in (S.U64, S.S64):
         first.append(integer_to_odd)
     name, saturates_finite = result.value, "satfinite" in words
@@ -98,11 +91,10 @@ def _to_half(words: tuple[str, ...], source: ScalarType, result: ScalarType, mod
         if mode in INTEGER_ROUNDERS:
             values = INTEGER_ROUNDERS[mode](values)
         rounded = round_to_format(values, name, mode if mode in ROUNDINGS else "rn", saturates=saturates_finite)
-        if relu:
-            rounded = np.where(rounded <= 0, 0.0, rounded)
+        rounded = clip_negative(rounded) if relu else rounded
         return encode(saturate(rounded) if saturates else rounded, name)
 
-    return over_lanes(evaluate)
+    return evaluate
 
 
 INTEGER_ROUNDERS: dict[str, Function] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
@@ -125,24 +117,14 @@ def float_to_integer(rounder: Function, source: ScalarType, result: ScalarType) 
     # Bounds that the source format holds exactly: the lowest integer, and the power of two above the highest.
     lowest, above = float(least_integer), float(greatest_integer + 1)
     via = np.dtype(np.int64) if dtype.itemsize < 8 else dtype
-    truncates = rounder is np.trunc
-    direct = dtype == np.int32
 
     def evaluate(values: Any) -> Any:
-        rounded = values if truncates else rounder(values)
-        least = np.minimum.reduce(rounded, axis=None, initial=np.inf)
-        greatest = np.maximum.reduce(rounded, axis=None, initial=-np.inf)
-        if least >= lowest and greatest < above:  # neither holds of NaN
-            return rounded.astype(dtype) if direct or via is dtype else rounded.astype(via).astype(dtype)
-        return clamp(rounded if not truncates else np.trunc(values))
-
-    def clamp(rounded: Any) -> Any:
+        rounded = rounder(values)
         inside = np.logical_and(rounded >= lowest, rounded < above)
         converted = np.where(inside, rounded, 0.0).astype(via).astype(dtype)
         converted = np.where(rounded < lowest, dtype.type(least_integer), converted)
         converted = np.where(rounded >= above, dtype.type(greatest_integer), converted)
-        converted = np.where(np.isnan(rounded), special, converted)
-        return converted if converted.ndim else converted[()]
+        return np.where(np.isnan(rounded), special, converted)
 
     return evaluate
 
@@ -164,32 +146,23 @@ def integer_to_float(source: ScalarType, result: ScalarType, mode: str) -> Funct
     if mode == "rn" or source.bytes <= 2 or (result is S.F64 and source.bytes <= 4):
         return lambda values: values.astype(dtype)
     if result is S.F32 and source.bytes == 4:
-        return over_lanes(lambda values: round_to_single(values.astype(np.float64), mode))
+        return lambda values: round_to_single(values.astype(np.float64), mode)
     if result is S.F32:
-        return over_lanes(lambda values: round_to_single(integer_to_odd(values), mode))
-    add = add_double(mode)
-    return over_lanes(lambda values: _fix_zero(values, add(*_split_words(values))))
+        return lambda values: round_to_single(integer_to_odd(values), mode)
+    add, _ = find_arithmetic(S.F64, "add", mode)
 
+    def add_words(values: Any) -> Any:
+        """A 64-bit integer is the sum of two exact float64; 0 is +0 whatever the rounding."""
+        high = values >> values.dtype.type(32) << values.dtype.type(32)
+        return np.where(values == 0, 0.0, add(high.astype(np.float64), (values - high).astype(np.float64)))
 
-def _fix_zero(values: Any, result: Any) -> Any:
-    """The integer 0 is +0 whatever the rounding."""
-    result[values == 0] = 0.0
-    return result
-
-
-def _split_words(values: Any) -> tuple[Any, Any]:
-    """A 64-bit integer as two exact float64: its high word (with the sign) times 2^32, and its low word."""
-    shift = values.dtype.type(32)
-    high = np.left_shift(np.right_shift(values, shift), shift)
-    return high.astype(np.float64), np.subtract(values, high).astype(np.float64)
+    return add_words
 
 
 def integer_to_odd(values: Any) -> Any:
     """64-bit integers as float64 rounded to odd (at 53 bits or a few less)."""
     kind = values.dtype.type
     large = np.logical_or(values >= kind(2**53), values <= kind(-(2**53)) if values.dtype.kind == "i" else False)
-    if not large.any():
-        return values.astype(np.float64)
     low = np.bitwise_and(values, kind(0x7FF))
     odd = np.bitwise_or(np.subtract(values, low), np.where(low != 0, kind(0x800), kind(0)))
     return np.where(large, odd, values).astype(np.float64)
@@ -210,33 +183,21 @@ def float_to_float(source: ScalarType, result: ScalarType, mode: str, *, flushes
     elif source is S.F32 and result is S.F64:
         steps.append(lambda values: values.astype(np.float64))
     elif source is S.F64 and result is S.F32:
-        steps.append(
-            (lambda values: values.astype(np.float32))
-            if mode == "rn"
-            else over_lanes(lambda values: round_to_single(values, mode))
-        )
+        steps.append(lambda values: round_to_single(values, mode))
     if flushes and result is S.F32 and source is S.F64:
         steps.append(flush)
     if saturates:
         steps.append(saturate)
-    elif result is S.F32 and (source is S.F64 or mode in INTEGER_ROUNDERS):
-        steps.append(canonicalise)
     elif result is S.F32:
-        steps.append(lambda values: canonicalise(np.positive(values)))  # of an array of its own
+        steps.append(canonicalise)
     return chain(steps)
 
 
 def chain(steps: list[Function]) -> Function:
     """One function after the other."""
-    if not steps:
-        return np.positive
-    if len(steps) == 1:
-        return steps[0]
-    first, *rest = steps
 
     def evaluate(values: Any) -> Any:
-        values = first(values)
-        for function in rest:
+        for function in steps:
             values = function(values)
         return values
 

@@ -13,15 +13,14 @@ from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.semantics.writing import find_rounding
 from tests.emulator.oracle.halves import (
     FORMATS,
+    clip_negative,
     decode_scale_table,
     decode_table,
     encode,
     encode_scale,
-    narrow,
     round_to_format,
     widen,
 )
-from tests.emulator.oracle.lanes import over_lanes
 from tests.emulator.oracle.model import Family, LaneOperation
 
 Function = Callable[..., Any]
@@ -43,7 +42,7 @@ def bind(instruction: PtxInstruction) -> LaneOperation | None:
     result, source = named
     if result == "tf32" and source == "f32":
         function = _convert_one("tf32", words)
-        return LaneOperation(evaluate=over_lanes(function), source_types=(S.F32,), result_types=(S.U32,))
+        return LaneOperation(evaluate=function, source_types=(S.F32,), result_types=(S.U32,))
     if source == "f32" and (result in _HALVES or result in _SMALL) and len(instruction.sources) == 2:
         return _bind_from_singles(result, words)
     if result in _SMALL and source in _HALVES:
@@ -60,14 +59,10 @@ def _convert_one(name: str, words: tuple[str, ...]) -> Function:
     relu = "relu" in words
     if name == "ue8m0":
         return lambda values: encode_scale(values, rounds_up=mode == "rp", saturates=saturates)
-    if mode == "rn" and name in ("f16", "bf16") and not saturates and not relu:
-        to_half = narrow(S.F16 if name == "f16" else S.BF16)
-        return lambda values: to_half(np.positive(values))
 
     def convert(values: Any) -> Any:
         rounded = round_to_format(values.astype(np.float64), name, mode, saturates=saturates)
-        if relu:
-            rounded = np.where(rounded <= 0, 0.0, rounded)
+        rounded = clip_negative(rounded) if relu else rounded
         if FORMATS[name].nan_bits is None:  # no NaN in the format: the largest number
             rounded = np.where(np.isnan(rounded), FORMATS[name].largest, rounded)
         return encode(rounded, name)
@@ -91,7 +86,7 @@ def _bind_from_singles(result: str, words: tuple[str, ...]) -> LaneOperation:
     def evaluate(a: Any, b: Any) -> Any:
         return np.bitwise_or(np.left_shift(convert(a).astype(dtype), shift), convert(b).astype(dtype))
 
-    return LaneOperation(evaluate=over_lanes(evaluate), source_types=(S.F32, S.F32), result_types=(kind,))
+    return LaneOperation(evaluate=evaluate, source_types=(S.F32, S.F32), result_types=(kind,))
 
 
 def _bind_from_pair(result: str, source: str, words: tuple[str, ...]) -> LaneOperation:
@@ -104,7 +99,7 @@ def _bind_from_pair(result: str, source: str, words: tuple[str, ...]) -> LaneOpe
         elements = convert(to_single(np.ascontiguousarray(a).view(np.uint16))).astype(dtype)
         return np.bitwise_or(np.left_shift(elements[1::2], shift), elements[0::2])
 
-    return LaneOperation(evaluate=over_lanes(evaluate), source_types=(S.U32,), result_types=(kind,))
+    return LaneOperation(evaluate=evaluate, source_types=(S.U32,), result_types=(kind,))
 
 
 def _bind_from_small(result: str, source: str, words: tuple[str, ...]) -> LaneOperation:
@@ -121,7 +116,7 @@ def _bind_from_small(result: str, source: str, words: tuple[str, ...]) -> LaneOp
         high = bits[np.bitwise_and(np.right_shift(wide, np.uint32(distance)), low)]
         return np.bitwise_or(np.left_shift(high, np.uint32(16)), bits[np.bitwise_and(wide, low)])
 
-    return LaneOperation(evaluate=over_lanes(evaluate), source_types=(kind,), result_types=(S.U32,))
+    return LaneOperation(evaluate=evaluate, source_types=(kind,), result_types=(S.U32,))
 
 
 _PACKED = {"u16": 16, "s16": 16, "u8": 8, "s8": 8, "u4": 4, "s4": 4, "u2": 2, "s2": 2}
@@ -146,7 +141,7 @@ def _bind_pack(instruction: PtxInstruction) -> LaneOperation | None:
         return np.bitwise_or(np.left_shift(rest[0], np.uint32(2 * bits)), both) if rest else both
 
     sources = (S.S32, S.S32, S.U32) if has_rest else (S.S32, S.S32)
-    return LaneOperation(evaluate=over_lanes(evaluate), source_types=sources, result_types=(S.U32,))
+    return LaneOperation(evaluate=evaluate, source_types=sources, result_types=(S.U32,))
 
 
 FAMILY = Family(opcodes=("cvt",), bind=bind)

@@ -14,10 +14,8 @@ from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.semantics.modifiers import find_type
 from gpa_lsp.execution.emulator.semantics.writing import find_rounding
-from tests.emulator.oracle import directed
-from tests.emulator.oracle.exact_arithmetic import DOUBLE, SINGLE
+from tests.emulator.oracle.directed import find_arithmetic
 from tests.emulator.oracle.halves import widen
-from tests.emulator.oracle.lanes import over_lanes
 from tests.emulator.oracle.model import Family, LaneOperation, same_types
 from tests.emulator.oracle.single import canonicalise, finish, flush, keep_high_word, saturate
 
@@ -34,7 +32,7 @@ def bind(instruction: PtxInstruction) -> LaneOperation | None:
         return None
     if instruction.opcode in ("abs", "neg"):
         return _bind_sign(instruction, kind)
-    found = _find_single(instruction) if kind is S.F32 else _find_double(instruction)
+    found = _find(instruction, kind)
     if found is None:
         return None
     function, count = found
@@ -51,20 +49,19 @@ def _bind_sign(instruction: PtxInstruction, kind: ScalarType) -> LaneOperation:
     return same_types(function, kind, 1)
 
 
-def _find_single(instruction: PtxInstruction) -> tuple[Function, int] | None:
-    """Exact arithmetic on float32 before ``.ftz`` and ``.sat``, and its operands."""
+def _find(instruction: PtxInstruction, kind: ScalarType) -> tuple[Function, int] | None:
+    """Exact arithmetic before ``.ftz`` and ``.sat``, and its operands."""
     opcode = "fma" if instruction.opcode == "mad" else instruction.opcode
-    mode = find_rounding(instruction.suffixes)
-    approximates = "approx" in instruction.suffixes or "full" in instruction.suffixes
-    if opcode == "rcp":
-        one = np.float32(1)
-        if approximates or mode == "rn":
-            return lambda a: np.divide(one, a), 1
-        quotient = over_lanes(directed.divide_single(mode))
-        return lambda a: quotient(one, a), 1
+    approximates = not {"approx", "full"}.isdisjoint(instruction.suffixes)
+    if kind is S.F64 and approximates:
+        return (keep_high_word(lambda a: np.divide(np.float64(1), a)), 1) if opcode == "rcp" else None
     if opcode == "div" and "approx" in instruction.suffixes:
         return _divide_roughly, 2
-    return SINGLE.find(opcode, "rn" if approximates else mode)
+    mode = "rn" if approximates else find_rounding(instruction.suffixes)
+    if opcode != "rcp":
+        return find_arithmetic(kind, opcode, mode)
+    divide, _ = find_arithmetic(kind, "div", mode)
+    return lambda a: divide(np.ones_like(a), a), 1
 
 
 _TOO_LARGE = np.float32(2.0**126)
@@ -75,27 +72,7 @@ def _divide_roughly(a: Any, b: Any) -> Any:
     quotient = np.divide(a, b)
     magnitude = np.abs(b)
     vanishing = np.logical_and(magnitude > _TOO_LARGE, np.isfinite(b))
-    if not vanishing.any():
-        return quotient
-    instead = np.multiply(a, np.copysign(np.float32(0), b))
-    chosen = np.where(vanishing, instead, quotient)
-    return chosen if chosen.ndim else chosen[()]
-
-
-def _find_double(instruction: PtxInstruction) -> tuple[Function, int] | None:
-    """Exact arithmetic on float64, and its operands."""
-    opcode = "fma" if instruction.opcode == "mad" else instruction.opcode
-    if "approx" in instruction.suffixes:
-        return (_reciprocal_of_high_word, 1) if opcode == "rcp" else None
-    mode = find_rounding(instruction.suffixes)
-    one = np.float64(1)
-    if opcode == "rcp":
-        quotient = np.divide if mode == "rn" else over_lanes(directed.divide_double(mode))
-        return lambda a: quotient(one, a), 1
-    return DOUBLE.find(opcode, mode)
-
-
-_reciprocal_of_high_word = keep_high_word(lambda a: np.divide(np.float64(1), a))
+    return np.where(vanishing, np.multiply(a, np.copysign(np.float32(0), b)), quotient)
 
 
 def _bind_mixed(instruction: PtxInstruction) -> LaneOperation | None:
@@ -103,7 +80,7 @@ def _bind_mixed(instruction: PtxInstruction) -> LaneOperation | None:
     kind, half = instruction.types
     if kind is not S.F32 or half not in (S.F16, S.BF16):
         return None
-    function, _ = SINGLE.find(instruction.opcode, find_rounding(instruction.suffixes))
+    function, _ = find_arithmetic(S.F32, instruction.opcode, find_rounding(instruction.suffixes))
     to_single = widen(half)
     last = saturate if "sat" in instruction.suffixes else canonicalise
     if instruction.opcode == "fma":

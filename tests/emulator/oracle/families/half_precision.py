@@ -13,7 +13,7 @@ from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.semantics.modifiers import find_type
 from tests.emulator.oracle.comparing import find_combination, find_comparison
 from tests.emulator.oracle.halves import build_half
-from tests.emulator.oracle.lanes import by_parts, over_lanes
+from tests.emulator.oracle.lanes import by_parts
 from tests.emulator.oracle.model import Family, LaneOperation, same_types
 
 Function = Callable[..., Any]
@@ -83,7 +83,7 @@ def _by_halves(compare: Function) -> Function:
         holds = compare(np.ascontiguousarray(a).view(np.uint16), np.ascontiguousarray(b).view(np.uint16))
         return holds[0::2].copy(), holds[1::2].copy()
 
-    return over_lanes(evaluate)
+    return evaluate
 
 
 def _combine_halves(compare: Function, combine: Function | None) -> Function:

@@ -11,155 +11,60 @@ import numpy as np
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.semantics.modifiers import INTEGERS, SIGNED, as_unsigned, as_wide, find_type
-from tests.emulator.oracle.integers import (
-    add_saturated,
-    add_saturated_unsigned,
-    multiply_high,
-    subtract_saturated,
-    subtract_saturated_unsigned,
-)
+from tests.emulator.oracle.lanes import exactly
 from tests.emulator.oracle.model import Family, LaneOperation, same_types
 
 Function = Callable[..., Any]
+S = ScalarType
 
 
 def bind(instruction: PtxInstruction) -> LaneOperation | None:
     """Bind one instruction of integers of 16, 32 or 64 bits."""
-    kind = find_type(instruction)
-    if kind not in INTEGERS or kind is None or "cc" in instruction.suffixes:
+    kind, opcode, words = find_type(instruction), instruction.opcode, instruction.suffixes
+    saturates = "sat" in words
+    if kind not in INTEGERS or kind is None or "cc" in words:
         return None
-    if "sat" in instruction.suffixes and not _can_saturate(instruction.opcode, kind):
+    if saturates and kind is not S.S32 and not (kind is S.U32 and opcode in ("add", "sub")):
         return None
-    return _BINDERS[instruction.opcode](instruction, kind)
+    if opcode.startswith(("mul", "mad")):
+        return _bind_product(instruction, kind)
+    if opcode in ("abs", "neg"):
+        function: Function = np.abs if opcode == "abs" else np.negative
+        return same_types(function, kind, 1) if kind in SIGNED else None
+    if opcode == "sad":
+        unsigned = as_unsigned(kind)
+        distance = exactly(lambda a, b, c: abs(a - b) + c, unsigned)
+        return LaneOperation(evaluate=distance, source_types=(kind, kind, unsigned), result_types=(unsigned,))
+    if opcode in ("add", "sub"):
+        function = np.add if opcode == "add" else np.subtract
+        return same_types(exactly(function, kind, clamps=True) if saturates else function, kind, 2)
+    extreme: Function = np.minimum if opcode == "min" else np.maximum
+    if "relu" in words:
+        return same_types(lambda a, b: np.maximum(extreme(a, b), kind.natural_dtype.type(0)), kind, 2)
+    return same_types(extreme, kind, 2)
 
 
-def _can_saturate(opcode: str, kind: ScalarType) -> bool:
-    return kind is ScalarType.S32 or (kind is ScalarType.U32 and opcode in ("add", "sub"))
-
-
-def _bind_sum(instruction: PtxInstruction, kind: ScalarType) -> LaneOperation | None:
-    adds = instruction.opcode == "add"
-    if "sat" in instruction.suffixes:
-        if kind is ScalarType.U32:
-            return same_types(add_saturated_unsigned if adds else subtract_saturated_unsigned, kind, 2)
-        return same_types(add_saturated if adds else subtract_saturated, kind, 2)
-    return same_types(np.add if adds else np.subtract, as_unsigned(kind), 2)
-
-
-def _bind_mul(instruction: PtxInstruction, kind: ScalarType) -> LaneOperation | None:
-    if "wide" in instruction.suffixes:
-        if kind.bytes == 8:
-            return None
-        wide = as_wide(kind)
-        return LaneOperation(evaluate=_multiply_wide(kind), source_types=(kind, kind), result_types=(wide,))
-    if "hi" in instruction.suffixes:
-        return same_types(multiply_high(kind), kind, 2)
-    return same_types(np.multiply, as_unsigned(kind), 2)
-
-
-def _multiply_wide(kind: ScalarType) -> Function:
-    dtype = as_wide(kind).natural_dtype
-
-    def evaluate(a: Any, b: Any) -> Any:
-        return np.multiply(a, b, dtype=dtype)
-
-    return evaluate
-
-
-def _bind_mad(instruction: PtxInstruction, kind: ScalarType) -> LaneOperation | None:
-    if "wide" in instruction.suffixes:
-        if kind.bytes == 8:
-            return None
-        wide = as_wide(kind)
-        function = _then_add(_multiply_wide(kind))
-        return LaneOperation(evaluate=function, source_types=(kind, kind, wide), result_types=(wide,))
-    if "hi" in instruction.suffixes:
-        high = multiply_high(kind)
-        if "sat" in instruction.suffixes:
-            return same_types(lambda a, b, c: add_saturated(high(a, b), c), kind, 3)
-        return same_types(_then_add(high), kind, 3)
-    return same_types(_then_add(np.multiply), as_unsigned(kind), 3)
-
-
-def _then_add(multiply: Function) -> Function:
-    """A product, and a sum into the same array."""
-
-    def evaluate(a: Any, b: Any, c: Any) -> Any:
-        product = multiply(a, b)
-        if type(product) is np.ndarray:
-            return np.add(product, c, out=product)
-        return np.add(product, c)
-
-    return evaluate
-
-
-def _multiply_24(kind: ScalarType, *, high: bool) -> Function:
-    """The low or high 32 bits of the 48-bit product of 24-bit numbers."""
-    unused = kind.natural_dtype.type(8)
-    shift = as_wide(kind).natural_dtype.type(16)
-    wide = _multiply_wide(kind)
-    dtype = kind.natural_dtype
-
-    def evaluate(a: Any, b: Any) -> Any:
-        a = np.right_shift(np.left_shift(a, unused), unused)
-        b = np.right_shift(np.left_shift(b, unused), unused)
-        if high:
-            return np.right_shift(wide(a, b), shift).astype(dtype)
-        return np.multiply(a, b)
-
-    return evaluate
-
-
-def _bind_24(instruction: PtxInstruction, kind: ScalarType) -> LaneOperation | None:
-    if kind.bytes != 4:
+def _bind_product(instruction: PtxInstruction, kind: ScalarType) -> LaneOperation | None:
+    opcode, words = instruction.opcode, instruction.suffixes
+    is_wide, is_high, adds = "wide" in words, "hi" in words, opcode.startswith("mad")
+    if (is_wide and kind.bytes == 8) or ("24" in opcode and kind.bytes != 4):
         return None
-    multiply = _multiply_24(kind, high="hi" in instruction.suffixes)
-    if instruction.opcode == "mul24":
-        return same_types(multiply, kind, 2)
-    if "sat" in instruction.suffixes:
-        return same_types(lambda a, b, c: add_saturated(multiply(a, b), c), kind, 3)
-    return same_types(_then_add(multiply), kind, 3)
+    result = as_wide(kind) if is_wide else kind
+    if "24" in opcode:
+        eight = kind.natural_dtype.type(8)
+        product = exactly(lambda a, b: a * b >> (16 if is_high else 0), kind)
+        multiply: Function = lambda a, b: product(a << eight >> eight, b << eight >> eight)  # noqa: E731
+    elif is_high:
+        multiply = exactly(lambda a, b: a * b >> 8 * kind.bytes, kind)
+    else:
+        multiply = lambda a, b: np.multiply(a, b, dtype=result.natural_dtype)  # noqa: E731
+    if not adds:
+        return LaneOperation(evaluate=multiply, source_types=(kind, kind), result_types=(result,))
+    clamps = "sat" in words and (is_high or "24" in opcode)
+    add: Function = exactly(np.add, kind, clamps=True) if clamps else np.add
+    return LaneOperation(
+        evaluate=lambda a, b, c: add(multiply(a, b), c), source_types=(kind, kind, result), result_types=(result,)
+    )
 
 
-def _bind_sad(instruction: PtxInstruction, kind: ScalarType) -> LaneOperation | None:
-    unsigned = as_unsigned(kind).natural_dtype
-
-    def evaluate(a: Any, b: Any, c: Any) -> Any:
-        distance = np.subtract(np.maximum(a, b), np.minimum(a, b)).view(unsigned)
-        return np.add(distance, c)
-
-    result = as_unsigned(kind)
-    return LaneOperation(evaluate=evaluate, source_types=(kind, kind, result), result_types=(result,))
-
-
-def _bind_one(instruction: PtxInstruction, kind: ScalarType) -> LaneOperation | None:
-    if kind not in SIGNED:
-        return None
-    if instruction.opcode == "neg":
-        return same_types(np.negative, as_unsigned(kind), 1)
-    return same_types(np.abs, kind, 1)
-
-
-def _bind_extreme(instruction: PtxInstruction, kind: ScalarType) -> LaneOperation | None:
-    function: Function = np.minimum if instruction.opcode == "min" else np.maximum
-    if "relu" in instruction.suffixes:
-        zero = kind.natural_dtype.type(0)
-        return same_types(lambda a, b: np.maximum(function(a, b), zero), kind, 2)
-    return same_types(function, kind, 2)
-
-
-_BINDERS: dict[str, Callable[[PtxInstruction, ScalarType], LaneOperation | None]] = {
-    "add": _bind_sum,
-    "sub": _bind_sum,
-    "mul": _bind_mul,
-    "mad": _bind_mad,
-    "mul24": _bind_24,
-    "mad24": _bind_24,
-    "sad": _bind_sad,
-    "abs": _bind_one,
-    "neg": _bind_one,
-    "min": _bind_extreme,
-    "max": _bind_extreme,
-}
-
-FAMILY = Family(opcodes=tuple(_BINDERS), bind=bind)
+FAMILY = Family(opcodes=("add", "sub", "mul", "mad", "mul24", "mad24", "sad", "abs", "neg", "min", "max"), bind=bind)

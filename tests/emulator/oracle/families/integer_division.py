@@ -4,10 +4,20 @@ Source: PTX ISA 9.0, sections 9.7.1.8 and 9.7.1.9: quotients round toward zero, 
 unspecified value, here all ones, as the code that NVIDIA's compiler makes of it does.
 """
 
+import numpy as np
+
 from gpa_lsp.code.ptx.model import PtxInstruction
-from gpa_lsp.execution.emulator.semantics.modifiers import INTEGERS, SIGNED, find_type
-from tests.emulator.oracle.integers import divide_signed, divide_unsigned, remainder_signed, remainder_unsigned
-from tests.emulator.oracle.model import Family, LaneOperation
+from gpa_lsp.execution.emulator.semantics.modifiers import INTEGERS, find_type
+from tests.emulator.oracle.lanes import exactly
+from tests.emulator.oracle.model import Family, LaneOperation, same_types
+
+
+def _divide(a: int, b: int) -> int:
+    return -1 if b == 0 else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+_QUOTIENT = np.frompyfunc(_divide, 2, 1)
+_REST = np.frompyfunc(lambda a, b: a - b * _divide(a, b) if b else -1, 2, 1)
 
 
 def bind(instruction: PtxInstruction) -> LaneOperation | None:
@@ -15,11 +25,7 @@ def bind(instruction: PtxInstruction) -> LaneOperation | None:
     kind = find_type(instruction)
     if kind is None or kind not in INTEGERS:
         return None
-    if instruction.opcode == "div":
-        function = divide_signed if kind in SIGNED else divide_unsigned
-    else:
-        function = remainder_signed if kind in SIGNED else remainder_unsigned
-    return LaneOperation(evaluate=function, source_types=(kind, kind), result_types=(kind,))
+    return same_types(exactly(_QUOTIENT if instruction.opcode == "div" else _REST, kind), kind, 2)
 
 
 FAMILY = Family(opcodes=("div", "rem"), bind=bind)

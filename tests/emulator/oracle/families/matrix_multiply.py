@@ -25,7 +25,7 @@ from gpa_lsp.execution.emulator.semantics.matrix_layouts import (
     find_types,
     register_type,
 )
-from tests.emulator.oracle.exact_arithmetic import fuse_double
+from tests.emulator.oracle.directed import find_arithmetic
 from tests.emulator.oracle.model import Family, WarpOperation
 
 # ``mma.m8n8k4`` of halves: four products by the four quad pairs of a warp.
@@ -157,10 +157,11 @@ def multiply_doubles(a: Any, b: Any, c: Any) -> Any:
     """The same with fused multiply-adds."""
     shape = c.shape
     total = np.ascontiguousarray(c).reshape(-1)
+    fuse, _ = find_arithmetic(S.F64, "fma", "rn")
     for place in range(a.shape[2]):
         left = np.broadcast_to(a[:, :, place, None], shape).reshape(-1)
         right = np.broadcast_to(b[:, None, place, :], shape).reshape(-1)
-        total = fuse_double(left, right, total)
+        total = fuse(left, right, total)
     return total.reshape(shape)
 
 

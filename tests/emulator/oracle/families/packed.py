@@ -12,8 +12,8 @@ from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.semantics.modifiers import find_type
 from gpa_lsp.execution.emulator.semantics.writing import find_rounding
-from tests.emulator.oracle.exact_arithmetic import SINGLE
-from tests.emulator.oracle.lanes import by_parts, over_lanes
+from tests.emulator.oracle.directed import find_arithmetic
+from tests.emulator.oracle.lanes import by_parts
 from tests.emulator.oracle.model import Family, LaneOperation, same_types
 from tests.emulator.oracle.single import finish
 
@@ -37,7 +37,7 @@ def bind(instruction: PtxInstruction) -> LaneOperation | None:
 def _bind_singles(instruction: PtxInstruction) -> LaneOperation | None:
     if instruction.opcode not in ("add", "sub", "mul", "fma"):
         return None
-    function, count = SINGLE.find(instruction.opcode, find_rounding(instruction.suffixes))
+    function, count = find_arithmetic(S.F32, instruction.opcode, find_rounding(instruction.suffixes))
     finished = finish(function, flushes="ftz" in instruction.suffixes)
     return same_types(by_parts(finished, np.float32), S.F32X2, count)
 
@@ -94,7 +94,7 @@ def _bind_dot(instruction: PtxInstruction) -> LaneOperation | None:
             total = np.add(total, product.view(np.uint32))
         return total
 
-    return LaneOperation(evaluate=over_lanes(evaluate), source_types=(S.U32,) * 3, result_types=(S.U32,))
+    return LaneOperation(evaluate=evaluate, source_types=(S.U32,) * 3, result_types=(S.U32,))
 
 
 FAMILY = Family(opcodes=("add", "sub", "mul", "fma", "min", "max", "dp4a", "dp2a"), bind=bind)

@@ -10,7 +10,6 @@ import numpy as np
 
 from gpa_lsp.code.ptx.model import Operand, PtxInstruction, Register
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from tests.emulator.oracle.lanes import over_lanes
 from tests.emulator.oracle.model import Family, LaneOperation
 
 Function = Callable[..., Any]
@@ -93,7 +92,7 @@ def _bind_scalar(instruction: PtxInstruction) -> LaneOperation | None:
         return merge_scalar(value, rest[0] if rest else None, target, second, signed=signs[0])
 
     count = len(instruction.sources)
-    return LaneOperation(evaluate=over_lanes(evaluate), source_types=(S.U32,) * count, result_types=(S.U32,))
+    return LaneOperation(evaluate=evaluate, source_types=(S.U32,) * count, result_types=(S.U32,))
 
 
 def _saturate(value: Any, bits: int, *, signed: bool) -> Any:
@@ -120,7 +119,7 @@ def _bind_vmad(instruction: PtxInstruction) -> LaneOperation | None:
             value = _saturate(value, 32, signed=signs[0])
         return value.astype(np.uint32)
 
-    return LaneOperation(evaluate=over_lanes(evaluate), source_types=(S.U32,) * 3, result_types=(S.U32,))
+    return LaneOperation(evaluate=evaluate, source_types=(S.U32,) * 3, result_types=(S.U32,))
 
 
 def _bind_simd(instruction: PtxInstruction, name: str, count: int) -> LaneOperation | None:
@@ -142,7 +141,7 @@ def _bind_simd(instruction: PtxInstruction, name: str, count: int) -> LaneOperat
             return np.add(values.sum(axis=1).astype(np.uint32), c)
         return join_parts(values, count)
 
-    return LaneOperation(evaluate=over_lanes(evaluate), source_types=(S.U32,) * 3, result_types=(S.U32,))
+    return LaneOperation(evaluate=evaluate, source_types=(S.U32,) * 3, result_types=(S.U32,))
 
 
 _SCALAR = ("vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vmad", "vset")

@@ -4,7 +4,6 @@ Source: PTX ISA 9.0, sections 9.7.9.5, 9.7.9.6 (shfl), 9.7.13.9 (vote), 9.7.13.1
 """
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -43,15 +42,9 @@ def _bind_shuffle(instruction: PtxInstruction) -> WarpOperation | None:
     pair = _has_pair(instruction)
 
     def evaluate(active: Any, a: Any, b: Any, c: Any, *_members: Any) -> Any:
-        a = np.broadcast_to(a, active.shape)
-        if _is_uniform(b) and _is_uniform(c):
-            lanes, inside = find_source_lanes(mode, b.item(0) & 31, c.item(0) & 0x1F1F)
-            values = a.take(lanes, axis=1)
-        else:
-            lanes, inside = _find_lanes(mode, np.asarray(b), np.asarray(c))
-            flat = lanes + 32 * np.arange(len(active))[:, None]
-            values = np.ascontiguousarray(a).reshape(-1).take(flat)
-        return (values, np.broadcast_to(inside, active.shape)) if pair else values
+        lanes, inside = _find_lanes(mode, *(np.broadcast_to(one, active.shape) for one in (b, c)))
+        values = np.take_along_axis(np.broadcast_to(a, active.shape), lanes, axis=1)
+        return (values, inside) if pair else values
 
     return WarpOperation(
         evaluate=evaluate,
@@ -61,26 +54,10 @@ def _bind_shuffle(instruction: PtxInstruction) -> WarpOperation | None:
     )
 
 
-def _is_uniform(values: Any) -> bool:
-    """A scalar, or one spread without being copied."""
-    return not np.ndim(values) or (not any(values.strides) and values.size > 0)
-
-
-@cache
-def find_source_lanes(mode: str, b: int, c: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """The lane each lane reads from, and whether that is within its segment: int64[32], bool[32]."""
-    lanes, inside = _find_lanes(mode, np.array([b]), np.array([c]))
-    return lanes.reshape(32), inside.reshape(32)
-
-
 def _find_lanes(mode: str, b: Any, c: Any) -> tuple[Any, Any]:
-    if _is_uniform(c):
-        c = c.reshape(-1)[:1]
     distance = np.bitwise_and(b, 31).astype(np.int64)
     clamp = np.bitwise_and(c, 31).astype(np.int64)
     segment = np.bitwise_and(np.right_shift(c, c.dtype.type(8)), 31).astype(np.int64)
-    if mode == "idx" and clamp.size == 1 and clamp[0] == 31 and segment[0] == 0:
-        return distance + np.zeros(32, np.int64), np.ones(32, np.bool_)
     lowest = np.bitwise_and(_LANES, segment)
     highest = np.bitwise_or(lowest, np.bitwise_and(clamp, ~segment))
     if mode == "up":
@@ -107,8 +84,6 @@ def _by_members(evaluate: Function) -> Function:
 
     def run(active: Any, *sources: Any) -> Any:
         members = sources[-1]
-        if _is_uniform(members):
-            return evaluate(active, *sources)
         first = np.take_along_axis(members, active.argmax(axis=1)[:, None], axis=1)
         others = active & (members != first)
         if not others.any():
