@@ -329,23 +329,29 @@ def list_origins(
                 f"{shorten_name(frame.function or '?')} {_write_frame(frame, folder)}" for frame in frames
             )
             yield "host", calls + (f", and {format_count_of(more, 'other path')}" if more else "")
-    used = _list_uses(runs, sites)
-    for use, site in used[:_MOST_ARRAYS]:
-        name = "".join(f"`{one}` " for one in (use.name or name_allocated(site.path),) if one)
-        parts = [f"{name}{_describe_access(use.reads, use.writes)}, allocated at {_write_path(site.path, folder)}"]
-        for is_to, word in ((True, "in"), (False, "out")):
-            places = dict.fromkeys(_write_path(one.path, folder) for one in site.copies if one.is_to_device is is_to)
-            if places:
-                parts.append(f"copied {word} at {', '.join(list(places)[:2])}")
-        hosts = dict.fromkeys(_write_path(path, folder) for one in site.copies for path in one.hosts)
-        if hosts:
-            parts.append(f"counterpart on the host allocated at {', '.join(list(hosts)[:2])}")
-        others = [names[one.kernel] for one in site.uses if one.kernel != runs.mangled_name and one.kernel in names]
-        if others:
-            parts.append(f"also in {', '.join(others[:3])}")
-        yield "array", "; ".join(parts)
-    if len(used) > _MOST_ARRAYS:
-        yield "", f"and {format_count_of(len(used) - _MOST_ARRAYS, 'more array')}"
+    arrays = [_describe_array(use, site, runs, folder, names) for use, site in _list_uses(runs, sites)]
+    told = list(dict.fromkeys(arrays))  # one place may allocate several arrays that are used alike
+    yield from (("array", text) for text in told[:_MOST_ARRAYS])
+    if len(told) > _MOST_ARRAYS:
+        yield "", f"and {format_count_of(len(told) - _MOST_ARRAYS, 'more array')}"
+
+
+def _describe_array(
+    use: ArrayUse, site: AllocationSite, runs: KernelRuns, folder: Path | None, names: Mapping[str, str]
+) -> str:
+    name = "".join(f"`{one}` " for one in (use.name or name_allocated(site.path),) if one)
+    parts = [f"{name}{_describe_access(use.reads, use.writes)}, allocated at {_write_path(site.path, folder)}"]
+    for is_to, word in ((True, "in"), (False, "out")):
+        places = dict.fromkeys(_write_path(one.path, folder) for one in site.copies if one.is_to_device is is_to)
+        if places:
+            parts.append(f"copied {word} at {', '.join(list(places)[:2])}")
+    hosts = dict.fromkeys(_write_path(path, folder) for one in site.copies for path in one.hosts)
+    if hosts:
+        parts.append(f"counterpart on the host allocated at {', '.join(list(hosts)[:2])}")
+    others = [names[one.kernel] for one in site.uses if one.kernel != runs.mangled_name and one.kernel in names]
+    if others:
+        parts.append(f"also in {', '.join(others[:3])}")
+    return "; ".join(parts)
 
 
 def _list_uses(runs: KernelRuns, sites: Sequence[AllocationSite]) -> list[tuple[ArrayUse, AllocationSite]]:

@@ -388,3 +388,27 @@ def test_the_stub_of_a_template_is_no_frame_of_the_user(tmp_path: Path) -> None:
     (kernel,) = found.kernels
     ((label, text), *_) = list_origins(kernel, found.memory.sites, tmp_path, {})
     assert label == "host" and text.startswith("main ") and text.endswith("program.cu:7") and "<" not in text
+
+
+TWICE = """
+__global__ void touch(int* x) { x[threadIdx.x] = 1; }
+void once() {
+  int* x;
+  cudaMalloc(&x, 128);
+  touch<<<1, 32>>>(x);
+  cudaFree(x);
+}
+int main() {
+  once();
+  once();
+  return 0;
+}
+"""
+
+
+def test_arrays_that_one_place_allocates_alike_are_told_once(tmp_path: Path) -> None:
+    found = run(build(write(tmp_path, TWICE), tmp_path, *DEBUGGED))[0]
+    (kernel,) = found.kernels
+    assert len(found.memory.sites) == 2
+    (told,) = (text for label, text in list_origins(kernel, found.memory.sites, tmp_path, {}) if label == "array")
+    assert told.startswith("`x` written, allocated at ") and told.endswith("program.cu:5")
