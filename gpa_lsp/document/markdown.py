@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from urllib.parse import quote
 
-from gpa_lsp.document.blocks import Block, Figure, Gauge, Item, Items, Paragraph, Part, Row, Rows, Table, make_line
+from gpa_lsp.document.blocks import Block, Gauge, Item, Items, Paragraph, Part, Row, Rows, Table, make_line
 from gpa_lsp.document.layout import UNBROKEN, Align, Column, Line, Style, count_cells, lay_out_table, read_plain
 from gpa_lsp.foundation.numbers import format_count
 from gpa_lsp.foundation.prose import Code, Sentence, join
@@ -56,13 +56,11 @@ class _Markdown:
             yield from self._write_part(block, level)
         elif isinstance(block, Table):
             yield from self._write_table(block)
-        elif isinstance(block, Figure):
-            yield escape_markdown(block.words)
         elif isinstance(block, Items):
             yield from self._write_items(block)
         elif isinstance(block, Rows):
             yield from (f"- {self._write_row(row)}" for row in block.rows)
-        else:
+        elif isinstance(block, Paragraph):  # the table beside a figure has its numbers
             yield write_line(block.text)
 
     def _write_part(self, part: Part, level: int) -> Iterator[str]:

@@ -69,6 +69,8 @@ class _Terminal:
     def write(self, blocks: Sequence[Block], indent: int) -> Iterator[Line]:
         before: Block | None = None
         for block in blocks:
+            if isinstance(block, Figure):
+                continue  # the table beside it has its numbers
             if before is not None and _is_apart(before, block):
                 yield EMPTY_LINE
             if isinstance(block, Part):
@@ -79,8 +81,6 @@ class _Terminal:
                 yield from self._write_table(block, indent)
             elif isinstance(block, Rows):
                 yield from self._write_rows(block)
-            elif isinstance(block, Figure):
-                yield from wrap(block.words, self._width, indent=indent, style=Style.DIM)
             elif isinstance(block, Items):
                 yield from self._write_items(block, indent)
             elif isinstance(block.text, str):

@@ -378,8 +378,8 @@ def format_intensity(operations_per_byte: float | None, unit: str = "FLOP/B") ->
 def format_quantity(value: Cell, quantity: Quantity) -> str:
     """A number as its quantity is written; text as it is, and what is unknown as unknown.
 
-    >>> format_quantity(0.4123, Quantity.RATIO), format_quantity(768e9, Quantity.BYTES_PER_S), format_quantity(None, Quantity.COUNT)
-    ('41 %', '768 GB/s', '–')
+    >>> format_quantity(0.4123, Quantity.RATIO), format_quantity(-768e9, Quantity.BYTES_PER_S), format_quantity(None, Quantity.COUNT)
+    ('41 %', '−768 GB/s', '–')
     """
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return UNKNOWN
@@ -387,7 +387,7 @@ def format_quantity(value: Cell, quantity: Quantity) -> str:
         return value
     if math.isinf(value):
         return "unlimited"
-    return _FORMATS[quantity](value)
+    return f"{'−' if value < 0 else ''}{_FORMATS[quantity](abs(value))}"
 
 
 def format_bytes(size_bytes: float | None) -> str:

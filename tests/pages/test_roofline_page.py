@@ -118,6 +118,7 @@ def test_choosing_a_name_by_mouse(browser: Browser, tmp_path: Path) -> None:
         assert page.locator("#details-body table").first.locator("tbody tr").count() == 6
         quiet = page.locator("#chart g[class*='points'] path[opacity='0.25']")
         expect(quiet).to_have_count(16)
+        expect(page.locator("#chart text", has_text="solver::step_2")).to_have_count(1)  # however near its points are
         page.click(find_name(page, "k2"))
         assert page.locator("#details").is_hidden()
         expect(quiet).to_have_count(0)

@@ -104,7 +104,6 @@ def test_everything_is_in_the_text() -> None:
         "  ! 41 % of the kernel: Reads of a are strided.",
         "    → Use `a[i]`.",
         "  + Writes are coalesced.",
-        "  Warps: warps over threads, 8 to 16",
         "  By block size",
         "       threads  limit      occupancy",
         "           128  registers       50 %",
@@ -128,7 +127,6 @@ def test_everything_is_in_the_markdown() -> None:
         "| threads | limit      | occupancy |",
         "| ------: | :--------- | --------: |",
         "| **256** | **blocks** |     **–** |",
-        "Warps: warps over threads, 8 to 16",
         "| `saxpy.cu:4`    | 4,096 | **50 %** | excess sectors: 4.0 times the sectors it needs |",
         "- unknown: bytes from DRAM; add `--metrics dram__bytes_read.sum,dram__bytes_write.sum`",
     ):

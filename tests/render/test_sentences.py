@@ -49,4 +49,4 @@ def test_headings_that_are_terms_are_explained() -> None:
     for label in ("unknown", "share", "<b>", "a name that holds sector and is far too long for a heading"):
         assert "<abbr" not in explain_term(label)
     assert explain_term("<b>") == "&lt;b&gt;"
-    assert f'<abbr title="{meanings["ceiling"]}">ceiling</abbr>' in render_html_report(make_page_example())
+    assert f'<abbr title="{meanings["occupancy"]}">Occupancy</abbr>' in render_html_report(make_page_example())

@@ -139,7 +139,7 @@ def test_the_section_of_a_page_lists_every_run_newest_first() -> None:
     assert rows == [
         ["3", "2025-11-21 14:00 UTC", "–", "", "–", "no time to compare", "00000007 “Tile”"],
         ["2", "2025-11-21 13:00 UTC", "2.00 ms", "1.96 to 2.04 ms", "5", "▲ +100 %, slower", "00000007 “Tile”"],
-        ["1", "2025-11-21 12:00 UTC", "1.00 ms", "0.980 to 1.02 ms", "5", "", "unknown"],
+        ["1", "2025-11-21 12:00 UTC", "1.00 ms", "0.980 to 1.02 ms", "5", "", ""],
     ]
     assert rest.text == "6 runs more, older or of another size: gpa-lsp history --limit 0"
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _SUFFIXES = (".html", ".svg", ".png", ".json")
 _DEFAULT_TOP = 15
 _THREADS = "64..1024"
-_VOLUMES, _SIMULATION, _PAPER = "volumes", "simulation", "paper"
+_VOLUMES, _SIMULATION, _HYBRID = "volumes", "simulation", "hybrid"
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,16 +39,16 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
                                        launch is always included
         --fold FOLDS...                elements per thread: 1,2y,2z (default: 1); repeatable
         --threads LOW..HIGH            range of threads per block kept from lists and all (default: %(default)s)
-        --by {volumes,simulation,paper}  rank by data volumes (the default), by simulating each configuration, which takes about a second for each, or
-                                       by the estimate of the hybrid framework (predict stalls --mode paper)
+        --by {volumes,simulation,hybrid}  rank by data volumes (the default), by simulating each configuration, which takes about a second for
+                                       each, or by the estimate of the hybrid framework (predict stalls --mode paper)
         --define NAME=VALUES...        values of a macro of the source, such as TILE=8,16,32, not with --by volumes; blocks may name it (--block
                                        TILExTILE); repeatable
-        --unroll LINE=FACTORS...       unroll factors of the loop on a line, such as 12=1,2,4, with --by simulation or paper; repeatable
-        --seconds S                    seconds for executing blocks of one configuration, with --by simulation or paper (default: %(default)s)
+        --unroll LINE=FACTORS...       unroll factors of the loop on a line, such as 12=1,2,4, with --by simulation or hybrid; repeatable
+        --seconds S                    seconds for executing blocks of one configuration, with --by simulation or hybrid (default: %(default)s)
         --machine GPU                  predict for this GPU, by name (if several boards match, the first is used and reported) or by a .toml file
                                        that describes one
         --arch SM
-        --mode {corrected,paper}       the volume model (default: corrected)
+        --mode {corrected,paper}       with --by volumes: the model, or as published for Warpspeed (Ernst et al., 2022) (default: corrected)
         --memory SIZE                  memory for emulating each configuration, such as 512MiB (default: %(default)s); filled arrays need theirs
                                        twice
         --jobs N                       processes (default: one per core)
@@ -72,7 +72,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     is_simulated = arguments.by != _VOLUMES
     if not is_simulated and (arguments.define or arguments.unroll):
         message = "volumes are predicted of the source as it is"
-        raise InputError(message, remedy="add --by simulation or --by paper to explore macros and unroll factors")
+        raise InputError(message, remedy="add --by simulation or --by hybrid to explore macros and unroll factors")
     _check_options(arguments)
     launches = choose_launches(arguments, assume_launches(arguments, terminal, is_single=True), is_single=True)
     subject = _prepare(arguments, launches)
@@ -119,7 +119,7 @@ def _prepare(arguments: argparse.Namespace, launches: "LaunchChoice") -> "Explor
     source, memory_bytes = arguments.source, arguments.memory
     if arguments.by == _VOLUMES:
         return prepare_exploration(source, mode=VolumeMode(arguments.mode), memory_bytes=memory_bytes, **common)
-    terms = EVERY_TERM if arguments.by == _PAPER else None
+    terms = EVERY_TERM if arguments.by == _HYBRID else None
     settings = SimulationSettings(seconds=arguments.seconds, memory_bytes=memory_bytes, terms=terms)
     return prepare_simulation(source, settings=settings, **common)
 
@@ -230,7 +230,7 @@ def _draw(exploration: "Exploration", suffix: str) -> bytes:
 
     if not answer.charts:
         raise InputError("too few predictions to draw", remedy="explore more configurations, or write .json")
-    spec = build_answer_chart(answer.charts[-1])
+    spec = build_answer_chart(answer.charts[0])
     return draw_svg(spec).encode() if suffix == ".svg" else draw_png(spec)
 
 
@@ -247,7 +247,7 @@ COMMAND = Command(
     summary="rank launch configurations of a kernel by their predicted performance",
     description=(
         "Compile a source, recover the addresses of a kernel from a few emulated blocks, and predict data volumes, limiter and time of every "
-        "given block size and fold, on all cores or on a Dask cluster; or, with --by simulation or paper, compile each configuration, values of "
+        "given block size and fold, on all cores or on a Dask cluster; or, with --by simulation or hybrid, compile each configuration, values of "
         "macros and unroll factors too, and simulate its launch. Needs no GPU and measures nothing."
     ),
     purpose=Purpose.PREDICT,

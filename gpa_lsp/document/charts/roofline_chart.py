@@ -548,7 +548,7 @@ def _draw_names(axes: ChartAxes) -> Spec:
 
 
 def _draw_focused_names(axes: ChartAxes) -> Spec:
-    """The name of the row in focus, right of its rightmost point of each type, or above a point in the right half, where a long name has no room."""
+    """The name of the row in focus, right of its rightmost point, or above that in the right half, where a long name has no room."""
     is_right = f"datum.x > {math.sqrt(axes.frame.left * axes.frame.right)!r}"
     rank = {"window": [{"op": "row_number", "as": "rank"}], "sort": [{"field": "x", "order": "descending"}]}
     return _write_names(
@@ -559,7 +559,7 @@ def _draw_focused_names(axes: ChartAxes) -> Spec:
             "dy": {"expr": f"{is_right} ? -17 - datum.pad : 0"},
         },
         {"filter": f"datum.row === focused_row && {_IS_SHOWN}"},
-        {**rank, "groupby": ["kind"]},
+        rank,
         {"filter": "datum.rank === 1"},
         _look_up("kernel"),
         calculate("name", "truncate(datum.kernel, 40)"),

@@ -141,7 +141,7 @@ def _tabulate_runs(course: TimeCourse) -> Table:
             (left("range"), lambda run: (write_range(course, run), Style.DIM)),
             (right("launches"), lambda run: format_count(run.launch_count) if run.launch_count else UNKNOWN),
             (left("since the run before"), show_step),
-            (left("commit"), lambda run: (name_commit(run.commit), Style.DIM if run.commit is None else Style.PLAIN)),
+            (left("commit"), lambda run: "" if run.commit is None else name_commit(run.commit)),
         ],
         "Runs",
     )

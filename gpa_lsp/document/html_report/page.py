@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from gpa_lsp.diagnosis.analyses.model import LimiterKind
 from gpa_lsp.document.advice_words import (
     describe_gain,
     describe_limit_briefly,
@@ -22,7 +23,7 @@ from gpa_lsp.document.notices import list_problems
 from gpa_lsp.document.page import embed_compressed, read_asset, render_page
 from gpa_lsp.document.sampling_words import describe_time
 from gpa_lsp.document.time_course_words import format_measured
-from gpa_lsp.foundation.errors import Problem
+from gpa_lsp.foundation.errors import Problem, ProblemSeverity
 from gpa_lsp.foundation.figures import sum_known
 from gpa_lsp.foundation.numbers import format_count, format_count_of, format_duration_ns, format_launches
 from gpa_lsp.report.compare import Comparison, compare_reports
@@ -45,8 +46,9 @@ class KernelRow(Struct, frozen=True, kw_only=True):
     launches: int | None  # how many; None when unknown
     samples: int  # how many
     counts: tuple[str, str]  # both, written
-    roof: tuple[str, Gauge] | None  # name and use of the nearest ceiling; None where unknown
-    limiter: str  # what limits the kernel, in a few words; may be empty
+    limit: tuple[
+        str, Gauge | None
+    ]  # what limits it, in a few words, empty where unknown, and how busy that is; None where it is no unit
     occupancy: Gauge | None  # achieved or possible; None where unknown
     speedup: float  # best estimate; 0 without advice
     gain: str  # its range, written; empty without advice
@@ -143,8 +145,7 @@ def _build_row(
         launches=kernel.launch_count,
         samples=kernel.total_samples,
         counts=(format_count(kernel.launch_count), format_count(kernel.total_samples)),
-        roof=find_nearest_roof(kernel),
-        limiter=describe_limit_briefly(kernel),
+        limit=_find_limit(kernel),
         occupancy=find_occupancy(kernel),
         speedup=first.speedup.estimate if first is not None else 0.0,
         gain=describe_gain(first) if first is not None else "",
@@ -153,19 +154,13 @@ def _build_row(
     )
 
 
-def find_nearest_roof(kernel: KernelReport) -> tuple[str, Gauge] | None:
-    """Nearest ceiling of the kernel's roofline, or the busiest unit; without a roofline the profiler's unit. None where all are unknown."""
-    roofline = kernel.analyses.roofline if kernel.analyses is not None else None
-    whole = None if roofline is None else roofline.whole
-    nearest = None if whole is None else whole.tighter_unit or whole.binding
-    if nearest is not None:
-        return nearest.name, Gauge(nearest.share_ratio, ceiling_ratio=nearest.ceiling_ratio)
-    units = kernel.advice.units if kernel.advice is not None else ()
-    known = [unit for unit in units if unit.ceiling_ratio > 0]
-    if not known:
-        return None
-    unit = max(known, key=lambda one: one.achieved_ratio / one.ceiling_ratio)
-    return unit.name, Gauge(unit.achieved_ratio, ceiling_ratio=unit.ceiling_ratio)
+def _find_limit(kernel: KernelReport) -> tuple[str, Gauge | None]:
+    """Limiter of a kernel in a few words; of a unit its name, and how busy it is, with a tick at what it sustains."""
+    limiter = kernel.limiter
+    limit = limiter.find(limiter.unit) if limiter is not None and limiter.kind is LimiterKind.UNIT else None
+    if limit is None:
+        return describe_limit_briefly(kernel), None
+    return limit.label, Gauge(limit.busy_ratio, ceiling_ratio=limit.sustained_ratio)
 
 
 def find_occupancy(kernel: KernelReport) -> Gauge | None:
@@ -173,7 +168,7 @@ def find_occupancy(kernel: KernelReport) -> Gauge | None:
     answer = kernel.analyses.find("occupancy") if kernel.analyses is not None else None
     if answer is None or not answer.bars:
         return None
-    bar = next((bar for bar in answer.bars if bar.ceiling_ratio < 1), answer.bars[0])
+    bar = answer.bars[-1]
     return Gauge(bar.ratio, ceiling_ratio=bar.ceiling_ratio)
 
 
@@ -215,7 +210,7 @@ def render_html_report(
         values={
             "groups": build_groups(kernels, names, changes),
             "facts": list_facts(report),
-            "problems": list_problems((*(before.problems if before is not None else ()), *report.problems)),
+            "problems": list_problems((*(before.problems if before is not None else ()), *_list_common(report))),
             "comparison": comparison,
             "before_names": _name_lost(comparison),
             "packed": [embed_compressed(one) for one in data],
@@ -273,6 +268,12 @@ def _find_changes(
 def _name_lost(comparison: Comparison | None) -> list[str]:
     """Names of the kernels that only the earlier profile has."""
     return [] if comparison is None else [name_kernels([one])[one.name] for one in comparison.only_before]
+
+
+def _list_common(report: Report) -> list[Problem]:
+    """Problems for the head of the page: notes about a kernel stand at the kernel alone."""
+    own = {kernel.mangled_name for kernel in report.kernels}
+    return [one for one in report.problems if one.severity is not ProblemSeverity.NOTE or one.kernel not in own]
 
 
 def _list_own_problems(problems: Sequence[Problem], kernel: KernelReport) -> tuple[str, ...]:

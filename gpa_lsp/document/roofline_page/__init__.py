@@ -5,7 +5,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from gpa_lsp.document.advice_words import describe_limit_briefly
 from gpa_lsp.document.answer_view import describe_missing, describe_movement, list_suggestions
 from gpa_lsp.document.blocks import Table
 from gpa_lsp.document.charts.roofline_chart import ChartLook, RooflineView, build_chart_of_rows, choose_rows
@@ -73,11 +72,10 @@ def _build_item(row: PlacedRow, before: PlacedRow | None, launches: int, is_show
 
 
 def _describe_nearest(row: PlacedRow) -> dict[str, str]:
-    """Time, limit, nearest ceiling, its use and headroom."""
+    """Time, nearest ceiling, its use and headroom."""
     nearest = row.roofline.tighter_unit or row.roofline.binding
     return {
         "time": format_duration_ns(row.roofline.duration_s * 1e9),
-        "bound": describe_limit_briefly(row.kernel) if row.is_whole else "",
         "nearest": UNKNOWN if nearest is None else nearest.name,
         "share": UNKNOWN if nearest is None else format_percent(nearest.share_ratio),
         "headroom": UNKNOWN if nearest is None else format_speedup(nearest.headroom),

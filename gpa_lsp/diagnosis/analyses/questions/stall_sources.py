@@ -87,7 +87,7 @@ def _summarise(kept: tuple[StallSplit, ...], total: int) -> Sentence:
     first = kept[0]
     source = first.sources[0]
     return say(
-        "Most stalls are {reason} ({share} of all samples), {part} of them {source}.",
+        "The heaviest stall reason is {reason} ({share} of all samples), {part} of it {source}.",
         reason=first.reason,
         share=percent(first.samples / total),
         part=percent(first.share_of(source)),

@@ -90,7 +90,6 @@ class CodeView {
       this.tools.append(label);
     } else {
       this.panes.dataset.layout = "SASS";
-      this.tools.append(CodeView.#say("The code has no line information; compile with -lineinfo."));
     }
     const hottest = document.createElement("button");
     hottest.type = "button";

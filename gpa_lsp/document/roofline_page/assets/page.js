@@ -202,7 +202,7 @@
       box.checked = state.shown.has(row.id);
       const isChosen = row.id === state.focused;
       const button = make("button", { type: "button", class: "name", "data-row": row.id, "aria-pressed": String(isChosen) }, row.launch);
-      const nearest = make("span", { class: "nearest dim" }, [row.nearest, row.bound].filter((text) => text).join(", "));
+      const nearest = make("span", { class: "nearest dim" }, row.nearest);
       return make("tr", { class: isChosen ? "launch chosen" : "launch", "data-owner": row.owner, "data-row": row.id },
         make("td", {}, box), make("th", { scope: "row" }, button, nearest), make("td", { class: "number" }, row.time),
         ...(hasChange ? [make("td")] : []),

@@ -10,7 +10,6 @@ from gpa_lsp.diagnosis.analyses.answers import (
     Chart,
     ChartKind,
     Finding,
-    Missing,
     Series,
     Table,
     Weight,
@@ -18,7 +17,7 @@ from gpa_lsp.diagnosis.analyses.answers import (
 )
 from gpa_lsp.execution.prediction.exploration.explore import Exploration
 from gpa_lsp.execution.prediction.exploration.model import Configuration, RankedConfiguration, write_block
-from gpa_lsp.foundation.numbers import Cell, Quantity, format_count, format_count_of, format_limit
+from gpa_lsp.foundation.numbers import Cell, Quantity, format_count, format_limit
 from gpa_lsp.foundation.prose import NOTHING, Sentence, capitalize, count, factor, join, percent, say
 
 NAME = "exploration"
@@ -27,7 +26,6 @@ _TITLE = "Launch configurations ({how})"
 # Predicted to be this much faster at least, a configuration is worth a try; the model's own error is larger than less
 LEAST_GAIN_RATIO = 0.03
 
-_MOST_REASONS = 5
 _MOST_NAMES = 3  # Of configurations that share a row
 
 _LEAST_DRAWN = 3
@@ -109,7 +107,6 @@ def answer_exploration(exploration: Exploration, *, most_rows: int = MOST_ROWS) 
             title=_TITLE.format(how=exploration.how),
             summary=say("No configuration could be {how}.", how=exploration.how),
             tables=_tabulate_failures(exploration, most_rows),
-            missing=_list_reasons(exploration),
             is_known=False,
         )
     return Answer(
@@ -119,7 +116,6 @@ def answer_exploration(exploration: Exploration, *, most_rows: int = MOST_ROWS) 
         findings=_list_findings(exploration),
         tables=(_tabulate(exploration, predicted, most_rows), *_tabulate_failures(exploration, most_rows)),
         charts=_draw(exploration, predicted),
-        missing=_list_reasons(exploration) if len(exploration.ranked) - len(predicted) > most_rows else (),
     )
 
 
@@ -247,16 +243,22 @@ def _make_cells(one: RankedConfiguration, *, is_simulated: bool) -> tuple[Cell, 
 
 
 def _tabulate_failures(exploration: Exploration, most_rows: int) -> tuple[Table, ...]:
-    """The configurations nothing is predicted of, each with its reason."""
-    failed = [one for one in exploration.ranked if one.seconds is None]
-    if not failed:
+    """A row for each reason why nothing is predicted, with the configurations that have it; the most frequent first."""
+    groups: dict[str, list[RankedConfiguration]] = {}
+    for one in exploration.ranked:
+        if one.seconds is None:
+            groups.setdefault(one.why_not or "no reason was given", []).append(one)
+    if not groups:
         return ()
+    rows = [(_name_group(group, None), why) for why, group in sorted(groups.items(), key=lambda item: -len(item[1]))]
     return (
         Table(
             title=f"Not {exploration.how}",
-            columns=list_columns("configuration | why"),
-            rows=tuple((str(one.configuration), one.why_not or "no reason was given") for one in failed[:most_rows]),
-            note=_count_hidden(len(failed) - most_rows),
+            columns=list_columns("configurations | why"),
+            rows=tuple(rows[:most_rows]),
+            note=say("Not shown: {more}.", more=count(len(rows) - most_rows, "more reason"))
+            if len(rows) > most_rows
+            else NOTHING,
         ),
     )
 
@@ -266,49 +268,23 @@ def _count_hidden(rows: int) -> Sentence:
 
 
 def _draw(exploration: Exploration, predicted: list[RankedConfiguration]) -> tuple[Chart, ...]:
-    """The fastest of each width, and all by rank: how flat the top is, and where the launch stands."""
-    if len(predicted) < _LEAST_DRAWN:
-        return ()
-    names = [one.configuration for one in predicted]
-    places = tuple(float(place) for place in range(1, len(predicted) + 1))
-    current = exploration.current if exploration.current in names else None
-    times = tuple((one.seconds or 0.0) * 1e3 for one in predicted)
+    """The fastest of each width of the block; the table beside it has the others."""
     widths: dict[int, float] = {}
-    for one, time in zip(predicted, times, strict=True):
-        widths.setdefault(one.configuration.block[0], time)
-    by_width = Chart(
-        title="Fastest by the width of the block",
-        kind=ChartKind.BARS,
-        x_label="threads of a block in x",
-        y_label=f"{exploration.how} ms",
-        y_quantity=Quantity.NUMBER,
-        series=(
-            Series(
-                label="time", xs=tuple(float(x) for x in sorted(widths)), ys=tuple(widths[x] for x in sorted(widths))
-            ),
+    for one in predicted:
+        widths.setdefault(one.configuration.block[0], (one.seconds or 0.0) * 1e3)
+    if len(widths) < _LEAST_DRAWN:
+        return ()
+    current = exploration.current
+    is_predicted = any(one.configuration == current for one in predicted)
+    xs = sorted(widths)
+    return (
+        Chart(
+            title="Fastest by the width of the block",
+            kind=ChartKind.BARS,
+            x_label="threads of a block in x",
+            y_label=f"{exploration.how} ms",
+            y_quantity=Quantity.NUMBER,
+            series=(Series(label="time", xs=tuple(map(float, xs)), ys=tuple(widths[x] for x in xs)),),
+            current_x=float(current.block[0]) if current is not None and is_predicted else None,
         ),
-        current_x=None if current is None else float(current.block[0]),
-    )
-    by_rank = Chart(
-        title=f"{exploration.how.capitalize()} time by rank",
-        kind=ChartKind.LINE,
-        x_label="rank: 1 is the fastest configuration",
-        y_label=f"{exploration.how} ms",
-        y_quantity=Quantity.NUMBER,
-        series=(Series(label="time", xs=places, ys=times),),
-        current_x=None if current is None else 1.0 + names.index(current),
-    )
-    return (by_width, by_rank) if len(widths) > 1 else (by_rank,)
-
-
-def _list_reasons(exploration: Exploration) -> tuple[Missing, ...]:
-    """Each reason once, with how many configurations it kept from being predicted; the most frequent first."""
-    counts: dict[str, int] = {}
-    for one in exploration.ranked:
-        if one.seconds is None:
-            counts[one.why_not] = counts.get(one.why_not, 0) + 1
-    frequent = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_MOST_REASONS]
-    return tuple(
-        Missing(what=format_count_of(times, "configuration"), why=Sentence((why or "no reason was given",)))
-        for why, times in frequent
     )

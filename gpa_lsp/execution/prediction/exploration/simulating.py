@@ -56,7 +56,7 @@ from gpa_lsp.foundation.prose import percent, say
 from gpa_lsp.kernel.join import join_profile
 from gpa_lsp.profile.read import read_profile
 
-MODE, PAPER_MODE = "simulation", "paper"
+MODE, HYBRID_MODE = "simulation", "hybrid"
 _PAPER_NOTE = say(
     "Each configuration was compiled, and its time was estimated as the hybrid framework of Wang et al. (2019) does, with what GPUs of today need "
     "beside it: on 30 launches of public reports that was {error} off on average.",
@@ -200,7 +200,7 @@ def prepare_simulation(
         budget=replace(PROBE_BUDGET, memory_bytes=settings.memory_bytes),
         known_faults=frozenset(fault.kind for fault in probe_launch(module, launch, PROBE_BUDGET).faults),
     )
-    mode = MODE if settings.terms is None else PAPER_MODE
+    mode = MODE if settings.terms is None else HYBRID_MODE
     subject = Subject(
         kernel=chosen.mangled,
         device=settings.machine or "",
