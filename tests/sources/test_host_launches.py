@@ -328,6 +328,10 @@ def test_what_the_chosen_case_writes_is_known() -> None:
         ("t<SIZE><<<1, 2>>>(p);", "#define SIZE 32", ("32", "float")),
         ("t<sizeof(int) == 4, Pair><<<1, 2>>>(q);", "struct Pair { int a, b; };", ("1", "Pair")),
         ("t<elsewhere(), Other><<<1, 2>>>(q);", "", (None, None)),
+        ("t<2, Word><<<1, 2>>>(q);", "typedef unsigned short int Word;", ("2", "unsigned short")),
+        ("t<2, REAL><<<1, 2>>>(q);", "#define REAL double", ("2", "double")),
+        ("t<sizeof(Quad), Quad><<<1, 2>>>(q);", "typedef struct __align__(16) { int a, b, c; } Quad;", ("16", "Quad")),
+        ("t<sizeof(Quad), Quad><<<1, 2>>>(q);", "struct alignas(8) Quad { float a; };", ("8", "Quad")),
         ("t<(1 << 3), std::uint32_t><<<1, 2>>>(q);", "", ("8", "unsigned int")),
     ],
 )

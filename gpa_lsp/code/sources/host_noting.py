@@ -108,6 +108,7 @@ class NotedLaunches(Evaluation):
     def _resolve(self, text: str, scope: Scope) -> str:
         """A template argument with its names resolved to a type or a number; else as it is."""
         text = self._parameters.get(text, text)
+        text = self._host.macros.get(text, text)
         spelled = spell_type(text, self._type_names)
         if spelled is not None:
             return spelled

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from gpa_lsp.code.sources.cuda_functions import find_function_declarator, list_file_nodes, read_own_name
-from gpa_lsp.code.sources.host_values import Array, Value, find_type_bytes
+from gpa_lsp.code.sources.host_values import Array, Value, find_type_bytes, read_literal
 from gpa_lsp.code.sources.trees import SourceTree, list_parts, part, read_text, read_tree, walk
 
 if TYPE_CHECKING:
@@ -270,7 +270,7 @@ def lay_out_structures(tree: SourceTree, macros: Mapping[str, str]) -> dict[str,
 
 def _lay_out(node: "Node", known: dict[str, int], laid_out: dict[str, Layout]) -> Layout:
     body = part(node, "body")
-    end, largest = 0, 1
+    end, largest = 0, _read_alignment(node)
     members: list[tuple[str, str, int]] = []
     is_plain = body is not None and not any(child.type == "base_class_clause" for child in node.children)
     for member in body.named_children if body is not None and is_plain else ():
@@ -295,6 +295,14 @@ def _lay_out(node: "Node", known: dict[str, int], laid_out: dict[str, Layout]) -
             largest = max(largest, alignment)
     size_bytes = -(-end // largest) * largest if end and is_plain else None
     return Layout(size_bytes=size_bytes, members=tuple(members) if is_plain else (), alignment=largest)
+
+
+def _read_alignment(structure: "Node") -> int:
+    """Bytes that ``alignas`` or ``__align__`` asks for; 1 without any."""
+    asked = (
+        list_parts(one)[0] for one in structure.named_children if one.type == "alignas_qualifier" and list_parts(one)
+    )
+    return max((value for one in asked if isinstance(value := read_literal(read_text(one)), int)), default=1)
 
 
 def _is_function(member: "Node") -> bool:

@@ -5,6 +5,7 @@ that depends on it.
 """
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -75,8 +76,9 @@ _TYPE_BYTES = {
     "short": 2, "unsigned short": 2, "ushort": 2, "half": 2, "__half": 2, "int16_t": 2, "uint16_t": 2, "__nv_bfloat16": 2,
     "int": 4, "unsigned": 4, "unsigned int": 4, "uint": 4, "float": 4, "int32_t": 4, "uint32_t": 4,
     "long": 8, "unsigned long": 8, "long long": 8, "unsigned long long": 8, "ulong": 8, "size_t": 8, "double": 8,
-    "int64_t": 8, "uint64_t": 8, "long long int": 8, "unsigned long long int": 8, "long int": 8, "unsigned long int": 8,
+    "int64_t": 8, "uint64_t": 8,
 }  # fmt: skip
+LONG_FORM = re.compile(r"(?:(?<=\bshort)|(?<=\blong)) int\b")  # ``int`` that says nothing, as in ``unsigned short int``
 _VECTOR_LANES = {"2": 2, "3": 3, "4": 4}
 _INTEGER_TYPES = frozenset(
     name for name in _TYPE_BYTES if not name.startswith(("float", "double", "half", "__half", "__nv"))
@@ -96,7 +98,7 @@ def find_type_bytes(name: str, known: Mapping[str, int] | None = None) -> int | 
     ]
     if "*" in words:
         return _WORD_BYTES
-    text = " ".join(words)
+    text = LONG_FORM.sub("", " ".join(words))
     if known is not None and text in known:
         return known[text]
     if text in _TYPE_BYTES:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from gpa_lsp.code.sources.cuda_functions import find_function_declarator, list_file_nodes, read_own_name
+from gpa_lsp.code.sources.host_values import LONG_FORM
 from gpa_lsp.code.sources.trees import SourceTree, read_text, walk
 
 if TYPE_CHECKING:
@@ -19,10 +20,10 @@ _VALUE = re.compile(r"(?:\([\w: ]+\))?(-?\d+)(?:u|U|l|L)*")
 _OTHER_NAMES = {
     "unsigned": "unsigned int", "uint": "unsigned int", "uint32_t": "unsigned int", "int32_t": "int", "signed": "int", "signed int": "int",
     "uchar": "unsigned char", "uint8_t": "unsigned char", "int8_t": "signed char",
-    "ushort": "unsigned short", "uint16_t": "unsigned short", "int16_t": "short", "short int": "short",
-    "long int": "long", "int64_t": "long", "ptrdiff_t": "long", "ssize_t": "long",
-    "ulong": "unsigned long", "uint64_t": "unsigned long", "size_t": "unsigned long", "unsigned long int": "unsigned long",
-    "long long int": "long long", "unsigned long long int": "unsigned long long", "half": "__half", "half2": "__half2",
+    "ushort": "unsigned short", "uint16_t": "unsigned short", "int16_t": "short",
+    "int64_t": "long", "ptrdiff_t": "long", "ssize_t": "long",
+    "ulong": "unsigned long", "uint64_t": "unsigned long", "size_t": "unsigned long",
+    "half": "__half", "half2": "__half2",
 }  # fmt: skip
 _NAMED = frozenset(
     {"bool", "char", "signed char", "unsigned char", "short", "unsigned short", "int", "unsigned int", "long", "unsigned long", "long long",
@@ -111,7 +112,8 @@ def spell_type(text: str, known: Mapping[str, str]) -> str | None:
     plain = " ".join(_SILENT.sub(" ", text).replace("*", " * ").split())
     name, star, rest = plain.partition(" *")
     for _ in range(8):
-        name = _OTHER_NAMES.get(name.removeprefix("std::"), name.removeprefix("std::"))
+        name = LONG_FORM.sub("", name.removeprefix("std::"))
+        name = _OTHER_NAMES.get(name, name)
         if name in _NAMED or _VECTOR.fullmatch(name):
             break
         told = known.get(name.rpartition("::")[2])

@@ -139,7 +139,9 @@ def read_tree(file: str, text: str) -> SourceTree | None:
             if parser is None:
                 return None
             content = text.encode("utf-8", "replace")
-            parsed = _RESTRICT.sub(b"restrict  ", hide_directives(content)) if language.has_pragmas else content
+            parsed = content
+            if language.has_pragmas:
+                parsed = _RESTRICT.sub(b"restrict  ", hide_directives(content)).replace(b"__align__", b"alignas  ")
             is_hard = _is_hard(parser, parsed)
             root = None if is_hard else parser.parse(parsed).root_node
             _TREES[key] = None if root is None else SourceTree(language=language, content=content, root=root)
