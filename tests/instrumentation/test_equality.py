@@ -11,12 +11,12 @@ from tests.emulator.kernels.test_truth import FIXTURES, OWN, UNOPTIMISED
 from tests.instrumentation.comparing import emulate_instrumented, emulate_traced, list_different, list_own
 
 _ARCHITECTURE = 80
-_CASES = [
-    case
+_CASES = {
+    (case.source, case.flags, case.launch.kernel): case
     for case in (*OWN, *UNOPTIMISED, *FIXTURES)
     if case.architecture == _ARCHITECTURE or read_source(case.source).least > _ARCHITECTURE
-]
-"""Each kernel for one architecture: those that are compiled for several have the same accesses and branches on each."""
+}.values()
+"""Each kernel with one launch for one architecture: on others it has the same accesses and branches."""
 _BULK = {"bulk_pipeline", "bulk_multicast"}
 """Kernels whose bulk copies the emulator alone traces."""
 

@@ -10,8 +10,8 @@ from tests.simulator.walking import build, find_differences, walk_all
 
 SOURCES = Path(__file__).parents[1] / "emulator" / "kernels" / "sources"
 CHOSEN = (
-    "atomics_integer", "atomics_returned", "atomics_wide", "bfs_level", "bicg", "bit_tricks", "collatz", "compaction", "constant_memory", "divisions",
-    "dynamic_shared", "early_returns", "game_of_life", "grid_stride", "histogram", "reduce_shuffle", "scan_chained", "vector_accesses",
+    "atomics_integer", "atomics_returned", "atomics_wide", "bicg", "bit_tricks", "constant_memory", "divisions",
+    "dynamic_shared", "early_returns", "histogram", "reduce_shuffle", "scan_chained", "vector_accesses",
 )  # fmt: skip
 
 

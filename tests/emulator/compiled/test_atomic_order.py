@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 
+from gpa_lsp.execution.emulator.semantics.changes import find_change
 from tests.emulator.compiled.comparing import by_numpy
 from tests.emulator.engine.running import run_text
+from tests.emulator.operations.evaluating import read_instruction
 
 _FORMS = (
     "add.u32", "add.u64", "min.s32", "max.u32", "and.b32", "or.b32", "xor.b64", "inc.u32", "dec.u32", "exch.b32", "cas.b32", "cas.b16",
-    "add.f32", "add.f64", "add.ftz.f32", "add.noftz.f16", "add.noftz.f16x2", "add.noftz.bf16x2", "min.noftz.f16", "min.s64",
+    "add.f32", "add.f64", "add.ftz.f32", "add.noftz.f16", "add.noftz.f16x2", "add.noftz.bf16x2", "min.noftz.f16", "min.s64", "max.s64",
+    "max.u64", "min.u32", "max.s32", "or.b64", "exch.b64", "cas.b64", "max.noftz.bf16x2",
 )  # fmt: skip
 # All in memory; some beyond its end; some askew; some in shared memory
 _ADDRESSES = (
@@ -27,10 +30,13 @@ def _run(form: str, address: str) -> tuple[dict[str, bytes], list[str]]:
     random = np.random.Generator(np.random.PCG64(3))
     kind = {"f32": np.float32, "f64": np.float64}.get(form[-3:], np.dtype(f"u{size}"))
     scale = 0x3C00 if "noftz" in form else 1
+    drawn = np.array([0, 1, 2, 3, 4, (1 << bits) - 1, 1 << bits - 1, (1 << bits - 1) - 1], np.uint64)
+    if scale > 1 or np.dtype(kind).kind == "f":
+        drawn = np.array([0, 1, 2, 3, 4], np.uint64) * np.uint64(scale)
     arrays = {
-        "memory": (random.integers(0, 5, 16) * scale).astype(kind),
+        "memory": random.choice(drawn, 16).astype(kind),
         "places": random.integers(0, 9, 64).astype(np.uint32),
-        "values": (random.integers(0, 5, 64) * scale // 3).astype(kind),
+        "values": (random.choice(drawn, 64) // np.uint64(3 if scale > 1 else 1)).astype(kind),
         "found": np.zeros(64, kind),
     }
     body = f"""
@@ -58,3 +64,15 @@ def test_sums_of_many_lanes_are_rounded_one_after_the_other() -> None:
     body = """mov.u32 %r1, %tid.x; mul.wide.u32 %d4, %r1, 4; add.u64 %d4, %d1, %d4; ld.global.f32 %f1, [%d4]; red.global.add.f32 [%d0], %f1;"""
     found = run_text(body, {"sum": np.zeros(2, np.float32), "values": values}, block=512)
     assert found.arrays["sum"].view(np.float32).tolist() == [np.add.accumulate(values)[-1], 0]
+
+
+def test_each_element_of_a_vector_is_changed() -> None:
+    body = """mov.f32 %f1, 0f3F800000; mov.f32 %f2, 0f40000000;
+    red.global.add.v4.f32 [%d0], {%f1, %f2, %f1, %f2}; atom.global.add.v2.f32 {%f3, %f4}, [%d0+8], {%f1, %f1}; st.global.f32 [%d0+16], %f4;"""
+    found = run_text(body, {"a": np.zeros(8, np.float32)}, block=1)
+    assert found.arrays["a"].view(np.float32).tolist() == [1, 2, 2, 3, 2, 0, 0, 0]
+
+
+@pytest.mark.parametrize("text", ["add.b128 %d1, [%d2], %d3", "mul.u32 %r1, [%d2], %r3", "inc.f32 %f1, [%d2], %f3"])
+def test_forms_that_are_not_known(text: str) -> None:
+    assert find_change(read_instruction(f"atom.global.{text}")) is None

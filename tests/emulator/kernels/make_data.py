@@ -12,16 +12,11 @@ def main() -> None:
     """Write all of them; the same bytes every time."""
     random = np.random.Generator(np.random.PCG64(20260101))
     FOLDER.mkdir(exist_ok=True)
-    _save("left", np.sort(random.integers(-500, 500, 300)).astype(np.int32))
-    _save("right", np.sort(random.integers(-500, 500, 200)).astype(np.int32))
     _save("longs_a", _make_longs(random, 512))
     _save("longs_b", _make_longs(random, 512) | np.uint64(1))
     _save("floats", _make_floats(random))
     _save("doubles", _make_doubles(random))
     _make_text(random)
-    _make_sparse(random)
-    _make_graph(random)
-    _make_boxes(random)
 
 
 def _save(name: str, values: npt.NDArray[np.generic]) -> None:
@@ -71,33 +66,6 @@ def _make_text(random: np.random.Generator) -> None:
     _save("text", np.frombuffer(text, dtype=np.uint8))
     _save("starts", np.cumsum([0] + [len(line) + 1 for line in lines[:-1]]).astype(np.int32))
     _save("pattern", np.frombuffer(b"needle", dtype=np.uint8))
-
-
-def _make_sparse(random: np.random.Generator) -> None:
-    lengths = random.integers(0, 12, 96)
-    lengths[7] = 70
-    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    _save("row_starts", starts)
-    _save("row_columns", random.integers(0, 128, starts[-1]).astype(np.int32))
-
-
-def _make_graph(random: np.random.Generator) -> None:
-    degrees = random.integers(0, 9, 300)
-    first = np.concatenate([[0], np.cumsum(degrees)[:-1]])
-    _save("nodes", np.stack([first, degrees], axis=1).astype(np.int32).ravel())
-    _save("edges", random.integers(0, 300, degrees.sum()).astype(np.int32))
-    frontier = random.random(300) < 0.1
-    _save("frontier", frontier.astype(np.uint8))
-    _save("visited", (frontier | (random.random(300) < 0.4)).astype(np.uint8))
-    _save("costs", np.full(300, 3, dtype=np.int32))
-
-
-def _make_boxes(random: np.random.Generator) -> None:
-    rows = [
-        [16 * box, count, *random.permutation(8)[:count], *([0] * (4 - count))]
-        for box, count in enumerate([4, 0, 2, 3, 1, 4, 2, 3])
-    ]
-    _save("boxes", np.array(rows, dtype=np.int32).ravel())
 
 
 if __name__ == "__main__":

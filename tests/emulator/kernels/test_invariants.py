@@ -33,7 +33,6 @@ _CHOSEN = (
     "sort_bitonic",
     "hotspot",
     "histogram",
-    "matmul_vector",
     "transpose",
     "atomics_integer",
     "warp_votes",
@@ -42,7 +41,6 @@ _CHOSEN = (
     "recursive_calls",
     "local_arrays",
     "dynamic_shared",
-    "sequence_alignment",
     "clusters",
 )
 

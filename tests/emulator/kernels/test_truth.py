@@ -1,7 +1,5 @@
 """The emulator against truth: every kernel gives what numpy says, integers to the bit and floats within the rounding that PTX prescribes."""
 
-import dataclasses
-import tomllib
 from importlib import import_module
 from pathlib import Path
 
@@ -9,8 +7,7 @@ import numpy as np
 import pytest
 
 from tests.emulator.kernels.compiling import SOURCES, read_source
-from tests.emulator.kernels.running import Case, compute_expected, list_differences, read_cases, read_given, run
-from tests.emulator.kernels.truth import Close, Unordered
+from tests.emulator.kernels.running import Case, list_differences, read_cases, run
 
 for _family in (
     "reductions",
@@ -51,11 +48,9 @@ _UNOPTIMISED = {
     "divisions",
     "early_returns",
     "histogram",
-    "layer_forward",
     "local_arrays",
     "loop_exits",
     "recursive_calls",
-    "sort_odd_even",
     "sort_radix",
     "struct_parameters",
     "struct_returns",
@@ -111,20 +106,6 @@ def test_kernels_give_what_their_references_say(case: Case) -> None:
     assert [f"{fault.kind}: {fault.message}" for fault in emulation.faults] == []
     assert emulation.is_complete
     assert list_differences(case, emulation) == []
-
-
-@pytest.mark.parametrize("case", FIXTURES, ids=str)
-def test_fixture_kernels_as_they_are_compiled_by_default_stay_within_their_tolerance(case: Case) -> None:
-    flags = tuple(flag for flag in case.flags if flag != "-fmad=false")
-    contracted = dataclasses.replace(case, flags=flags, architecture=120)
-    recipe = tomllib.loads((case.source.parent / "recipe.toml").read_text(encoding="utf-8"))
-    emulation = run(contracted)
-    assert emulation.faults == ()
-    for name, expected in compute_expected(contracted, read_given(contracted)).items():
-        values = expected.values if isinstance(expected, Close | Unordered) else expected
-        right, found = values.astype(np.float64).ravel(), emulation.arrays[name].astype(np.float64).ravel()
-        # Contraction drops a rounding here and there; 1e-6 is some units in the last place of single precision.
-        assert np.abs(found - right).max() <= max(recipe["tolerance_ratio"], 1e-6) * np.abs(right).max()
 
 
 def test_every_fixture_has_its_launches() -> None:

@@ -1,7 +1,6 @@
 """Instructions as PTX text, evaluated by the core."""
 
 import ctypes
-import itertools
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -88,23 +87,6 @@ def evaluate_expression(value: str, *operands: Any) -> Any:
     )
     given = [np.resize(np.array(one, np.uint64), -(-len(one) // 32) * 32).reshape(-1, 32) for one in operands]
     return operation.evaluate(np.ones(given[0].shape, np.bool_), *given).reshape(-1)[: len(operands[0])]
-
-
-def pairs(values: Any) -> tuple[Any, Any]:
-    """All ordered pairs of some values, as two lists."""
-    first, second = zip(*itertools.product(values, repeat=2), strict=True)
-    return list(first), list(second)
-
-
-def edge_integers(bits: int, seed: int = 1, more: int = 12) -> list[int]:
-    """Unsigned patterns at the edges of a width, and some random ones."""
-    top = 1 << bits
-    random = np.random.Generator(np.random.PCG64(seed))
-    around = (bits - 1, bits, bits + 1, top - 1, top - 2, top // 2, top // 2 - 1, top // 2 + 1, top // 3)
-    edges = {0, 1, 2, 3, 7, *around, 255, 256}
-    drawn = {int.from_bytes(random.bytes(bits // 8), "little") for _ in range(more)}
-    small = {int.from_bytes(random.bytes(bits // 16), "little") for _ in range(more // 2)}
-    return sorted(value % top for value in edges | drawn | small)
 
 
 def as_signed(value: int, bits: int) -> int:

@@ -1,7 +1,6 @@
 """Branches, loops, calls: one thread at a time in plain Python, integers only."""
 
 from collections.abc import Callable
-from math import gcd
 
 import numpy as np
 import numpy.typing as npt
@@ -113,25 +112,6 @@ def _early_returns(given: Given) -> Expected:
     return {"out": out}
 
 
-@reference("collatz")
-def _collatz(given: Given) -> Expected:
-    steps, peaks = given["steps"], given["peaks"]
-    for i, start in enumerate(given["in"][: given.number("n")].tolist()):
-        x, count, peak = start, 0, start
-        while x != 1:
-            x = 3 * x + 1 if x & 1 else x // 2
-            peak = max(peak, x)
-            count += 1
-        steps[i], peaks[i] = count, peak
-    return {"steps": steps, "peaks": peaks}
-
-
-@reference("greatest_divisor")
-def _greatest_divisor(given: Given) -> Expected:
-    a, b = given["a"].tolist(), given["b"].tolist()
-    return {"out": _run(len(a), lambda i: gcd(a[i], b[i]))}
-
-
 def _remainder(x: int, y: int) -> int:
     return abs(x) % abs(y) * (-1 if x < 0 else 1)
 
@@ -211,34 +191,3 @@ def _struct_returns(given: Given) -> Expected:
     for _ in range(3):
         product = product[:, :, :1] * first[:, :1, :] + product[:, :, 1:] * first[:, 1:, :]
     return {"out": pairs.view(np.int32), "matrices": product}
-
-
-@reference("bfs_visit")
-def _bfs_visit(given: Given) -> Expected:
-    nodes, edges, visited = given["nodes"].reshape(-1, 2), given["edges"], given["visited"]
-    frontier, following, costs = given["frontier"], given["next"], given["costs"]
-    count = given.number("count")
-    before = costs.copy()
-    for node in np.flatnonzero(frontier[:count]):
-        first, number = nodes[node]
-        neighbours = edges[first : first + number]
-        new = neighbours[visited[neighbours] == 0]
-        costs[new] = before[node] + 1
-        following[new] = 1
-    frontier[:count] = 0
-    return {"frontier": frontier, "next": following, "costs": costs}
-
-
-@reference("bfs_advance")
-def _bfs_advance(given: Given) -> Expected:
-    frontier, following, visited = given["frontier"], given["next"], given["visited"]
-    chosen = np.flatnonzero(following[: given.number("count")])
-    frontier[chosen] = 1
-    visited[chosen] = 1
-    following[chosen] = 0
-    return {
-        "frontier": frontier,
-        "next": following,
-        "visited": visited,
-        "goes_on": np.array([len(chosen) > 0], dtype=np.int32),
-    }

@@ -142,36 +142,3 @@ def _packed_bytes(given: Given) -> Expected:
         )
 
     return {"out": _stack(given["a"], given["b"], compute, 32)}
-
-
-@reference("random_numbers")
-def _random_numbers(given: Given) -> Expected:
-    seeds, turns = given["seeds"].tolist(), given.number("turns")
-    out = np.array([_draw(i, seed) for i, seed in enumerate(seeds)], dtype=np.uint32).T
-    inside = np.array([_count_inside(seed | 1, turns) for seed in seeds], dtype=np.uint32)
-    return {"out": out, "inside": inside}
-
-
-def _count_inside(state: int, turns: int) -> int:
-    count = 0
-    for _ in range(turns):
-        place = []
-        for _ in range(2):
-            state ^= state << 13 & 0xFFFFFFFF
-            state ^= state >> 17
-            state ^= state << 5 & 0xFFFFFFFF
-            place.append(state >> 8)
-        count += place[0] ** 2 + place[1] ** 2 < 1 << 48
-    return count
-
-
-def _draw(i: int, seed: int) -> tuple[int, ...]:
-    word = 0xFFFFFFFF
-    state = (seed * 6364136223846793005 + 1442695040888963407) & (1 << 64) - 1
-    shifted, turn = (state >> 18 ^ state) >> 27 & word, state >> 59
-    counter, key = (i, seed, 0x1234567, 42), (0xDECAFBAD, seed ^ 0x55AA55AA)
-    for _ in range(10):
-        first, second = 0xD2511F53 * counter[0], 0xCD9E8D57 * counter[2]
-        counter = (second >> 32 ^ counter[1] ^ key[0], second & word, first >> 32 ^ counter[3] ^ key[1], first & word)
-        key = (key[0] + 0x9E3779B9 & word, key[1] + 0xBB67AE85 & word)
-    return ((shifted >> turn | shifted << (-turn & 31)) & word, *counter)

@@ -4,7 +4,6 @@ import zlib
 
 import numpy as np
 
-from tests.emulator.kernels.rounding import fuse
 from tests.emulator.kernels.truth import Close, Expected, Given, reference
 
 _WORD = 0xFFFFFFFF
@@ -192,21 +191,6 @@ def _async_pipeline(given: Given) -> Expected:
     for k in range(tiles):
         total = total * 3 + values[:, k]
     return {"out": total}
-
-
-@reference("saxpy")
-def _saxpy(given: Given) -> Expected:
-    n = given.number("n")
-    y = given["y"].astype(np.float32)
-    y[:n] = fuse(np.full(n, given.real("factor"), dtype=np.float32), given["x"][:n].astype(np.float32), y[:n])
-    return {"y": y}
-
-
-@reference("fill_volume")
-def _fill_volume(given: Given) -> Expected:
-    width, height, depth = (given.number(name) for name in ("width", "height", "depth"))
-    z, y, x = np.mgrid[0:depth, 0:height, 0:width]
-    return {"out": ((x | y << 8 | z << 16) ^ (z % given.block[2] << 24)).astype(np.uint32)}
 
 
 @reference("printing")

@@ -86,28 +86,6 @@ def _reduce_last_block(given: Given) -> Expected:
     }
 
 
-@reference("scan_hillis_int", "scan_hillis_float")
-def _scan_hillis(given: Given) -> Expected:
-    rows = given["in"].reshape(-1, 128)
-    for distance in (1, 2, 4, 8, 16, 32, 64):
-        rows = np.concatenate([rows[:, :distance], rows[:, distance:] + rows[:, :-distance]], axis=1)
-    return {"out": rows}
-
-
-@reference("scan_blelloch_int", "scan_blelloch_float")
-def _scan_blelloch(given: Given) -> Expected:
-    rows = given["in"].reshape(-1, 256).copy()
-    for distance in (1, 2, 4, 8, 16, 32, 64, 128):
-        rows[:, 2 * distance - 1 :: 2 * distance] += rows[:, distance - 1 :: 2 * distance]
-    totals = rows[:, -1].copy()
-    rows[:, -1] = 0
-    for distance in (128, 64, 32, 16, 8, 4, 2, 1):
-        left = rows[:, distance - 1 :: 2 * distance].copy()
-        rows[:, distance - 1 :: 2 * distance] = rows[:, 2 * distance - 1 :: 2 * distance]
-        rows[:, 2 * distance - 1 :: 2 * distance] += left
-    return {"out": rows, "totals": totals}
-
-
 @reference("scan_warp")
 def _scan_warp(given: Given) -> Expected:
     n = given.number("n")
@@ -135,23 +113,6 @@ def _scan_chained(given: Given) -> Expected:
         "states": np.ones(given.grid[0], dtype=np.int32),
         "chain": np.array([given.grid[0], 0], dtype=np.uint32),
     }
-
-
-@reference("compaction")
-def _compaction(given: Given) -> Expected:
-    rows = given["in"].reshape(given.grid[0], -1)
-    out = given["out"].reshape(rows.shape)
-    counts = np.zeros(len(rows), dtype=np.int32)
-    for row, values in enumerate(rows):
-        kept = values[values % 3 == 0]
-        out[row, : len(kept)] = kept
-        counts[row] = len(kept)
-    return {"out": out, "counts": counts}
-
-
-@reference("count_aggregated")
-def _count_aggregated(given: Given) -> Expected:
-    return {"counts": np.bincount(given["in"][: given.number("n")] & 15, minlength=16).astype(np.int32)}
 
 
 @reference("histogram_global", "histogram_shared")

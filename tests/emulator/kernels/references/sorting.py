@@ -21,11 +21,6 @@ def _sort_bitonic_pairs(given: Given) -> Expected:
     }
 
 
-@reference("sort_odd_even")
-def _sort_odd_even(given: Given) -> Expected:
-    return {"keys": np.sort(given["keys"].reshape(given.grid[0], -1), axis=1)}
-
-
 @reference("radix_digit_counts")
 def _radix_digit_counts(given: Given) -> Expected:
     n = given.number("n")
@@ -41,11 +36,6 @@ def _radix_sort_block(given: Given) -> Expected:
     keys = given["keys"].reshape(-1, 128)
     order = np.argsort(keys & np.uint32(0xFFF), axis=1, kind="stable")
     return {"keys": np.take_along_axis(keys, order, axis=1)}
-
-
-@reference("merge_by_rank")
-def _merge_by_rank(given: Given) -> Expected:
-    return {"merged": np.sort(np.concatenate([given["left"], given["right"]]))}
 
 
 @reference("transpose_naive", "transpose_shared", "transpose_padded")
