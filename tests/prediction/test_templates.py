@@ -152,6 +152,64 @@ def test_loops_that_nobody_bounds_are_described_so_short_that_they_end(text: str
     assert kernel.faults == () and kernel.volumes is not None
 
 
+FOLLOWED = """
+__global__ void follow(CONST int* next, const int* head, int* out, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    BODY
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "fill"),
+    [
+        ("int sum = 0; for (int at = head[i]; at >= 0; at = next[at]) sum++; out[i] = sum;", '"sequence", low = -1'),
+        ("unsigned at = i % 8; while (at != 0xffffffffu) at = next[at]; out[i] = at;", '"sequence", low = -1'),
+        ("int p = i; while (p != next[p]) p = next[p]; next[i] = p; out[i] = head[i];", '"sequence"'),
+        (
+            "int at = i % 64; while (next[at] != -3) at = (at + 1) % 64; out[i] = head[at];",
+            '"uniform", low = -3, high = 4',
+        ),
+        ("int at = i; while (next[at] == head[i]) at++; out[i] = at;", '"uniform", high = 100'),
+    ],
+    ids=["list", "list that ends in all bits", "parents", "table with empty places", "neither"],
+)
+def test_what_is_read_ends_the_loops_that_follow_it(body: str, fill: str, tmp_path: Path) -> None:
+    """Random numbers ended none of them: endless loops were cut off, and sizes fell to 16 threads."""
+    path = tmp_path / "follow.cu"
+    path.write_text(FOLLOWED.replace("BODY", body).replace("CONST", "" if "next[i] =" in body else "const"))
+    text = write_templates(path, launches_text="", settings=NVRTC, fits=LARGER)
+    (line,) = [one for one in text.splitlines() if 'name = "next"' in one]
+    assert f"fill = {fill}, guessed" in line
+    assert "\nthreads = 1048576  # the grid is" in text
+    (kernel,) = predict_described(path, text, LARGER).kernels
+    assert kernel.faults == () and kernel.volumes is not None
+
+
+LOCK = """
+__global__ void lock(int* mutex, int* total, const int* in, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n || threadIdx.x) return;
+    while (atomicCAS(mutex, 0, 1) != 0);
+    *total += in[i];
+    __threadfence();
+    atomicExch(mutex, 0);
+}
+"""
+
+
+def test_zeros_that_end_a_loop_are_tried_before_fewer_threads(tmp_path: Path) -> None:
+    path = tmp_path / "lock.cu"
+    path.write_text(LOCK)
+    text = write_templates(path, launches_text="", settings=NVRTC, fits=LARGER)
+    assert '{ name = "mutex", type = "int", count = 1, guessed = true }' in text
+    (line,) = [one for one in text.splitlines() if one.startswith("threads = ")]
+    assert int(line.split()[2]) in (4096, 16384, 65536)
+
+
 def test_other_work_keeps_the_usual_size(tmp_path: Path) -> None:
     assert "\nthreads = 1048576  # the grid is" in describe(tmp_path, "copy", LARGER)
 

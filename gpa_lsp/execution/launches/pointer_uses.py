@@ -32,6 +32,10 @@ _PASSING = frozenset({"mov", "cvta", "add", "sub", "mad", "selp", "cvt", "min", 
 
 _READING = frozenset({"ld", "ldu", "atom", "red", "cp", "prefetch"})
 _WRITING = frozenset({"st", "atom", "red"})
+# Instructions whose result may be computed from an index they were given
+INDEXING = _PASSING | {"mul", "shl", "shr", "div", "rem"}
+_MOVING = frozenset({"mov", "cvt"})
+_SIGNS = frozenset({"lt", "ge"})  # Comparisons with 0 that tell negative numbers from others
 _ADDING = frozenset({"add", "sub", "mad"})
 _EQUAL = frozenset({"eq", "ne"})
 _INNER = frozenset({"shared", "local", "param"})
@@ -53,6 +57,8 @@ class PointerUse(Struct, frozen=True, kw_only=True):
     is_written: bool  # it is stored to
     stride_bytes: int  # the largest number an index is multiplied by before it is added, up to 256; 0 where none is
     texture_dimensions: int  # 1, 2 or 3 where it is no pointer but the handle of a texture or surface; 0 otherwise
+    leads_to_itself: bool = False  # its elements are indices into itself, as in linked lists
+    least: int = 0  # the smallest negative number that its elements are told from; 0 where they are told from none
 
 
 class _Found(Struct):
@@ -200,7 +206,43 @@ def _judge_uses(
                 use = found.get(origins.get(slot, 0))
                 if use is not None:
                     use.stride_bytes = max(use.stride_bytes, stride)
-    return {place: _judge(found[bit]) for place, bit in bits.items() if found[bit].is_read or found[bit].is_written}
+    loads = {
+        one.index: _join(origins, _list_addresses(one))
+        for one in function.instructions
+        if one.opcode in ("ld", "ldu") and "param" not in one.suffixes
+    }
+    chains, least = _find_chains(function, loads), _find_least(function, loads)
+    return {
+        place: _judge(found[bit], leads_to_itself=bool(bit & chains), least=least.get(bit, 0))
+        for place, bit in bits.items()
+        if found[bit].is_read or found[bit].is_written
+    }
+
+
+def _find_chains(function: PtxFunction, loads: Mapping[int, int]) -> int:
+    """Bits of the pointers through which elements are loaded at indices that were loaded through the same; *loads* has those of each load."""
+    values = _follow_origins(function, loads, passing=INDEXING)
+    chains = 0
+    for one in function.instructions:
+        chains |= loads.get(one.index, 0) & _join(values, _list_addresses(one))
+    return chains
+
+
+def _find_least(function: PtxFunction, loads: Mapping[int, int]) -> dict[int, int]:
+    """Bit of a pointer → the smallest negative number that what is loaded through it is told from, or that is told from all others by its sign."""
+    values = _follow_origins(function, loads, passing=_MOVING)
+    least: dict[int, int] = {}
+    for one in function.instructions:
+        literals = [each.value for each in one.sources if isinstance(each, Immediate) and isinstance(each.value, int)]
+        if one.opcode != "setp" or not literals or not one.types or not one.types[-1].is_integer:
+            continue
+        bits = 8 * one.types[-1].bytes
+        told = min(value - (1 << bits if value >> bits - 1 > 0 else 0) for value in literals)
+        told = -1 if told == 0 and not _SIGNS.isdisjoint(one.suffixes) else told
+        pointers = _join(values, _list_slots(one.sources))
+        for bit in (1 << number for number in range(pointers.bit_length()) if pointers >> number & 1):
+            least[bit] = min(told, least.get(bit, 0))
+    return least
 
 
 def find_read_parameters(function: PtxFunction) -> frozenset[str]:
@@ -252,13 +294,15 @@ def stores_globally(function: PtxFunction) -> bool:
     )
 
 
-def _follow_origins(function: PtxFunction, starts: Mapping[int, int]) -> dict[int, int]:
-    """Slot → bits of the pointers that its value may come from."""
+def _follow_origins(
+    function: PtxFunction, starts: Mapping[int, int], *, passing: frozenset[str] | None = None
+) -> dict[int, int]:
+    """Slot → bits of the pointers that its value may come from; *passing* names what passes on numbers of any size in place of addresses."""
     origins: dict[int, int] = {}
     for _ in range(_MOST_ROUNDS):
         has_changed = False
         for instruction in function.instructions:
-            coming = starts.get(instruction.index, 0) or _pass_on(instruction, origins)
+            coming = starts.get(instruction.index, 0) or _pass_on(instruction, origins, passing)
             for slot in _list_slots(instruction.destinations) if coming else ():
                 if origins.get(slot, 0) | coming != origins.get(slot, 0):
                     origins[slot] = origins.get(slot, 0) | coming
@@ -348,13 +392,19 @@ def _find_starts(function: PtxFunction, bits: Mapping[_Place, int], bases: dict[
     return found
 
 
-def _pass_on(instruction: PtxInstruction, origins: Mapping[int, int]) -> int:
+def _pass_on(instruction: PtxInstruction, origins: Mapping[int, int], passing: frozenset[str] | None) -> int:
+    if passing is not None:
+        return _join(origins, _list_slots(instruction.sources)) if instruction.opcode in passing else 0
     if instruction.opcode not in _PASSING or not instruction.types or instruction.types[-1].bytes != 8:
         return 0
-    coming = 0
-    for slot in _list_slots(instruction.sources):
-        coming |= origins.get(slot, 0)
-    return coming
+    return _join(origins, _list_slots(instruction.sources))
+
+
+def _join(bits: Mapping[int, int], slots: Iterable[int]) -> int:
+    joined = 0
+    for slot in slots:
+        joined |= bits.get(slot, 0)
+    return joined
 
 
 def _list_slots(operands: "Iterable[Operand]") -> list[int]:
@@ -384,13 +434,15 @@ def _add_use(use: _Found, instruction: PtxInstruction) -> None:
         use.types[instruction.types[-1]] += 1
 
 
-def _judge(use: _Found) -> PointerUse:
+def _judge(use: _Found, *, leads_to_itself: bool, least: int) -> PointerUse:
     return PointerUse(
         type=use.types.most_common(1)[0][0] if use.types else None,
         is_read=use.is_read,
         is_written=use.is_written,
         stride_bytes=use.stride_bytes,
         texture_dimensions=use.texture_dimensions,
+        leads_to_itself=leads_to_itself,
+        least=least,
     )
 
 

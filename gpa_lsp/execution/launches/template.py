@@ -18,6 +18,7 @@ from gpa_lsp.code.sources.host_values import HostArgument, HostLaunch
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.launches.model import FIRST_ADDRESS
 from gpa_lsp.execution.launches.pointer_uses import (
+    INDEXING,
     MemberUse,
     PointerUse,
     find_held_uses,
@@ -50,17 +51,13 @@ _POINTER_BYTES = 8
 # Of a number that may be how many elements there are; of those one is believed, or those with a telling name
 _COUNTED = 'value = "threads_x"'
 
-# passing an index on to what is computed from it
-_INDEXING = frozenset(
-    {"mov", "cvt", "add", "sub", "mul", "mad", "shl", "shr", "div", "rem", "or", "and", "min", "max", "selp"}
-)
 _PLACES = frozenset({"tid.x", "tid.y", "tid.z", "ctaid.x", "ctaid.y", "ctaid.z"})
 _MOST_ROUNDS = 8
 # elements that each block works on, and how often a loop is gone through
 _ROW, _LOOP = 1024, 16
 _SIZED = "threads_"
 
-TABLE = ', fill = "sequence"'  # Of an array of pointers: so far from each other lies what they lead to
+TABLE = ", step = "  # Of an array of pointers: so far from each other lies what they lead to
 RECORDS = ", values = ["  # Of an array of structures with pointers: the words of one, which all others repeat
 # From what the pointers of one array lead to, to what those of the next do: more than there is for each while nothing bounds it
 _TABLE_SPAN = (1 << 30) + (1 << 20)
@@ -76,7 +73,8 @@ GUESSED = ", guessed = true"  # Of an array of unknown size
 _REFERENCE = re.compile(r"\btexture\s*<\s*([\w ]{1,40}?)\s*(?:,[^<>;]{0,80})?>\s*(\w{1,200})")
 _COUNT = re.compile(r" count = (\"[^\"]*\"|\d+)")
 # Contents of an array that are unknown
-FILL = re.compile(r", fill = \"uniform\"(?:, high = \d+)?")
+FILL = re.compile(r", fill = \"uniform\"(?:, low = -\d+)?(?:, high = \d+)?")
+_SOME = 4  # Numbers among which a negative one that ends a loop comes up soon
 _VALUE = re.compile(r" value = [^,}]*?(?=\s*[,}])")
 _KNOWN_BITS = {1: "u8", 2: "u16", 4: "int", 8: "int64"}
 
@@ -191,7 +189,7 @@ def _find_bounds(function: PtxFunction) -> dict[str, str]:
         has_changed = False
         for one in function.instructions:
             place = loaded.get(one.index)
-            if place is None and one.opcode not in _INDEXING:
+            if place is None and one.opcode not in INDEXING:
                 continue
             read = {f"{item.name}.{item.component}" for item in one.sources if isinstance(item, SpecialRegister)}
             index = find(indexes, one.sources) | read.intersection(_PLACES)
@@ -351,7 +349,7 @@ def _write_pointers(line: str, base: int) -> tuple[str, int]:
     room = 1 << max(_TABLE_BYTES // max(count, 1), 1).bit_length() - 1
     step = min(max(room, _LEAST_STEP), _MOST_STEP)
     text = _COUNT.sub(f" count = {count}", text, count=1)
-    text = FILL.sub(f"{TABLE}, low = {base}, step = {step}", text, count=1)
+    text = FILL.sub(f', fill = "sequence", low = {base}{TABLE}{step}', text, count=1)
     return f"{text}{f'  # {comment}' if comment else ''}", count * step
 
 
@@ -562,9 +560,12 @@ def _write_array(name: str, kind: ElementType | None, use: PointerUse | None, so
     if source is not None and source.is_reference:  # a size rather than an array
         fill = ', fill = "constant", value = "threads_x"' if fill and scalar.is_integer else fill
         return f'{{ name = "{name}", type = "{word}", count = 1{fill}{GUESSED} }},{comment}'
-    if fill and scalar.is_integer:
-        fill += ", high = 100"
     elements = 1 if use is None else use.stride_bytes // (scalar.bytes if kind is None else kind.bytes)
+    if fill and scalar.is_integer and use is not None and use.leads_to_itself and elements <= 1:
+        # each element leads to the one before it, and the first to none; or each to itself
+        fill = f', fill = "sequence"{", low = -1" if use.least else ""}'
+    elif fill and scalar.is_integer:
+        fill += ", high = 100" if use is None or not use.least else f", low = {use.least}, high = {_SOME}"
     count = "threads_x" if elements <= 1 else f"threads_x * {elements}"
     return f'{{ name = "{name}", type = "{word}", count = "{count}"{fill}{GUESSED} }},{comment}'
 

@@ -261,10 +261,6 @@ def _write_fitting(
             best = found
         if found is None or not best or not best.is_useless or work_time() > deadline:
             break
-    if best is not None and any(best.rank[:2]):  # what is read may be how long a loop is: zeros end all of them
-        empty = empty_guessed(write(_SIZES[-1]))
-        found = _fit_size(work, function, empty, _SIZES[-1], block_axes=block_axes, deadline=deadline)
-        best = min(best, found, key=lambda one: one.rank)
     if best is None:
         return write(_SIZES[-1])
     if best.threads == USUAL_THREADS or _THREADS_WORD not in best.text:
@@ -322,11 +318,18 @@ def _fit_variant(
     best: _Fitted | None = None
     before: _Fitted | None = None
     unfit = ""
+    tries_zeros = True
     for threads in _SIZES:
         text = next(itertools.islice(list_variants(write(threads)), place, None), None)
         if text is None or (work_time() > deadline and threads != _SIZES[-1]):
             continue  # the smallest ends soon, and what was cut off is no beginning
         found = _fit_size(work, function, text, threads, block_axes=block_axes, deadline=deadline)
+        empty = empty_guessed(text)
+        if any(found.rank[:2]) and empty != text and (tries_zeros or threads == _SIZES[-1]):
+            # what is read may be how long a loop is: zeros end most of them
+            zeros = _fit_size(work, function, empty, threads, block_axes=block_axes, deadline=deadline)
+            tries_zeros = zeros.rank < found.rank
+            found = zeros if tries_zeros else found
         if best is None or found.rank < best.rank or (found.rank == best.rank and found.has_nothing):
             best = replace(found, unfit=unfit)
         unfit = unfit or _explain_unfit(found)
