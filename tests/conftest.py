@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import signal
 from collections.abc import Generator
 from contextlib import suppress
@@ -91,7 +92,7 @@ class ExamplesOnly:
     @pytest.hookimpl(wrapper=True)
     def pytest_collect_file(self, file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
         found = yield
-        if file_path.suffix == ".py" and b">>>" not in file_path.read_bytes():
+        if file_path.suffix == ".py" and not re.search(rb"^ *>>> ", file_path.read_bytes(), re.MULTILINE):
             return [one for one in found if type(one) is pytest.Module]  # those of doctest are of a kind of it
         return found
 

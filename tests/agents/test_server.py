@@ -2,7 +2,10 @@
 
 import re
 import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -11,10 +14,9 @@ from gpa_lsp.agents.answers import MOST_BYTES, Answers
 from tests.agents.test_answers import folder
 from tests.patience import LIMIT_S
 
-mcp = pytest.importorskip("mcp", reason="needs the client of the package mcp")
-
 __all__ = ["folder"]
 
+Talk = Callable[..., AbstractAsyncContextManager[Any]]
 TOOLS = {"list_kernels", "advise", "explain_line", "compare", "predict", "sass"}
 
 
@@ -25,32 +27,24 @@ def read_text(result: object) -> str:
     return text
 
 
-@pytest.mark.asyncio
-async def test_a_conversation(folder: Path) -> None:
+@pytest.fixture
+def mcp() -> Any:
+    return pytest.importorskip("mcp", reason="needs the client of the package mcp")  # its import takes a second
+
+
+@pytest.fixture
+def talk(mcp: Any, folder: Path) -> Talk:
+    """Starts the server, and the library's client of it."""
     import anyio
 
-    parameters = mcp.StdioServerParameters(command=sys.executable, args=["-m", "gpa_lsp", "mcp"], cwd=folder)
-    with anyio.fail_after(LIMIT_S):
-        async with mcp.stdio_client(parameters) as (reading, writing), mcp.ClientSession(reading, writing) as session:
-            started = await session.initialize()
-            assert started.server_info.name == "gpa_lsp" and "advise" in started.instructions
-            listed = (await session.list_tools()).tools
-            assert {tool.name for tool in listed} == TOOLS
-            assert all(tool.description and tool.annotations.read_only_hint for tool in listed)
-            kernels = read_text(await session.call_tool("list_kernels", {}))
-            (kernel,) = re.findall(r"^(k\w+) short_def_use", kernels, re.M)
-            advice = read_text(await session.call_tool("advise", {"kernel": kernel}))
-            (file, line) = re.findall(r"^cause: (\S+):(\d+) ", advice, re.M)[0]
-            told = read_text(await session.call_tool("explain_line", {"file": file, "line": int(line)}))
-            assert "stalled on" in told
-            sass = read_text(await session.call_tool("sass", {"kernel": kernel, "start": 3}))
-            assert all(len(text.encode()) <= MOST_BYTES for text in (kernels, advice, told, sass))
-            failed = await session.call_tool("advise", {"kernel": "nobody"})
-            assert failed.is_error and "list_kernels" in read_text(failed)
-            resources = {str(one.uri) for one in (await session.list_resources()).resources}
-            assert resources == {"gpa://kernels"}
-            (read,) = (await session.read_resource(f"gpa://kernels/{kernel}")).contents
-            assert read.text == advice
+    @asynccontextmanager
+    async def start(**how: str) -> AsyncIterator[Any]:
+        parameters = mcp.StdioServerParameters(command=sys.executable, args=["-m", "gpa_lsp", "mcp"], cwd=folder)
+        with anyio.fail_after(3 * LIMIT_S):
+            async with mcp.Client(parameters, **how) as client:
+                yield client
+
+    return start
 
 
 HOSTILE = [
@@ -105,103 +99,88 @@ def list_hostile_calls(kernel: str, report: str) -> list[tuple[str, dict[str, ob
     return calls
 
 
-@pytest.mark.asyncio
-async def test_whatever_is_asked_the_answer_is_short_and_says_what_to_do(folder: Path) -> None:
-    import anyio
-
+async def test_whatever_is_asked_the_answer_is_short_and_says_what_to_do(talk: Talk, mcp: Any, folder: Path) -> None:
     report = "example.gpa-profile.json"
-    parameters = mcp.StdioServerParameters(command=sys.executable, args=["-m", "gpa_lsp", "mcp"], cwd=folder)
-    with anyio.fail_after(3 * LIMIT_S):
-        async with mcp.stdio_client(parameters) as (reading, writing), mcp.ClientSession(reading, writing) as session:
-            await session.initialize()
-            (kernel,) = re.findall(
-                r"^(k\w+) short_def_use", read_text(await session.call_tool("list_kernels", {})), re.M
-            )
-            wrong = []
-            for tool, arguments in list_hostile_calls(kernel, report):
-                try:
-                    result = await session.call_tool(tool, arguments)
-                except mcp.MCPError as error:
-                    text, shown = str(error), "refused"
-                else:
-                    text, shown = read_text(result), "failed" if result.is_error else "told"
-                where = f"{tool}({str(arguments)[:200]}) {shown}: {text[:300]}"
-                is_well = 0 < len(text.encode()) <= MOST_BYTES and (text.isprintable() or shown == "told")
-                if not is_well or any(word in text for word in ("pydantic", "Traceback", str(folder), "root:")):
-                    wrong.append(where)
-                if shown == "refused" or text.startswith("Error executing tool"):
-                    wrong.append(where)
-            assert "\n".join(wrong) == ""
-            for word in HOSTILE:
-                try:
-                    await session.read_resource(f"gpa://kernels/{word[:200]}")
-                except Exception as error:
-                    assert len(str(error).encode()) <= MOST_BYTES and "pydantic" not in str(error), word
-            assert "short_def_use" in read_text(await session.call_tool("advise", {})), "it answers still"
+    async with talk() as client:
+        (kernel,) = re.findall(r"^(k\w+) short_def_use", read_text(await client.call_tool("list_kernels", {})), re.M)
+        wrong = []
+        for tool, arguments in list_hostile_calls(kernel, report):
+            try:
+                result = await client.call_tool(tool, arguments)
+            except mcp.MCPError as error:
+                text, shown = str(error), "refused"
+            else:
+                text, shown = read_text(result), "failed" if result.is_error else "told"
+            where = f"{tool}({str(arguments)[:200]}) {shown}: {text[:300]}"
+            is_well = 0 < len(text.encode()) <= MOST_BYTES and (text.isprintable() or shown == "told")
+            if not is_well or any(word in text for word in ("pydantic", "Traceback", str(folder), "root:")):
+                wrong.append(where)
+            if shown == "refused" or text.startswith("Error executing tool"):
+                wrong.append(where)
+        assert "\n".join(wrong) == ""
+        for word in HOSTILE:
+            try:
+                await client.read_resource(f"gpa://kernels/{word[:200]}")
+            except Exception as error:
+                assert len(str(error).encode()) <= MOST_BYTES and "pydantic" not in str(error), word
+        assert "short_def_use" in read_text(await client.call_tool("advise", {})), "it answers still"
 
 
-@pytest.mark.asyncio
-async def test_wrong_arguments_are_named_in_words_of_ours(folder: Path) -> None:
-    import anyio
+async def test_wrong_arguments_are_named_in_words_of_ours(talk: Talk) -> None:
+    async with talk() as client:
 
-    parameters = mcp.StdioServerParameters(command=sys.executable, args=["-m", "gpa_lsp", "mcp"], cwd=folder)
-    with anyio.fail_after(LIMIT_S):
-        async with mcp.stdio_client(parameters) as (reading, writing), mcp.ClientSession(reading, writing) as session:
-            await session.initialize()
+        async def ask(tool: str, **arguments: object) -> str:
+            result = await client.call_tool(tool, arguments)
+            assert result.is_error
+            return read_text(result)
 
-            async def ask(tool: str, **arguments: object) -> str:
-                result = await session.call_tool(tool, arguments)
-                assert result.is_error
-                return read_text(result)
-
-            assert (
-                await ask("advise", kernal="x") == "advise has no argument 'kernal'; it has kernel, suggestion, start"
-            )
-            assert await ask("explain_line", file="k.cu") == "explain_line needs line"
-            assert (await ask("sass", start="ten")).startswith("sass: start is 'ten': input should be a valid integer")
-            assert (await ask("advise", kernel="nobody")).startswith("no kernel has the id or name 'nobody'")
-            assert (
-                await ask("think")
-                == "there is no tool 'think'; there are list_kernels, advise, explain_line, compare, predict, sass"
-            )
+        assert await ask("advise", kernal="x") == "advise has no argument 'kernal'; it has kernel, suggestion, start"
+        assert await ask("explain_line", file="k.cu") == "explain_line needs line"
+        assert (await ask("sass", start="ten")).startswith("sass: start is 'ten': input should be a valid integer")
+        assert (await ask("advise", kernel="nobody")).startswith("no kernel has the id or name 'nobody'")
+        assert (
+            await ask("think")
+            == "there is no tool 'think'; there are list_kernels, advise, explain_line, compare, predict, sass"
+        )
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("mode", "version"), [("legacy", "2025-11-25"), ("auto", "2026-07-28"), ("2026-07-28", "2026-07-28")]
 )
-async def test_the_library_understands_every_version(folder: Path, mode: str, version: str) -> None:
+async def test_the_library_understands_every_version(
+    talk: Talk, mcp: Any, folder: Path, mode: str, version: str
+) -> None:
     """Messages of the server pass the library's type checks; texts of the tools are what Python's callers get, byte for byte."""
-    import anyio
-
     answers = Answers(folder)
-    parameters = mcp.StdioServerParameters(command=sys.executable, args=["-m", "gpa_lsp", "mcp"], cwd=folder)
-    with anyio.fail_after(LIMIT_S):
-        async with mcp.Client(parameters, mode=mode) as client:
-            assert client.protocol_version == version
-            tools = (await client.list_tools()).tools
-            assert {tool.name for tool in tools} == TOOLS
-            for tool in tools:
-                Draft202012Validator.check_schema(tool.input_schema)
-                assert all(one["description"] for one in tool.input_schema["properties"].values())
-            listed = answers.list_kernels()
-            assert read_text(await client.call_tool("list_kernels", {})) == listed
-            (kernel,) = re.findall(r"^(k\w+) short_def_use", listed, re.M)
-            for tool, arguments in (
-                ("advise", {"kernel": kernel}),
-                ("advise", {"kernel": kernel, "suggestion": "loop_unrolling"}),
-                ("explain_line", {"file": "original.cu", "line": 22}),
-                ("sass", {"kernel": kernel, "start": 3}),
-                ("compare", {"before": "example.gpa-profile.json", "after": "example.gpa-profile.json"}),
-            ):
-                told = read_text(await client.call_tool(tool, arguments))
-                assert told == getattr(answers, tool)(**arguments), tool
-            assert [str(one.uri) for one in (await client.list_resources()).resources] == ["gpa://kernels"]
-            (template,) = (await client.list_resource_templates()).resource_templates
-            (read,) = (await client.read_resource(template.uri_template.replace("{kernel}", kernel))).contents
-            assert read.text == answers.advise(kernel)
-            (read,) = (await client.read_resource("gpa://kernels")).contents
-            assert read.text == listed
-            for uri in ("gpa://kernels/nobody", "gpa://elsewhere"):
-                with pytest.raises(mcp.MCPError):
-                    await client.read_resource(uri)
+    async with talk(mode=mode) as client:
+        assert client.protocol_version == version
+        if mode != version:  # who says at once which version it speaks asks for no more
+            assert client.server_info.name == "gpa_lsp" and "advise" in client.instructions
+        tools = (await client.list_tools()).tools
+        assert {tool.name for tool in tools} == TOOLS
+        assert all(tool.description and tool.annotations.read_only_hint for tool in tools)
+        for tool in tools:
+            Draft202012Validator.check_schema(tool.input_schema)
+            assert all(one["description"] for one in tool.input_schema["properties"].values())
+        listed = answers.list_kernels()
+        assert read_text(await client.call_tool("list_kernels", {})) == listed
+        (kernel,) = re.findall(r"^(k\w+) short_def_use", listed, re.M)
+        for tool, arguments in (
+            ("advise", {"kernel": kernel}),
+            ("advise", {"kernel": kernel, "suggestion": "loop_unrolling"}),
+            ("explain_line", {"file": "original.cu", "line": 22}),
+            ("sass", {"kernel": kernel, "start": 3}),
+            ("compare", {"before": "example.gpa-profile.json", "after": "example.gpa-profile.json"}),
+        ):
+            told = read_text(await client.call_tool(tool, arguments))
+            assert told == getattr(answers, tool)(**arguments), tool
+            assert len(told.encode()) <= MOST_BYTES
+        assert [str(one.uri) for one in (await client.list_resources()).resources] == ["gpa://kernels"]
+        (template,) = (await client.list_resource_templates()).resource_templates
+        (read,) = (await client.read_resource(template.uri_template.replace("{kernel}", kernel))).contents
+        assert read.text == answers.advise(kernel)
+        (read,) = (await client.read_resource("gpa://kernels")).contents
+        assert read.text == listed
+        for uri in ("gpa://kernels/nobody", "gpa://elsewhere"):
+            with pytest.raises(mcp.MCPError):
+                await client.read_resource(uri)

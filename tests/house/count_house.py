@@ -12,6 +12,7 @@ import ast
 import datetime
 import itertools
 import json
+import re
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -51,6 +52,15 @@ class Module(NamedTuple):
     lines: int
     classes: tuple[ast.ClassDef, ...]
     named: frozenset[str]  # string constants that may name a module
+
+
+def parse_where(words: str, *folders: str, files: str = "*.py") -> Iterator[tuple[Path, ast.Module]]:
+    """Modules in folders of the repository, by default the package's, whose text has what an expression finds."""
+    sought = re.compile(words, re.MULTILINE)  # to parse all of them takes seconds
+    for folder in folders or ("gpa_lsp",):
+        for path in sorted((ROOT / folder).rglob(files)):
+            if sought.search(text := path.read_text(encoding="utf-8")):
+                yield path, ast.parse(text)
 
 
 @cache

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from tests.house.count_house import FACES, build_graph, find_faces, list_entries, name_face
+from tests.house.count_house import FACES, build_graph, find_faces, list_entries, name_face, parse_where
 
 PACKAGE = ROOT / "gpa_lsp"
 PAGE = (PACKAGE / "README.md").read_text(encoding="utf-8")
@@ -171,8 +171,8 @@ def _is_in(module: str, room: str) -> bool:
 def list_catalogues() -> Iterator[str]:
     """The attributes that catalogues and their members are loaded with, once per module that loads."""
     place_of_attribute = {"load_catalogue": 1, "load_member": 2}
-    for path in PACKAGE.rglob("*.py"):
-        calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+    for _, tree in parse_where("|".join(place_of_attribute)):
+        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
         names = [(getattr(call.func, "id", ""), call.args) for call in calls]
         attributes = [args[place_of_attribute[name]] for name, args in names if name in place_of_attribute]
         yield from {str(one.value) for one in attributes if isinstance(one, ast.Constant)}

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.conftest import ROOT
+from tests.house.count_house import parse_where
 
 PACKAGE = ROOT / "gpa_lsp"
 _CLOCKS = {"monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "by_clock", "wait_for"}
@@ -59,16 +60,9 @@ def find_clocks(tree: ast.AST) -> Iterator[int]:
                 yield node.lineno
 
 
-def list_files() -> list[str]:
-    return sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
-
-
 def test_no_work_is_limited_by_the_clock() -> None:
-    found = {
-        file: lines
-        for file in list_files()
-        if (lines := list(find_clocks(ast.parse((PACKAGE / file).read_text(encoding="utf-8")))))
-    }
+    trees = parse_where(rf"\b(?:{'|'.join(_CLOCKS | _LIMITS)})\b|\btime\.time\b")
+    found = {path.relative_to(PACKAGE).as_posix(): lines for path, tree in trees if (lines := list(find_clocks(tree)))}
     strangers = {file: lines for file, lines in found.items() if file not in ALLOWED}
     assert not strangers, "limit work by processor time (TimeLimits, work_time), or say in ALLOWED what waits for whom"
     assert not ALLOWED.keys() - found.keys(), "these look at no clock"

@@ -3,7 +3,6 @@
 import ast
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from gpa_lsp.foundation.processes.python_children import isolate_module
 from gpa_lsp.notebook.cell_runner import name_file
 from tests.conftest import ROOT
 from tests.editors.made_up_gpu import make_gpu
+from tests.house.count_house import parse_where
 from tests.house.hostile_folder import HostileFolder, name_modules
 from tests.lsp.raw_client import RawClient
 from tests.lsp.test_robustness import make_project
@@ -147,7 +147,7 @@ def name_module(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts)
 
 
-STARTING = re.compile(
+STARTING = (
     r"__main__|WORK = |executable|multiprocessing|concurrent|which\(|import which|os\.system|venv|ensurepip|runpy"
 )
 
@@ -155,8 +155,7 @@ STARTING = re.compile(
 @cache
 def parse_package() -> dict[Path, ast.Module]:
     """The modules with words in them that starting a process takes."""
-    texts = {path: path.read_text(encoding="utf-8") for path in (ROOT / "gpa_lsp").rglob("*.py")}
-    return {path: ast.parse(text) for path, text in texts.items() if STARTING.search(text)}
+    return dict(parse_where(STARTING))
 
 
 def test_every_command_has_its_arguments() -> None:

@@ -91,6 +91,7 @@ WRITERS = {
 STARTERS = {"Popen", "run", "call", "check_call", "check_output", "system", "popen", "fork", "forkpty", "posix_spawn"}
 SHELLING = {"create_subprocess_exec", "create_subprocess_shell", "startfile"}
 PICKLERS = {"pickle", "shelve", "marshal", "dill", "joblib", "cloudpickle"}
+KNOWN = OPENING | WRITERS | STARTERS | SHELLING | {"load"}
 
 
 @cache
@@ -99,10 +100,11 @@ def parse(path: Path) -> ast.Module:
 
 
 def list_calls(path: Path) -> Iterator[tuple[ast.Call, str, str]]:
-    """Calls with the name of what is called and what stands before it."""
+    """Calls of what may be looked for, with its name and what stands before it."""
     for node in ast.walk(parse(path)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            yield node, node.func.attr, ast.unparse(node.func.value)
+            if (name := node.func.attr) in KNOWN or name.startswith(("exec", "spawn")):
+                yield node, name, ast.unparse(node.func.value)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             yield node, node.func.id, ""
 
@@ -118,12 +120,14 @@ def list_imported(path: Path) -> set[str]:
     return found
 
 
-def opens_to_write(call: ast.Call, name: str, before: str, assigned: Mapping[str, str]) -> bool:
+def opens_to_write(call: ast.Call, name: str, before: str, path: Path) -> bool:
     """Whether a call opens something that it may write to, as far as its arguments say; what they leave open counts."""
     if name in ("NamedTemporaryFile", "mkstemp"):
         return True
     if before == "os" and name == "open":
         named = {node.id for node in ast.walk(call) if isinstance(node, ast.Name)}
+        values = [node for node in ast.walk(parse(path)) if isinstance(node, ast.Assign)]
+        assigned = {ast.unparse(node.targets[0]): ast.unparse(node.value) for node in values}
         flags = ast.unparse(call) + "".join(text for name, text in assigned.items() if name in named)
         return any(flag in flags for flag in ("O_WRONLY", "O_RDWR", "O_CREAT", "O_APPEND", "O_TRUNC"))
     place = 1 if name == "fdopen" or before in ("", "io", "gzip", "lzma", "bz2", "zipfile", "tarfile", "codecs") else 0
@@ -148,10 +152,8 @@ def changes_files(call: ast.Call, name: str, before: str) -> bool:
 
 def writes(path: Path) -> list[int]:
     found = []
-    values = [node for node in ast.walk(parse(path)) if isinstance(node, ast.Assign)]
-    assigned = {ast.unparse(node.targets[0]): ast.unparse(node.value) for node in values}
     for call, name, before in list_calls(path):
-        is_opening = name in OPENING and opens_to_write(call, name, before, assigned)
+        is_opening = name in OPENING and opens_to_write(call, name, before, path)
         if is_opening or (name in WRITERS and before and changes_files(call, name, before)):
             found.append(call.lineno)
     return found
@@ -200,13 +202,22 @@ def chooses(path: Path) -> list[int]:
     return found
 
 
+# what looks → the words without one of which a file has nothing for it
+WORDS = {
+    writes: rf"\b(?:{'|'.join(OPENING | WRITERS)})\b",
+    pickles: "|".join(PICKLERS),
+    starts: rf"subprocess|multiprocessing|startfile|\b(?:os|asyncio|pty)\b.*\b(?:{'|'.join(STARTERS | SHELLING)}|exec|spawn)",
+    chooses: r"is_library_file|\bFrame\b|InlineChain|\.chains?\b",
+}
+
+
 def list_others(find: Callable[[Path], list[int]], known: Mapping[str, str]) -> tuple[list[str], list[str]]:
     """Places that are in no list, and entries of a list that have no place any more."""
     others, used = [], set()
     for path in sorted(PACKAGE.rglob("*.py")):
         name = path.relative_to(PACKAGE).as_posix()
         entry = next((one for one in known if name == one or name.startswith(f"{one}/")), None)
-        lines = find(path)
+        lines = find(path) if re.search(WORDS[find], path.read_text(encoding="utf-8")) else []
         if lines and entry is None:
             others += [f"gpa_lsp/{name}:{line}" for line in lines]
         elif lines and entry is not None:
@@ -263,7 +274,7 @@ def test_the_search_finds_each_way(tmp_path: Path) -> None:
     for number, (find, text) in enumerate((find, text) for find, texts in cases.items() for text in texts):
         path = tmp_path / f"{number}.py"
         path.write_text(text)
-        assert find(path), text
+        assert find(path) and re.search(WORDS[find], text), text
     for number, text in enumerate(plain):
         path = tmp_path / f"plain{number}.py"
         path.write_text(text)

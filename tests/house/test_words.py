@@ -12,6 +12,7 @@ import tomli
 
 from gpa_lsp.foundation.glossary import TERMS
 from tests.conftest import ROOT
+from tests.house.count_house import parse_where
 
 PACKAGE = ROOT / "gpa_lsp"
 
@@ -45,11 +46,12 @@ def find_not_said(text: str) -> list[str]:
 
 def list_sentences(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Lines and texts of the string constants that people read: those of several words, but for docstrings and what is logged."""
-    skipped = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(tree))
+    skipped = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in LOGGERS:
             skipped.update(id(inner) for argument in node.args for inner in ast.walk(argument))
-    for node in ast.walk(tree):
+    for node in nodes:
         is_text = isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in skipped
         if is_text and " " in node.value.strip():
             yield node.lineno, node.value
@@ -100,8 +102,9 @@ def test_docstrings_and_logging_are_no_texts() -> None:
 
 
 def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
-    paths = [path for folder in (PACKAGE, ROOT / "tests") for path in sorted(folder.rglob("*.py"))]
-    openings = ((path, one) for path in paths for one in list_openings(ast.parse(path.read_text(encoding="utf-8"))))
+    beginning = rf"""(?i:(?:\A|:)\s*r?\"{{3}}[\s,.:;`"']*(?:{NO_OPENING.pattern})(?!\w))"""
+    trees = parse_where(beginning, "gpa_lsp", "tests")
+    openings = ((path, one) for path, tree in trees for one in list_openings(tree))
     assert [
         f"{path.relative_to(ROOT)}:{line}: {word}" for path, (line, word) in openings if NO_OPENING.fullmatch(word)
     ] == []

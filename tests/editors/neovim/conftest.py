@@ -81,6 +81,15 @@ def make_init(options: str = "{}", more: str = "") -> str:
 
 
 @pytest.fixture
+def workspace(request: pytest.FixtureRequest, tmp_path: Path) -> Workspace:
+    """The project of the lent Neovim where a test has that, else one of its own."""
+    if "lent" in request.fixturenames:
+        lent: Lent = request.getfixturevalue("lent")
+        return lent.workspace
+    return make_workspace(tmp_path / "wörk #1 %20")
+
+
+@pytest.fixture
 def start_neovim(program: Path, workspace: Workspace) -> Iterator[StartNeovim]:
     """Starts Neovim in the workspace; ends it, and looks whether it left a process behind."""
     started: list[Neovim] = []

@@ -108,6 +108,11 @@ class Neovim:
         found: tuple[int, int] = self.wait_for(f"{text!r} on the screen", lambda: self.screen.find(text))
         return found
 
+    def wait_for_line(self, *texts: str) -> str:
+        """The line of the screen that holds some texts, once there is one: lenses that come later move it, but not what stands in it."""
+        found: str = self.wait_for(f"{texts} in a line of the screen", lambda: self.screen.find_line(*texts))
+        return found
+
     def messages(self) -> str:
         """Output of ``:messages``; a placeholder when Neovim does not answer."""
         try:

@@ -45,6 +45,11 @@ class Screen:
                 return row, column
         return None
 
+    def find_line(self, *texts: str) -> str:
+        """The first line that holds all of some texts; empty where none does."""
+        lines = ("".join(text for text, _ in cells).rstrip() for cells in self.cells)  # of one moment
+        return next((line for line in lines if all(text in line for text in texts)), "")
+
     def background_at(self, row: int, column: int) -> int:
         """Colour of a cell's background, 0xrrggbb."""
         return self._colours(self.cells[row][column][1])[1]

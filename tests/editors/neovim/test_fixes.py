@@ -1,8 +1,6 @@
 """Results of compiling fixes, in Neovim: in a window of ours, and in the menu of every server's actions."""
 
-import pytest
-
-from tests.editors.neovim.conftest import NEWEST, Lent
+from tests.editors.neovim.conftest import NEWEST
 from tests.editors.neovim.embedded import Neovim
 from tests.editors.neovim.reading import put_cursor
 from tests.editors.workspace import DOUBLES, LOOP, Workspace
@@ -13,11 +11,6 @@ MENU = """
     vim.ui.select = function(items, options) vim.g.offered = vim.tbl_map(options.format_item, items) end
     vim.lsp.buf.code_action({ context = { only = { 'quickfix' }, diagnostics = {} } })
 """
-
-
-@pytest.fixture
-def workspace(lent: Lent) -> Workspace:
-    return lent.workspace
 
 
 def test_a_window_shows_what_changes_and_what_the_compiler_says(source: Neovim, workspace: Workspace) -> None:

@@ -4,18 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.editors.neovim.conftest import NEWEST, ROOT, Lent, make_init
+from tests.editors.neovim.conftest import NEWEST, ROOT, make_init
 from tests.editors.neovim.embedded import Neovim
 from tests.editors.neovim.reading import current_line, open_source, put_cursor, wait_for_heat
 from tests.editors.workspace import VICTIM, Workspace, make_workspace
 
 VERSIONS = NEWEST
 LENS = "return vim.api.nvim_get_hl(0, { name = 'LspCodeLens' }).link"
-
-
-@pytest.fixture
-def workspace(lent: Lent) -> Workspace:
-    return lent.workspace
 
 
 @pytest.mark.parametrize("background", ["dark", "light"])

@@ -91,7 +91,7 @@ def test_a_save_measures_again_and_the_change_is_shown(start_measuring: StartMea
     prompt, titles = neovim.wait_for_lua("return _G.asked[1]")
     assert "measure.py" in prompt and titles[0] == "Run once" and len(titles) == 3
     neovim.wait_for("a run", lambda: workspace.runs == 1)
-    assert neovim.lua("return require('gpa_lsp').question()") == ""
+    neovim.wait_for_lua("return require('gpa_lsp').question() == ''")
     neovim.wait_for_text("relax · 10")
     neovim.wait_for("the change in the lens", lambda: _has_change(neovim.screen.text))
     neovim.command("GpaLsp measure log")

@@ -1,8 +1,5 @@
 """Navigation by key: to causes and victims, hot line to hot line, lists."""
 
-import pytest
-
-from tests.editors.neovim.conftest import Lent
 from tests.editors.neovim.embedded import Neovim
 from tests.editors.neovim.reading import current_line, current_name, cursor_line, put_cursor
 from tests.editors.workspace import CAUSE, DIVIDING, DOUBLES, VICTIM, Workspace
@@ -18,11 +15,6 @@ KEYS = """
       take(items[_G.choice or 1], _G.choice or 1)
     end
 """
-
-
-@pytest.fixture
-def workspace(lent: Lent) -> Workspace:
-    return lent.workspace
 
 
 def test_one_key_from_a_victim_to_its_cause_and_one_back(source: Neovim, workspace: Workspace) -> None:

@@ -8,7 +8,16 @@ import pytest
 
 from tests.editors.neovim.conftest import StartNeovim, find_editors
 from tests.editors.neovim.embedded import Neovim
-from tests.editors.neovim.reading import FLOAT, close_float, current_line, cursor_line, hover, open_source, put_cursor
+from tests.editors.neovim.reading import (
+    FLOAT,
+    close_float,
+    current_line,
+    cursor_line,
+    hover,
+    open_source,
+    put_cursor,
+    wait_for_answers,
+)
 from tests.editors.workspace import CAUSE, VICTIM, Workspace
 
 FAKE = Path(__file__).resolve().parent / "fake_clangd.py"
@@ -80,7 +89,7 @@ def test_definitions_references_and_hovers_are_those_of_clangd(neighbours: Neovi
     assert text
     neovim.lua("vim.lsp.buf.hover()")
     neovim.wait_for("the cursor in it", lambda: neovim.lua("return vim.api.nvim_win_get_config(0).relative") != "")
-    neovim.lua("vim.wait(300)")
+    wait_for_answers(neovim)
     assert _has_both(neovim.lua("return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')")), (
         "still both"
     )
@@ -88,7 +97,7 @@ def test_definitions_references_and_hovers_are_those_of_clangd(neighbours: Neovi
 
     put_cursor(neovim, workspace.find_line("if (i >= n)"), 8)
     text = hover(neovim)
-    neovim.lua("vim.wait(300)")
+    wait_for_answers(neovim)
     assert "long_scoreboard" not in (neovim.lua(FLOAT) or text), "we are silent there"
 
     said = neovim.lua("return _G.said")

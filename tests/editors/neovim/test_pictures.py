@@ -17,7 +17,7 @@ from tests.editors.neovim.reading import (
     wait_for_heat,
 )
 from tests.editors.neovim.test_measuring import ALLOW, ANSWER, fix_and_measure, make_options
-from tests.editors.neovim.test_sass import KEYS
+from tests.editors.neovim.test_sass import KEYS, TIES
 from tests.editors.test_page_pictures import make_workspace_for_pictures
 from tests.editors.workspace import VICTIM, Workspace, make_workspace
 
@@ -59,7 +59,7 @@ def test_pictures(start_neovim: StartNeovim, workspace: Workspace, folder: Path,
     neovim.type("gS")
     neovim.wait_for("SASS", lambda: "FFMA" in current_line(neovim))
     neovim.wait_for("heat", lambda: read_heat(neovim))
-    neovim.lua("vim.wait(300)")
+    neovim.wait_for_lua(TIES)
     assert "LDG.E.CONSTANT" in take("sass")
     hover(neovim)
     take("sass-hover")
@@ -91,7 +91,7 @@ def test_the_picture_of_the_readme(start_neovim: StartNeovim, tmp_path: Path, fo
     neovim.wait_for("heat", lambda: read_heat(neovim))
     neovim.command("normal! zz")
     neovim.wait_for_text("2 kernels from 1 profile")
-    neovim.lua("vim.wait(500)")  # signs that tie the two come a little later
+    neovim.wait_for_lua(TIES)
     neovim.command("redraw!")
     neovim.screen.save(folder / "readme.svg")
 

@@ -25,8 +25,7 @@ def test_a_described_kernel_is_emulated_as_it_is_edited(start_neovim: StartNeovi
     neovim = start_neovim(variables=set_limits(exploration_s=60))  # enough on a slow machine, too
     neovim.edit(source)
     neovim.wait_for_text("predicted: ")
-    row, _ = neovim.wait_for_text("32 sectors/req")
-    assert "in[x * n + y]" in neovim.screen.line(row) and "emulated" in neovim.screen.line(row)
+    neovim.wait_for_line("32 sectors/req", "in[x * n + y]", "emulated")
     put_cursor(neovim, 4, 8)
     text = hover(neovim)
     assert "Emulated" in text and "32 sectors per request" in text

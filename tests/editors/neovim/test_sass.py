@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.editors.neovim.conftest import Lent, StartNeovim
+from tests.editors.neovim.conftest import StartNeovim
 from tests.editors.neovim.embedded import Neovim
 from tests.editors.neovim.reading import (
     FLOAT,
@@ -46,11 +46,6 @@ TIES = """
     end
     return found
 """
-
-
-@pytest.fixture
-def workspace(lent: Lent) -> Workspace:
-    return lent.workspace
 
 
 @pytest.fixture

@@ -22,12 +22,6 @@ ACTION = """
 """
 
 
-def find_line(neovim: Neovim, text: str) -> str:
-    """A line of the screen; empty where there is none."""
-    place = neovim.screen.find(text)
-    return "" if place is None else neovim.screen.line(place[0])
-
-
 def open_moving(neovim: Neovim, workspace: Workspace) -> None:
     """The source, predicted. Of a line of the screen, findings may leave no room for its lens."""
     neovim.lua("vim.diagnostic.config({ virtual_text = false })")
@@ -41,8 +35,8 @@ def test_a_save_simulates_the_described_launch(start_neovim: StartNeovim, worksp
     assert neovim.screen.find("simulated") is None, "nothing before a save"
     neovim.command("write")
     neovim.wait_for_text("s simulated")
-    neovim.wait_for("a hint", lambda: " simulated" in find_line(neovim, "in[x * n + y]"))
-    assert find_line(neovim, "in[x * n + y]").startswith("~")
+    neovim.wait_for_line("in[x * n + y]", " simulated")
+    neovim.wait_for("its sign", lambda: neovim.screen.find_line("in[x * n + y]").startswith("~"))
     put_cursor(neovim, MOVING_LINE - 1, 8)
     text = hover(neovim)
     assert "simulated, not measured" in text, text

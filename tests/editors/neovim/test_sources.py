@@ -5,15 +5,10 @@ from urllib.parse import unquote, urlparse
 
 import pytest
 
-from tests.editors.neovim.conftest import Lent, StartNeovim, make_init
+from tests.editors.neovim.conftest import StartNeovim, make_init
 from tests.editors.neovim.embedded import Neovim
 from tests.editors.neovim.reading import cursor_line, hover, open_source, put_cursor, read_heat, wait_for_heat
 from tests.editors.workspace import CAUSE, COMPILED_FOLDER, DIVIDING, DOUBLES, LOOP, VICTIM, Workspace, make_clone
-
-
-@pytest.fixture
-def workspace(lent: Lent) -> Workspace:
-    return lent.workspace
 
 
 def test_a_measured_file_shows_what_is_known(source: Neovim, workspace: Workspace) -> None:
@@ -27,8 +22,7 @@ def test_a_measured_file_shows_what_is_known(source: Neovim, workspace: Workspac
     neovim.wait_for_text("relax · 186 µs")
     neovim.wait_for_text("normalise · 41.2 µs")
     neovim.wait_for_text("Unroll a loop")
-    row, _ = neovim.wait_for_text("← line")
-    assert VICTIM in neovim.screen.line(row)
+    neovim.wait_for_line("← line", VICTIM)
 
     put_cursor(neovim, workspace.find_line(VICTIM), 8)
     text = hover(neovim)
@@ -45,11 +39,12 @@ def test_heat_is_drawn_and_moves_with_the_text(source: Neovim, workspace: Worksp
     assert heat[victim].startswith("GpaHeat") and heat[cause].startswith("GpaCause")
     assert doubles in heat
 
-    row, column = neovim.wait_for_text(VICTIM)
-    assert neovim.screen.background_at(row, column) != neovim.screen.background
-    drawn = neovim.screen.background_at(row, column)
     wanted = neovim.lua("return vim.api.nvim_get_hl(0, { name = ... }).bg", heat[victim])
-    assert drawn == wanted, "the whole line has the colour of its level"
+    assert wanted not in (None, neovim.screen.background)
+    neovim.wait_for(
+        "the colour of its level on the whole line",
+        lambda: neovim.screen.background_at(*neovim.wait_for_text(VICTIM)) == wanted,
+    )
 
     neovim.lua("vim.api.nvim_buf_set_lines(0, 0, 0, false, { '// one', '// two' })")
     moved = read_heat(neovim)
@@ -61,8 +56,7 @@ def test_heat_is_drawn_and_moves_with_the_text(source: Neovim, workspace: Worksp
         "vim.api.nvim_buf_set_lines(0, ..., ({ ... })[1] + 1, false, { 'value = 0.8f * value + signal;' })", victim + 2
     )
     neovim.wait_for("the mark of a changed line", lambda: read_heat(neovim).get(victim + 2) == "GpaStale")
-    row, _ = neovim.wait_for_text("edited since")
-    assert neovim.screen.line(row).count("edited") == 1, "a hint says it, and nothing else does"
+    assert neovim.wait_for_line("edited since").count("edited") == 1, "a hint says it, and nothing else does"
     neovim.lua("vim.lsp.inlay_hint.enable(false)")
     neovim.lua("vim.api.nvim_buf_set_lines(0, 0, 0, false, { '// three' })")
     neovim.wait_for("a mark in place of the hint", lambda: read_heat(neovim).get(victim + 3) == "edited")
@@ -76,8 +70,7 @@ def test_what_is_drawn_is_there_again_when_the_file_is_read_anew(source: Neovim,
     source.lua("vim.api.nvim_buf_set_lines(0, 0, 0, false, { '// one', '// two' })")
     source.command("edit!")
     source.wait_for("the same heat", lambda: read_heat(source) == heat)
-    row, _ = source.wait_for_text("← line")
-    assert VICTIM in source.screen.line(row)
+    source.wait_for_line("← line", VICTIM)
     source.wait_for_text("relax · 186 µs")
 
 
@@ -178,8 +171,7 @@ def test_a_server_elsewhere_knows_files_by_the_mapping(program: Path, workspace:
         lines = workspace.source.read_text(encoding="utf-8").split("\n")[:-1]
         neovim.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, ...)", lines)
         neovim.command("set filetype=cuda")
-        row, _ = neovim.wait_for_text("← line")
-        assert VICTIM in neovim.screen.line(row)
+        neovim.wait_for_line("← line", VICTIM)
         neovim.wait_for("heat", lambda: read_heat(neovim))
         put_cursor(neovim, workspace.find_line(VICTIM), 8)
         assert "long_scoreboard" in hover(neovim)
@@ -200,9 +192,8 @@ def test_a_fresh_clone_has_its_numbers_marked_until_they_are_hidden(
     neovim = Neovim(program, cloned.folder, make_init("{ trusted = true }"))
     try:
         open_source(neovim, cloned.source)
-        row, _ = neovim.wait_for_text("samples, long_scoreboard ?")
-        assert VICTIM in neovim.screen.line(row) and "← line" in neovim.screen.line(row)
-        neovim.wait_for("the sign of doubt", lambda: neovim.screen.line(row).startswith("? "))
+        neovim.wait_for_line("samples, long_scoreboard ?", VICTIM, "← line")
+        neovim.wait_for("the sign of doubt", lambda: neovim.screen.find_line(VICTIM).startswith("? "))
         if version != "0.10":  # which draws lenses behind the line, out of sight here
             neovim.wait_for_text("source unverified")
         neovim.wait_for("the message", lambda: "marked with ?" in neovim.messages())
