@@ -91,7 +91,14 @@ def check_executed(module: PtxModule, function: PtxFunction, launch: LaunchDescr
     assert int(trace.lengths.sum()) == sum(counted.values())
 
 
-_CASES = [case for case in (*OWN, *FIXTURES) if prod(case.launch.grid) * prod(case.launch.block) <= _MOST_THREADS]
+_CASES = [
+    *{
+        (case.source, case.launch.kernel): case
+        for case in (*OWN, *FIXTURES)
+        if prod(case.launch.grid) * prod(case.launch.block) <= _MOST_THREADS
+    }.values()
+]
+"""Each kernel with one launch, for one architecture."""
 
 
 @pytest.mark.parametrize("case", _CASES, ids=str)

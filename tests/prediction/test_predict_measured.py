@@ -176,7 +176,6 @@ def test_the_command_shows_both_counts(report: Path, capsys: pytest.CaptureFixtu
 
 
 SIMULATED = (
-    "NVIDIA.manual_nvtx.2.check_results_kernel",
     "eschnett.profile_7dc4fa5.1.julia_5_11236",
     "hzchenxiaobin.leetgpu_reduction_full.0.reduction_kernel",
     "NCAR.10_HandsOnNsight_ncu_MW_Baseline.0.set_halo_values_x_396_gpu",
@@ -187,7 +186,7 @@ SIMULATED = (
 
 @pytest.mark.parametrize("name", SIMULATED)
 def test_real_launches_count_what_was_measured(corpus: Path, name: str) -> None:
-    """Executions, sectors and wavefronts of every access of reports of six GPUs."""
+    """Executions, sectors and wavefronts of every access of reports of several GPUs."""
     folder = corpus / "simulation"
     if not folder.is_dir():
         pytest.skip("this corpus has no launches with measured counts")

@@ -13,7 +13,7 @@ from tests.prediction.kernels import NVRTC
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
 
-SIZE = 2048
+SIZE = 1024
 TILE = 128
 SOURCE = """\
 #define TILE 128

@@ -132,7 +132,7 @@ def test_dense_stores_as_they_were_measured(width, step, wavefronts):
     assert (found.wavefronts, found.ideal_wavefronts) == (wavefronts, wavefronts)
 
 
-@examples(200)
+@examples(50)
 @given(
     st.lists(
         st.tuples(

@@ -18,7 +18,7 @@ from gpa_lsp.execution.accesses.lane_addresses import (
     spread_lanes,
 )
 from gpa_lsp.execution.accesses.piece_rows import PieceRows
-from gpa_lsp.execution.accesses.references import list_references
+from gpa_lsp.execution.accesses.references import list_references, order_rows
 from gpa_lsp.execution.emulator.trace import Trace
 from gpa_lsp.execution.traces.access_sums import AccessAccumulator
 from gpa_lsp.execution.traces.values import RepeatAccumulator
@@ -172,3 +172,11 @@ def test_repeats_are_those_with_nobody_between(seed: int) -> None:
     found = accumulator.finish()
     assert {one.instruction: one.repeated for one in found.loads} == expected[AccessKind.LOAD]
     assert {one.instruction: one.repeated for one in found.stores} == expected[AccessKind.STORE]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_are_ordered_by_columns_that_64_bits_do_not_hold_together(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    groups, units = random.integers(-4, 9, 2000), random.integers(0, 1 << int(random.integers(50, 62)), 2000)
+    assert order_rows(groups, units).tolist() == np.lexsort((units, groups)).tolist()
+    assert order_rows(units // 7, groups, -units).tolist() == np.lexsort((-units, groups, units // 7)).tolist()

@@ -108,7 +108,7 @@ def simulate(rows, context: TraceContext) -> tuple[int, int, int, int]:
     return tuple(counts)
 
 
-@examples(200)
+@examples(50)
 @given(requests, st.sampled_from([2, 4, 8]))
 def test_hits_are_those_of_a_simulation(rows, lines):
     context = TraceContext(sm_count=2, blocks_per_sm=2, l1_bytes=128 * lines, l2_bytes=256 * lines)

@@ -83,7 +83,7 @@ def write(rows):
     return writer.finish()
 
 
-@examples(150)
+@examples(40)
 @given(requests, st.sampled_from([32, 128]))
 def test_divergence_is_that_of_the_analyser(rows, line_bytes):
     rows = [(warp, number, {lane: BASE + 20 * place for lane, place in lanes.items()}) for warp, number, lanes in rows]
@@ -92,7 +92,7 @@ def test_divergence_is_that_of_the_analyser(rows, line_bytes):
     assert {lines: count for lines, count in enumerate(found.groups.tolist()) if count} == expected
 
 
-@examples(150)
+@examples(40)
 @given(requests)
 def test_reuse_is_that_of_the_analyser(rows):
     rows = [(warp, number, {lane: BASE + 4 * place for lane, place in lanes.items()}) for warp, number, lanes in rows]

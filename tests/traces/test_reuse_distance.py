@@ -1,7 +1,5 @@
 """Reuse distances against an LRU stack, and histograms of written traces."""
 
-from collections import defaultdict
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +9,7 @@ from gpa_lsp.execution.accesses.lane_addresses import INFINITE, NOT_COUNTED
 from gpa_lsp.execution.accesses.piece_rows import PieceRows
 from gpa_lsp.execution.accesses.references import measure_distances
 from gpa_lsp.execution.emulator.trace import Trace
-from gpa_lsp.execution.traces.keyed_sums import KeyedSums, compress_keys
+from gpa_lsp.execution.traces.keyed_sums import KeyedSums
 from gpa_lsp.execution.traces.model import Granularity
 from gpa_lsp.execution.traces.reuse_distance import INFINITE_BIN, ReuseAccumulator, ReuseDistances, Scope
 from tests.conftest import examples
@@ -56,7 +54,7 @@ def find_streaming(units, groups, erases):
 references = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 2), st.booleans()), max_size=60)
 
 
-@examples(300)
+@examples(60)
 @given(references, st.integers(0, 1 << 58))
 def test_distances_are_those_of_an_lru_stack(rows, offset):
     rows = sorted(rows, key=lambda row: row[1])
@@ -197,28 +195,6 @@ def test_blocks_against_an_lru_stack(rows, is_l1_only, granularity):
     assert found.distance_sum == sum(distance for distance in expected if distance != INFINITE)
 
 
-rows = st.lists(
-    st.tuples(st.integers(0, 50) | st.integers(0, 1 << 50), st.integers(0, 1000), st.integers(0, 5)), max_size=40
-)
-
-
-@examples(100)
-@given(st.lists(rows, max_size=4))
-def test_sums_are_those_of_a_dictionary(additions):
-    sums = KeyedSums(2)
-    expected = defaultdict(lambda: [0, 0])
-    for addition in additions:
-        sums.add(
-            np.array([row[0] for row in addition], dtype=np.int64),
-            np.array([row[1:] for row in addition], dtype=np.int64).reshape(-1, 2),
-        )
-        for key, first, second in addition:
-            expected[key][0] += first
-            expected[key][1] += second
-    assert sums.keys.tolist() == sorted(expected)
-    assert sums.sums.tolist() == [expected[key] for key in sorted(expected)]
-
-
 def test_keys_beyond_the_limit_are_summed_together():
     sums = KeyedSums(1, most_keys=4)
     sums.add(np.array([1, 2, 2]), np.ones((3, 1), dtype=np.int64))
@@ -228,10 +204,3 @@ def test_keys_beyond_the_limit_are_summed_together():
     assert sums.sums.sum() == 11
     counts = dict(zip(sums.keys.tolist(), sums.sums[:, 0].tolist(), strict=True))
     assert (counts[1], counts[2]) == (2, 3)
-
-
-@given(st.lists(st.integers(0, 1 << 60), min_size=1, max_size=30))
-def test_keys_are_compressed(keys):
-    groups, place = compress_keys(np.array(keys, dtype=np.int64))
-    assert groups.tolist() == sorted(set(keys))
-    assert groups[place].tolist() == keys

@@ -45,6 +45,14 @@ def test_volumes(predicted: Predicted, name: str, dram_load: float, l2_load: flo
     assert max(errors[1], errors[3]) <= 2.5
 
 
+def test_corrections_are_better_than_the_published_model(predicted: Predicted) -> None:
+    star = FAMILIES["star 4"]
+    found = (predict_family(star, VolumeMode.PAPER), predicted["star 4"])
+    before, after = (100 * np.abs(compare_volumes(star, one)).mean(axis=0) for one in found)
+    assert before.tolist() == pytest.approx([4.69, 3.04, 6.03, 2.28], abs=0.01)
+    assert (after <= before + 1e-9).all()
+
+
 def test_no_box_is_far_off(predicted: Predicted) -> None:
     """Neighbours load the same at the same time, as its up to 361 loads go through it in order."""
     errors = compare_volumes(FAMILIES["box 0 to 9"], predicted["box 0 to 9"])
@@ -56,13 +64,13 @@ def test_no_family_hangs_on_the_size_of_l2(predicted: Predicted) -> None:
     beyond what the worst one has, and what fits the other families best serves the one left out."""
     device = find_device("V100 PCIe")
     errors: dict[str, list[float]] = {}  # percent, by size
-    for ratio, (name, family) in product((0.85, 0.9, 1.0, 1.1, 1.15), FAMILIES.items()):
+    for ratio, (name, family) in product((0.9, 1.0, 1.1), FAMILIES.items()):
         if not family.is_in_l1:
             other = replace(device, l2_bytes=int(device.l2_bytes * ratio))
             found = predicted[name] if ratio == 1 else predict_family(family, VolumeMode.CORRECTED, other)
             errors.setdefault(name, []).append(100 * float(np.abs(compare_volumes(family, found)[:, 0]).mean()))
     for name, own in errors.items():
-        assert max(own[1:4]) < 8.0
+        assert max(own) < 8.0
         others = np.sum([found for other, found in errors.items() if other != name], axis=0)
         assert own[int(np.argmin(others))] < 6.5
 

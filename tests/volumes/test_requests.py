@@ -81,7 +81,7 @@ def enumerate_requests(access: AccessExpression, launch: LaunchShape, base: int)
 
 
 @given(access=accesses(), launch=launches, base=st.integers(0, 64))
-@examples(25)
+@examples(10)
 def test_requests_are_those_of_every_warp(access: AccessExpression, launch: LaunchShape, base: int) -> None:
     kernel = KernelAccesses(name="k", arrays=(AccessedArray(name="a"), AccessedArray(name="b")), accesses=(access,))
     ((entry,), region) = group_accesses(kernel), launch.region

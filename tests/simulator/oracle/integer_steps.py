@@ -8,7 +8,6 @@ from gpa_lsp.execution.simulator.execution.memory_spaces import ConstantBanks
 from gpa_lsp.execution.simulator.execution.operand_values import (
     MachineInstruction,
     Roles,
-    UnreadOperandError,
     find_comparison_roles,
     find_roles,
 )
@@ -61,21 +60,17 @@ def build_add(instruction: MachineInstruction, banks: ConstantBanks) -> Step:
     roles = find_roles(instruction.operands)
     if instruction.has("64"):
         return _build_wide_add(roles, banks)
-    if not roles.predicates_read and all(one.endswith("T") for one in roles.predicates_written):
-        plain = [read_integer(one, banks) for one in roles.sources if one not in ("RZ", "URZ")]
-        write = write_register(roles.target)
-        zero = np.zeros((1, 1), np.uint32)
-
-        def add(state: WarpState, lanes: Lanes) -> None:
-            total: Column = plain[0](state, lanes) if plain else zero
-            for read in plain[1:]:
-                total = total + read(state, lanes)
-            write(state, lanes, total)
-
-        return add
-    reads = [read_carried(one, banks) for one in roles.sources]
+    reads = [_read_summand(one, roles, banks) for one in roles.sources]
     carries = [read_predicate(one) for one in roles.predicates_read] if instruction.has("X") else []
     return _build_sum(lambda state, lanes: _sum(reads, state, lanes), carries, roles)
+
+
+def _read_summand(operand: str, roles: Roles, banks: ConstantBanks) -> Reader:
+    """uint64 of a summand: with its carry where predicates take or give one, else of any part of it."""
+    if roles.predicates_read or any(not one.endswith("T") for one in roles.predicates_written):
+        return read_carried(operand, banks)
+    read = read_integer(operand, banks)
+    return lambda state, lanes: read(state, lanes).astype(np.uint64)
 
 
 def _sum(reads: Sequence[Reader], state: WarpState, lanes: Lanes) -> Column:
@@ -103,8 +98,6 @@ def _build_sum(total: Reader, carries: Sequence[Reader], roles: Roles) -> Step:
 
 
 def _build_wide_add(roles: Roles, banks: ConstantBanks) -> Step:
-    if roles.predicates_read or not all(one.endswith("T") for one in roles.predicates_written):
-        raise UnreadOperandError("64-bit carries")
     reads = [read_pair(one, banks) for one in roles.sources]
     write = write_pair(roles.target)
     return lambda state, lanes: write(state, lanes, _sum(reads, state, lanes))
@@ -113,76 +106,34 @@ def _build_wide_add(roles: Roles, banks: ConstantBanks) -> Step:
 def build_multiply_add(instruction: MachineInstruction, banks: ConstantBanks) -> Step:
     """IMAD in all its forms, UIMAD."""
     roles = find_roles(instruction.operands)
-    is_signed = not instruction.has("U32")
-    first, second, third = roles.sources
-    if instruction.has("WIDE"):
-        return _build_wide_product(instruction, roles, banks)
-    if instruction.has("HI"):
-        one, other = (read_integer(text, banks) for text in (first, second))
-        added = read_pair(third, banks)
-        write = write_register(roles.target)
-
-        outs = [write_predicate(text) for text in roles.predicates_written]
-        high_carries = [read_predicate(text) for text in roles.predicates_read] if instruction.has("X") else []
-
-        def high(state: WarpState, lanes: Lanes) -> None:
-            product = _multiply(one(state, lanes), other(state, lanes), is_signed)
-            total = product + added(state, lanes)
-            for carry in high_carries:
-                total = total + carry(state, lanes).astype(np.uint64)
-            for out in outs[:1]:
-                out(state, lanes, total < product)
-            write(state, lanes, (total >> _32).astype(np.uint32))
-
-        return high
-    if roles.predicates_read or any(not out.endswith("T") for out in roles.predicates_written):
-        left, right = read_integer(first, banks), read_integer(second, banks)
-        carried = read_carried(third, banks)
-        carries = [read_predicate(text) for text in roles.predicates_read] if instruction.has("X") else []
+    is_signed, is_wide = not instruction.has("U32"), instruction.has("WIDE")
+    one, other = (read_integer(text, banks) for text in roles.sources[:2])
+    carries = [read_predicate(text) for text in roles.predicates_read] if instruction.has("X") else []
+    if not is_wide and not instruction.has("HI"):
+        summand = _read_summand(roles.sources[2], roles, banks)
 
         def total(state: WarpState, lanes: Lanes) -> Column:
-            product = left(state, lanes) * right(state, lanes)
-            return product.astype(np.uint64) + carried(state, lanes)
+            return (one(state, lanes) * other(state, lanes)).astype(np.uint64) + summand(state, lanes)
 
         return _build_sum(total, carries, roles)
-    return _build_short_product(roles, banks)
+    added = read_pair(roles.sources[2], banks)
+    write = (write_pair if is_wide else write_register)(roles.target)
+    outs = [write_predicate(text) for text in roles.predicates_written[:1]]
 
+    def multiply(state: WarpState, lanes: Lanes) -> None:
+        product = _multiply(one(state, lanes), other(state, lanes), is_signed)
+        found = product + added(state, lanes)
+        for carry in carries:
+            found = found + carry(state, lanes).astype(np.uint64)
+        for out in outs:
+            out(state, lanes, found < product)
+        write(state, lanes, found if is_wide else (found >> _32).astype(np.uint32))
 
-def _build_short_product(roles: Roles, banks: ConstantBanks) -> Step:
-    first, second, third = roles.sources
-    write = write_register(roles.target)
-    added = read_integer(third, banks)
-    if first in ("RZ", "URZ") or second in ("RZ", "URZ"):
-        return lambda state, lanes: write(state, lanes, added(state, lanes))
-    left, right = read_integer(first, banks), read_integer(second, banks)
-    if third in ("RZ", "URZ"):
-        return lambda state, lanes: write(state, lanes, left(state, lanes) * right(state, lanes))
-    return lambda state, lanes: write(state, lanes, left(state, lanes) * right(state, lanes) + added(state, lanes))
+    return multiply
 
 
 def _multiply(one: Column, other: Column, is_signed: bool) -> Column:
     return _wide(one, is_signed) * _wide(other, is_signed)
-
-
-def _build_wide_product(instruction: MachineInstruction, roles: Roles, banks: ConstantBanks) -> Step:
-    is_signed = not instruction.has("U32")
-    one, other = (read_integer(text, banks) for text in roles.sources[:2])
-    added = read_pair(roles.sources[2], banks)
-    write = write_pair(roles.target)
-    outs = [write_predicate(text) for text in roles.predicates_written]
-    carries = [read_predicate(text) for text in roles.predicates_read] if instruction.has("X") else []
-    has_out = any(not text.endswith("T") for text in roles.predicates_written)
-
-    def multiply(state: WarpState, lanes: Lanes) -> None:
-        product = _multiply(one(state, lanes), other(state, lanes), is_signed)
-        total = product + added(state, lanes)
-        for carry in carries:
-            total = total + carry(state, lanes).astype(np.uint64)
-        if has_out:
-            outs[0](state, lanes, total < product)
-        write(state, lanes, total)
-
-    return multiply
 
 
 def build_load_address(instruction: MachineInstruction, banks: ConstantBanks) -> Step:
@@ -192,11 +143,11 @@ def build_load_address(instruction: MachineInstruction, banks: ConstantBanks) ->
     shift = np.uint64(int(sources.pop(), 16) & 31)
     is_high, is_extended = instruction.has("HI"), instruction.has("SX32")
     carries = [read_predicate(text) for text in roles.predicates_read] if instruction.has("X") else []
-    first, added = read_carried_shift(sources[0], banks), read_carried(sources[1], banks)
+    first, added = read_integer(sources[0], banks), read_carried(sources[1], banks)
     upper = read_integer(sources[2], banks) if len(sources) > 2 and not is_extended else None
 
     def total(state: WarpState, lanes: Lanes) -> Column:
-        value = first(state, lanes)
+        value = first(state, lanes).astype(np.uint64)
         if not is_high:
             return ((value << shift) & _LOW) + added(state, lanes)
         both = _wide(value.astype(np.uint32), True) if is_extended else value
@@ -205,12 +156,6 @@ def build_load_address(instruction: MachineInstruction, banks: ConstantBanks) ->
         return ((both << shift) >> _32) + added(state, lanes)
 
     return _build_sum(total, carries, roles)
-
-
-def read_carried_shift(operand: str, banks: ConstantBanks) -> Reader:
-    """uint64 of what is shifted: a sign is that of 32 bits."""
-    read = read_integer(operand, banks)
-    return lambda state, lanes: read(state, lanes).astype(np.uint64)
 
 
 def build_logic(instruction: MachineInstruction, banks: ConstantBanks) -> Step:
@@ -236,21 +181,6 @@ def build_logic(instruction: MachineInstruction, banks: ConstantBanks) -> Step:
     return logic
 
 
-_COMMON_LOGIC: dict[int, Callable[[Column, Column, Column], Column]] = {
-    0xC0: lambda a, b, c: a & b,
-    0xFC: lambda a, b, c: a | b,
-    0x3C: lambda a, b, c: a ^ b,
-    0x96: lambda a, b, c: a ^ b ^ c,
-    0xFE: lambda a, b, c: a | b | c,
-    0x80: lambda a, b, c: a & b & c,
-    0xF8: lambda a, b, c: a | (b & c),
-    0xEA: lambda a, b, c: (a & b) | c,
-    0x33: lambda a, b, c: ~b,
-    0x30: lambda a, b, c: a & ~b,
-    0x0C: lambda a, b, c: ~a & b,
-}
-
-
 def make_logic(table: int) -> Callable[[Column, Column, Column], Column]:
     """The function of a truth table, for words or truth values.
 
@@ -258,8 +188,6 @@ def make_logic(table: int) -> Callable[[Column, Column, Column], Column]:
     >>> all(int(make_logic(table)(a, b, c)[0]) & 0xFF == table for table in range(256))
     True
     """
-    if table in _COMMON_LOGIC:
-        return _COMMON_LOGIC[table]
 
     def combine(a: Column, b: Column, c: Column) -> Column:
         total: Column = (a & ~a) & (b & c)  # zeros of the largest shape
@@ -307,10 +235,7 @@ BOOLEANS: dict[str, Callable[[Column, Column], Column]] = {
 
 def find_modifier(instruction: MachineInstruction, known: Sequence[str] | dict[str, object]) -> str:
     """The first modifier that is one of some."""
-    for modifier in instruction.modifiers:
-        if modifier in known:
-            return modifier
-    raise UnreadOperandError(instruction.text)
+    return next(one for one in instruction.modifiers if one in known)
 
 
 def build_comparison(instruction: MachineInstruction, banks: ConstantBanks) -> Step:
@@ -389,12 +314,8 @@ def build_select(instruction: MachineInstruction, banks: ConstantBanks) -> Step:
 def build_extreme(instruction: MachineInstruction, banks: ConstantBanks) -> Step:
     """IMNMX, VIMNMX, VIADDMNMX: the smaller where the predicate holds, else the larger."""
     roles = find_roles(instruction.operands)
-    if len(roles.predicates_read) != 1 or any(text[-1] != "T" for text in roles.predicates_written):
-        raise UnreadOperandError(instruction.text)
     reads = [read_integer(text, banks) for text in roles.sources]
     adds = instruction.opcode.endswith("VIADDMNMX")
-    if len(reads) != 2 + adds or any(one.startswith(("S16", "U16")) for one in instruction.modifiers):
-        raise UnreadOperandError(instruction.text)
     is_signed = not instruction.has("U32")
     chosen, write = read_predicate(roles.predicates_read[0]), write_register(roles.target)
 
@@ -411,8 +332,6 @@ def build_extreme(instruction: MachineInstruction, banks: ConstantBanks) -> Step
 
 def build_permute(instruction: MachineInstruction, banks: ConstantBanks) -> Step:
     """PRMT, UPRMT: four bytes chosen out of eight."""
-    if instruction.modifiers:
-        raise UnreadOperandError(instruction.text)
     target, low_text, selector_text, high_text = instruction.operands
     low, selector, high = (read_integer(text, banks) for text in (low_text, selector_text, high_text))
     write = write_register(target)
@@ -458,16 +377,10 @@ def build_absolute(instruction: MachineInstruction, banks: ConstantBanks) -> Ste
     return lambda state, lanes: write(state, lanes, np.abs(_signed(value(state, lanes))).view(np.uint32))
 
 
-def count_bits(value: Column) -> Column:
-    """uint32, bits that are set."""
-    found: Column = np.bitwise_count(value).astype(np.uint32)
-    return found
-
-
 def build_count(instruction: MachineInstruction, banks: ConstantBanks) -> Step:
     """POPC, UPOPC."""
     value, write = read_integer(instruction.operands[-1], banks), write_register(instruction.operands[0])
-    return lambda state, lanes: write(state, lanes, count_bits(value(state, lanes)))
+    return lambda state, lanes: write(state, lanes, np.bitwise_count(value(state, lanes)).astype(np.uint32))
 
 
 def build_leading_one(instruction: MachineInstruction, banks: ConstantBanks) -> Step:
@@ -519,8 +432,6 @@ def build_mask(instruction: MachineInstruction, banks: ConstantBanks) -> Step:
 def build_predicates_to_register(instruction: MachineInstruction, banks: ConstantBanks) -> Step:
     """P2R, UP2UR: predicates as bits, under a mask, into a register's byte."""
     operands = instruction.operands
-    if operands[1] not in ("PR", "UPR"):
-        raise UnreadOperandError(instruction.text)
     before, mask = read_integer(operands[2], banks), np.uint32(int(operands[3], 16))
     byte = next((int(one[1]) for one in instruction.modifiers if one in ("B0", "B1", "B2", "B3")), 0)
     shift, write, is_uniform = np.uint32(8 * byte), write_register(operands[0]), operands[1] == "UPR"
@@ -531,20 +442,6 @@ def build_predicates_to_register(instruction: MachineInstruction, banks: Constan
         for number in range(7):
             bits = bits | file[number][lanes.warps].astype(np.uint32) << np.uint32(number)
         write(state, lanes, (before(state, lanes) & ~(mask << shift)) | (bits & mask) << shift)
-
-    return step
-
-
-def build_register_to_predicates(instruction: MachineInstruction, banks: ConstantBanks) -> Step:
-    """R2P: bits to the predicates under a mask."""
-    operands = instruction.operands
-    value, mask = read_integer(operands[1], banks), int(operands[2], 16)
-    outs = [(number, write_predicate(f"P{number}")) for number in range(7) if mask >> number & 1]
-
-    def step(state: WarpState, lanes: Lanes) -> None:
-        bits = value(state, lanes)
-        for number, out in outs:
-            out(state, lanes, (bits >> np.uint32(number) & np.uint32(1)) != 0)
 
     return step
 
@@ -574,6 +471,5 @@ INTEGER_STEPS: dict[str, Builder] = {
     "BMSK": build_mask,
     "P2R": build_predicates_to_register,
     "P2UR": build_predicates_to_register,
-    "R2P": build_register_to_predicates,
     "VIADD": build_add,
 }
