@@ -38,7 +38,7 @@ LAST_BITS = "out: 115 of 2816 differ"
 
 
 def test_halves_are_compared() -> None:
-    source = KERNELS / "half_arithmetic.cu"
+    source = SOURCE.with_name("half_arithmetic.cu")
     built = build_for_debugging(source, 80)
     for launch in read_launches(source.with_suffix(".launch.toml")):
         assert set(find_differences(built, launch)) <= {LAST_BITS}, launch.kernel

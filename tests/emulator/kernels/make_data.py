@@ -14,8 +14,6 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     _save("longs_a", _make_longs(random, 512))
     _save("longs_b", _make_longs(random, 512) | np.uint64(1))
-    _save("floats", _make_floats(random))
-    _save("doubles", _make_doubles(random))
     _make_text(random)
 
 
@@ -27,35 +25,6 @@ def _make_longs(random: np.random.Generator, count: int) -> npt.NDArray[np.uint6
     # Of all lengths, from a few bits to 64, and the ends of the signed and unsigned ranges among them.
     values = random.integers(0, 2**64, count, dtype=np.uint64) >> random.integers(0, 64, count).astype(np.uint64)
     values[:6] = [0, 1, 2**63 - 1, 2**63, 2**64 - 1, 2**32]
-    return values
-
-
-def _make_floats(random: np.random.Generator) -> npt.NDArray[np.float32]:
-    values = (random.uniform(-1, 1, 256) * 2.0 ** random.integers(-10, 40, 256)).astype(np.float32)
-    values[:16] = [
-        0,
-        -0.0,
-        0.5,
-        -0.5,
-        1.5,
-        2.5,
-        -2.5,
-        1e30,
-        -1e30,
-        np.inf,
-        -np.inf,
-        2**31,
-        -(2**31),
-        4294967295,
-        1e-40,
-        255.5,
-    ]
-    return values
-
-
-def _make_doubles(random: np.random.Generator) -> npt.NDArray[np.float64]:
-    values = random.uniform(-1, 1, 256) * 2.0 ** random.integers(-10, 70, 256)
-    values[:12] = [0, -0.0, 0.5, -1.5, 2.5, 1e300, -1e300, np.inf, -np.inf, 2.0**63, 1 + 2.0**-24, 1 - 2.0**-25]
     return values
 
 

@@ -19,7 +19,6 @@ for _family in (
     "matrices",
     "warps",
     "control",
-    "numbers",
     "integers",
     "memory",
     "clusters",

@@ -16,7 +16,6 @@ for _family in (
     "matrices",
     "warps",
     "control",
-    "numbers",
     "integers",
     "functions",
     "memory",
@@ -38,7 +37,6 @@ _EVERYWHERE = {
     "atomics_loops",
     "warp_votes",
     "nested_ifs",
-    "half_arithmetic",
     "divisions",
 }
 """Sources that are compiled for every architecture; the others for compute capability 8.0 alone."""

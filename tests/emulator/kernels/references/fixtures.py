@@ -3,11 +3,15 @@
 import numpy as np
 import numpy.typing as npt
 
-from tests.emulator.kernels.rounding import fuse
 from tests.emulator.kernels.truth import Close, Expected, Given, reference
 
 Floats = npt.NDArray[np.float32]
 single = np.float32
+
+
+def fuse(a: Floats, b: Floats, c: Floats) -> Floats:
+    """``fma``: in double precision the product is exact, and the sum all but always."""
+    return (np.multiply(a, b, dtype=np.float64) + c).astype(np.float32)
 
 
 def _floats(given: Given, name: str) -> Floats:
