@@ -49,7 +49,7 @@ def _list_rows(trace: Trace, *spaces: Space) -> Iterator[int]:
     yield from np.flatnonzero(np.isin(trace.accesses.space, spaces)).tolist()
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", range(8))
 def test_lanes_are_those_of_the_masks(seed: int) -> None:
     trace = _draw(seed)
     rows = np.arange(len(trace.accesses))[:: 1 + seed % 3]
@@ -65,7 +65,7 @@ def test_lanes_are_those_of_the_masks(seed: int) -> None:
         assert not spread[place, ~active[place]].any()
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", range(8))
 def test_units_are_those_of_the_bytes(seed: int) -> None:
     trace = _draw(seed)
     piece, rows = PieceRows(trace), np.arange(len(trace.accesses))
@@ -77,7 +77,7 @@ def test_units_are_those_of_the_bytes(seed: int) -> None:
         assert found.unit.tolist() == [unit for one in expected for unit in one]
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", range(8))
 def test_sectors_are_those_of_the_bytes_and_every_warp_has_a_frame_of_local_memory(seed: int) -> None:
     trace = _draw(seed)
     rows = np.array([*_list_rows(trace, Space.GLOBAL, Space.TEXTURE, Space.LOCAL)])
@@ -96,7 +96,7 @@ def test_sectors_are_those_of_the_bytes_and_every_warp_has_a_frame_of_local_memo
     assert all(frame >= 1 << 40 for frame in frames.values())
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", range(8))
 def test_sums_are_those_of_the_requests(seed: int) -> None:
     trace = _draw(seed)
     accumulator, index = AccessAccumulator(trace.buffers, footprint_sectors=1 << 20), ArrayIndex(trace.buffers)
@@ -135,7 +135,7 @@ def test_sums_are_those_of_the_requests(seed: int) -> None:
     assert list(found.footprints) == [len(touched[array]) for array in range(len(trace.buffers))]
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", range(8))
 def test_sectors_of_some_instructions_are_counted_by_request_and_together(seed: int) -> None:
     trace = _draw(seed)
     piece = PieceRows(trace)
@@ -148,7 +148,7 @@ def test_sectors_of_some_instructions_are_counted_by_request_and_together(seed: 
     assert piece.count_sectors(is_counted) == len(every)
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", range(8))
 def test_repeats_are_those_with_nobody_between(seed: int) -> None:
     trace, rows = _draw(seed), []
     index = ArrayIndex(trace.buffers)

@@ -18,7 +18,7 @@ from tests.emulator.engine.running import GLOBAL_THREAD, SMALL, Array, run_text,
 from tests.emulator.engine.test_random_control_flow import ProgramMaker
 from tests.patience import LIMIT_S
 
-_POINTS = 40
+_POINTS = 12
 _THREADS = 96
 _LOOP = f"""{GLOBAL_THREAD} ld.global.u32 %r1, [%d31]; mov.u32 %r2, 0; mov.u32 %r3, 0; mov.u64 %d20, %d31; setp.ge.u32 %p1, %r52, 40;
 AGAIN: mad.lo.u32 %r1, %r1, 1664525, 1013904223; add.u32 %r2, %r2, %r1; st.global.u32 [%d32], %r2; @%p1 add.u32 %r2, %r2, 3;
