@@ -138,3 +138,10 @@ def test_what_a_grid_covers_is_large_and_what_is_taken_off_it_is_small(names: st
 def test_no_grid_is_made_of_nothing_while_others_fit(most_threads: int) -> None:
     (launch,) = find_assumed_launches("k.cu", KERNEL + VOLUME, most_threads=most_threads)
     assert launch.grid is not None and min(launch.grid) > 0
+
+
+def test_of_a_loop_whose_launches_grow_with_an_input_the_largest_is_taken() -> None:
+    host = "int n = atoi(argv[1]); cudaMalloc(&p, n * 4); for (int i = 1; i <= n / 64; i++) k<<<i, 64>>>(p, i);"
+    first, largest = find_assumed_launches("k.cu", f"int main(int argc, char **argv) {{ float *p; {host} }}")
+    assert first.grid == (1, 1, 1) and not first.guessed
+    assert largest.grid == (64, 1, 1) and largest.guessed == {"grid", "block", "shared_bytes"}

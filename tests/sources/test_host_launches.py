@@ -83,6 +83,13 @@ def test_a_loop_over_listed_values_launches_with_each(host: str, blocks: list[in
     assert [one.grid[0] if one.grid else None for one in launches] == [one and 256 // one for one in blocks]
 
 
+def test_of_the_launches_of_a_loop_the_first_ones_and_the_largest_are_kept() -> None:
+    grows = "for (int i = 1; i <= 20; i++) k<<<i, 32>>>(p, i);"
+    found = read(f"int main() {{ float *p; {grows} for (int i = 20; i > 0; i--) k<<<i, 64>>>(p, i); }}")
+    blocks = [[one.grid[0] for one in found if one.grid and one.block == (size, 1, 1)] for size in (32, 64)]
+    assert blocks == [[1, 2, 3, 20], [20, 19, 18, 17]]
+
+
 USAGE = """
 void usage() { printf("usage: k N"); exit(1); }
 int read_count(int argc, char **argv) { int n = 0; if (argc == 2) n = 4; else usage(); return n; }

@@ -98,7 +98,7 @@ def _find_roles(file: str, text: str, included: tuple[tuple[str, str], ...], def
 
     def count(changed: Mapping[str, int]) -> int:
         probe = AssumedInputs(sizes=frozenset(), values={**dict.fromkeys(whole, _PROBED), **changed})
-        return sum(map(_count_threads, read_launches(file, text, included, defined, probe)))
+        return sum(one.threads for one in read_launches(file, text, included, defined, probe))
 
     usual = count({})
     shrunk = {source: count({source: _SHRUNK}) for source in whole}
@@ -109,12 +109,6 @@ def _find_roles(file: str, text: str, included: tuple[tuple[str, str], ...], def
     if len(counts) == len(shaping):
         counts = ()
     return (named | set(shaping)).difference(counts, filters), counts, filters
-
-
-def _count_threads(launch: HostLaunch) -> int:
-    """Threads of a launch; 0 where they are not known, or a grid has none."""
-    grid, block = launch.grid or (0, 0, 0), launch.block or (1, 1, 1)
-    return max(0, min(grid)) and grid[0] * grid[1] * grid[2] * block[0] * block[1] * block[2]
 
 
 def _is_whole(launch: HostLaunch) -> bool:
@@ -129,12 +123,11 @@ def _is_open(one: HostArgument) -> bool:
 
 def _is_small(launch: HostLaunch, most_threads: int) -> bool:
     """Whether threads and arrays that depend on inputs are within the limits."""
-    threads = _count_threads(launch)
     arrays = [one.size_bytes or 0 for one in launch.arguments if one.is_guess]
     is_shaped = not launch.guessed.isdisjoint(("grid", "block"))
     # numbers that shape no grid may be how long a loop is: they matter where fewer than usual are asked for
     numbers = [one.value for one in launch.arguments if one.is_guess and isinstance(one.value, int)]
-    work = threads if is_shaped else max(numbers, default=0) if most_threads < USUAL_THREADS else 0
+    work = launch.threads if is_shaped else max(numbers, default=0) if most_threads < USUAL_THREADS else 0
     return work <= most_threads and max(arrays, default=0) <= _MOST_BYTES
 
 
@@ -146,19 +139,27 @@ def find_place(launch: HostLaunch) -> tuple[str, int, str]:
 def _merge(
     known: Sequence[HostLaunch], assumed: Sequence[HostLaunch], inputs: tuple[tuple[str, Number], ...]
 ) -> Iterator[HostLaunch]:
-    """Each known launch completed from the assumed one at the same place; then those that only the assumed walk has."""
+    """Each known launch completed from the assumed one at the same place; then those that only the assumed walk has.
+
+    Where a loop runs as often as an input says, only its first launch is known: one that is larger stands beside it.
+    """
     others = {place: list(some) for place, some in groupby(sorted(assumed, key=find_place), key=find_place)}
+    largest: dict[tuple[str, int, str], int] = {}
     for launch in known:
-        fitting = [one for one in others.get(find_place(launch), ()) if _agrees(launch, one)]
-        other = min(fitting, key=lambda one: one.is_assumed, default=None)
-        yield launch if other is None or _is_whole(launch) else _fill(launch, other, inputs)
-    places = set(map(find_place, known))
-    for one in assumed:
-        if find_place(one) not in places:
-            nothing = replace(
-                one, grid=None, block=None, shared_bytes=None, arguments=tuple(map(_empty, one.arguments))
-            )
-            yield _fill(nothing, one, inputs)
+        place = find_place(launch)
+        fitting = [one for one in others.get(place, ()) if _agrees(launch, one)]
+        other = min(fitting, key=lambda one: (one.is_assumed, -one.threads), default=None)
+        merged = launch if other is None or _is_whole(launch) else _fill(launch, other, inputs)
+        largest[place] = max(merged.threads, largest.get(place, 0))
+        yield merged
+    for one in sorted(assumed, key=lambda one: -one.threads if find_place(one) in largest else 0):
+        place = find_place(one)
+        if place in largest and (one.threads <= largest[place] or one.is_assumed):
+            continue
+        if place in largest:
+            largest[place] = one.threads
+        nothing = replace(one, grid=None, block=None, shared_bytes=None, arguments=tuple(map(_empty, one.arguments)))
+        yield _fill(nothing, one, inputs)
 
 
 def _agrees(launch: HostLaunch, other: HostLaunch) -> bool:

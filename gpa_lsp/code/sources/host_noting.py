@@ -285,6 +285,8 @@ class NotedLaunches(Evaluation):
             self._found[place] = [launch if one is vaguer[0] else one for one in known if one not in vaguer[1:]]
         elif len(alike) < _MOST_OF_ONE_PLACE:
             known.append(launch)
+        elif launch.threads > alike[-1].threads:  # the first ones of a loop, and its largest
+            known[known.index(alike[-1])] = launch
         if sum(map(len, self._found.values())) >= _MOST_LAUNCHES:
             raise Ended
 

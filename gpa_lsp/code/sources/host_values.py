@@ -382,3 +382,8 @@ class HostLaunch(Struct, frozen=True, kw_only=True):
     guessed: frozenset[str] = frozenset()
     # assumed inputs: place they are read from, and value. Empty where nothing of the launch depends on them.
     inputs: tuple[tuple[str, Number], ...] = ()
+
+    @property
+    def threads(self) -> int:
+        """Threads in all; 0 where the grid is not known or has none. A block that is not known counts as one thread."""
+        return math.prod(self.grid) * math.prod(self.block or (1,)) if self.grid and min(self.grid) > 0 else 0
