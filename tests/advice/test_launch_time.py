@@ -5,6 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.diagnosis.advice.launch_time import SHARPNESS, LaunchTime, measure_launch_time
+from gpa_lsp.diagnosis.advice.residency import AS_NOW, Filling, compare_filling
+from gpa_lsp.gpu.arch.occupancy import BlockShape
 from gpa_lsp.gpu.device.model import HBM_CEILING, L1_CEILING
 from tests.advice.subjects import make_subject
 from tests.analyses.limiter.test_find import FEW_ADDRESSES
@@ -128,3 +130,27 @@ def test_warps_that_queue_for_one_slice_of_l2_wait_for_all_of_the_time() -> None
     time = measure_launch_time(make_subject(write_kernel(text, metrics=metrics, duration_ns=1e6)))
     assert time.needs["l2_slice"] > 0.95
     assert time.leave(work={"l2_slice": 0.1}, warp_time=0.0) == pytest.approx(0.1, abs=0.02)
+
+
+def test_fewer_warps_wait_longer_and_uneven_blocks_keep_a_unit_longer() -> None:
+    time = measure("long_scoreboard=800 selected=200", l1=60)
+    need = time.needs["l1"]
+    assert time.leave(filling=Filling(warps=0.5)) == pytest.approx(join(need, 2 * time.latency))
+    assert time.leave(filling=Filling(evenness=0.8)) == pytest.approx(join(need / 0.8, time.latency))
+
+
+def test_a_grid_fills_the_gpu_by_its_waves_and_its_blocks_by_their_resources() -> None:
+    """108 SMs hold 8 blocks of 256 threads each: 864 blocks are a wave."""
+    text = "    B-:R-:W-:-:S05  EXIT  # k.cu:1 | selected=1"
+    metrics = {"launch__registers_per_thread": 32.0, "launch__sm_count": 108.0}
+    shared = {"launch__shared_mem_per_block_static": 0.0, "launch__shared_mem_per_block_dynamic": 0.0}
+    kernel = write_kernel(
+        text, metrics={**metrics, **shared}, compute_capability=(8, 0), grid=(864, 1, 1), block=(256, 1, 1)
+    )
+    subject = make_subject(kernel)
+    assert compare_filling(subject, 864) == AS_NOW
+    few = compare_filling(subject, 135)
+    assert few.warps == pytest.approx(135 / 864)
+    assert few.evenness == pytest.approx(135 / 108 / 2)
+    wide = BlockShape(threads=256, registers_per_thread=128, shared_bytes=0)
+    assert compare_filling(subject, 864, wide).warps == pytest.approx(2 / 8)

@@ -15,15 +15,25 @@ Source: Little's law and the roofline for the two ends; the norm between them is
 
 from collections.abc import Mapping
 
+import numpy as np
 from msgspec import Struct
 
-from gpa_lsp.diagnosis.advice.residency import measure_active_part, measure_longest_part, measure_states
+from gpa_lsp.code.binary.opcodes import Access
+from gpa_lsp.diagnosis.advice.matches import EliminationMatch
+from gpa_lsp.diagnosis.advice.residency import (
+    AS_NOW,
+    Filling,
+    measure_active_part,
+    measure_longest_part,
+    measure_states,
+)
 from gpa_lsp.diagnosis.analyses.decomposition.memory_view import view_memory
 from gpa_lsp.diagnosis.analyses.limiter import SHORT_LAUNCH_NS, find_limiter, list_members
-from gpa_lsp.diagnosis.analyses.model import REQUESTS, Limit, Limiter
+from gpa_lsp.diagnosis.analyses.model import REQUESTS, Limit
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.categories import LONG_SCOREBOARD
 from gpa_lsp.foundation.records import remembered
+from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, MOVES, count_per_request, mark_accesses
 
 # p: how sharply a kernel turns from waiting to a full unit. Fitted on simulated edits of 45 families of kernels (``python -m
 # tests.bench.calibrating``); errors change by less than a hundredth between 2.5 and 6.
@@ -69,6 +79,7 @@ BARRIER = "barrier"
 _UNCOUNTED = frozenset({"constant"})  # Units no counter shows the use of: a change that names them has seen their queue
 
 _ISSUED = "selected"
+OTHERS = "others"  # Stalls outside queues
 
 # Of the time, from which on a unit's need explains the queue before it. On simulated edits of 38 families errors are the same from 0.5 to 0.9.
 _BUSY_RATIO = 0.5
@@ -103,6 +114,7 @@ class LaunchTime(Struct, frozen=True, kw_only=True):
         warp_time: float = 1.0,
         work: Mapping[str, float] | None = None,
         spread: float = 1.0,
+        filling: Filling = AS_NOW,
     ) -> float:
         """The part of the launch's time that a change leaves.
 
@@ -110,14 +122,15 @@ class LaunchTime(Struct, frozen=True, kw_only=True):
             warp_time: r, the part of a warp's time that stays where no unit is in the way.
             work: unit → f, the part of its work that stays, more than 1 where there is more; units that are not named keep all of it.
             spread: how many times as many SMs share the work.
+            filling: how many times as evenly they share it, and as many warps of an SM wait at a time.
         """
         kept = work or {}
         needs = {
-            unit: ratio * keep_work(unit, kept) / (1.0 if unit in CHIP_UNITS else spread)
+            unit: ratio * keep_work(unit, kept) / (1.0 if unit in CHIP_UNITS else spread * filling.evenness)
             for unit, ratio in self.needs.items()
         }
         present = _join(self._add_stages(self.needs), self.latency)
-        between = _join(self._add_stages(needs), self.latency * warp_time / spread) / present
+        between = _join(self._add_stages(needs), self.latency * warp_time / (spread * filling.warps)) / present
         return self.ends_ratio + (1 - self.ends_ratio) * between
 
     def leave_least(self, work: Mapping[str, float]) -> tuple[str, float]:
@@ -208,14 +221,15 @@ def measure_launch_time(subject: Subject) -> LaunchTime:
     first, *rest = _list_stages(needs)
     others = min(1.0, _rest(first, most=_MOST_NEED) / max(_join(*rest), _LEAST_NEED))
     busiest = _join(first, others * _join(*rest))
-    queueing = _measure_queueing(subject, limiter, needs)
+    is_explained = max(needs.get(one, 0.0) for one in _MEMORY) >= _BUSY_RATIO
+    is_serial = limiter.unit == "l2_slice" or (not is_explained and has_queueing_atomics(subject))
+    queueing = _measure_queueing(subject, needs, is_serial=is_serial)
     queued = sum(part * measure_states(subject, (reason,)) for reason, part in queueing.items())
     outside = max(_LEAST_LATENCY, 1.0 - queued)
     latency = min(_rest(busiest), outside)
     # A unit that warps queue for, and of which not all is counted, takes the time that nothing else takes.
-    unit = limiter.unit if limiter.unit == "l2_slice" else "l2"
-    is_explained = max(needs.get(one, 0.0) for one in _MEMORY) >= _BUSY_RATIO
-    if unit == "l2_slice" or (unit not in needs and not is_explained and queueing.get(LONG_SCOREBOARD)):
+    unit = "l2_slice" if is_serial else "l2"
+    if is_serial or (unit not in needs and not is_explained and queueing.get(LONG_SCOREBOARD)):
         needs[unit] = min(_MOST_NEED, max(needs.get(unit, 0.0), _rest(latency, busiest)))
     queues = {reason: measure_states(subject, (reason,)) for reason in _QUEUES}
     return LaunchTime(
@@ -231,24 +245,59 @@ def measure_launch_time(subject: Subject) -> LaunchTime:
     )
 
 
-def _measure_queueing(subject: Subject, limiter: Limiter, needs: Mapping[str, float]) -> dict[str, float]:
+def leave_elimination(subject: Subject, match: EliminationMatch) -> float:
+    """The part of the launch's time that stays after a change that removes stalls and work."""
+    time, total, shares = measure_launch_time(subject), subject.total_samples, dict(match.states)
+    if total:
+        for region in match.regions:
+            for reason, samples in region.by_reason.items():
+                shares[reason] = shares.get(reason, 0.0) + samples / total
+        shares[OTHERS] = max(0.0, count_matched(subject, match) / total - sum(shares.values())) - match.added
+    is_known = total or shares
+    warp_time = (
+        time.leave_latency(shares, match.work) if is_known else keep_work(find_limiter(subject).unit, match.work)
+    )
+    return time.leave(warp_time=max(0.0, warp_time), work=match.work, filling=match.filling)
+
+
+def count_matched(subject: Subject, match: EliminationMatch) -> float:
+    """Count the samples that a change would remove."""
+    return sum(region.samples for region in match.regions) + sum(match.states.values()) * subject.total_samples
+
+
+def has_queueing_atomics(subject: Subject) -> bool:
+    """Whether warps wait longer than for an idle memory, and most of what they ask L2 for are atomics: on addresses so few that they queue there."""
+    rows, (sectors, threads) = subject.rows, count_per_request(subject.rows)
+    atomics = mark_accesses(rows, GLOBAL_SPACES, (Access.ATOMIC, Access.REDUCTION))
+    others = mark_accesses(rows, GLOBAL_SPACES, MOVES) & ~atomics
+    asked, plain = (subject.executed * np.nan_to_num(one) for one in (threads, sectors))
+    return bool(asked[atomics].sum() > plain[others].sum() and 2 * _measure_excess_wait(subject) > 1)
+
+
+def _measure_queueing(subject: Subject, needs: Mapping[str, float], *, is_serial: bool) -> dict[str, float]:
     """Stall reason → the part of it in queues: of units, and behind global memory what is waited beyond the latency of an idle memory."""
     queueing = {
         reason: 1.0
         for reason, units in _QUEUES.items()
         if reason != _ISSUED and max(needs.get(unit, 0.0) for unit in units) >= _BUSY_RATIO
     }
-    if limiter.unit == "l2_slice":
+    if is_serial:
         queueing |= dict.fromkeys(_BEHIND_ATOMICS, 1.0)
+    excess = _measure_excess_wait(subject)
+    return {**queueing, LONG_SCOREBOARD: excess} if excess else queueing
+
+
+def _measure_excess_wait(subject: Subject) -> float:
+    """The part of a wait for global memory that is longer than an idle memory takes; 0 when unknown."""
     memory = view_memory(subject)
     if memory.split is not None:
-        queueing[LONG_SCOREBOARD] = memory.split.queueing_ratio
-    elif memory.uses is not None and subject.architecture is not None:
+        return memory.split.queueing_ratio
+    if memory.uses is not None and subject.architecture is not None:
         unloaded = subject.architecture.hierarchy.dram_tlb_warm_cycles.value  # no load of an idle memory takes longer
         wait = memory.uses.mean_wait_cycles
         if unloaded is not None and wait > 0:
-            queueing[LONG_SCOREBOARD] = 1 - memory.uses.expose(unloaded) / wait
-    return queueing
+            return 1 - memory.uses.expose(unloaded) / wait
+    return 0.0
 
 
 def _measure_ends(subject: Subject) -> float:

@@ -60,6 +60,7 @@ class LoopWork(ColumnRecord, frozen=True, kw_only=True):
     shared_wavefronts: int  # that these take; as many as the loads where not counted
     shared_words: int  # of 4 bytes that a thread loads from shared memory by these
     global_loads: int  # instructions
+    global_words: int  # of 4 bytes that a thread loads from global memory by these
     samples: int  # of its rows
 
 
@@ -97,6 +98,7 @@ def list_loop_work(subject: Subject) -> tuple[LoopWork, ...]:
                 shared_wavefronts=int(passes[inside & is_shared].sum()),
                 shared_words=int((executions * widths)[inside & is_shared].sum()) // _WORD_BYTES,
                 global_loads=int(executions[inside & is_global].sum()),
+                global_words=int((executions * widths)[inside & is_global].sum()) // _WORD_BYTES,
                 samples=int(samples[inside].sum()),
             )
         )

@@ -6,6 +6,7 @@ from math import inf
 from msgspec import Struct, field
 
 from gpa_lsp.diagnosis.advice.model import Category, Hotspot
+from gpa_lsp.diagnosis.advice.residency import AS_NOW, Filling
 from gpa_lsp.foundation.prose import NOTHING, Sentence
 from gpa_lsp.kernel.scopes import Scope
 
@@ -66,6 +67,7 @@ class EliminationMatch(Match, frozen=True, kw_only=True):
     # stall reason → the part of a warp's time in that state that would go, in addition to the regions
     states: Mapping[str, float] = field(default_factory=dict)
     added: float = 0.0  # waiting time that the change adds, as a part of the warps' time
+    filling: Filling = AS_NOW  # how many times as well its grid and blocks fill the GPU
 
 
 class HidingMatch(Match, frozen=True, kw_only=True):

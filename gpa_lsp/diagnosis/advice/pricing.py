@@ -20,7 +20,14 @@ from gpa_lsp.diagnosis.advice.estimators import (
     estimate_hiding,
     estimate_parallel,
 )
-from gpa_lsp.diagnosis.advice.launch_time import LaunchTime, keep_work, measure_launch_time
+from gpa_lsp.diagnosis.advice.launch_time import (
+    OTHERS,
+    LaunchTime,
+    count_matched,
+    keep_work,
+    leave_elimination,
+    measure_launch_time,
+)
 from gpa_lsp.diagnosis.advice.matches import (
     AnyMatch,
     EliminationMatch,
@@ -53,7 +60,6 @@ from gpa_lsp.kernel.scopes import Scope
 
 MatchedRegion = EliminationRegion | HidingRegion
 
-_OTHERS = "others"  # Stalls outside queues
 WAITING = "long_scoreboard"  # What warps that wait for global memory are stalled on
 _WHOLE_RUN = 0.98  # From this part of the run on the samples are taken to speak for all of it, and nothing is said
 _NO_WORK: Mapping[str, float] = {}
@@ -139,26 +145,19 @@ def price_elimination(subject: Subject, label: Label, match: EliminationMatch) -
     taken to shrink with the work of the unit that limits the kernel, and a change that leaves that alone is not priced.
     """
     time, total = measure_launch_time(subject), subject.total_samples
-    shares = dict(match.states)
-    matched = sum(region.samples for region in match.regions) + sum(shares.values()) * total
+    matched = count_matched(subject, match)
     if total:
-        for region in match.regions:
-            for reason, samples in region.by_reason.items():
-                shares[reason] = shares.get(reason, 0.0) + samples / total
-        shares[_OTHERS] = max(0.0, matched / total - sum(shares.values())) - match.added
-        warp_time = time.leave_latency(shares, match.work)
         gone = say("Equation 2: {matched} of {total} would go", matched=count(matched), total=count(total, "sample"))
         reasons = (gone,) if matched else ()
-    elif shares:
-        warp_time = time.leave_latency(shares, match.work)
-        reasons = (say("Equation 2: {part} of the warps' time would go", part=percent(sum(shares.values()))),)
+    elif match.states:
+        part = percent(sum(match.states.values()))
+        reasons = (say("Equation 2: {part} of the warps' time would go", part=part),)
     elif relieves(find_limiter(subject), match.work):
-        warp_time = keep_work(find_limiter(subject).unit, match.work)
         reasons = (say("priced by the work that stays for {unit}", unit=find_limiter(subject).unit),)
     else:
         message = say("it takes no work from what limits the kernel, and what else it gains only samples tell")
         return Silence(optimizer=label.name, stage=SilenceStage.NO_SAMPLES, message=message)
-    left = time.leave(warp_time=max(0.0, warp_time), work=match.work)
+    left = leave_elimination(subject, match)
     published = estimate_elimination(total, min(matched, total - 1)) if total else 1 / max(left, 1 / _MOST_SPEEDUP)
     work = match.least or match.work
     speedup = _spread(subject, label, time, left, published=published, work=work, most=match.most, samples=matched)
@@ -181,7 +180,7 @@ def price_hiding(subject: Subject, label: Label, match: HidingMatch) -> Advice |
     def price(hidden: float, waits: float, latency: float, active: float) -> Speedup:
         gone = min(max(hidden, match.overlap * waits), total - 1)
         waiting = (waits / latency if hidden >= match.overlap * waits else 1.0) if latency else 0.0
-        shares = {WAITING: gone * waiting / total, _OTHERS: gone * (1 - waiting) / total}
+        shares = {WAITING: gone * waiting / total, OTHERS: gone * (1 - waiting) / total}
         left = time.leave(warp_time=time.leave_latency(shares, match.work), work=match.work)
         found = min(max(active, 0.0), max(total - 1, 0))
         published = estimate_hiding(total, found, found)

@@ -1,11 +1,14 @@
 """Residency of a launch on the GPU: resources of a block, resident warps, issue rates, active time of the SMs."""
 
 from collections.abc import Collection
+from math import ceil
+
+from msgspec import Struct
 
 from gpa_lsp.diagnosis.analyses.decomposition.warp_time import read_warp_time
 from gpa_lsp.diagnosis.analyses.occupancy import ACHIEVED, THEORETICAL, read_launch_shape
 from gpa_lsp.diagnosis.analyses.subject import Subject
-from gpa_lsp.gpu.arch.occupancy import BlockShape
+from gpa_lsp.gpu.arch.occupancy import BlockShape, find_occupancy
 
 # Waits of a warp for other warps of its SM: full queues, a busy pipe, another warp picked (GPA: throttle, pipe and not-selected stalls)
 CONTENTION_REASONS = ("lg_throttle", "mio_throttle", "tex_throttle", "math_pipe_throttle", "not_selected")
@@ -28,6 +31,37 @@ def describe_block(subject: Subject) -> BlockShape | None:
     """Resources of a block of the longest launch; None where the profile lacks registers or shared memory."""
     shape = None if subject.longest is None else read_launch_shape(subject, subject.longest)
     return None if shape is None or shape.dynamic_bytes is None else shape.block
+
+
+class Filling(Struct, frozen=True, kw_only=True):
+    """The filling of SMs by a grid, or, of two grids, how many times as good that of the second one is."""
+
+    warps: float = 1.0  # resident on an SM while it works, on average
+    evenness: float = 1.0  # blocks of an SM, on average, by those of the SM that gets most
+
+
+AS_NOW = Filling()
+
+
+def compare_filling(subject: Subject, blocks: float, block: BlockShape | None = None) -> Filling:
+    """The filling by some blocks, of a shape of their own or the present one, by that of now; 1 where one is unknown."""
+    now, launch, sms = describe_block(subject), subject.launch, subject.sm_count
+    architecture = subject.kernel.architecture
+    if now is None or launch is None or not launch.blocks or not sms or architecture is None:
+        return AS_NOW
+
+    def fill(blocks: float, block: BlockShape) -> Filling | None:
+        found, each = find_occupancy(architecture, block), blocks / sms
+        if not found.blocks_per_sm or not each:
+            return None
+        waves = each / found.blocks_per_sm
+        resident = each if waves <= 1 else found.blocks_per_sm * waves / ceil(waves)
+        return Filling(warps=resident * found.warps_per_block, evenness=each / ceil(each))
+
+    old, new = fill(launch.blocks, now), fill(blocks, block or now)
+    if old is None or new is None:
+        return AS_NOW
+    return Filling(warps=new.warps / old.warps, evenness=new.evenness / old.evenness)
 
 
 def bound_issue_rate(subject: Subject) -> tuple[float, float]:

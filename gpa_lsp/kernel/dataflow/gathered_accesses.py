@@ -1,7 +1,8 @@
 """Accesses at loaded addresses, such as ``x[column[i]]``: :func:`mark_gathered`, and the number of addresses an access can have."""
 
 import re
-from math import exp, factorial, fsum, prod
+from itertools import count
+from math import ceil, exp, factorial, fsum, prod
 
 import numpy as np
 import numpy.typing as npt
@@ -154,6 +155,15 @@ def count_passes(threads: float, addresses: int) -> float:
     mean = threads / places
     least = [fsum(exp(-mean) * mean**one / factorial(one) for one in range(most + 1)) for most in range(WARP_THREADS)]
     return max(1.0, fsum(1 - part**places for part in least))
+
+
+def count_places(met: float, threads: float) -> int:
+    """Number of places of which threads, each at one by chance, meet on some.
+
+    >>> count_places(7.88, 32), count_places(20.2, 32), count_places(1.0, 32)
+    (8, 32, 1)
+    """
+    return next(places for places in count(ceil(met)) if places * (1 - (1 - 1 / places) ** threads) >= met)
 
 
 _VARYING = frozenset({"S2R", "CS2R", "SHFL", "VOTE", "MATCH"})  # Opcodes whose results depend on the thread

@@ -15,6 +15,7 @@ from gpa_lsp.diagnosis.advice.blamed_stalls import (
     find_edges,
     mark_reasons,
 )
+from gpa_lsp.diagnosis.advice.launch_time import has_queueing_atomics
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.model import Hotspot
 from gpa_lsp.diagnosis.advice.naming import locate
@@ -33,7 +34,7 @@ from gpa_lsp.kernel.dataflow.accesses import (
     measure_excess,
     read_modifiers,
 )
-from gpa_lsp.kernel.dataflow.gathered_accesses import count_addresses, count_passes
+from gpa_lsp.kernel.dataflow.gathered_accesses import count_addresses, count_passes, count_places
 from gpa_lsp.kernel.scopes import Scope
 
 _SHARED = (ProducerGroup.SHARED_ATOMIC,)
@@ -124,7 +125,8 @@ def _count_blocks(subject: Subject) -> int | None:
 class _PrivateCopy(Struct, frozen=True, kw_only=True):
     """Counters of a block in shared memory."""
 
-    addresses: int  # at most
+    addresses: int  # at most, or about
+    is_proven: bool  # by the code; else warps meet on so many
     size_bytes: int
     sectors_left: float  # of the sectors of its atomics in global memory, the part that adding up the copies touches
 
@@ -170,14 +172,13 @@ class _Finding:
         if self._threads[row] < _LEAST_THREADS:
             return self._find_saved_in_block(row)
         spread = float(self._sectors[row] / self._threads[row])
-        each = count_access_bytes(self._subject.rows.mnemonic(row)) / SECTOR_BYTES
-        are_neighbours = abs(spread - each) <= _TOLERANCE * each and self._threads[row] * each >= _LEAST_SECTORS
-        return 0.0 if spread >= _SCATTERED or are_neighbours else 1.0 - spread
+        return 0.0 if spread >= _SCATTERED or self._are_neighbours(row) else 1.0 - spread
 
     def _find_private_copy(self, row: int) -> "_PrivateCopy | None":
         """A private histogram of each block in shared memory; None if its size is unknown or too large, or it saves nothing."""
         subject = self._subject
-        addresses = None if self._returns_value(row) else count_addresses(subject.rows, row)
+        proven = None if self._returns_value(row) else count_addresses(subject.rows, row)
+        addresses = self._guess_addresses(row) if proven is None and not self._returns_value(row) else proven
         architecture = subject.kernel.architecture
         if architecture is None or not self._blocks or addresses is None or addresses < _LEAST_SECTORS:
             return None
@@ -186,7 +187,22 @@ class _Finding:
         left = self._blocks * size_bytes / SECTOR_BYTES / max(1.0, touched)
         if size_bytes > architecture.occupancy.default_shared_per_block_bytes.value or left >= 1:
             return None
-        return _PrivateCopy(addresses=addresses, size_bytes=size_bytes, sectors_left=left)
+        is_proven = proven is not None
+        return _PrivateCopy(addresses=addresses, is_proven=is_proven, size_bytes=size_bytes, sectors_left=left)
+
+    def _guess_addresses(self, row: int) -> int | None:
+        """Addresses whose sectors the threads of a warp, each at one of them by chance, meet on as often as they do; None where they do not queue."""
+        distinct, threads = float(self._sectors[row]), float(self._threads[row])
+        is_apart = distinct < _LEAST_SECTORS or distinct >= _SCATTERED * threads
+        if is_apart or self._are_neighbours(row) or not has_queueing_atomics(self._subject):
+            return None
+        return count_places(distinct, threads) * SECTOR_BYTES // count_access_bytes(self._subject.rows.mnemonic(row))
+
+    def _are_neighbours(self, row: int) -> bool:
+        """Whether each thread has a neighbouring word of its own."""
+        spread = float(self._sectors[row] / self._threads[row])
+        each = count_access_bytes(self._subject.rows.mnemonic(row)) / SECTOR_BYTES
+        return abs(spread - each) <= _TOLERANCE * each and self._threads[row] * each >= _LEAST_SECTORS
 
     def count_work_left(self) -> dict[str, float]:
         """Unit → the part of its work that stays."""
@@ -298,7 +314,8 @@ class _Finding:
         if row in self._private:
             private = self._private[row]
             return say(
-                "The code leaves at most {addresses}: count in {size} of shared memory for each block, and add the counts up once at its end.",
+                "{known} {addresses}: count in {size} of shared memory for each block, and add the counts up once at its end.",
+                known="The code leaves at most" if private.is_proven else "Warps meet as if on",
                 addresses=count(private.addresses, "address"),
                 size=size(private.size_bytes),
             )

@@ -9,6 +9,7 @@ from msgspec import Struct
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace
 from gpa_lsp.code.binary.uses import parse_operand
 from gpa_lsp.diagnosis.advice.blamed_stalls import build_counted_regions, build_regions, find_edges, mark_reasons
+from gpa_lsp.diagnosis.advice.launch_time import BARRIER, leave_elimination
 from gpa_lsp.diagnosis.advice.loop_work import (
     LEAST_REUSE,
     LoopWork,
@@ -20,18 +21,17 @@ from gpa_lsp.diagnosis.advice.loop_work import (
     measure_filling,
     measure_reuse,
 )
-from gpa_lsp.diagnosis.advice.matches import EliminationMatch
+from gpa_lsp.diagnosis.advice.matches import EliminationMatch, EliminationRegion
 from gpa_lsp.diagnosis.advice.model import SilenceStage
 from gpa_lsp.diagnosis.advice.naming import describe_scope
 from gpa_lsp.diagnosis.advice.optimizers import Found, NotApplicable, Optimizer, refuse_unlimiting
 from gpa_lsp.diagnosis.advice.pricing import WAITING
-from gpa_lsp.diagnosis.advice.residency import GOOD_BLOCK_THREADS, describe_block
+from gpa_lsp.diagnosis.advice.residency import AS_NOW, GOOD_BLOCK_THREADS, Filling, compare_filling, measure_states
 from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.limiter import find_limiter
 from gpa_lsp.diagnosis.analyses.model import LimiterKind
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, number, say, size
-from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.gpu.arch.occupancy import BlockShape, find_occupancy
 from gpa_lsp.kernel.dataflow.accesses import GLOBAL_SPACES, mark_accesses
 from gpa_lsp.kernel.dataflow.gathered_accesses import depends_on_thread
@@ -42,7 +42,8 @@ MOST_WAVEFRONTS = 0.25
 
 _SHARED_UNITS = frozenset({"l1", "shared", "mio"})
 
-_QUEUE_REASONS = ("mio_throttle", "short_scoreboard")
+_LATENCY = "short_scoreboard"
+_QUEUE_REASONS = ("mio_throttle", _LATENCY)
 _QUEUE_SHARE = 0.2  # Of all samples, in front of shared memory: where no counter says which unit is busy
 
 _EDGES = (8, 4)  # Of tiles, the largest first
@@ -68,9 +69,10 @@ class _Tile(Struct, frozen=True, kw_only=True):
     threads: int  # of a block
     rows: int  # results along one side of the block's tile
     columns: int  # along the other
-    registers: int  # of a thread, about: its results, a row and a column of operands, twice, and addresses
+    registers: int  # of a thread, about: its results, a row and a column of operands, and addresses
     shared_bytes: int  # of a block
     warps_per_sm: int | None  # that then fit; None without a table of the architecture
+    filling: Filling  # of the GPU, by the blocks that are left
 
     @property
     def results(self) -> int:
@@ -115,12 +117,13 @@ def match(subject: Subject) -> Found:
     words = work.shared_words / work.multiply_adds
     if 0 < words * _EDGES[0] < 2 * _LEAST_GROWTH:
         return say("each value from shared memory is used in {uses} multiply-adds already", uses=number(2 / words))
-    tile = _choose_tile(subject, 2 / words if words else 1.0)
-    if tile is None:
+    tiles = _list_tiles(subject, 2 / words if words else 1.0)
+    if not tiles:
         return NotApplicable(
             SilenceStage.GATED, say("larger tiles leave fewer blocks than SMs, or too few warps to an SM")
         )
-    return _describe(subject, work, per_result, tile)
+    found = [_describe(subject, work, per_result, words, tile) for tile in tiles]
+    return min(found, key=lambda one: leave_elimination(subject, one))
 
 
 def _match_global(subject: Subject, work: LoopWork) -> Found:
@@ -135,15 +138,27 @@ def _match_global(subject: Subject, work: LoopWork) -> Found:
     stalled = float(subject.edges.all_samples[edges].sum()) / max(subject.total_samples, 1)
     if find_limiter(subject).unit not in _SHARED_UNITS and stalled < _QUEUE_SHARE:
         return refuse_unlimiting(subject, "global loads do")
-    tile = _choose_tile(subject, 1.0)
-    if tile is None:
-        return NotApplicable(SilenceStage.GATED, say("tiles leave fewer blocks than SMs, or too few warps to an SM"))
+    words = work.global_words / work.multiply_adds
+    tiles = _list_tiles(subject, max(1.0, 2 / words) if words else 1.0)
+    if not tiles:
+        return NotApplicable(
+            SilenceStage.GATED, say("larger tiles leave fewer blocks than SMs, or too few warps to an SM")
+        )
+    regions = build_regions(subject, edges) or build_counted_regions(subject, np.where(loads, subject.executed, 0))
+    found = [_describe_global(subject, work, loads, regions, tile) for tile in tiles]
+    return min(found, key=lambda one: leave_elimination(subject, one))
+
+
+def _describe_global(
+    subject: Subject,
+    work: LoopWork,
+    loads: npt.NDArray[np.bool_],
+    regions: tuple[EliminationRegion, ...],
+    tile: _Tile,
+) -> EliminationMatch:
     staged = (tile.rows + tile.columns) / (tile.threads * tile.results)  # loads of global memory per multiply-add
     left = min(1.0, staged * work.multiply_adds / max(1, work.global_loads))
     rounds = work.multiply_adds / (_DEPTH * tile.results)
-    block, architecture = describe_block(subject), subject.kernel.architecture
-    if block is not None and architecture is not None and tile.warps_per_sm:
-        rounds *= find_occupancy(architecture, block).warps_per_sm / tile.warps_per_sm
     return EliminationMatch(
         work=count_work_left(
             subject,
@@ -154,7 +169,8 @@ def _match_global(subject: Subject, work: LoopWork) -> Found:
             },
         ),
         added=measure_filling(subject, rounds),
-        regions=build_regions(subject, edges) or build_counted_regions(subject, np.where(loads, subject.executed, 0)),
+        filling=tile.filling,
+        regions=regions,
         hint=say(
             "Let each thread compute {edge} results of a column in {where}, from tiles in shared memory, so that a loaded value serves all of them.",
             edge=number(tile.edge),
@@ -165,18 +181,24 @@ def _match_global(subject: Subject, work: LoopWork) -> Found:
     )
 
 
-def _describe(subject: Subject, work: LoopWork, per_result: float, tile: _Tile) -> EliminationMatch:
+def _describe(subject: Subject, work: LoopWork, per_result: float, words: float, tile: _Tile) -> EliminationMatch:
     edge = tile.edge
     loads_left = min(1.0, tile.loads_per_result * work.multiply_adds / max(1, work.shared_loads))
     passes_left = min(1.0, tile.passes_per_result / per_result)
     loads = subject.rows.mark(work.rows)
     edges = find_edges(subject, loads, (*_QUEUE_REASONS, "lg_throttle", WAITING))
-    waits = mark_reasons(subject, (WAITING,))[edges]
     gone = np.where(loads & ~mark_multiply_adds(subject.rows), 1 - loads_left, 0.0)
-    waits_left = _count_waits_left(subject, work, tile)
+    waits_left, barrier = _count_waits_left(subject, work, tile), measure_states(subject, (BARRIER,))
+    # Loads of a step are waited for together, those of a tile, too, and queues are as long as there are passes.
+    steps_left = min(1.0, max(1.0, 2 / words if words else 1.0) ** 2 / tile.results)
+    left = np.full(len(edges), max(loads_left, passes_left))
+    for reason, part in ((WAITING, waits_left), (_LATENCY, steps_left)):
+        left[mark_reasons(subject, (reason,))[edges]] = part
     return EliminationMatch(
         work=count_work_left(subject, executions=gone, wavefronts=np.where(loads, 1 - passes_left, 0.0)),
-        regions=build_regions(subject, edges, 1 - np.where(waits, waits_left, max(loads_left, passes_left)))
+        filling=tile.filling,
+        states={BARRIER: barrier * (1 - waits_left)} if barrier else {},
+        regions=build_regions(subject, edges, 1 - left)
         if subject.total_samples
         else build_counted_regions(subject, np.where(loads, subject.executed, 0)),
         hint=say(
@@ -208,14 +230,13 @@ def _describe(subject: Subject, work: LoopWork, per_result: float, tile: _Tile) 
 
 
 def _count_waits_left(subject: Subject, work: LoopWork, tile: _Tile) -> float:
-    """The part of the waits for global memory that stays: one for each tile that a block loads, spread over the warps that are resident then."""
-    barriers = mark_block_barriers(subject.rows)
-    tiles = int(subject.executed[barriers].sum()) / 2  # one before the tile is read, one before the next is loaded
-    block, architecture = describe_block(subject), subject.kernel.architecture
-    if not tiles or block is None or architecture is None or tile.warps_per_sm is None:
+    """The part of the waits for global memory that stays: one for each tile that a block loads."""
+    barriers = subject.executed[mark_block_barriers(subject.rows)]
+    # One before the tile is read, one before the next is loaded; a single tile needs none of these.
+    tiles = max(int(barriers.sum()) / 2, int(barriers.max(initial=0)))
+    if not tiles:
         return min(1.0, tile.loads_per_result * work.multiply_adds / max(1, work.shared_loads))
-    now = find_occupancy(architecture, block).warps_per_sm
-    return min(1.0, work.multiply_adds / tiles / (_DEPTH * tile.results) * now / tile.warps_per_sm)
+    return min(1.0, work.multiply_adds / tiles / (_DEPTH * tile.results))
 
 
 def _is_product(subject: Subject, work: LoopWork, spaces: tuple[MemorySpace, ...]) -> bool:
@@ -250,30 +271,30 @@ def _count_factors(subject: Subject, row: int, loads: npt.NDArray[np.bool_]) -> 
     return sum(bool(loads[flow.first_row + one]) for one in makers)
 
 
-def _choose_tile(subject: Subject, present_edge: float) -> _Tile | None:
-    """The largest tile that a GPU holds and a grid fills; None where none is larger than what there is."""
-    launch, architecture = subject.launch, subject.kernel.architecture
+def _list_tiles(subject: Subject, present_edge: float) -> list[_Tile]:
+    """The tiles larger than what there is that a GPU holds and a grid fills, the largest first."""
+    launch = subject.launch
     threads = GOOD_BLOCK_THREADS if launch is None else min(max(launch.threads_per_block, 64), GOOD_BLOCK_THREADS)
     results = count_results(subject)
     is_column = present_edge < _LEAST_GROWTH
+    found = []
     for edge in _EDGES:
-        if edge < _LEAST_GROWTH * present_edge:
-            return None
-        tile = _fit(architecture, edge, threads, is_column=is_column)
         blocks = None if results is None else results / (threads * edge * (1 if is_column else edge))
         has_blocks = blocks is None or launch is None or subject.sm_count is None or blocks >= subject.sm_count
-        if tile is not None and has_blocks:
-            return tile
-    return None
+        tile = _fit(subject, edge, threads, blocks, is_column=is_column)
+        if edge >= _LEAST_GROWTH * present_edge and has_blocks and tile is not None:
+            found.append(tile)
+    return found
 
 
-def _fit(architecture: Architecture | None, edge: int, threads: int, *, is_column: bool) -> _Tile | None:
+def _fit(subject: Subject, edge: int, threads: int, blocks: float | None, *, is_column: bool) -> _Tile | None:
     """A tile on an SM; None where fewer than two warps are left to a scheduler."""
-    registers = edge * (1 if is_column else edge) + 4 * edge + _ADDRESS_REGISTERS
+    architecture = subject.kernel.architecture
+    registers = edge * (1 if is_column else edge) + edge + (1 if is_column else edge) + _ADDRESS_REGISTERS
     across = 2 ** math.floor(math.log2(threads) / 2)
     rows, columns = across * edge, threads // across * (1 if is_column else edge)
     shared_bytes = (rows + columns) * _DEPTH * 4
-    warps = None
+    warps, filling = None, AS_NOW
     if architecture is not None:
         most = architecture.occupancy.max_registers_per_thread.value
         block = BlockShape(threads=threads, registers_per_thread=min(registers, most), shared_bytes=shared_bytes)
@@ -281,6 +302,7 @@ def _fit(architecture: Architecture | None, edge: int, threads: int, *, is_colum
         is_too_large = registers > most or shared_bytes > architecture.occupancy.default_shared_per_block_bytes.value
         if is_too_large or warps < 2 * architecture.sm.sub_partitions_per_sm.value:
             return None
+        filling = AS_NOW if blocks is None else compare_filling(subject, blocks, block)
     return _Tile(
         edge=edge,
         is_column=is_column,
@@ -290,6 +312,7 @@ def _fit(architecture: Architecture | None, edge: int, threads: int, *, is_colum
         registers=registers,
         shared_bytes=shared_bytes,
         warps_per_sm=warps,
+        filling=filling,
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from math import log2
 
 import numpy as np
+from msgspec.structs import replace
 
 from gpa_lsp.code.binary.opcodes import Access, MemorySpace, Opcode
 from gpa_lsp.diagnosis.advice.blamed_stalls import (
@@ -19,6 +20,7 @@ from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.model import Hotspot
 from gpa_lsp.diagnosis.advice.naming import describe_place
 from gpa_lsp.diagnosis.advice.optimizers import Found, Optimizer
+from gpa_lsp.diagnosis.advice.residency import AS_NOW, Filling, compare_filling, describe_block
 from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import Code, Sentence, capitalize, count, factor, number, say
@@ -80,6 +82,7 @@ def match(subject: Subject) -> Found:
         ),
         hint=_write_remedy(float(ways[worst]), is_step=any(worst in one.rows for one in find_trees(subject))),
         work=count_work_left(subject, wavefronts=excess),
+        filling=_fill_padded(subject) if _find_pitch(float(ways[worst])) == _BANKS else AS_NOW,
         caveats=(
             say("Padding takes shared memory and can lower occupancy; swizzling does not."),
             say("An access limited by latency, not throughput, gains less than its share of wavefronts."),
@@ -94,6 +97,15 @@ def match(subject: Subject) -> Found:
             ),
         ),
     )
+
+
+def _fill_padded(subject: Subject) -> Filling:
+    """The filling where each 32 words of shared memory take one more."""
+    block, launch = describe_block(subject), subject.launch
+    if block is None or launch is None:
+        return AS_NOW
+    padded = replace(block, shared_bytes=block.shared_bytes * (_BANKS + 1) // _BANKS)
+    return compare_filling(subject, launch.blocks, padded)
 
 
 def _write_sentence(subject: Subject, row: int, ways: float) -> Sentence:
