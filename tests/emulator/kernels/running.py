@@ -64,9 +64,8 @@ def run(case: Case, *, budget: Budget = BUDGET) -> Emulation:
 
 
 def compute_expected(case: Case, given: Given) -> dict[str, "Array | Close | Unordered"]:
-    """Expected results of a launch; the reference of a twin goes before that of the kernel."""
-    name = case.launch.kernel
-    compute = REFERENCES.get(f"{name}/{case.launch.title}") or REFERENCES[name]
+    """Expected results of a launch."""
+    compute = REFERENCES[case.launch.kernel]
     with np.errstate(all="ignore"):
         return dict(compute(given))
 

@@ -1,11 +1,13 @@
 """The emulator against truth: every kernel gives what numpy says, integers to the bit and floats within the rounding that PTX prescribes."""
 
+import tomllib
 from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from gpa_lsp.execution.launches.launch import list_arrays
 from tests.emulator.kernels.compiling import SOURCES, read_source
 from tests.emulator.kernels.running import Case, list_differences, read_cases, run
 
@@ -22,7 +24,6 @@ for _family in (
     "modern",
     "clusters",
     "warp_groups",
-    "fixtures",
 ):
     import_module(f"tests.emulator.kernels.references.{_family}")
 
@@ -98,12 +99,27 @@ UNOPTIMISED = _list_unoptimised_cases()
 FIXTURES = _list_fixture_cases()
 
 
-@pytest.mark.parametrize("case", [*OWN, *UNOPTIMISED, *FIXTURES], ids=str)
+@pytest.mark.parametrize("case", [*OWN, *UNOPTIMISED], ids=str)
 def test_kernels_give_what_their_references_say(case: Case) -> None:
     emulation = run(case)
     assert [f"{fault.kind}: {fault.message}" for fault in emulation.faults] == []
     assert emulation.is_complete
     assert list_differences(case, emulation) == []
+
+
+@pytest.mark.parametrize(
+    "folder", sorted(path.parent for path in _FIXTURES.glob("*/improved.cu")), ids=lambda one: one.name
+)
+def test_improved_twins_of_fixtures_give_what_the_originals_give(folder: Path) -> None:
+    """Features that they use have kernels of their own above."""
+    cases = [case for case in FIXTURES if case.source.parent == folder]
+    original, improved = map(run, cases)
+    assert original.faults == improved.faults == () and original.is_complete and improved.is_complete
+    tolerance = tomllib.loads((folder / "recipe.toml").read_text(encoding="utf-8"))["tolerance_ratio"]
+    for array in list_arrays(cases[0].launch):
+        right, found = (one.arrays[array.name].astype(np.float64) for one in (original, improved))
+        assert np.abs(found - right).max() <= tolerance * np.abs(right).max(), array.name
+        assert right.any(), array.name
 
 
 def test_every_fixture_has_its_launches() -> None:
