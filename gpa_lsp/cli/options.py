@@ -16,6 +16,9 @@ from gpa_lsp.gpu.arch.sections import parse_architecture_name
 STANDARD_OUTPUT = Path("-")
 PICTURES = (".svg", ".png")
 
+# by the end of an output file's name, the format that is written where --format names none
+_SUFFIX_FORMATS = {".html": "html", ".json": "json", ".md": "markdown", ".sarif": "sarif"}
+
 _UNITS = {"": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
 _SIZE = re.compile(r"([0-9]{1,15})\s*([a-z]*)")
 _BLOCKS = re.compile(r"([0-9]{1,12})(?:-([0-9]{1,12}))?")
@@ -143,7 +146,7 @@ _KINDS: dict[str, Callable[[str], Any]] = {
 _SHARED = {
     "--kernel": "only the kernel of this name, or else kernels whose name (readable, short or mangled) contains NAME",
     "--map": "sources that were compiled in folder FROM are in folder TO here; repeatable",
-    "--format": "how to print (default: text)",
+    "--format": "how to print (default: text, or what the end of FILE says: .html, .json, .md, .sarif)",
     "--expand": "json: repeat files, functions and inline chains wherever they are used (default: once, in tables that the rest refers to)",
     "--launches": "the description of launches and arguments (default: SOURCE with .launch.toml in place of its suffix)",
     "--sizes": 'of a source whose launches are not described, sizes to assume: "n = 4096, threads = 64x64" (default: sizes that emulate quickly)',
@@ -286,6 +289,13 @@ class _StoreOutput(argparse.Action):
     def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None) -> None:
         setattr(namespace, self.dest, values if self.nargs != 0 else True)
         namespace.outputs = {**getattr(namespace, "outputs", {}), self.dest: values}
+        option = parser._option_string_actions.get("--format")
+        form = None if values.name.endswith(".gpa-profile.json") else _SUFFIX_FORMATS.get(values.suffix.lower())
+        if self.dest != "output" or form is None or option is None or namespace.format != option.default:
+            return
+        if form not in option.choices:
+            parser.error(f"argument -o: {values.name} would hold {form}; formats here: {', '.join(option.choices)}")
+        namespace.format = form
 
 
 class _StoreMeasurement(_StoreOutput):

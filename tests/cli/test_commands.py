@@ -181,6 +181,29 @@ def test_report_into_a_file(
     assert target.read_text(encoding="utf-8").startswith(start)
 
 
+@pytest.mark.parametrize(
+    ("words", "start"),
+    [
+        (["report", "-o", "v1.2.html"], "<!doctype html>"),
+        (["report", "-o", "out.JSON"], '{\n"schema":"gpa-lsp/report/3"'),
+        (["report", "-o", "out.html", "--format", "text"], "smooth\n"),
+        (["advise", "-o", "out.md"], "## `smooth`"),
+        (["advise", "-o", "out.sarif"], "{"),
+    ],
+)
+def test_the_end_of_its_name_says_what_a_file_holds(
+    words: list[str], start: str, smooth: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([*words, smooth]) == 0
+    assert Path(words[words.index("-o") + 1]).read_text(encoding="utf-8").startswith(start)
+
+
+def test_a_page_that_a_command_has_not_is_refused(smooth: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["advise", smooth, "-o", "page.html"]) == 2
+    assert "-o: page.html would hold html; formats here: text, json, markdown" in capsys.readouterr().err
+
+
 def test_mappings_show_the_files_here(smooth: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "smooth.cu").write_text("")

@@ -32,7 +32,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     declare(parser, f"--limit N  show at most N runs of each kernel {limits}")
     page = "one page with the time of each kernel over its runs, which opens from disk without a network"
     add_format_argument(parser, "json", "html", page_help=page)
-    add_output_argument(parser, "html: write to FILE instead of standard output")
+    add_output_argument(parser)
     declare(parser, "--yes  do not ask before --clear")
     parser.epilog = "RUN is a run's number in the list, if one kernel alone has it (choose by --kernel or PATH), or its id, such as @12."
     actions = parser.add_mutually_exclusive_group()
@@ -70,7 +70,9 @@ def _parse_run(text: str) -> str:
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     from gpa_lsp.report.history.store import History  # a Python without SQLite still has all other commands
 
-    _check_page(arguments)
+    is_written = arguments.output is not None or arguments.format == "html"
+    if is_written and (arguments.where or _choose_action(arguments) is not _list):
+        raise InputError("-o and --html work with the list of runs only", remedy="leave them out")
     if arguments.where:
         return _print_where(arguments, terminal)
     if arguments.clear and not (arguments.yes or _ask(terminal)):
@@ -81,16 +83,6 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         for problem in history.problems:
             terminal.complain(f"gpa-lsp: {problem}")
         return code or judge_problems(history.problems)
-
-
-def _check_page(arguments: argparse.Namespace) -> None:
-    """Raises:
-    InputError: a page was asked for of something else than the list of runs.
-    """
-    if arguments.output is not None and arguments.format != "html":
-        raise InputError("-o works with pages only", remedy="add --html")
-    if arguments.format == "html" and (arguments.where or _choose_action(arguments) is not _list):
-        raise InputError("--html works with the list of runs only", remedy="leave it out")
 
 
 _Action = Callable[["History", argparse.Namespace, Terminal], int]

@@ -53,10 +53,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    if arguments.before is not None and arguments.format != "html":
-        raise InputError("--before works with pages only", remedy="add --html, or use gpa-lsp compare")
-    if arguments.history and arguments.format != "html":
-        raise InputError("--history works with pages only", remedy="add --html, or use gpa-lsp history")
+    if arguments.format != "html" and (arguments.history or arguments.before is not None):
+        raise InputError("--before and --history work with pages only", remedy="add --html, or use compare or history")
     report = load_report(arguments, terminal, mode=arguments.mode)
     before = load_before(arguments, terminal, mode=arguments.mode)
     if arguments.output is None and arguments.format == "html" and terminal.is_interactive:
