@@ -32,7 +32,7 @@ from gpa_lsp.report.model import KernelReport
 MOST_MARKS = 10
 MOST_ROWS = 12  # Of a table or of the marks where the reader set no limit
 
-_BAR_CELLS = 20
+_BAR_CELLS = 12  # beside a unit's name, its share and its amount there is room for no more in 80 columns
 _PLACE = re.compile(r"\.\w+:\d+$")
 # Columns of a table that are shown however narrow the screen is; of the others the last go first.
 _KEPT_COLUMNS = 3

@@ -210,6 +210,9 @@ def build_access_table(facts: Sequence[AccessLineFact], folder: Path | None = No
         is_much = fact.excess_ratio >= _MUCH_RATIO
         return format_number(number) if is_told else "", Style.WARM if is_much else Style.PLAIN
 
+    def show_hits(ratio: float | None) -> str:
+        return "" if ratio is None else format_percent(ratio)
+
     return tabulate(
         own,
         [
@@ -217,15 +220,12 @@ def build_access_table(facts: Sequence[AccessLineFact], folder: Path | None = No
             (left("access"), lambda one: f"{one.space.name.lower()} {one.kind.value}"),
             (flexible("array", 6), lambda one: ", ".join(one.arrays)),
             (right("requests"), lambda one: format_count(one.requests)),
-            (right("lines/req"), lambda one: "" if one.is_shared else format_number(one.lines_per_request)),
+            (right("lines/req", drop_order=2), lambda one: mark(one, one.lines_per_request, is_told=not one.is_shared)),
             (right("sectors/req"), lambda one: mark(one, one.sectors_per_request, is_told=not one.is_shared)),
-            (right("ideal"), lambda one: (format_number(one.ideal), Style.DIM)),
+            (right("ideal", drop_order=4), lambda one: (format_number(one.ideal), Style.DIM)),
             (right("wavefronts/req"), lambda one: mark(one, one.wavefronts_per_request, is_told=one.is_shared)),
-            (right("L1 hits"), lambda one: "" if one.l1_hit_ratio is None else format_percent(one.l1_hit_ratio)),
-            (
-                right("L2 hits", drop_order=1),
-                lambda one: "" if one.l2_hit_ratio is None else format_percent(one.l2_hit_ratio),
-            ),
+            (right("L1 hits", drop_order=3), lambda one: show_hits(one.l1_hit_ratio)),
+            (right("L2 hits", drop_order=1), lambda one: show_hits(one.l2_hit_ratio)),
             (flexible("pattern", 10), lambda one: (one.pattern_words, Style.DIM)),
         ],
         most_rows=MOST_LINES,

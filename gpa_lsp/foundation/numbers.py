@@ -475,5 +475,5 @@ _FORMATS: dict[Quantity, Callable[[float], str]] = {
     Quantity.SAMPLES: format_count,
     Quantity.WARPS: format_number,
     Quantity.BYTES_PER_UPDATE: lambda value: f"{format_update_bytes(value)} bytes",
-    Quantity.UPDATES_PER_S: lambda value: f"{format_rate(value, 'updates')} per second",
+    Quantity.UPDATES_PER_S: lambda value: format_rate(value, "updates/s"),
 }

@@ -100,7 +100,7 @@ def test_everything_is_in_the_text() -> None:
     assert join_lines(write_terminal([build_answer(FULL, KERNEL, PLACES)])).splitlines() == [
         "Memory access",
         "  Half of the sectors are wasted.",
-        "  L1 hit rate  █████          │      25 %  1 of 4",
+        "  L1 hit rate  ███      │    25 %  1 of 4",
         "  ! 41 % of the kernel: Reads of a are strided.",
         "    → Use `a[i]`.",
         "  + Writes are coalesced.",
@@ -121,7 +121,7 @@ def test_everything_is_in_the_markdown() -> None:
     rows = list(write_markdown([build_answer(FULL, KERNEL, PLACES)]))
     assert rows[:3] == ["## Memory access", "", "Half of the sectors are wasted."]
     for row in (
-        "L1 hit rate  █████          │      25 %  1 of 4",
+        "L1 hit rate  ███      │    25 %  1 of 4",
         "- 41 % of the kernel: **Reads of a are strided.**",
         "  - Use `a[i]`.",
         "| threads | limit      | occupancy |",

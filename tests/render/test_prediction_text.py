@@ -106,3 +106,9 @@ def test_a_kernel_as_json() -> None:
     assert (race["thread"], ending["chain"], ending["is_fatal"]) == ([2, 0, 0], None, True)
     assert [one["line"] for one in found["accesses"]] == [9, 7, 70]
     assert found["accesses"][1]["l1_hit_ratio"] == 0.25 and found["accesses"][1]["l2_hit_ratio"] is None
+
+
+def test_lines_fit_80_columns_without_what_matters_least() -> None:
+    text = write_plain([build_access_table([replace(FACT, requests=1_048_576)])], width=80)
+    assert max(map(len, text.splitlines())) <= 80
+    assert "sectors/req" in text and "not shown at this width: " in text

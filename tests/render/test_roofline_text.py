@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.advice.model import KernelAdvice, UnitUse
-from gpa_lsp.diagnosis.analyses.answers import Missing
+from gpa_lsp.diagnosis.analyses.answers import Bar, Missing
 from gpa_lsp.diagnosis.analyses.model import BusyUnit, KernelRoofline
 from gpa_lsp.document.answer_view import build_bars
 from gpa_lsp.document.layout import join_lines, read_plain
@@ -13,6 +13,7 @@ from gpa_lsp.document.roofline_text import describe_roofline, describe_roofs, li
 from gpa_lsp.document.roofline_view import build_rooflines
 from gpa_lsp.document.terminal import write_terminal
 from gpa_lsp.editor.kernel_page import build_roofline
+from gpa_lsp.foundation.prose import say
 from gpa_lsp.gpu.device.model import MemoryLevel, OperationKind
 from tests.render.charts.roofline_examples import make_machine, make_roofline, place_many
 from tests.report_builder import build_report
@@ -57,14 +58,20 @@ def test_unknown_says_what_to_collect() -> None:
     assert describe_roofline(nothing)[1] == "No clock is known."
 
 
+def test_an_amount_keeps_its_unit_in_80_columns() -> None:
+    bar = Bar(label="floating-point operations", ratio=0.14, words=say("alone 1.08 trillion updates/s"))
+    (row,) = join_lines(write_terminal([build_bars([bar])], 80)).splitlines()
+    assert row.endswith("  alone 1.08 trillion updates/s")
+
+
 def test_bars_stand_under_one_another() -> None:
     line = make().whole
     assert line is not None
     assert join_lines(write_terminal([build_bars(list_bars(line))])).splitlines() == [
-        "  DRAM bandwidth  ████████████████ │     80 %  800 GB/s of 1.00 TB/s",
-        "  L2 bandwidth    ██████▋                33 %  1.00 TB/s of 3.00 TB/s",
-        "  L1 bandwidth    ████                   20 %  2.00 TB/s of 10.0 TB/s",
-        "  FP32 peak       ▊                     3.8 %  1.20 TFLOP/s of 32.0 TFLOP/s",
+        "  DRAM bandwidth  █████████▋│    80 %  800 GB/s of 1.00 TB/s",
+        "  L2 bandwidth    ████           33 %  1.00 TB/s of 3.00 TB/s",
+        "  L1 bandwidth    ██▍            20 %  2.00 TB/s of 10.0 TB/s",
+        "  FP32 peak       ▌             3.8 %  1.20 TFLOP/s of 32.0 TFLOP/s",
     ]
     assert all(len(row) <= 56 for row in join_lines(write_terminal([build_bars(list_bars(line))], 56)).splitlines())
 
