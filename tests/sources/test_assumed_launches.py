@@ -145,3 +145,14 @@ def test_of_a_loop_whose_launches_grow_with_an_input_the_largest_is_taken() -> N
     first, largest = find_assumed_launches("k.cu", f"int main(int argc, char **argv) {{ float *p; {host} }}")
     assert first.grid == (1, 1, 1) and not first.guessed
     assert largest.grid == (64, 1, 1) and largest.guessed == {"grid", "block", "shared_bytes"}
+
+
+@pytest.mark.parametrize(("tile", "height"), [(16, 2), (256, 16)])
+def test_the_height_of_a_pyramid_of_tiles_is_no_size(tile: int, height: int) -> None:
+    read_in = "int cols = atoi(argv[1]); int pyramid_height = atoi(argv[2]); int small = TILE - 2 * pyramid_height;"
+    host = f"{read_in.replace('TILE', str(tile))} int blocks = cols / small + (cols % small == 0 ? 0 : 1);"
+    text = f"int main(int argc, char **argv) {{ float *p; {host} k<<<blocks, {tile}>>>(p, cols, pyramid_height); }}"
+    (launch,) = find_assumed_launches("k.cu", text)
+    _, cols, steps = launch.arguments
+    assert launch.grid is not None and cols.value is not None and launch.grid[0] >= cols.value // tile > 100
+    assert steps.value == height

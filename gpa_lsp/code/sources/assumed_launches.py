@@ -16,6 +16,7 @@ _SIZES = (1 << 20, 1 << 18, 65536, 16384, 4096, 2048, 1024, 512, 256, 128, 64, 3
 USUAL_THREADS = 1 << 20
 # Value of all inputs while one is probed for its effect on the grid, and value of the probed one
 _PROBED, _SHRUNK = 64, 16
+_LARGE = 4096  # Value of all inputs while those that did not change the grid are probed once more
 _MOST_PROBED = 8
 # Inputs that make a grid smaller (filters) are taken to be this part of the size of an image or a volume
 _FILTER_SHARE = 4
@@ -61,8 +62,9 @@ def find_assumed_launches(
 
 
 # Inputs by their effect on grids, each named by the place it is read from: sizes, which a grid covers or which are sizes by their names; counts, each
-# one more of which is a block more (images of a batch), in grids that also cover sizes; and filters, which make a grid smaller.
-_Roles = tuple[frozenset[str], tuple[str, ...], tuple[str, ...]]
+# one more of which is a block more (images of a batch), in grids that also cover sizes; filters, which make a grid smaller; and, with
+# their values, those whose names are of sizes but that leave a grid no block where they are large (heights of the pyramids of tiles that overlap).
+_Roles = tuple[frozenset[str], tuple[str, ...], tuple[str, ...], tuple[tuple[str, int], ...]]
 # One walk through a text: its launches, the inputs that were read, and whether any of these is a size, count or filter
 _Read = tuple[tuple[HostLaunch, ...], tuple[tuple[str, Number], ...], bool]
 
@@ -78,9 +80,9 @@ def _read_as_if(
     told: tuple[tuple[str, Number], ...],
 ) -> _Read:
     """Read the launches with all inputs that are sizes set to ``size``."""
-    sizes, counts, filters = _find_roles(file, text, included, defined)
+    sizes, counts, filters, heights = _find_roles(file, text, included, defined)
     values = dict.fromkeys(counts, min(size, OTHER))
-    values |= dict.fromkeys(filters, max(1, min(OTHER, size // _FILTER_SHARE)))
+    values |= dict.fromkeys(filters, max(1, min(OTHER, size // _FILTER_SHARE))) | dict(heights)
     inputs = AssumedInputs(size=size, sizes=sizes, values=values, told=dict(told))
     launches = read_launches(file, text, included, defined, inputs)
     return launches, inputs.describe(), bool(sizes or values)
@@ -94,10 +96,10 @@ def _find_roles(file: str, text: str, included: tuple[tuple[str, str], ...], def
     named = inputs.find_sizes()
     whole = [source for source, value in inputs.given.items() if isinstance(value, int)]
     if not 1 < len(whole) <= _MOST_PROBED:
-        return named, (), ()
+        return named, (), (), ()
 
-    def count(changed: Mapping[str, int]) -> int:
-        probe = AssumedInputs(sizes=frozenset(), values={**dict.fromkeys(whole, _PROBED), **changed})
+    def count(changed: Mapping[str, int], others: int = _PROBED) -> int:
+        probe = AssumedInputs(sizes=frozenset(), values={**dict.fromkeys(whole, others), **changed})
         return sum(one.threads for one in read_launches(file, text, included, defined, probe))
 
     usual = count({})
@@ -108,7 +110,11 @@ def _find_roles(file: str, text: str, included: tuple[tuple[str, str], ...], def
     counts = tuple(source for source in shaping if count({**small, source: 1}) < count({**small, source: 2}))
     if len(counts) == len(shaping):
         counts = ()
-    return (named | set(shaping)).difference(counts, filters), counts, filters
+    idle = [source for source in whole if source in named and shrunk[source] in (0, usual)]
+    most = count({}, _LARGE) if idle else 0
+    tried = ((source, value) for source in idle for value in (OTHER, 2) if count({source: value}, _LARGE) > most)
+    heights = tuple(dict(reversed(tuple(tried))).items())  # of two values that do, the larger
+    return (named | set(shaping)).difference(counts, filters, dict(heights)), counts, filters, heights
 
 
 def _is_whole(launch: HostLaunch) -> bool:
