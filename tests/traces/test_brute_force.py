@@ -180,3 +180,13 @@ def test_rows_are_ordered_by_columns_that_64_bits_do_not_hold_together(seed: int
     groups, units = random.integers(-4, 9, 2000), random.integers(0, 1 << int(random.integers(50, 62)), 2000)
     assert order_rows(groups, units).tolist() == np.lexsort((units, groups)).tolist()
     assert order_rows(units // 7, groups, -units).tolist() == np.lexsort((-units, groups, units // 7)).tolist()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_row_has_the_array_in_which_all_of_its_lanes_lie(seed: int) -> None:
+    trace, index = _draw(seed), ArrayIndex(_draw(seed).buffers)
+    kinds = PieceRows(trace).kinds
+    arrays = kinds.find_arrays_of_rows(index, np.ones(len(kinds.rows), dtype=np.bool_))
+    for row in range(len(trace.accesses)):
+        places = set(index.find(np.array([*read_lanes(trace, row).values()], dtype=np.uint64)).tolist())
+        assert arrays[row] == (places.pop() if len(places) == 1 else OUTSIDE)
