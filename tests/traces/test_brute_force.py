@@ -24,6 +24,7 @@ from gpa_lsp.execution.traces.access_sums import AccessAccumulator
 from gpa_lsp.execution.traces.values import RepeatAccumulator
 from gpa_lsp.execution.volumes import from_trace
 from tests.traces.random_traces import read_lanes, write_loops, write_random
+from tests.traces.written_traces import BASE, TraceWriter, lanes_by, make_buffer, make_instruction
 
 
 @cache
@@ -182,11 +183,12 @@ def test_rows_are_ordered_by_columns_that_64_bits_do_not_hold_together(seed: int
     assert order_rows(units // 7, groups, -units).tolist() == np.lexsort((-units, groups, units // 7)).tolist()
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_a_row_has_the_array_in_which_all_of_its_lanes_lie(seed: int) -> None:
-    trace, index = _draw(seed), ArrayIndex(_draw(seed).buffers)
+def test_rows_of_one_kind_in_several_arrays_have_their_own() -> None:
+    writer = TraceWriter((make_instruction(0),), (make_buffer("a", 4096), make_buffer("b", 512, BASE + (1 << 16))))
+    for start in (BASE, BASE + (1 << 16), BASE + (1 << 14)):
+        writer.access(0, lanes_by(4, base=start))
+    trace = writer.finish()
     kinds = PieceRows(trace).kinds
-    arrays = kinds.find_arrays_of_rows(index, np.ones(len(kinds.rows), dtype=np.bool_))
-    for row in range(len(trace.accesses)):
-        places = set(index.find(np.array([*read_lanes(trace, row).values()], dtype=np.uint64)).tolist())
-        assert arrays[row] == (places.pop() if len(places) == 1 else OUTSIDE)
+    assert len(kinds.rows) == 1
+    found = kinds.find_arrays_of_rows(ArrayIndex(trace.buffers), np.ones(1, dtype=np.bool_))
+    assert found.tolist() == [0, 1, OUTSIDE]
