@@ -48,19 +48,8 @@ def talk(mcp: Any, folder: Path) -> Talk:
 
 
 HOSTILE = [
-    "",
-    "nobody",
-    "k000000",
-    "x" * 100_000,
-    "../../etc/passwd",
-    "/etc/passwd",
-    "a\0b",
-    "\u202e\u0007\n# heading",
-    "%00",
-    "[x](http://e.com)",
-    "ü" * 900,
-    "*",
-    "C:\\\\x",
+    *("", "nobody", "k000000", "x" * 100_000, "../../etc/passwd", "/etc/passwd", "a\0b"),
+    *("\u202e\u0007\n# heading", "%00", "[x](http://e.com)", "ü" * 900, "*", "C:\\\\x"),
 ]
 NUMBERS = [-1, 0, 10**9, 10**30, 2**63]
 WRONG = [None, [], {}, True, 1.5, "12x", {"a": [1] * 1000}, "y" * 100_000]

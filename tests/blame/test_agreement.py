@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
 from gpa_lsp.diagnosis.blame.model import BlameEdges, Dependency
 from gpa_lsp.kernel.model import Kernel
+from tests.conftest import examples
 from tests.real_reports import REPORTS, join
 from tests.rows.written import write_kernel
 
@@ -56,6 +57,7 @@ def compiled_sections(draw: st.DrawFn) -> tuple[str, dict[tuple[int, str], int]]
     return "\n".join([*lines, "EXIT"]), expected
 
 
+@examples(80)
 @given(compiled_sections())
 def test_both_blame_the_one_producer(section):
     text, expected = section

@@ -13,6 +13,7 @@ from gpa_lsp.kernel.model import Kernel
 from tests.blame.listings import sections
 from tests.blame.programs import programs
 from tests.blame.written_views import check_conserved, view_kernel, view_text
+from tests.conftest import examples
 from tests.rows.written import write_kernel
 
 
@@ -42,6 +43,7 @@ def test_the_graph_holds_unsampled_defs_and_every_sampled_use():
     assert found.after.tolist() == [[2, 1]]
 
 
+@examples(80)
 @given(programs(with_samples=True), st.sampled_from([0, 50, 500, 10**9]))
 def test_nothing_is_lost_or_invented_whatever_the_code_and_the_budget(text: str, work: int):
     kernel = write_kernel(text)
@@ -54,6 +56,7 @@ def test_nothing_is_lost_or_invented_whatever_the_code_and_the_budget(text: str,
         assert UnattributedCause.WORK_BOUND not in found.unattributed.cause
 
 
+@examples(80)
 @given(sections())
 def test_kernels_with_routines_are_blamed_whole(text: str):
     kernel, blame = blame_text(text)
@@ -62,6 +65,7 @@ def test_kernels_with_routines_are_blamed_whole(text: str):
     assert order.tolist() == list(range(len(blame.edges)))
 
 
+@examples(80)
 @given(programs(with_samples=True))
 def test_every_def_is_one_its_use_depends_on(text: str):
     kernel, blame = blame_text(text)

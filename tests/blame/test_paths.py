@@ -9,6 +9,7 @@ from gpa_lsp.diagnosis.blame.view import NOWHERE, Blocks, Distance, FunctionView
 from gpa_lsp.diagnosis.blame.work import OutOfWorkError, WorkBudget
 from tests.blame.programs import programs, walk_simple_paths
 from tests.blame.written_views import view_text
+from tests.conftest import examples
 
 
 def make_paths(view: FunctionView, work: int = 10**9) -> LongestPaths:
@@ -66,6 +67,7 @@ def forward_programs(draw: st.DrawFn) -> str:
     return "\n".join([*lines, f"l{count}:", "EXIT"])
 
 
+@examples(80)
 @given(forward_programs())
 def test_without_loops_it_is_the_longest_of_all_paths(text: str):
     view = view_text(text)
@@ -95,6 +97,7 @@ def list_paths_in_one_turn(view: FunctionView, def_row: int, use_row: int) -> li
     return in_one_turn or inside
 
 
+@examples(80)
 @given(programs(longest=11))
 def test_with_loops_it_is_no_shorter_than_any_simple_path_inside_them(text: str):
     view = view_text(text)

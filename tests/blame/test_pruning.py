@@ -13,6 +13,7 @@ from gpa_lsp.diagnosis.blame.view import FunctionView
 from gpa_lsp.diagnosis.blame.work import OutOfWorkError, WorkBudget
 from tests.blame.programs import is_reachable, programs, walk_simple_paths
 from tests.blame.written_views import view_text
+from tests.conftest import examples
 
 R0, R2 = 0, 2
 MEMORY, EXECUTION, SYNCHRONISATION = StallClass
@@ -176,6 +177,7 @@ def test_the_shorter_of_two_paths_decides():
     assert pruned[1].instructions == 2
 
 
+@examples(80)
 @given(programs())
 def test_the_dominator_rule_is_that_removing_one_instruction_cuts_all_paths(text: str):
     view = view_text(text)
@@ -190,6 +192,7 @@ def test_the_dominator_rule_is_that_removing_one_instruction_cuts_all_paths(text
             assert pruner.is_used_on_every_path(edge, resource) is bool(cutting)
 
 
+@examples(80)
 @given(programs(longest=10))
 def test_the_latency_rule_is_that_every_simple_path_is_longer(text: str):
     view = view_text(text)
@@ -214,6 +217,7 @@ def test_a_spent_budget_stops_the_rules():
         make_pruner(view, work=3).prune(edge)
 
 
+@examples(80)
 @given(programs())
 def test_the_rules_together_keep_what_each_of_them_keeps(text: str):
     view = view_text(text)

@@ -90,6 +90,7 @@ def test_the_last_write_in_the_block_that_has_no_scoreboard() -> None:
     assert list(find_fixed_latency_defs(view, np.arange(len(view)) == 4)) == [(4, 3)]
 
 
+@examples(80)
 @given(sections())
 def test_samples_are_conserved_and_what_is_left_was_there_before(text: str) -> None:
     view = view_text(text)
@@ -173,7 +174,7 @@ def test_without_executions_of_the_same_run_the_samples_divide_them(truncated: b
 
 
 @given(text=sections())
-@examples(150)
+@examples(80)
 def test_every_sampled_instruction_has_one_cause_with_all_its_samples(text: str) -> None:
     function = view_text(text.replace("long_scoreboard=7/3 short_scoreboard=2", "wait=7/3"))
     edges = find_wait_causes(function, WorkBudget.for_function(len(function)))
@@ -213,7 +214,7 @@ def straight_lines(draw: st.DrawFn) -> str:
 
 
 @given(text=straight_lines())
-@examples(200)
+@examples(80)
 def test_in_straight_code_the_cause_is_the_def_that_asks_for_the_most(text: str) -> None:
     """Comparison with the definition, pair by pair."""
     function = view_text(text)
@@ -259,7 +260,7 @@ def check_nothing_is_lost(function: FunctionView) -> None:
 
 
 @given(text=sections(), seed=st.integers(0, 1000))
-@examples(150)
+@examples(80)
 def test_nothing_is_lost_whatever_the_code_is(text: str, seed: int) -> None:
     check_nothing_is_lost(sample_everywhere(view_text(text), seed))
 
@@ -275,7 +276,7 @@ def test_work_grows_with_the_function_and_not_with_its_paths(write: Callable[[in
 
 
 @given(text=sections())
-@examples(100)
+@examples(80)
 def test_no_other_barrier_lies_on_the_shortest_way_from_the_one_that_is_blamed(text: str) -> None:
     """Comparison with a search from each sampled instruction backwards, one instruction at a time."""
     text = text.replace("MUFU.RCP", "BAR.SYNC 0x0 //")

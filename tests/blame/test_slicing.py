@@ -13,6 +13,7 @@ from gpa_lsp.diagnosis.blame.view import FunctionView
 from gpa_lsp.diagnosis.blame.work import OutOfWorkError, WorkBudget
 from tests.blame.programs import programs
 from tests.blame.written_views import view_text
+from tests.conftest import examples
 
 P0, P1, UP0, UR4 = 512, 513, 768, 260
 
@@ -127,6 +128,7 @@ def walk_back(view: FunctionView, row: int, resource: int, condition: int, reach
     return found
 
 
+@examples(80)
 @given(programs(longest=14), st.booleans())
 def test_slices_are_those_of_a_walk_over_single_instructions(text: str, with_frontiers: bool):
     view = view_text(text)
@@ -149,6 +151,7 @@ def compare_slices(view: FunctionView) -> None:
         assert found == expected
 
 
+@examples(80)
 @given(programs(longest=20), st.integers(1, 12))
 def test_of_a_crowd_of_defs_all_near_ones_are_seen(text: str, reach: int):
     view = view_text(text)
@@ -163,6 +166,7 @@ def test_of_a_crowd_of_defs_all_near_ones_are_seen(text: str, reach: int):
                 assert walk_back(view, row, resource, asked, reach) <= found <= walk_back(view, row, resource, asked)
 
 
+@examples(80)
 @given(programs(longest=20))
 def test_defs_of_the_own_block_are_known_beforehand(text: str):
     view = view_text(text)

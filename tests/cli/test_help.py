@@ -110,8 +110,3 @@ def test_an_unknown_option_is_refused_with_the_usage_of_its_command(capsys: pyte
     told = capsys.readouterr().err
     assert told.startswith("usage: gpa-lsp roofline [-h]")
     assert told.endswith("gpa-lsp roofline: error: unrecognized arguments: --format html\n")
-
-
-def test_a_folder_of_sources_is_no_trace(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert main(["predict", str(tmp_path)]) == 2
-    assert "is a folder without a trace; give a source in it" in capsys.readouterr().err

@@ -262,7 +262,7 @@ def test_the_search_finds_each_way(tmp_path: Path) -> None:
             "from gpa_lsp.foundation.ownership import is_library_file",
         ),
     }  # fmt: skip
-    plain = (
+    plain = [
         "p.open('rb')",
         "open(p)",
         "text.replace('a', 'b')",
@@ -270,7 +270,7 @@ def test_the_search_finds_each_way(tmp_path: Path) -> None:
         "np.load(p)",
         "import json",
         "worker.run(job)",
-    )
+    ]
     for number, (find, text) in enumerate((find, text) for find, texts in cases.items() for text in texts):
         path = tmp_path / f"{number}.py"
         path.write_text(text)

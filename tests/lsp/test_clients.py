@@ -64,7 +64,6 @@ async def client(lsp_client: LanguageClient, request: pytest.FixtureRequest, wor
     await lsp_client.shutdown_session()
 
 
-@pytest.mark.asyncio
 async def test_real_editors_get_their_answers(client: LanguageClient, workspace: Path) -> None:
     path = workspace / "saxpy.cu"
     document = types.TextDocumentIdentifier(path.as_uri())
