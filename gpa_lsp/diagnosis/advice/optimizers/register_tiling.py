@@ -1,6 +1,7 @@
 """Products whose multiply-adds each load their operands, from shared memory or from global memory."""
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +44,8 @@ MOST_WAVEFRONTS = 0.25
 _SHARED_UNITS = frozenset({"l1", "shared", "mio"})
 
 _LATENCY = "short_scoreboard"
+# One multiply-add waits for the last where a thread has no other sum; each warp starts and ends once
+_PER_STEP = ("wait", "drain", "imc_miss")
 _QUEUE_REASONS = ("mio_throttle", _LATENCY)
 _QUEUE_SHARE = 0.2  # Of all samples, in front of shared memory: where no counter says which unit is busy
 
@@ -169,6 +172,7 @@ def _describe_global(
             },
         ),
         added=measure_filling(subject, rounds),
+        states=_list_states(subject, dict.fromkeys(_PER_STEP, 1 / tile.results)),
         filling=tile.filling,
         regions=regions,
         hint=say(
@@ -188,7 +192,7 @@ def _describe(subject: Subject, work: LoopWork, per_result: float, words: float,
     loads = subject.rows.mark(work.rows)
     edges = find_edges(subject, loads, (*_QUEUE_REASONS, "lg_throttle", WAITING))
     gone = np.where(loads & ~mark_multiply_adds(subject.rows), 1 - loads_left, 0.0)
-    waits_left, barrier = _count_waits_left(subject, work, tile), measure_states(subject, (BARRIER,))
+    waits_left = _count_waits_left(subject, work, tile)
     # Loads of a step are waited for together, those of a tile, too, and queues are as long as there are passes.
     steps_left = min(1.0, max(1.0, 2 / words if words else 1.0) ** 2 / tile.results)
     left = np.full(len(edges), max(loads_left, passes_left))
@@ -197,7 +201,7 @@ def _describe(subject: Subject, work: LoopWork, per_result: float, words: float,
     return EliminationMatch(
         work=count_work_left(subject, executions=gone, wavefronts=np.where(loads, 1 - passes_left, 0.0)),
         filling=tile.filling,
-        states={BARRIER: barrier * (1 - waits_left)} if barrier else {},
+        states=_list_states(subject, {BARRIER: waits_left, **dict.fromkeys(_PER_STEP, steps_left)}),
         regions=build_regions(subject, edges, 1 - left)
         if subject.total_samples
         else build_counted_regions(subject, np.where(loads, subject.executed, 0)),
@@ -227,6 +231,12 @@ def _describe(subject: Subject, work: LoopWork, per_result: float, words: float,
             ),
         ),
     )
+
+
+def _list_states(subject: Subject, left: Mapping[str, float]) -> dict[str, float]:
+    """Stall reason → the part of the warps' time in it that goes, where there is any."""
+    found = {reason: measure_states(subject, (reason,)) * (1 - part) for reason, part in left.items()}
+    return {reason: share for reason, share in found.items() if share > 0}
 
 
 def _count_waits_left(subject: Subject, work: LoopWork, tile: _Tile) -> float:
