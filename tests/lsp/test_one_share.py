@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from gpa_lsp.document.html_report.code_columns import KernelAddresses, TextPool
+from gpa_lsp.document.html_report.kernel_section import build_sources
+from gpa_lsp.document.html_report.source_texts import SourceTexts
 from gpa_lsp.foundation.numbers import format_percent
 from gpa_lsp.report.pipeline import analyse
 from tests.editors.workspace import CAUSE, LOOP, VICTIM, Workspace, make_workspace
@@ -33,6 +36,15 @@ def list_caused(profile: Path, line: int) -> str:
     return format_percent(mark.share_ratio or 0.0)
 
 
+def list_stalled(profile: Path, line: int) -> str:
+    """Share of a line beside its text on the page."""
+    kernel = next(one for one in analyse([profile]).kernels if one.name.startswith("relax"))
+    pool, addresses = TextPool(), KernelAddresses(kernel=0, coded_files=frozenset())
+    columns = build_sources(kernel, addresses, pool, SourceTexts(None, is_wanted=False))
+    (file,) = (one for one in columns if one["name"].endswith("relax.cu"))
+    return pool.texts[file["shares"][file["line"].index(line)]]
+
+
 def test_a_cause_has_one_share_in_every_view(client: RawClient, workspace: Workspace) -> None:
     options = {"static": {"enable": False}, "client": {"heat": True}}
     client.initialize(workspace.folder, ALL_CAPABILITIES, initializationOptions=options)
@@ -54,15 +66,22 @@ def test_a_cause_has_one_share_in_every_view(client: RawClient, workspace: Works
 
 
 def test_a_stalled_line_has_one_share_in_every_view(client: RawClient, workspace: Workspace) -> None:
-    options = {"static": {"enable": False}}
+    options = {"static": {"enable": False}, "client": {"heat": True}}
     client.initialize(workspace.folder, ALL_CAPABILITIES, initializationOptions=options)
     uri, victim, loop = client.open(workspace.source), workspace.find_line(VICTIM), workspace.find_line(LOOP)
     client.wait_for_diagnostics(uri)
     titles = [title for line, title in client.lenses(uri) if line == loop + 1]
     assert titles and not [one for one in titles if "%" in one], "a lens on a loop says the gain alone"
+    (heat,) = (one["text"] for one in client.wait_for_heat(uri)["marks"] if one["line"] == victim)
+    spots = client.execute("gpaLsp.listHotSpots", uri)
     shares = {
         "hint": find_share(client.hint_texts(uri)[victim + 1], "SHARE samples, long_scoreboard"),
         "hover": find_share(client.read_hover(uri, victim + 1), r"\*\*SHARE"),
+        "heat": find_share(heat, "^SHARE of samples"),
+        "list": find_share(
+            " ".join(str(one) for one in spots if VICTIM in str(one)), "SHARE of samples, mostly long_scoreboard"
+        ),
+        "page": find_share(list_stalled(workspace.profile, victim + 1), "^SHARE"),
     }
     assert len(set(shares.values())) == 1, shares
 

@@ -168,8 +168,7 @@ def find_occupancy(kernel: KernelReport) -> Gauge | None:
     answer = kernel.analyses.find("occupancy") if kernel.analyses is not None else None
     if answer is None or not answer.bars:
         return None
-    bar = answer.bars[-1]
-    return Gauge(bar.ratio, ceiling_ratio=bar.ceiling_ratio)
+    return Gauge(answer.bars[-1].ratio, ceiling_ratio=answer.bars[-1].ceiling_ratio)
 
 
 _HERE = "gpa_lsp.document.html_report"
@@ -271,9 +270,10 @@ def _name_lost(comparison: Comparison | None) -> list[str]:
 
 
 def _list_common(report: Report) -> list[Problem]:
-    """Problems for the head of the page: notes about a kernel stand at the kernel alone."""
+    """Problems for the head of the page: notes about a kernel, and all about an only one, stand at the kernel alone."""
     own = {kernel.mangled_name for kernel in report.kernels}
-    return [one for one in report.problems if one.severity is not ProblemSeverity.NOTE or one.kernel not in own]
+    told = list(ProblemSeverity) if len(own) == 1 else [ProblemSeverity.NOTE]
+    return [one for one in report.problems if one.kernel not in own or one.severity not in told]
 
 
 def _list_own_problems(problems: Sequence[Problem], kernel: KernelReport) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """The head of the page: what limits each kernel, in the words of the editor's lens, and what is said once."""
 
+import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.analyses.answers import Answer
@@ -32,14 +33,16 @@ def test_occupancy_in_the_list_is_the_achieved_one() -> None:
     assert row.occupancy is not None and row.occupancy.ratio == 0.75
 
 
-def test_a_note_about_a_kernel_stands_there_alone() -> None:
-    kernel = build_kernel("k.cu:3  EXIT  ; selected=3")
+@pytest.mark.parametrize("count", [1, 2])
+def test_what_is_told_at_a_kernel_is_not_told_above(count: int) -> None:
+    """Warnings of several kernels stand at the head too, because one kernel is open."""
+    kernel, other = build_kernel("k.cu:3  EXIT  ; selected=3"), build_kernel("o.cu:3  EXIT  ; selected=3", name="o")
     problems = [
         Problem(severity=severity, message=f"the {severity.value}", kernel=kernel.mangled_name)
         for severity in (ProblemSeverity.NOTE, ProblemSeverity.WARNING)
     ]
-    page = render_html_report(build_report(kernel, problems=problems))
-    assert "the warning" in page and "the note" not in page  # what is said at the kernel is packed
+    page = render_html_report(build_report(*(kernel, other)[:count], problems=problems))
+    assert ("the warning" in page) == (count > 1) and "the note" not in page  # what is said at the kernel is packed
 
 
 def test_what_was_measured_apart_is_never_added_up() -> None:
