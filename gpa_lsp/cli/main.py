@@ -21,6 +21,7 @@ from gpa_lsp import __version__
 from gpa_lsp.cli import commands
 from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_CODES, EXIT_CRASHED, EXIT_INTERRUPTED
+from gpa_lsp.cli.options import choose_format
 from gpa_lsp.cli.outputs import check_outputs
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.catalogue import list_members, load_catalogue, load_member
@@ -77,6 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parsed, unknown = build_parser(found).parse_known_args(given)
         if unknown:
             parsed.refuse(f"unrecognized arguments: {' '.join(unknown)}")
+        choose_format(parsed)
     except SystemExit as leave:  # how argparse ends after --help and on bad usage
         return _flush(leave.code if isinstance(leave.code, int) else EXIT_BAD_INPUT)
     terminal = Terminal(sys.stdout, sys.stderr, parsed.color)

@@ -289,13 +289,19 @@ class _StoreOutput(argparse.Action):
     def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None) -> None:
         setattr(namespace, self.dest, values if self.nargs != 0 else True)
         namespace.outputs = {**getattr(namespace, "outputs", {}), self.dest: values}
-        option = parser._option_string_actions.get("--format")
-        form = None if values.name.endswith(".gpa-profile.json") else _SUFFIX_FORMATS.get(values.suffix.lower())
-        if self.dest != "output" or form is None or option is None or namespace.format != option.default:
-            return
-        if form not in option.choices:
-            parser.error(f"argument -o: {values.name} would hold {form}; formats here: {', '.join(option.choices)}")
-        namespace.format = form
+
+
+def choose_format(arguments: argparse.Namespace) -> None:
+    """Take the format that the end of the output file's name says, where none is named; refuse one that the command does not write."""
+    formats: Sequence[str] = getattr(arguments, "formats", ())
+    if not formats or arguments.format is not None:
+        return
+    path: Path = getattr(arguments, "output", None) or STANDARD_OUTPUT
+    is_profile = path.name.endswith(".gpa-profile.json")
+    arguments.format = "text" if is_profile else _SUFFIX_FORMATS.get(path.suffix.lower(), "text")
+    if arguments.format not in formats:
+        named = f"{path.name} would hold {arguments.format}"
+        arguments.refuse(f"argument -o: {named}; formats here: {', '.join(formats)}")
 
 
 class _StoreMeasurement(_StoreOutput):
@@ -336,7 +342,8 @@ def add_output_argument(
 
 def add_format_argument(parser: argparse.ArgumentParser, *others: str, page_help: str = "") -> None:
     """``--format`` with text and other formats; ``--html`` where *page_help* describes a page."""
-    declare(parser, f"--format {{{','.join(('text', *others))}}}", format="text")
+    declare(parser, f"--format {{{','.join(('text', *others))}}}")
+    parser.set_defaults(formats=("text", *others))
     if page_help:
         words = f"the same as --format html: {page_help}"
         parser.add_argument("--html", dest="format", action="store_const", const="html", help=words)

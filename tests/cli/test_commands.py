@@ -187,6 +187,7 @@ def test_report_into_a_file(
         (["report", "-o", "v1.2.html"], "<!doctype html>"),
         (["report", "-o", "out.JSON"], '{\n"schema":"gpa-lsp/report/3"'),
         (["report", "-o", "out.html", "--format", "text"], "smooth\n"),
+        (["report", "--format", "text", "-o", "out.html"], "smooth\n"),
         (["advise", "-o", "out.md"], "## `smooth`"),
         (["advise", "-o", "out.sarif"], "{"),
     ],

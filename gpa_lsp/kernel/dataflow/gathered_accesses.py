@@ -1,7 +1,6 @@
 """Accesses at loaded addresses, such as ``x[column[i]]``: :func:`mark_gathered`, and the number of addresses an access can have."""
 
 import re
-from itertools import count
 from math import ceil, exp, factorial, fsum, prod
 
 import numpy as np
@@ -157,13 +156,17 @@ def count_passes(threads: float, addresses: int) -> float:
     return max(1.0, fsum(1 - part**places for part in least))
 
 
-def count_places(met: float, threads: float) -> int:
-    """Number of places of which threads, each at one by chance, meet on some.
+_MOST_PLACES = 1 << 16
 
-    >>> count_places(7.88, 32), count_places(20.2, 32), count_places(1.0, 32)
-    (8, 32, 1)
+
+def count_places(met: float, threads: float) -> int:
+    """Number of places of which threads, each at one by chance, meet on some; at most 65,536, where nearly as many as there are threads.
+
+    >>> count_places(7.88, 32), count_places(20.2, 32), count_places(1.0, 32), count_places(32.0, 32)
+    (8, 32, 1, 65536)
     """
-    return next(places for places in count(ceil(met)) if places * (1 - (1 - 1 / places) ** threads) >= met)
+    fewer = range(max(1, ceil(met)), _MOST_PLACES)
+    return next((places for places in fewer if places * (1 - (1 - 1 / places) ** threads) >= met), _MOST_PLACES)
 
 
 _VARYING = frozenset({"S2R", "CS2R", "SHFL", "VOTE", "MATCH"})  # Opcodes whose results depend on the thread

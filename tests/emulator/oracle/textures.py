@@ -219,7 +219,8 @@ def _convert(texels: npt.NDArray[Any], texture: TextureInput, result_type: Scala
 
 def _spread(numbers: Floats, result_type: ScalarType) -> tuple[Any, Any, Any, Any]:
     """float64[n, channels] as four arrays. An integer result gets the bits of the float32."""
-    values = numbers.astype(np.float16 if result_type is S.F16 else np.float32)
+    with np.errstate(over="ignore"):  # what is too large for a half is infinite
+        values = numbers.astype(np.float16 if result_type is S.F16 else np.float32)
     bits = values.view(np.uint16) if result_type is S.F16 else values
     if result_type.is_integer:
         bits = bits.view(result_type.natural_dtype)
