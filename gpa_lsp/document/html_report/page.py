@@ -46,9 +46,8 @@ class KernelRow(Struct, frozen=True, kw_only=True):
     launches: int | None  # how many; None when unknown
     samples: int  # how many
     counts: tuple[str, str]  # both, written
-    limit: tuple[
-        str, Gauge | None
-    ]  # what limits it, in a few words, empty where unknown, and how busy that is; None where it is no unit
+    # what limits it, in a few words, empty where unknown, and how busy that is; None where it is no unit
+    limit: tuple[str, Gauge | None]
     occupancy: Gauge | None  # achieved or possible; None where unknown
     speedup: float  # best estimate; 0 without advice
     gain: str  # its range, written; empty without advice

@@ -38,7 +38,7 @@ class PredictedState(Struct, frozen=True, kw_only=True):
 def make_state(
     result: PredictedResult, trials: tuple[PredictedTrial, ...] = (), known: PredictedState | None = None
 ) -> PredictedState:
-    """The state after a result. One with problems alone, or of a source that does not compile, keeps what was known: somebody is typing."""
+    """State after a result; a result with problems alone, or of a source that does not compile, keeps the launches known before."""
     job, has_none = result.job, bool(result.problems or result.has_failed) and not result.launches
     if known is not None and known.result.launches and has_none:
         return replace(

@@ -58,7 +58,7 @@ class PointerUse(Struct, frozen=True, kw_only=True):
     stride_bytes: int  # the largest number an index is multiplied by before it is added, up to 256; 0 where none is
     texture_dimensions: int  # 1, 2 or 3 where it is no pointer but the handle of a texture or surface; 0 otherwise
     leads_to_itself: bool = False  # its elements are indices into itself, as in linked lists
-    least: int = 0  # the smallest negative number that its elements are told from; 0 where they are told from none
+    least: int = 0  # the smallest negative literal that its elements are compared with; 0 without any
 
 
 class _Found(Struct):
@@ -229,7 +229,7 @@ def _find_chains(function: PtxFunction, loads: Mapping[int, int]) -> int:
 
 
 def _find_least(function: PtxFunction, loads: Mapping[int, int]) -> dict[int, int]:
-    """Bit of a pointer → the smallest negative number that what is loaded through it is told from, or that is told from all others by its sign."""
+    """Bit of a pointer → the smallest negative literal that loaded elements are compared with; -1 where their sign is tested."""
     values = _follow_origins(function, loads, passing=_MOVING)
     least: dict[int, int] = {}
     for one in function.instructions:
