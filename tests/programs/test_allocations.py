@@ -10,11 +10,10 @@ import pytest
 from gpa_lsp.cli.main import main
 from gpa_lsp.document.program_view import build_memory, describe_finding, list_origins
 from gpa_lsp.document.terminal import write_plain
-from gpa_lsp.execution.emulator import batches
+from gpa_lsp.execution.emulator import emulate
 from gpa_lsp.execution.emulator.compiled import translated
 from gpa_lsp.execution.emulator.compiled.translated import Translations
-from gpa_lsp.execution.emulator.engine.arena import ARENA_BASE
-from gpa_lsp.execution.emulator.engine.marks import Mark, Marks
+from gpa_lsp.execution.emulator.engine.arena import ARENA_BASE, Mark, Marks
 from gpa_lsp.execution.programs.allocations import AllocationLedger
 from gpa_lsp.execution.programs.call_paths import list_own_frames
 from gpa_lsp.execution.programs.messages import EVENTS_BYTES, EventKind, MalformedMessage, MemoryEvent, take_events
@@ -195,8 +194,8 @@ int main() {
 def test_every_engine_notes_the_same_words(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = build(write(tmp_path, HEAD + _TOUCHES.replace("ROUNDS", "3")), tmp_path, *DEBUGGED)
     translations = Translations()
-    monkeypatch.setattr(batches, "TRANSLATIONS", translations)
-    monkeypatch.setattr(batches, "_BEST_CORE_LANES", 64)
+    monkeypatch.setattr(emulate, "TRANSLATIONS", translations)
+    monkeypatch.setattr(emulate, "_BEST_CORE_LANES", 64)
     if engine == "translated":
         monkeypatch.setattr(translated, "HOT_WARP_INSTRUCTIONS", 1)
         run(program)

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpa_lsp.execution.emulator.engine.arena import ARENA_BASE
-from gpa_lsp.execution.emulator.engine.marks import Marks
+from gpa_lsp.execution.emulator.engine.arena import ARENA_BASE, Marks
 from gpa_lsp.execution.emulator.resident import ResidentMemory
 from gpa_lsp.execution.programs.allocations import AllocationLedger
 from gpa_lsp.execution.programs.computing import DRAWN, TRANSFORMS, compute

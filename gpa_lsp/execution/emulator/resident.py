@@ -11,9 +11,8 @@ from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.model import PtxFunction, PtxModule, Space
 from gpa_lsp.code.ptx.static_instructions import list_reachable, list_static_instructions
-from gpa_lsp.execution.emulator.batches import Runner
-from gpa_lsp.execution.emulator.emulate import check_launch
-from gpa_lsp.execution.emulator.engine.arena import ARENA_BASE, Arena, Region, fill_variable, find_room
+from gpa_lsp.execution.emulator.emulate import Runner, check_launch
+from gpa_lsp.execution.emulator.engine.arena import ARENA_BASE, Arena, Marks, Region, fill_variable, find_room
 from gpa_lsp.execution.emulator.engine.device_runtime import PREFIXES, DeviceRuntime
 from gpa_lsp.execution.emulator.engine.faults import FaultLog
 from gpa_lsp.execution.emulator.engine.functions import bind_function
@@ -27,7 +26,6 @@ from gpa_lsp.execution.emulator.engine.machine import (
     find_function_addresses,
     lay_out_shared,
 )
-from gpa_lsp.execution.emulator.engine.marks import Marks
 from gpa_lsp.execution.emulator.engine.meter import Meter
 from gpa_lsp.execution.emulator.model import Budget, DeviceError, Fault, FaultKind
 from gpa_lsp.execution.launches.launch import LaunchDescription, find_cluster

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct, field
 
-from gpa_lsp.execution.emulator.engine.arena import ARENA_BASE
-from gpa_lsp.execution.emulator.engine.marks import CHUNK_BYTES, WORD_BYTES, Mark, Marks
+from gpa_lsp.execution.emulator.engine.arena import ARENA_BASE, CHUNK_BYTES, WORD_BYTES, Mark, Marks
 from gpa_lsp.execution.programs.messages import AllocationKind, EventKind, MemoryEvent
 from gpa_lsp.execution.programs.model import (
     AllocationFinding,

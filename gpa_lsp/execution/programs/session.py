@@ -16,9 +16,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gpa_lsp.execution.emulator.emulate import MOST_CLUSTER_BLOCKS, find_cluster_problem
-from gpa_lsp.execution.emulator.engine.arena import ARENA_BASE, make_zeros
+from gpa_lsp.execution.emulator.engine.arena import ARENA_BASE, CHUNK_BYTES, WORD_BYTES, Marks, make_zeros
 from gpa_lsp.execution.emulator.engine.device_runtime import DeviceLaunch, Work
-from gpa_lsp.execution.emulator.engine.marks import CHUNK_BYTES, WORD_BYTES, Marks
 from gpa_lsp.execution.emulator.model import FAILED_ASSERTION, Budget, DeviceError, Fault, FaultKind
 from gpa_lsp.execution.emulator.resident import LaunchCost, ResidentKernel, ResidentMemory
 from gpa_lsp.execution.launches.launch import LaunchDescription

@@ -17,7 +17,7 @@ from msgspec import Struct
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES
 from gpa_lsp.code.ptx.model import PtxModule
 from gpa_lsp.execution.accesses.l2_traffic import BlockPlace, place_block
-from gpa_lsp.execution.emulator.engine.values import WARP_LANES
+from gpa_lsp.execution.emulator.engine.geometry import WARP_LANES
 from gpa_lsp.execution.launches.build import build_inputs
 from gpa_lsp.execution.launches.launch import LaunchDescription, find_cluster
 from gpa_lsp.execution.simulator.execution.compiled_steps import BoundCode

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gpa_lsp.execution.emulator.semantics.changes import find_change
+from gpa_lsp.execution.emulator.semantics.find import find_change
 from tests.emulator.compiled.comparing import by_numpy
 from tests.emulator.engine.running import run_text
 from tests.emulator.operations.evaluating import read_instruction

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from gpa_lsp.execution.emulator import batches
+from gpa_lsp.execution.emulator import emulate
 from gpa_lsp.execution.emulator.compiled import scheduler, translated
 from gpa_lsp.execution.emulator.compiled.scheduler import CompiledScheduler
 from gpa_lsp.execution.emulator.compiled.translated import Translations
@@ -41,7 +41,7 @@ _BODIES = {
 def translations(monkeypatch: pytest.MonkeyPatch) -> Translations:
     """Forget all translations."""
     translations = Translations()
-    monkeypatch.setattr(batches, "TRANSLATIONS", translations)
+    monkeypatch.setattr(emulate, "TRANSLATIONS", translations)
     monkeypatch.setattr(translated, "_OPERATIONS_A_SECOND", 1 << 30)
     return translations
 
@@ -126,7 +126,7 @@ def test_stores_of_some_lanes_stay_behind_those_of_all(
     body = """mov.u32 %r1, %tid.x; and.b32 %r2, %r1, 31; mul.wide.u32 %d20, %r2, 4; add.u64 %d21, %d0, %d20; setp.lt.u32 %p0, %r1, 32;
     st.global.u32 [%d21], %r1; @%p0 st.global.u32 [%d21], 7;"""
     monkeypatch.setattr(translated, "HOT_WARP_INSTRUCTIONS", 1)
-    monkeypatch.setattr(batches, "_BEST_CORE_LANES", 64)  # where they store is known behind the first block
+    monkeypatch.setattr(emulate, "_BEST_CORE_LANES", 64)  # where they store is known behind the first block
     for expected in (0, 1):
         found = run_text(body, {"out": zeros(32)}, block=64, grid=2).arrays["out"]
         assert found.view(np.uint32).tolist() == [7] * 32

@@ -7,7 +7,7 @@ import msgspec.structs
 import numpy as np
 import pytest
 
-from gpa_lsp.execution.emulator import batches
+from gpa_lsp.execution.emulator import emulate as emulate_module
 from gpa_lsp.execution.emulator.compiled import translated
 from gpa_lsp.execution.emulator.compiled.translated import Translations
 from gpa_lsp.execution.emulator.emulate import emulate
@@ -30,11 +30,11 @@ _FEW_LANES = 32
 @pytest.fixture(autouse=True)
 def translations(monkeypatch: pytest.MonkeyPatch) -> Translations:
     """Forget all translations; launches are many batches."""
-    monkeypatch.setattr(batches, "_BEST_LANES", _FEW_LANES)
-    monkeypatch.setattr(batches, "_BEST_CORE_LANES", _FEW_LANES)
-    monkeypatch.setattr(batches, "_MOST_REPEATED", 3)
+    monkeypatch.setattr(emulate_module, "_BEST_LANES", _FEW_LANES)
+    monkeypatch.setattr(emulate_module, "_BEST_CORE_LANES", _FEW_LANES)
+    monkeypatch.setattr(emulate_module, "_MOST_REPEATED", 3)
     translations = Translations()
-    monkeypatch.setattr(batches, "TRANSLATIONS", translations)
+    monkeypatch.setattr(emulate_module, "TRANSLATIONS", translations)
     monkeypatch.setattr(translated, "_OPERATIONS_A_SECOND", 1 << 30)
     return translations
 

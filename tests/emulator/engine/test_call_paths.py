@@ -3,7 +3,7 @@
 import pytest
 
 from gpa_lsp.code.ptx.static_instructions import StaticInstruction
-from gpa_lsp.execution.emulator import batches
+from gpa_lsp.execution.emulator import emulate
 from gpa_lsp.execution.emulator.model import TraceSettings
 from gpa_lsp.execution.emulator.trace import Trace, join_pieces
 from tests.emulator.engine.running import GLOBAL_THREAD, run_text, zeros
@@ -87,8 +87,8 @@ def test_recursion_is_one_loop_however_deep() -> None:
 
 
 def test_later_pieces_have_the_instructions_of_earlier_ones_and_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "_BEST_LANES", 32)
-    monkeypatch.setattr(batches, "_FIRST_TRACED_LANES", 32)
+    monkeypatch.setattr(emulate, "_BEST_LANES", 32)
+    monkeypatch.setattr(emulate, "_FIRST_TRACED_LANES", 32)
     sink = Sink()
     body = f"setp.eq.u32 %p1, %r50, 0; @%p1 bra FIRST; {_CALL_OUTER} FIRST: {_CALL_INNER}"
     _run(body, sink=sink, grid=2)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from gpa_lsp.code.ptx.model import Space
-from gpa_lsp.execution.emulator import batches
+from gpa_lsp.execution.emulator import emulate
 from gpa_lsp.execution.emulator.model import Budget, FaultKind, Sampling, SamplingKind, TraceSettings
 from gpa_lsp.execution.emulator.trace import ACCESS_DTYPES, Trace
 from tests.emulator.engine.running import GLOBAL_THREAD, run_text, zeros
@@ -81,8 +81,8 @@ class Sink:
 def test_a_sink_gets_pieces_of_whole_blocks_that_together_are_the_trace(monkeypatch) -> None:
     whole = _run().trace
     assert whole is not None
-    monkeypatch.setattr(batches, "_BEST_LANES", 32)
-    monkeypatch.setattr(batches, "_FIRST_TRACED_LANES", 32)
+    monkeypatch.setattr(emulate, "_BEST_LANES", 32)
+    monkeypatch.setattr(emulate, "_FIRST_TRACED_LANES", 32)
     sink = Sink()
     emulation = _run(sink=sink)
     assert emulation.trace is None

@@ -5,7 +5,7 @@ import pytest
 
 from gpa_lsp.code.ptx.instructions import read_opcode
 from gpa_lsp.code.ptx.model import Immediate, Operand, PtxInstruction, Register, Vector
-from gpa_lsp.execution.emulator.semantics.warp_group_products import read_group_product
+from gpa_lsp.execution.emulator.semantics.matrix_products import read_group_product
 from tests.emulator.operations.evaluating import evaluate_expression
 
 _LEFT = Vector((Register(1),) * 4)

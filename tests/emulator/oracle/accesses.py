@@ -12,8 +12,8 @@ from gpa_lsp.execution.emulator.engine.arena import ARENA_BASE, Region
 from gpa_lsp.execution.emulator.engine.faults import Access
 from gpa_lsp.execution.emulator.engine.fragments import Fragment, guarded_mask
 from gpa_lsp.execution.emulator.engine.functions import find_space
+from gpa_lsp.execution.emulator.engine.geometry import Value, pack_lanes
 from gpa_lsp.execution.emulator.engine.tracing import Tracer
-from gpa_lsp.execution.emulator.engine.values import Value, pack_lanes
 from gpa_lsp.execution.emulator.semantics.model import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES, flatten
 from tests.emulator.oracle.atomics import AtomicFunction, atomic_function
 from tests.emulator.oracle.binder import Binder, Step, Writer

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.semantics.modifiers import as_unsigned
+from gpa_lsp.execution.emulator.semantics.model import as_unsigned
 from tests.emulator.oracle.halves import build_half
 from tests.emulator.oracle.lanes import by_parts
 from tests.emulator.oracle.single import build_extreme, canonicalise, flush

@@ -8,8 +8,8 @@ from gpa_lsp.code.ptx.model import Operand, Register, Symbol
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.compiled.lowering import Lowering, NotLowered
 from gpa_lsp.execution.emulator.engine.fragments import Fragment, guarded_mask
+from gpa_lsp.execution.emulator.engine.geometry import Value
 from gpa_lsp.execution.emulator.engine.operands import Reader, UnsupportedInstruction, read_operand
-from gpa_lsp.execution.emulator.engine.values import Value
 
 Step = Callable[[Fragment], None]  # Does an instruction
 Writer = Callable[[Fragment, Value], None]  # Gives lanes whose guard holds a result

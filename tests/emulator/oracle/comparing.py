@@ -7,7 +7,7 @@ import numpy as np
 
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.semantics.modifiers import as_unsigned
+from gpa_lsp.execution.emulator.semantics.model import as_unsigned
 from tests.emulator.oracle.halves import widen
 from tests.emulator.oracle.single import flush
 

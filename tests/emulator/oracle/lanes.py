@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.semantics.modifiers import find_limits
+from gpa_lsp.execution.emulator.semantics.model import find_limits
 
 Function = Callable[..., Any]
 

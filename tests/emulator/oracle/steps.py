@@ -7,7 +7,7 @@ import numpy as np
 from gpa_lsp.code.ptx.model import PtxInstruction, SpecialRegister
 from gpa_lsp.execution.emulator.compiled.lowering import CLOCKS
 from gpa_lsp.execution.emulator.engine.fragments import Fragment, guarded_mask
-from gpa_lsp.execution.emulator.engine.values import BOOL, WARP_LANES
+from gpa_lsp.execution.emulator.engine.geometry import BOOL, WARP_LANES
 from gpa_lsp.execution.emulator.model import FaultKind
 from gpa_lsp.execution.emulator.semantics.find import find_meaning
 from gpa_lsp.execution.emulator.semantics.model import flatten

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.semantics.modifiers import find_limits
+from gpa_lsp.execution.emulator.semantics.model import find_limits
 from gpa_lsp.execution.launches.model import TextureInput
 from gpa_lsp.foundation.records import ColumnRecord
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.execution.emulator.engine.values import WARP_LANES, pack_lanes
+from gpa_lsp.execution.emulator.engine.geometry import WARP_LANES, pack_lanes
 from gpa_lsp.execution.simulator.execution.memory_spaces import ConstantBanks
 from gpa_lsp.execution.simulator.execution.operand_values import MachineInstruction, UnreadOperandError, is_predicate
 from gpa_lsp.execution.simulator.execution.warp_state import Column, Lanes, WarpState

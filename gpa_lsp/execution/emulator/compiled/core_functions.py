@@ -12,7 +12,6 @@ import numpy as np
 
 from gpa_lsp.execution.emulator.compiled import (
     addresses,
-    bulk_copies,
     matrices,
     memory,
     rows,
@@ -23,7 +22,7 @@ from gpa_lsp.execution.emulator.compiled import (
 )
 from gpa_lsp.execution.emulator.compiled.lane_operations import OPERATIONS, list_steps, write_operations
 from gpa_lsp.execution.emulator.compiled.model import MOST_FUNCTIONS, CoreMachine
-from gpa_lsp.execution.emulator.engine.values import pack_lanes
+from gpa_lsp.execution.emulator.engine.geometry import pack_lanes
 from gpa_lsp.execution.emulator.semantics.find import find_names
 from gpa_lsp.execution.emulator.semantics.model import Meaning
 from gpa_lsp.foundation.machine_code import VARIABLE
@@ -33,7 +32,7 @@ from gpa_lsp.foundation.machine_code.translate import Written, read_functions, t
 _ROOTS = (
     rows.free_rows, rows.forget_rows, rows.free_column, rows.append_rows, schedule.send_lanes, schedule.run_batches,
     schedule.begin_next_batch, memory.choose_lanes, memory.access_lanes, shared_watch.find_suspects, transfers.find_lost,
-    shared_watch.pass_blocks, shared_watch.pass_warps, bulk_copies.find_wrong_copies, bulk_copies.copy_lanes,
+    shared_watch.pass_blocks, shared_watch.pass_warps, memory.find_wrong_copies, memory.copy_lanes,
 )  # fmt: skip
 
 

@@ -23,8 +23,8 @@ from gpa_lsp.execution.emulator.compiled.model import (
     WARP,
 )
 from gpa_lsp.execution.emulator.engine.fragments import Batch
+from gpa_lsp.execution.emulator.engine.geometry import Value
 from gpa_lsp.execution.emulator.engine.tracing import split_ids
-from gpa_lsp.execution.emulator.engine.values import Value
 from gpa_lsp.execution.emulator.trace import Accesses, Branches, Entries
 
 

@@ -25,11 +25,10 @@ from gpa_lsp.execution.emulator.compiled.lane_operations import OPERATIONS, Lane
 from gpa_lsp.execution.emulator.compiled.model import LANES, LOAD, MOST_FUNCTIONS, NOT_ZERO, STORE
 from gpa_lsp.execution.emulator.engine.fragments import BoundFunction
 from gpa_lsp.execution.emulator.engine.functions import find_space
-from gpa_lsp.execution.emulator.engine.geometry import Geometry
+from gpa_lsp.execution.emulator.engine.geometry import Geometry, Value
 from gpa_lsp.execution.emulator.engine.layout import Lives, Piece, make_constant
 from gpa_lsp.execution.emulator.engine.machine import Machine
 from gpa_lsp.execution.emulator.engine.operands import find_special
-from gpa_lsp.execution.emulator.engine.values import Value
 from gpa_lsp.execution.emulator.model import FaultKind
 from gpa_lsp.execution.emulator.semantics.model import LONGEST_VECTOR, Meaning, flatten
 

@@ -11,14 +11,15 @@ from gpa_lsp.execution.emulator.compiled.lowering import RANKS, Lowering, NotLow
 from gpa_lsp.execution.emulator.compiled.model import LANES, NOTE
 from gpa_lsp.execution.emulator.model import FaultKind
 from gpa_lsp.execution.emulator.semantics.matrix_layouts import BITS, MatrixPiece, MatrixRequest, matrix_addresses
-from gpa_lsp.execution.emulator.semantics.matrix_products import Product, describe_product
-from gpa_lsp.execution.emulator.semantics.model import flatten
-from gpa_lsp.execution.emulator.semantics.warp_group_products import (
+from gpa_lsp.execution.emulator.semantics.matrix_products import (
     UNITS_AT_ONCE,
+    Product,
     describe_group_product,
+    describe_product,
     is_group_product,
     read_group_product,
 )
+from gpa_lsp.execution.emulator.semantics.model import flatten
 
 
 def lower_matrix_move(lowering: Lowering) -> None:

@@ -1,10 +1,13 @@
-"""Accesses and divisor checks of all lanes at an instruction: typed Python of the core.
+"""Accesses, bulk copies and divisor checks of all lanes at an instruction: typed Python of the core.
 
 Where something is wrong with an access, the core stops before anything has changed; numpy says what is wrong, and lets the core do it by the
 lanes that may, space by space (:func:`choose_lanes`, :func:`access_lanes`).
+
+A copy is done at once. In traces it is requests of 512 bytes of global memory, as a warp would make them; what lies in shared memory leaves no rows.
 """
 
 from gpa_lsp.execution.emulator.compiled.addresses import (
+    ALL_LANES,
     IN_GENERIC,
     IN_GLOBAL,
     IN_LOCAL,
@@ -14,18 +17,49 @@ from gpa_lsp.execution.emulator.compiled.addresses import (
     count_guarded,
     find_addresses,
     find_masks,
+    find_region,
     find_space,
     find_wrong,
     frame_of,
+    is_in_shared,
+    is_within,
     operand,
+    place_of,
     take_window,
 )
 from gpa_lsp.execution.emulator.compiled.model import ATOMIC, FAILED, LANES, LOAD, STORE, CoreMachine, Operation, Stop
 from gpa_lsp.execution.emulator.compiled.rows import METERED_AT_ONCE, note_access
 from gpa_lsp.execution.emulator.compiled.shared_watch import is_suspect, note_shared
-from gpa_lsp.execution.emulator.compiled.transfers import change_in_order, give_zeros, load, mark, store, store_shared
-from gpa_lsp.execution.emulator.semantics.words import take
-from gpa_lsp.foundation.machine_code.types import bits_of, lanes, put, s32, s64, u32, u64, view
+from gpa_lsp.execution.emulator.compiled.transfers import (
+    CHUNK_SHIFT,
+    MARK_READ,
+    MARK_WRITTEN,
+    change,
+    change_in_order,
+    give_zeros,
+    load,
+    mark,
+    mark_chunk,
+    mark_words,
+    store,
+    store_shared,
+)
+from gpa_lsp.execution.emulator.semantics.words import give, take
+from gpa_lsp.foundation.machine_code.types import (
+    Pointer,
+    bits_of,
+    copy,
+    fill,
+    lane_numbers,
+    lanes,
+    put,
+    s32,
+    s64,
+    u8,
+    u32,
+    u64,
+    view,
+)
 
 
 def find_allowed(machine: CoreMachine, operation: Operation) -> s32:
@@ -167,3 +201,124 @@ def check_not_zero(machine: CoreMachine, operation: Operation) -> s32:
             machine.wrong[warp] |= u32(take(by + lane * s64(size), size) == 0) << lane
         found |= machine.wrong[warp]
     return s32(Stop.IDLE if found == 0 else Stop.STEP)
+
+
+_PIECE_BYTES = 16  # what is copied is a multiple of it, and so are the addresses
+
+
+def number_of_lane(machine: CoreMachine, warp: s64, lane: s64, place: s32) -> u64:
+    """The number of 64 bits that a lane has at a place."""
+    return take(operand(frame_of(machine, warp), machine.constants, place) + 8 * lane, 8)
+
+
+def find_bad_piece(machine: CoreMachine, space: s32, warp: s64, address: u64, size: u64, is_written: u32) -> u64:
+    """The first piece of a range that a lane of a warp may not access, by its address; the end of the range where it may access all."""
+    for behind in range(0, s64(size), _PIECE_BYTES):
+        at, is_right = address + u64(behind), u32(0)
+        if space == IN_SHARED:
+            is_right = is_in_shared(machine, warp, at, _PIECE_BYTES)
+        else:
+            region = find_region(machine, at)
+            if region >= 0 and is_within(machine, region, at, _PIECE_BYTES) != 0 and (at & (_PIECE_BYTES - 1)) == 0:
+                is_right = u32(is_written == 0 or machine.region_spaces[region] == IN_GLOBAL)
+        if is_right == 0:
+            return at
+    return address + size
+
+
+def find_wrong_copies(machine: CoreMachine, is_target: s64) -> s64:
+    """Choose the lanes of the bulk copy at work that may not read their source, or after that write their target: ``wrong``, and where.
+
+    Returns:
+        their number. Of both, ``done`` leaves the lanes that may do either.
+    """
+    operation, count = machine.operations[machine.operation], 0
+    find_masks(machine, operation)
+    place, space = operation.a, operation.space
+    if is_target != 0:
+        place, space = operation.b, operation.other_space
+    else:
+        copy(machine.done, machine.masks, 4 * machine.warps)
+    for warp in range(machine.warps):
+        machine.wrong[warp] = 0
+        for lane in bits_of(machine.masks[warp]):
+            first, size = number_of_lane(machine, warp, lane, place), number_of_lane(machine, warp, lane, operation.c)
+            bad = find_bad_piece(machine, space, warp, first, size, u32(is_target))
+            if bad != first + size:
+                machine.wrong[warp] |= u32(1) << lane
+                machine.addresses[warp * LANES + lane] = bad
+                count += 1
+        machine.done[warp] &= ~machine.wrong[warp]
+    return count
+
+
+def place_at(machine: CoreMachine, space: s32, warp: s64, lane: s64, address: u64) -> Pointer[u8]:
+    """Place of an address of a lane."""
+    machine.addresses[warp * LANES + lane] = address
+    return place_of(machine, space, warp, lane)
+
+
+def note_bulk(machine: CoreMachine, operation: Operation, warp: s64, address: u64, size: u64, marks: u8) -> s32:
+    """Mark what was accessed of global memory, and add its rows to the trace; IDLE, or why not."""
+    if machine.word_marks is not None:
+        mark_words(machine, address, size, marks)
+        mark_chunk(machine, address + size - 1, marks)
+    for chunk in range((s64(size) + (1 << CHUNK_SHIFT) - 1) >> CHUNK_SHIFT):
+        behind = chunk << CHUNK_SHIFT
+        if machine.word_marks is not None:
+            mark_chunk(machine, address + u64(behind), marks)
+        if machine.traces_accesses == 0:
+            continue
+        pieces = (s64(size) - behind) // _PIECE_BYTES
+        fill(machine.masks, 0, 4 * machine.warps)
+        machine.masks[warp] = u32(ALL_LANES) if pieces >= LANES else (u32(1) << pieces) - 1
+        put(machine.addresses + warp * LANES, lane_numbers() * _PIECE_BYTES + (address + u64(behind)))
+        found = note_access(machine, operation, s32(IN_GLOBAL))
+        if found != Stop.IDLE:
+            return found
+    return Stop.IDLE
+
+
+def copy_lanes(machine: CoreMachine) -> s64:
+    """Do the bulk copy at work for the lanes that :func:`find_wrong_copies` left; FAILED where there is no room for rows of the trace."""
+    operation = machine.operations[machine.operation]
+    find_masks(machine, operation)
+    count_guarded(machine, operation)
+    for warp in range(machine.warps):
+        for lane in bits_of(machine.done[warp]):
+            source = number_of_lane(machine, warp, lane, operation.a)
+            target = number_of_lane(machine, warp, lane, operation.b)
+            size, element = number_of_lane(machine, warp, lane, operation.c), operation.element_bytes
+            if size == 0:
+                continue
+            to = place_at(machine, operation.other_space, warp, lane, target)
+            at = place_at(machine, operation.space, warp, lane, source)
+            if operation.combination < 0:
+                copy(to, at, s64(size))
+            else:
+                for number in range(s64(size) // s64(element)):
+                    behind = number * s64(element)
+                    give(
+                        to + behind,
+                        change(machine, operation, take(to + behind, element), take(at + behind, element), 0),
+                        element,
+                    )
+            found = s32(Stop.IDLE)
+            if operation.space == IN_GLOBAL:
+                found = note_bulk(machine, operation, warp, source, size, u8(MARK_READ))
+            elif operation.other_space == IN_GLOBAL:
+                found = note_bulk(machine, operation, warp, target, size, u8(MARK_WRITTEN))
+            if found != Stop.IDLE:
+                return FAILED
+    return 0
+
+
+def copy_bulk(machine: CoreMachine, operation: Operation) -> s32:
+    """Do a bulk copy of all lanes; IDLE where it is done, else why not."""
+    if find_masks(machine, operation) == 0:
+        return Stop.IDLE
+    if is_unmetered(machine) != 0:
+        return Stop.METER
+    if find_wrong_copies(machine, 0) != 0 or find_wrong_copies(machine, 1) != 0:
+        return Stop.STEP
+    return s32(Stop.IDLE if copy_lanes(machine) == 0 else Stop.MEMORY)

@@ -4,8 +4,7 @@
 """
 
 from gpa_lsp.execution.emulator.compiled.addresses import ALL_LANES, frame_of, operand, pack
-from gpa_lsp.execution.emulator.compiled.bulk_copies import copy_bulk
-from gpa_lsp.execution.emulator.compiled.memory import access, check_not_zero, note_request
+from gpa_lsp.execution.emulator.compiled.memory import access, check_not_zero, copy_bulk, note_request
 from gpa_lsp.execution.emulator.compiled.model import (
     BULK,
     FAILED,

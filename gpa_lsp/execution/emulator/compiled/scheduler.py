@@ -22,9 +22,9 @@ from gpa_lsp.execution.emulator.engine.barriers import Barriers
 from gpa_lsp.execution.emulator.engine.control import end_lanes
 from gpa_lsp.execution.emulator.engine.faults import Access, find_thread
 from gpa_lsp.execution.emulator.engine.fragments import Barrier, Batch, Fragment, Segment, build_fragment
+from gpa_lsp.execution.emulator.engine.geometry import pack_lanes, unpack_lanes
 from gpa_lsp.execution.emulator.engine.meter import BudgetReached
 from gpa_lsp.execution.emulator.engine.operands import find_special
-from gpa_lsp.execution.emulator.engine.values import pack_lanes, unpack_lanes
 from gpa_lsp.execution.emulator.model import FaultKind
 from gpa_lsp.execution.emulator.semantics.model import LONGEST_VECTOR
 

@@ -13,8 +13,7 @@ from gpa_lsp.execution.emulator.compiled.model import SURFACE, TEXTURE
 from gpa_lsp.execution.emulator.compiled.textures import Element, Form, Mode
 from gpa_lsp.execution.emulator.engine.machine import Texture
 from gpa_lsp.execution.emulator.model import FaultKind
-from gpa_lsp.execution.emulator.semantics.model import flatten
-from gpa_lsp.execution.emulator.semantics.modifiers import find_limits
+from gpa_lsp.execution.emulator.semantics.model import find_limits, flatten
 
 _DIMENSIONS = {"1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2, "cube": 3, "acube": 3}
 _LAYERED = frozenset({"a1d", "a2d", "acube"})

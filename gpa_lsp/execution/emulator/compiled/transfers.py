@@ -51,7 +51,7 @@ from gpa_lsp.foundation.machine_code.types import (
     view,
 )
 
-# Marks, as in :mod:`~gpa_lsp.execution.emulator.engine.marks`
+# Marks, as in :mod:`~gpa_lsp.execution.emulator.engine.arena`
 MARK_READ, MARK_WRITTEN = 1, 2
 WORD_SHIFT, CHUNK_SHIFT = 2, 9  # A chunk is no longer than what one instruction of a warp accesses in a row
 INIT, ARRIVE, ARRIVE_AND_DROP, EXPECT, COMPLETE = range(13, 18)

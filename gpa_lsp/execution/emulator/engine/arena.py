@@ -1,8 +1,9 @@
-"""Global memory: one array of bytes with fixed virtual addresses, :class:`Arena`."""
+"""Global memory: one array of bytes with fixed virtual addresses, :class:`Arena`; marks of the words that launches have touched, :class:`Marks`."""
 
 import math
 import mmap
 from collections.abc import Callable, Iterable, Sequence
+from enum import IntFlag
 from typing import Any
 
 import numpy as np
@@ -12,15 +13,46 @@ from msgspec.structs import replace
 from gpa_lsp.code.ptx.model import PtxVariable, Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.execution.emulator.engine.faults import Access, FaultLog
-from gpa_lsp.execution.emulator.engine.geometry import WarpSet
-from gpa_lsp.execution.emulator.engine.marks import Mark, Marks
+from gpa_lsp.execution.emulator.engine.geometry import I64, Value, WarpSet
 from gpa_lsp.execution.emulator.engine.meter import Meter
-from gpa_lsp.execution.emulator.engine.values import I64, Value
 from gpa_lsp.execution.emulator.model import DeviceError, FaultKind, PassedEnd
 from gpa_lsp.execution.launches.model import FIRST_ADDRESS, MOST_SPAN_BYTES
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.numbers import format_bytes, format_count
 from gpa_lsp.foundation.records import ColumnRecord
+
+WORD_BYTES = 4
+CHUNK_BYTES = 512  # allocations begin at multiples of it
+_WORD_SHIFT, _CHUNK_SHIFT = WORD_BYTES.bit_length() - 1, CHUNK_BYTES.bit_length() - 1
+
+
+class Mark(IntFlag):
+    """Use of a word by a launch; the compiled core has the same bits. Higher bits are free for other uses."""
+
+    READ = 1
+    # A word written in part counts as read, too: its other bytes still matter
+    WRITTEN = 2
+
+
+class Marks:
+    """Marks of all bytes of a memory.
+
+    Args:
+        words: uint8, zeros, one for each :data:`WORD_BYTES`.
+        chunks: uint8, zeros, one for each :data:`CHUNK_BYTES`.
+    """
+
+    def __init__(self, words: npt.NDArray[np.uint8], chunks: npt.NDArray[np.uint8]) -> None:
+        self.words = words
+        self.chunks = chunks
+
+    def mark(self, offset: int, size_bytes: int, marks: Mark) -> None:
+        """Mark a stretch of the memory; ``offset`` is in bytes from its beginning."""
+        if size_bytes > 0:
+            last = offset + size_bytes - 1
+            self.words[offset >> _WORD_SHIFT : (last >> _WORD_SHIFT) + 1] |= np.uint8(marks)
+            self.chunks[offset >> _CHUNK_SHIFT : (last >> _CHUNK_SHIFT) + 1] |= np.uint8(marks)
+
 
 ARENA_BASE = FIRST_ADDRESS  # Virtual address of the first byte
 _ALIGNMENT_BYTES = 512

@@ -19,8 +19,8 @@ from gpa_lsp.execution.emulator.engine.fragments import (
     Segment,
     guarded_mask,
 )
+from gpa_lsp.execution.emulator.engine.geometry import U32, Value, find_active_rows, pack_lanes
 from gpa_lsp.execution.emulator.engine.operands import Reader
-from gpa_lsp.execution.emulator.engine.values import U32, Value, find_active_rows, pack_lanes
 from gpa_lsp.execution.emulator.model import FaultKind
 
 _BARRIERS = 16

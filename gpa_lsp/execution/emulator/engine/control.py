@@ -14,9 +14,9 @@ from gpa_lsp.execution.emulator.engine.fragments import (
     Segment,
     guarded_mask,
 )
+from gpa_lsp.execution.emulator.engine.geometry import Value
 from gpa_lsp.execution.emulator.engine.machine import Machine
 from gpa_lsp.execution.emulator.engine.operands import Reader
-from gpa_lsp.execution.emulator.engine.values import Value
 from gpa_lsp.execution.emulator.model import DeviceError, FaultKind
 
 

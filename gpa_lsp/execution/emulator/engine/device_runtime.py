@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.execution.emulator.engine.arena import Arena
 from gpa_lsp.execution.emulator.engine.fragments import Fragment
-from gpa_lsp.execution.emulator.engine.values import WARP_LANES, Value
+from gpa_lsp.execution.emulator.engine.geometry import WARP_LANES, Value
 from gpa_lsp.execution.emulator.semantics.model import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 
 PREFIXES = ("__cudaCDP2", "__cudaDeviceSynchronize")  # What the names of its functions begin with

@@ -31,10 +31,10 @@ from gpa_lsp.execution.emulator.engine.fragments import (
     Parts,
     Segment,
 )
+from gpa_lsp.execution.emulator.engine.geometry import BOOL, U32, Value
 from gpa_lsp.execution.emulator.engine.layout import Layout
 from gpa_lsp.execution.emulator.engine.machine import Machine
 from gpa_lsp.execution.emulator.engine.operands import Reader, UnsupportedInstruction, read_operand
-from gpa_lsp.execution.emulator.engine.values import BOOL, U32, Value
 from gpa_lsp.execution.emulator.model import FAILED_ASSERTION, FaultKind
 from gpa_lsp.execution.emulator.semantics.model import LOCAL_WINDOW, WINDOW_BYTES, flatten
 

@@ -13,10 +13,17 @@ from msgspec import Struct
 from gpa_lsp.code.ptx.model import PtxInstruction, Register, Space
 from gpa_lsp.execution.emulator.engine.arena import ACCESS_WORDS
 from gpa_lsp.execution.emulator.engine.faults import Access, FaultLog
-from gpa_lsp.execution.emulator.engine.geometry import Blocks, Geometry, WarpSet
+from gpa_lsp.execution.emulator.engine.geometry import (
+    WARP_LANES,
+    Blocks,
+    Geometry,
+    Value,
+    WarpSet,
+    pack_lanes,
+    unpack_lanes,
+)
 from gpa_lsp.execution.emulator.engine.layout import Piece
 from gpa_lsp.execution.emulator.engine.meter import Meter
-from gpa_lsp.execution.emulator.engine.values import WARP_LANES, Value, pack_lanes, unpack_lanes
 from gpa_lsp.execution.emulator.model import DeviceError, FaultKind
 from gpa_lsp.execution.emulator.semantics.model import RANK_SHIFT
 from gpa_lsp.foundation.numbers import format_count

@@ -17,8 +17,8 @@ from gpa_lsp.execution.emulator.engine.machine import Machine
 from gpa_lsp.execution.emulator.engine.operands import Reader, UnsupportedInstruction, read_operand
 from gpa_lsp.execution.emulator.model import FaultKind
 from gpa_lsp.execution.emulator.semantics.find import find_meaning
+from gpa_lsp.execution.emulator.semantics.matrix_products import is_group_product
 from gpa_lsp.execution.emulator.semantics.model import flatten
-from gpa_lsp.execution.emulator.semantics.warp_group_products import is_group_product
 
 _SPACES = {
     "global": Space.GLOBAL,

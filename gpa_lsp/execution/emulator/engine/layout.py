@@ -8,7 +8,7 @@ from msgspec import Struct
 from gpa_lsp.code.ptx.blocks import find_blocks
 from gpa_lsp.code.ptx.model import Immediate, PtxFunction, list_reads, list_writes
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.engine.values import BOOL, U64, Value
+from gpa_lsp.execution.emulator.engine.geometry import BOOL, U64, Value
 from gpa_lsp.foundation.records import remembered
 
 Piece = tuple[int, int]  # Offset and bytes of a part of a parameter

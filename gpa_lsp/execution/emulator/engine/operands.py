@@ -8,9 +8,8 @@ import numpy as np
 from gpa_lsp.code.ptx.model import Immediate, Operand, Register, SpecialRegister
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.engine.fragments import Fragment
-from gpa_lsp.execution.emulator.engine.geometry import Geometry
+from gpa_lsp.execution.emulator.engine.geometry import Geometry, Value
 from gpa_lsp.execution.emulator.engine.layout import make_constant
-from gpa_lsp.execution.emulator.engine.values import Value
 
 
 class UnsupportedInstruction(Exception):  # noqa: N818  (it becomes a finding)

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.static_instructions import StaticInstruction
 from gpa_lsp.execution.emulator.engine.fragments import Batch, Fragment, Frame
+from gpa_lsp.execution.emulator.engine.geometry import Value, find_active_rows, pack_lanes
 from gpa_lsp.execution.emulator.engine.meter import Meter
-from gpa_lsp.execution.emulator.engine.values import Value, find_active_rows, pack_lanes
 from gpa_lsp.execution.emulator.model import TraceSettings
 from gpa_lsp.execution.emulator.trace import Accesses, Branches, Buffer, Entries, Trace
 

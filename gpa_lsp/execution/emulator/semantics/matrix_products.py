@@ -1,15 +1,24 @@
-"""Products of matrices of a warp, ``mma`` and ``wmma.mma``: :func:`describe_product`.
+"""Products of matrices of a warp, ``mma`` and ``wmma.mma`` (:func:`describe_product`), and of warp groups, ``wgmma.mma_async``: their forms
+(:func:`read_group_product`), and as the core does them (:func:`describe_group_product`).
 
 Source: PTX ISA 9.0, section 9.7.14; of ``mma.m8n8k4`` of halves section 9.7.14.5.1. Sparse and block-scaled forms are not supported.
+
+A matrix in shared memory, given by a descriptor, is read in units of 16 bytes. Along the depth of the product it has 32 bytes: two units side by
+side for each line (a row of A, a column of B) where neighbours along the depth stand side by side (*K-major*); else, for elements of 16 bits,
+16 units, each of eight elements along the other side (*MN-major*). :func:`~gpa_lsp.execution.emulator.compiled.matrices.find_unit` tells where
+they stand.
+
+Source: PTX ISA 9.0, sections 9.7.15.5.1.2.1 (strides, canonical layouts) and 9.7.15.5.2 (shapes, types and operands).
 """
 
+import re
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from gpa_lsp.code.ptx.model import PtxInstruction, Vector
+from gpa_lsp.code.ptx.model import Immediate, Operand, PtxInstruction, Vector
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.semantics.matrix_layouts import (
     BITS,
@@ -19,6 +28,8 @@ from gpa_lsp.execution.emulator.semantics.matrix_layouts import (
     find_product,
     find_shape,
     find_types,
+    left_fragment,
+    sum_fragment,
 )
 
 S = ScalarType
@@ -154,3 +165,156 @@ def _describe_quads(instruction: PtxInstruction, types: Types) -> Product | None
     registers = (2, 2, sums[addend], sums[result])
     sums_of = _turn(_place_sum(addend)), _place_sum(result).T
     return _describe_floats(types, registers, (32, 8, 4, 8), left, by_rows, *sums_of)
+
+
+WARP_ROWS = 16  # Rows of A and D that belong to each of the four warps
+LINE_BYTES = 32  # A row of A, or a column of B: the depth is as many elements as this holds
+UNITS_AT_ONCE = 32  # Read by the lanes of a warp, two words of 64 bits each
+_MOST_COLUMNS = 32  # Of D, worked on at once
+_LEFT_REGISTERS = 4
+
+_SHAPE = re.compile(r"m64n(\d{1,3})k(\d{1,3})", re.ASCII)
+# By type of A: those of B, and of D
+_FLOATS: dict[ScalarType, tuple[frozenset[ScalarType], frozenset[ScalarType]]] = {
+    S.F16: (frozenset({S.F16}), frozenset({S.F16, S.F32})),
+    S.BF16: (frozenset({S.BF16}), frozenset({S.F32})),
+    S.TF32: (frozenset({S.TF32}), frozenset({S.F32})),
+    S.E4M3: (frozenset({S.E4M3, S.E5M2}), frozenset({S.F16, S.F32})),
+    S.E5M2: (frozenset({S.E4M3, S.E5M2}), frozenset({S.F16, S.F32})),
+}
+# By type of A: those of B. D is of S32.
+_INTEGERS: dict[ScalarType, frozenset[ScalarType]] = {
+    S.S8: frozenset({S.S8, S.U8}),
+    S.U8: frozenset({S.S8, S.U8}),
+    S.B1: frozenset({S.B1}),
+}
+
+
+class GroupProduct(Struct, frozen=True, kw_only=True):
+    """D = ±A · B (+ D): D of 64 rows, A of 64 rows and B of ``depth`` rows."""
+
+    columns: int  # of B and D
+    depth: int  # columns of A
+    result: ScalarType  # type of D
+    left: ScalarType  # type of A
+    right: ScalarType  # type of B
+    clamps: bool  # sums of integers are kept within 32 bits
+    is_negated: bool  # one of A and B is negated, and the other is not
+    left_is_vector: bool  # A stands in registers
+    # in memory, neighbours of a column of A stand side by side, and not those of a row (*M-major*)
+    left_is_turned: bool
+    # in memory, neighbours of a row of B stand side by side, and not those of a column (*N-major*)
+    right_is_turned: bool
+
+    @property
+    def result_registers(self) -> int:
+        """Registers of D per lane."""
+        return self.columns // 2 * BITS[self.result] // 32
+
+    @property
+    def parts(self) -> list[range]:
+        """Columns that are worked on at once."""
+        most = min(_MOST_COLUMNS, MOST_ELEMENTS // self.depth)
+        return [range(first, min(first + most, self.columns)) for first in range(0, self.columns, most)]
+
+
+def is_group_product(instruction: PtxInstruction) -> bool:
+    """Whether a ``wgmma`` multiplies; the others begin, commit and wait."""
+    return instruction.suffixes[:1] == ("mma_async",)
+
+
+def read_group_product(instruction: PtxInstruction) -> GroupProduct | None:
+    """Take a ``wgmma.mma_async`` apart: D is its destination; A, B, the predicate that keeps D, then signs and turns are its sources.
+
+    Returns:
+        None for a form that is not supported (sparse matrices), or that does not exist.
+    """
+    words, types = instruction.suffixes, instruction.types
+    shape = next((match for word in words if (match := _SHAPE.fullmatch(word))), None)
+    if shape is None or "sp" in words or len(types) != 3 or len(instruction.sources) < 3:
+        return None
+    result, left, right = types
+    columns, depth = int(shape[1]), int(shape[2])
+    if not _fits(result, left, right) or not _has_shape(columns, depth, left) or (left is S.B1 and "and" not in words):
+        return None
+    factor = instruction.sources[0]
+    is_vector = isinstance(factor, Vector)
+    choices = _read_choices(instruction.sources[3:], left, is_vector=is_vector)
+    if choices is None or (isinstance(factor, Vector) and len(factor.elements) != _LEFT_REGISTERS):
+        return None
+    is_negated, left_is_turned, right_is_turned = choices
+    return GroupProduct(
+        columns=columns,
+        depth=depth,
+        result=result,
+        left=left,
+        right=right,
+        clamps="satfinite" in words,
+        is_negated=is_negated,
+        left_is_vector=is_vector,
+        left_is_turned=left_is_turned,
+        right_is_turned=right_is_turned,
+    )
+
+
+def _fits(result: ScalarType, left: ScalarType, right: ScalarType) -> bool:
+    if left in _FLOATS:
+        rights, results = _FLOATS[left]
+        return right in rights and result in results
+    return left in _INTEGERS and right in _INTEGERS[left] and result is S.S32
+
+
+def _has_shape(columns: int, depth: int, left: ScalarType) -> bool:
+    """Multiples of 8 columns up to 256; of integers above 32 those of 16 alone."""
+    step = 16 if left in _INTEGERS and columns > 32 else 8
+    return 8 <= columns <= 256 and columns % step == 0 and depth * BITS[left] == 8 * LINE_BYTES
+
+
+def _read_choices(
+    operands: tuple[Operand, ...], left: ScalarType, *, is_vector: bool
+) -> tuple[bool, bool, bool] | None:
+    """Whether the product is negated, A is turned, and B is turned; None when the literals are not those of the form."""
+    values = [operand.value if isinstance(operand, Immediate) else None for operand in operands]
+    if left in _INTEGERS:
+        return (False, False, False) if not values else None
+    turns = (1 if is_vector else 2) if BITS[left] == 16 else 0
+    if len(values) != 2 + turns or not {*values[:2]} <= {1, -1} or not {*values[2:]} <= {0, 1}:
+        return None
+    is_negated = values[0] != values[1]
+    left_is_turned = turns == 2 and values[2] == 1
+    return is_negated, left_is_turned, turns > 0 and values[-1] == 1
+
+
+def describe_group_product(product: GroupProduct, columns: int) -> Product:
+    """The product of a warp for so many columns of D, next to each other.
+
+    A factor in memory stands in registers as the lanes read it: lane l unit l, then l + 32 and so on, of each first the lower word of 64 bits.
+    """
+    types = product.result, product.left, product.right, product.result
+    left = left_fragment(WARP_ROWS, product.depth, 32 // BITS[product.left])
+    if not product.left_is_vector:
+        left = _unit_fragment(WARP_ROWS, product.left, is_turned=product.left_is_turned)
+    right = _unit_fragment(columns, product.right, is_turned=product.right_is_turned).turned
+    fragments = left, right, sum_fragment(WARP_ROWS, columns)
+    found = describe_matrices(
+        MatrixProduct(types=types, fragments=fragments, is_clamped=product.clamps, joins_by_and=True)
+    )
+    assert found is not None
+    return found
+
+
+def _unit_fragment(lines: int, kind: ScalarType, *, is_turned: bool) -> Fragment:
+    """A matrix in memory of some lines, in words of 32 bits: 32 halves of the lanes' words of 64 bits make a register."""
+    bits = BITS[kind]
+    loads, left_over = divmod(2 * lines, UNITS_AT_ONCE)
+    registers = np.arange(4 * (loads + (left_over > 0)))[None, :, None]
+    word = registers % 2 * 32 + np.arange(32)[:, None, None]
+    unit = registers // 4 * UNITS_AT_ONCE + word // 2
+    unit = np.where(unit < 2 * lines, unit, unit - left_over)  # the last lanes read what others do
+    bit = registers % 4 // 2 * 64 + word % 2 * 32 + np.arange(0, 32, bits)[None, None, :]
+    if is_turned:
+        line, step = unit // 16 * 8 + bit // bits, unit % 16 + 0 * bit
+    else:
+        line, step = unit // 2 + 0 * bit, (unit % 2 * 128 + bit) // bits
+    row, column = (one.reshape(32, -1) for one in (line, step))
+    return Fragment(rows=lines, columns=8 * LINE_BYTES // bits, row=row, column=column)

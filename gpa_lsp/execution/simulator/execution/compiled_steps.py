@@ -14,7 +14,7 @@ from gpa_lsp.code.binary import model
 from gpa_lsp.code.binary.model import Flow
 from gpa_lsp.code.binary.opcodes import MemorySpace as KnownSpace
 from gpa_lsp.code.binary.opcodes import Opcode
-from gpa_lsp.execution.emulator.engine.values import WARP_LANES
+from gpa_lsp.execution.emulator.engine.geometry import WARP_LANES
 from gpa_lsp.execution.emulator.semantics import exchange, floats, words
 from gpa_lsp.execution.emulator.semantics import model as meanings
 from gpa_lsp.execution.simulator.execution import (

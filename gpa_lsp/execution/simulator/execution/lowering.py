@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from gpa_lsp.execution.emulator.engine.values import WARP_LANES
+from gpa_lsp.execution.emulator.engine.geometry import WARP_LANES
 from gpa_lsp.execution.simulator.execution.memory_spaces import DISTRIBUTED, FIRST_BANK, GENERIC, MemorySpace
 from gpa_lsp.execution.simulator.execution.operand_values import (
     RZ,

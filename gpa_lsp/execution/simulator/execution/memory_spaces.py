@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.execution.accesses.l2_traffic import place_block
-from gpa_lsp.execution.emulator.engine.values import WARP_LANES
+from gpa_lsp.execution.emulator.engine.geometry import WARP_LANES
 from gpa_lsp.execution.emulator.semantics.model import LOCAL_WINDOW, SHARED_WINDOW
 from gpa_lsp.execution.launches.model import FIRST_ADDRESS
 from gpa_lsp.foundation.records import ColumnRecord

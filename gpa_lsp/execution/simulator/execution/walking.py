@@ -8,7 +8,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from gpa_lsp.code.binary.model import INSTRUCTION_BYTES, Flow
-from gpa_lsp.execution.emulator.engine.values import WARP_LANES, pack_lanes, unpack_lanes
+from gpa_lsp.execution.emulator.engine.geometry import WARP_LANES, pack_lanes, unpack_lanes
 from gpa_lsp.execution.simulator.execution.compiled_steps import (
     BoundCode,
     BoundStep,

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from gpa_lsp.execution.emulator.engine.values import WARP_LANES, pack_lanes
+from gpa_lsp.execution.emulator.engine.geometry import WARP_LANES, pack_lanes
 from gpa_lsp.foundation.records import ColumnRecord
 
 _PREDICATES = 8

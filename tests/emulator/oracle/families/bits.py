@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.semantics.modifiers import SIGNED, as_unsigned, find_type
+from gpa_lsp.execution.emulator.semantics.model import SIGNED, as_unsigned, find_type
 from tests.emulator.oracle.model import Family, LaneOperation
 
 Function = Callable[..., Any]

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpa_lsp.code.ptx.model import Pair, PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.semantics.modifiers import as_unsigned
+from gpa_lsp.execution.emulator.semantics.model import as_unsigned
 from tests.emulator.oracle.comparing import find_combination, find_comparison
 from tests.emulator.oracle.model import Family, LaneOperation
 from tests.emulator.oracle.single import flush

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.semantics.modifiers import find_limits
+from gpa_lsp.execution.emulator.semantics.model import find_limits
 from tests.emulator.oracle.directed import find_arithmetic, round_to_single
 from tests.emulator.oracle.halves import clip_negative, encode, round_to_format, widen
 from tests.emulator.oracle.model import Family, LaneOperation

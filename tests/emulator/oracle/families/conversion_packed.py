@@ -10,7 +10,7 @@ import numpy as np
 
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.semantics.writing import find_rounding
+from gpa_lsp.execution.emulator.semantics.model import find_rounding
 from tests.emulator.oracle.halves import (
     FORMATS,
     clip_negative,

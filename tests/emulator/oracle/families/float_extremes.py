@@ -11,7 +11,7 @@ import numpy as np
 
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.semantics.modifiers import find_type
+from gpa_lsp.execution.emulator.semantics.model import find_type
 from tests.emulator.oracle.model import Family, LaneOperation, same_types
 from tests.emulator.oracle.single import build_extreme, canonicalise, flush
 

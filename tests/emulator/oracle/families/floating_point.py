@@ -12,8 +12,7 @@ import numpy as np
 
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.semantics.modifiers import find_type
-from gpa_lsp.execution.emulator.semantics.writing import find_rounding
+from gpa_lsp.execution.emulator.semantics.model import find_rounding, find_type
 from tests.emulator.oracle.directed import find_arithmetic
 from tests.emulator.oracle.halves import widen
 from tests.emulator.oracle.model import Family, LaneOperation, same_types

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpa_lsp.code.ptx.model import Pair, PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.semantics.modifiers import find_type
+from gpa_lsp.execution.emulator.semantics.model import find_type
 from tests.emulator.oracle.comparing import find_combination, find_comparison
 from tests.emulator.oracle.halves import build_half
 from tests.emulator.oracle.lanes import by_parts

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.semantics.modifiers import INTEGERS, SIGNED, as_unsigned, as_wide, find_type
+from gpa_lsp.execution.emulator.semantics.model import INTEGERS, SIGNED, as_unsigned, as_wide, find_type
 from tests.emulator.oracle.lanes import exactly
 from tests.emulator.oracle.model import Family, LaneOperation, same_types
 

@@ -7,7 +7,7 @@ unspecified value, here all ones, as the code that NVIDIA's compiler makes of it
 import numpy as np
 
 from gpa_lsp.code.ptx.model import PtxInstruction
-from gpa_lsp.execution.emulator.semantics.modifiers import INTEGERS, find_type
+from gpa_lsp.execution.emulator.semantics.model import INTEGERS, find_type
 from tests.emulator.oracle.lanes import exactly
 from tests.emulator.oracle.model import Family, LaneOperation, same_types
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpa_lsp.code.ptx.model import Operand, PtxInstruction, SpecialRegister, Vector
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.semantics.modifiers import as_unsigned, find_type
+from gpa_lsp.execution.emulator.semantics.model import as_unsigned, find_type
 from tests.emulator.oracle.model import Family, LaneOperation, same_types
 
 S = ScalarType

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from gpa_lsp.code.ptx.model import Pair, PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.semantics.modifiers import SIGNED, as_unsigned
+from gpa_lsp.execution.emulator.semantics.model import SIGNED, as_unsigned
 from tests.emulator.oracle.model import Family, WarpOperation
 from tests.emulator.oracle.single import build_extreme, canonicalise
 

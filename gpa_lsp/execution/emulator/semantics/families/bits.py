@@ -8,8 +8,18 @@ from collections.abc import Callable
 
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.semantics.model import Family, Meaning, find_word, name_bits, of_one
-from gpa_lsp.execution.emulator.semantics.modifiers import INTEGERS, SIGNED, as_unsigned, find_literal, find_type
+from gpa_lsp.execution.emulator.semantics.model import (
+    INTEGERS,
+    SIGNED,
+    Family,
+    Meaning,
+    as_unsigned,
+    find_literal,
+    find_type,
+    find_word,
+    name_bits,
+    of_one,
+)
 from gpa_lsp.foundation.machine_code.types import leading_zeros, u32
 
 S = ScalarType

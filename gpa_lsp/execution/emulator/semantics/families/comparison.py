@@ -7,9 +7,17 @@ from collections.abc import Callable
 
 from gpa_lsp.code.ptx.model import Pair, PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.semantics.model import Family, Meaning, name_bits
-from gpa_lsp.execution.emulator.semantics.modifiers import as_unsigned
-from gpa_lsp.execution.emulator.semantics.writing import ELEMENTS, PAIRS, find_combination, write_comparison, write_half
+from gpa_lsp.execution.emulator.semantics.model import (
+    ELEMENTS,
+    PAIRS,
+    Family,
+    Meaning,
+    as_unsigned,
+    find_combination,
+    name_bits,
+    write_comparison,
+    write_half,
+)
 
 S = ScalarType
 _SELECTED = frozenset({S.B16, S.B32, S.B64, S.U16, S.U32, S.U64, S.S16, S.S32, S.S64, S.F32, S.F64})

@@ -6,9 +6,19 @@ Of ``cvt d, a, b`` into a pair, a becomes the upper and b the lower element. Sou
 
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.semantics.model import Family, Meaning, find_word, name_bits
-from gpa_lsp.execution.emulator.semantics.modifiers import find_limits
-from gpa_lsp.execution.emulator.semantics.writing import HALVES, INTEGRAL, ROUNDINGS, find_rounding, limit, write_half
+from gpa_lsp.execution.emulator.semantics.model import (
+    HALVES,
+    INTEGRAL,
+    ROUNDINGS,
+    Family,
+    Meaning,
+    find_limits,
+    find_rounding,
+    find_word,
+    limit,
+    name_bits,
+    write_half,
+)
 from gpa_lsp.foundation.machine_code.types import as_bits, as_float, f64, u32
 
 S = ScalarType

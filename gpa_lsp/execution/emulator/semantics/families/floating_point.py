@@ -9,9 +9,18 @@ from a GPU's in their last bits. Source: PTX ISA 9.0, section 9.7.3.
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.semantics.floats import copy_sign
-from gpa_lsp.execution.emulator.semantics.model import Family, Meaning, find_word, name_bits, of_one
-from gpa_lsp.execution.emulator.semantics.modifiers import find_type
-from gpa_lsp.execution.emulator.semantics.writing import ROUNDINGS, find_rounding, write_extreme, write_half
+from gpa_lsp.execution.emulator.semantics.model import (
+    ROUNDINGS,
+    Family,
+    Meaning,
+    find_rounding,
+    find_type,
+    find_word,
+    name_bits,
+    of_one,
+    write_extreme,
+    write_half,
+)
 from gpa_lsp.foundation.machine_code.types import as_bits
 
 S = ScalarType

@@ -6,9 +6,17 @@ multiply-adds and functions in double. Source: PTX ISA 9.0, section 9.7.4.
 
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.semantics.model import Family, Meaning, of_one
-from gpa_lsp.execution.emulator.semantics.modifiers import find_type
-from gpa_lsp.execution.emulator.semantics.writing import ELEMENTS, PAIRS, limit, write_extreme, write_half
+from gpa_lsp.execution.emulator.semantics.model import (
+    ELEMENTS,
+    PAIRS,
+    Family,
+    Meaning,
+    find_type,
+    limit,
+    of_one,
+    write_extreme,
+    write_half,
+)
 
 S = ScalarType
 _SIMPLE = {"add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}"}

@@ -8,8 +8,17 @@ from collections.abc import Callable
 
 from gpa_lsp.code.ptx.model import PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.semantics.model import Family, Meaning, name_bits, of_one
-from gpa_lsp.execution.emulator.semantics.modifiers import INTEGERS, SIGNED, as_unsigned, as_wide, find_type
+from gpa_lsp.execution.emulator.semantics.model import (
+    INTEGERS,
+    SIGNED,
+    Family,
+    Meaning,
+    as_unsigned,
+    as_wide,
+    find_type,
+    name_bits,
+    of_one,
+)
 from gpa_lsp.foundation.machine_code.types import s32, s64, u8
 
 S = ScalarType

@@ -5,8 +5,16 @@ Source: PTX ISA 9.0, section 9.7.9.
 
 from gpa_lsp.code.ptx.model import Operand, PtxInstruction, SpecialRegister, Vector
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.semantics.model import LOCAL_WINDOW, SHARED_WINDOW, Family, Meaning, name_bits, of_one
-from gpa_lsp.execution.emulator.semantics.modifiers import as_unsigned, find_type
+from gpa_lsp.execution.emulator.semantics.model import (
+    LOCAL_WINDOW,
+    SHARED_WINDOW,
+    Family,
+    Meaning,
+    as_unsigned,
+    find_type,
+    name_bits,
+    of_one,
+)
 
 S = ScalarType
 _PARTS = {1: S.U8, 2: S.U16, 4: S.U32}

@@ -8,8 +8,7 @@ from collections.abc import Callable
 
 from gpa_lsp.code.ptx.model import Pair, PtxInstruction
 from gpa_lsp.code.ptx.scalar_types import ScalarType
-from gpa_lsp.execution.emulator.semantics.model import Family, Meaning, find_word
-from gpa_lsp.execution.emulator.semantics.modifiers import as_unsigned
+from gpa_lsp.execution.emulator.semantics.model import Family, Meaning, as_unsigned, find_word
 
 S = ScalarType
 _MODES = ("up", "down", "bfly", "idx")  # as functions below number them
