@@ -1,7 +1,7 @@
 """Prices of matches: values, ranges, bounds, what is shown, and when a match is no advice."""
 
 from collections.abc import Mapping
-from math import inf
+from math import e, inf, log, sqrt
 
 import pytest
 from hypothesis import given
@@ -100,12 +100,14 @@ def test_elimination_is_equation_2_of_each_region_and_of_all():
 
 
 def test_the_range_is_what_errors_of_such_estimates_were(monkeypatch: pytest.MonkeyPatch):
-    """Exponents of the model's value; without a calibration of its own that of all remedies."""
-    written = Calibration(edits=9, families=6, held=0.7, low=0.25, middle=0.5, high=2.0)
+    """The middle is a power of the model's value, the ends go with the root of its logarithm."""
+    written = Calibration(edits=9, families=6, held=0.7, low=-0.2, middle=0.5, high=1.2)
     monkeypatch.setattr(pricing, "find_calibration", lambda optimizer: {"tested": written}[optimizer])
-    speedup = priced(eliminate(nest(), line(1, 500.0))).speedup
-    assert (speedup.low, speedup.estimate, speedup.high) == tuple(map(pytest.approx, (2**0.25, 2**0.5, 4.0)))
-    assert speedup.doubt == "anything from 1.19× to 4.00×"
+    speedup, root = priced(eliminate(nest(), line(1, 500.0))).speedup, sqrt(log(2))
+    assert (speedup.low, speedup.estimate, speedup.high) == tuple(
+        map(pytest.approx, (2**0.5 * e ** (-0.2 * root), 2**0.5, 2**0.5 * e ** (1.2 * root)))
+    )
+    assert speedup.doubt == "anything from 1.20× to 3.84×"
     written = replace(written, held=0.6)
     assert (
         priced(eliminate(nest(), line(1, 500.0))).speedup.doubt

@@ -7,8 +7,8 @@ from unittest.mock import patch
 from gpa_lsp.diagnosis.advice import pricing
 from gpa_lsp.diagnosis.advice.pricing import Calibration
 
-# Right in the middle, and between the square root and the power of one and a half
-PLAIN = Calibration(edits=0, families=0, held=1.0, low=0.5, middle=1.0, high=1.5)
+# Right in the middle; a fifth of the root of its logarithm down and up
+PLAIN = Calibration(edits=0, families=0, held=1.0, low=-0.2, middle=1.0, high=0.2)
 
 
 @contextmanager

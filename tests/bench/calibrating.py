@@ -6,86 +6,110 @@ in the folder. ``--write`` writes ``gpa_lsp/diagnosis/advice/calibration.toml``,
 
 import argparse
 import math
+import re
 import statistics
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from itertools import repeat
 from pathlib import Path
 from typing import NamedTuple
 
-from msgspec.structs import replace
+from msgspec.structs import asdict
 
 from gpa_lsp.diagnosis.advice import pricing
 from gpa_lsp.diagnosis.advice.model import DEBUG_BUILD
 from gpa_lsp.diagnosis.advice.pricing import ALL_REMEDIES, LEAST_HELD, NO_GAIN, WIDEST, Calibration, find_calibration
-from tests.bench.edits import MACHINES, list_cases, read_families, simulate_edits
+from tests.bench.edits import MACHINES, Family, list_cases, read_families, simulate_edits
 
 LEAST_MODEL = 1.1
 """Values of the model below it say nothing of an exponent."""
-TAIL = 0.15
+TAIL = 0.12
 """The part of the families that may be beyond each end of a range."""
 
-# Of ln(achieved). With it, ranges as wide hold more of what is left out than without.
-_OFFSET = 0.07
-
-FEWEST_FAMILIES = math.ceil(2 / TAIL) - 1
-"""Families of kernels, for figures of a remedy's own: with fewer, one family alone would be an end of its range, and all remedies together count."""
-
 _STEEPEST = 4.0
+
+FIRST = 3  # Pieces of advice that are read
+
+IDLE = 1.03
+"""Edits below it gain nothing."""
+
+_ARROW = re.compile(r"→\d+")
 
 MOST_GAIN = 1.05
 """Of an edit of a kernel that is called "at the limit"."""
 
 
 class Found(NamedTuple):
-    """One edit whose remedy was advised.
+    """One edit.
 
     Attributes:
+        place: of the advice of its remedy; None where none is advised, and all below is empty.
+        is_limited: whether the kernel is called "at the limit".
         model: the estimate before it was calibrated.
         bound: what the range ends at, at most.
     """
 
-    remedy: str
+    name: str
     family: str
-    model: float
     achieved: float
-    bound: float
+    is_limited: bool
+    place: int | None = None
+    remedy: str = ""
+    estimate: float = 1.0
+    low: float = 1.0
+    high: float = 1.0
+    model: float = 1.0
+    bound: float = math.inf
 
-    def find_exponent(self, offset: float = 0.0) -> float:
-        """Exponent of the model's value that gives what was achieved times e^offset."""
-        return max(-_STEEPEST, min(_STEEPEST, (math.log(self.achieved) + offset) / math.log(self.model)))
+    @property
+    def exponent(self) -> float:
+        """Exponent of the model's value that gives what was achieved."""
+        return max(-_STEEPEST, min(_STEEPEST, math.log(self.achieved) / math.log(self.model)))
+
+    def find_deviation(self, middle: float) -> float:
+        """Logarithm of what was achieved by what was expected, for a model's value of e."""
+        log = math.log(self.model)
+        return (math.log(self.achieved) - middle * log) / math.sqrt(log)
+
+    def describe(self, remedies: Sequence[str]) -> str:
+        """A row of text."""
+        if self.place is None:
+            return f"{self.name:70} {self.achieved:6.2f}× not advised: {', '.join(remedies)}"
+        return (
+            f"{self.name:70} {self.achieved:6.2f}× #{self.place} {self.remedy:28} {self.estimate:5.2f}× "
+            f"({self.low:.2f}–{self.high:.2f})"
+        )
 
 
-def collect(profiles: Path, machines: Sequence[str], wanted: str, limited: dict[str, tuple[float, str]]) -> list[Found]:
-    """The edits of all families, each printed.
-
-    Args:
-        limited: kernels that are called "at the limit" → the most that an edit of them gains which is not advised beside, and its name; filled.
-    """
+def collect(profiles: Path, machines: Sequence[str], wanted: str) -> list[Found]:
+    """The edits of all families, each printed; as many at a time as there are processors."""
     found = []
-    for family, size, machine in list_cases(read_families(wanted), machines):
-        for one in simulate_edits(family, size, machine, profiles):
-            if isinstance(one, str):
-                print(f"not simulated: {one}", flush=True)
-                continue
-            places = [
-                (place, advice) for place, advice in enumerate(one.list_advice(), 1) if advice.optimizer in one.remedies
-            ]
-            if one.is_at_the_limit:
-                kernel = one.name.replace(f"→{one.end} ", " ")
-                limited[kernel] = max(limited.get(kernel, (0.0, "")), (0.0 if places else one.achieved, one.name))
-            if not places:
-                print(f"{one.name:70} {one.achieved:6.2f}× not advised: {', '.join(one.remedies)}", flush=True)
-                continue
-            place, advice = places[0]
-            speedup = advice.speedup
-            model = speedup.estimate ** (1 / find_calibration(advice.optimizer).middle)
-            print(
-                f"{one.name:70} {one.achieved:6.2f}× #{place} {advice.optimizer:28} {speedup.estimate:5.2f}× "
-                f"({speedup.low:.2f}–{speedup.high:.2f})",
-                flush=True,
-            )
-            found.append(Found(advice.optimizer, one.family, model, one.achieved, speedup.bound))
+    with ProcessPoolExecutor() as pool:
+        for edits in pool.map(_collect_one, list_cases(read_families(wanted), machines), repeat(profiles)):
+            for edit, text in edits:
+                print(text, flush=True)
+                found += [] if edit is None else [edit]
+    return found
+
+
+def _collect_one(case: tuple[Family, dict[str, int], str], profiles: Path) -> list[tuple[Found | None, str]]:
+    """The edits of a family at one size on one GPU, with their rows of text."""
+    found: list[tuple[Found | None, str]] = []
+    for one in simulate_edits(*case, profiles):
+        if isinstance(one, str):
+            found.append((None, f"not simulated: {one}"))
+            continue
+        edit = Found(one.name, one.family, one.achieved, one.is_at_the_limit)
+        for place, advice in enumerate(one.list_advice(), 1):
+            if advice.optimizer in one.remedies:
+                speedup = advice.speedup
+                ends = (speedup.estimate, speedup.low, speedup.high)
+                model = speedup.estimate ** (1 / find_calibration(advice.optimizer).middle)
+                edit = Found(*edit[:4], place, advice.optimizer, *ends, model, speedup.bound)
+                break
+        found.append((edit, edit.describe(one.remedies)))
     return found
 
 
@@ -100,22 +124,17 @@ def calibrate(found: Iterable[Found]) -> Calibration:
     for one in found:
         if one.model >= LEAST_MODEL:
             by_family[one.family].append(one)
+    middle = statistics.median(statistics.median(one.exponent for one in every) for every in by_family.values())
+    middle = round(min(1.0, max(0.1, middle)), 2)  # no more is expected than what was counted gives
+    deviations = sorted((one.find_deviation(middle), 1 / len(every)) for every in by_family.values() for one in every)
     beyond = max(0.0, TAIL * (len(by_family) + 1) - 1) / len(by_family)
-    low, high = (
-        _find_quantile(
-            sorted((one.find_exponent(offset), 1 / len(every)) for every in by_family.values() for one in every), part
-        )
-        for part, offset in ((beyond, _OFFSET), (1 - beyond, -_OFFSET))
-    )
-    middle = statistics.median(statistics.median(one.find_exponent() for one in every) for every in by_family.values())
     return Calibration(
         edits=sum(map(len, by_family.values())),
         families=len(by_family),
         held=1.0,
-        low=round(max(0.0, min(low, middle)), 2),
-        middle=round(min(1.0, max(0.1, middle)), 2),  # no more is expected than what was counted gives
-        high=round(max(high, middle), 2),
-        offset=_OFFSET,
+        low=min(0.0, round(_find_quantile(deviations, beyond), 2)),
+        middle=middle,
+        high=max(0.0, round(_find_quantile(deviations, 1 - beyond), 2)),
     )
 
 
@@ -129,17 +148,10 @@ def _find_quantile(weighed: Sequence[tuple[float, float]], part: float) -> float
 
 
 def calibrate_all(found: Sequence[Found]) -> dict[str, Calibration]:
-    """The calibration of all remedies together (without that of a compiler option, which every family has), and that of each: its own exponents
-    where it has enough families."""
-    known = {ALL_REMEDIES: calibrate([one for one in found if one.remedy != DEBUG_BUILD])}
-    for remedy in sorted({one.remedy for one in found}):
-        own = [one for one in found if one.remedy == remedy]
-        families = {one.family for one in own if one.model >= LEAST_MODEL}
-        is_own = len(families) >= FEWEST_FAMILIES
-        known[remedy] = (
-            calibrate(own) if is_own else replace(known[ALL_REMEDIES], edits=len(own), families=len(families))
-        )
-    return known
+    """The calibration of a compiler option, which every family has, and of all other remedies together."""
+    of_debug = [one for one in found if one.remedy == DEBUG_BUILD]
+    others = [one for one in found if one.remedy != DEBUG_BUILD]
+    return {name: calibrate(every) for name, every in ((ALL_REMEDIES, others), (DEBUG_BUILD, of_debug)) if every}
 
 
 class LeftOut(NamedTuple):
@@ -159,7 +171,7 @@ class LeftOut(NamedTuple):
 
 
 def leave_out(found: Sequence[Found]) -> dict[str, list[LeftOut]]:
-    """Remedy → its edits, each by what all other families say."""
+    """Remedy → its edits, each by what all other families say; all remedies together are so without the compiler option, which every family has."""
     rows: dict[str, list[LeftOut]] = defaultdict(list)
     for family in sorted({one.family for one in found}):
         calibrations = calibrate_all([other for other in found if other.family != family])
@@ -171,7 +183,7 @@ def leave_out(found: Sequence[Found]) -> dict[str, list[LeftOut]]:
             is_held = low * 0.98 <= one.achieved <= high * 1.02
             row = LeftOut(one.remedy, family, low, high, abs(estimate - one.achieved) / one.achieved, is_held)
             rows[one.remedy].append(row)
-            rows[ALL_REMEDIES].append(row)
+            rows[ALL_REMEDIES] += [row] if one.remedy != DEBUG_BUILD else []
     return rows
 
 
@@ -190,8 +202,6 @@ def list_printed(rows: Mapping[str, Sequence[LeftOut]]) -> list[LeftOut]:
 def print_left_out(found: Sequence[Found]) -> None:
     """Coverage, width and error of each remedy, with the family of each edit left out, and why some ranges are no number; then of those printed."""
     rows = leave_out(found)
-    others = "all but " + DEBUG_BUILD  # every family has that edit
-    rows[others] = [one for one in rows[ALL_REMEDIES] if one.remedy != DEBUG_BUILD]
     print(
         f"\n{'remedy, its families left out':32} edits families  held  width  mean error  median  wide  from nothing  held of numbers"
     )
@@ -215,23 +225,41 @@ def print_left_out(found: Sequence[Found]) -> None:
         print(f"{len(printed)} are printed as numbers, of which {measure_held(printed):.0%} hold, {width:.2f} wide")
 
 
-def print_limited(limited: Mapping[str, tuple[float, str]]) -> None:
-    """Print gains of edits that are not advised, for kernels that are called "at the limit"."""
-    wrong = sorted(one for one in limited.values() if one[0] > MOST_GAIN)
+def print_advised(found: Iterable[Found]) -> None:
+    """Print how many gains are advised, how many edits that gain nothing are promised to, and what kernels "at the limit" gain.
+
+    Builds for debugging do not count here.
+    """
+    edits = [one for one in found if " -G→" not in one.name]
+    gains = [one for one in edits if one.achieved >= LEAST_MODEL]
+    first = sum(one.place is not None and one.place <= FIRST for one in gains)
+    idle = [one for one in edits if one.achieved < IDLE]
+    promised = sum(one.low >= NO_GAIN for one in idle)
     print(
-        f"\nat the limit: {len(limited)} kernels, of which {len(wrong)} gain more than {MOST_GAIN - 1:.0%} by an edit that is not advised"
+        f"\nof {len(gains)} gains {first} are among the first {FIRST}; of {len(idle)} edits without gain {promised} are promised one"
     )
-    for achieved, name in wrong:
-        print(f"{name:70} {achieved:6.2f}×")
+    limited: dict[str, list[Found]] = defaultdict(list)
+    for one in edits:
+        if one.is_limited:
+            limited[_ARROW.sub("", one.name)].append(one)
+    wrong = [one for every in limited.values() for one in every if one.place is None and one.achieved > MOST_GAIN]
+    print(
+        f"at the limit: {len(limited)} kernels; not advised, but gaining more than {MOST_GAIN - 1:.0%}: {len(wrong)} edits"
+    )
+    for one in wrong:
+        print(f"{one.name:70} {one.achieved:6.2f}×")
 
 
 def write(found: Sequence[Found]) -> None:
-    """Write the table of the package."""
+    """Write the table of the package: of each remedy what held, and exponents where they are its own."""
     lines = ["# Written by `python -m tests.bench.calibrating --write`; see `Calibration` in pricing.py."]
-    rows = leave_out(found)
-    for remedy, known in calibrate_all(found).items():
-        one = replace(known, held=round(measure_held(rows[remedy]), 2))
-        lines += ["", f"[{remedy}]", *(f"{name} = {getattr(one, name)}" for name in one.__struct_fields__)]
+    rows, known = leave_out(found), calibrate_all(found)
+    for remedy in sorted(rows, key=lambda name: (name != ALL_REMEDIES, name)):
+        every, own = rows[remedy], known.get(remedy)
+        table = {} if own is None else asdict(own)
+        table |= {"edits": len(every), "families": len({one.family for one in every})}
+        table["held"] = round(measure_held(every), 2)
+        lines += ["", f"[{remedy}]", *(f"{name} = {value}" for name, value in table.items())]
     Path(pricing.__file__).with_name("calibration.toml").write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 
@@ -246,13 +274,13 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        limited: dict[str, tuple[float, str]] = {}
-        found = collect(options.profiles or Path(folder), options.machine or MACHINES, options.family, limited)
-    if len({one.family for one in found}) > 1:
-        print_left_out(found)
-    print_limited(limited)
+        found = collect(options.profiles or Path(folder), options.machine or MACHINES, options.family)
+    print_advised(found)
+    advised = [one for one in found if one.place is not None]
+    if len({one.family for one in advised}) > 1:
+        print_left_out(advised)
     if options.write:
-        write(found)
+        write(advised)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ SASS = """
 """
 METRICS = {"gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed": 45.5}
 FENCE = """
-warp_balance 1.22x  bound 2.198x  interval 1.106-1.35  uncapped 1.250x  M=200/190  function k.cu:3 ~ the next limit
+warp_balance 1.22x  bound 2.198x  interval 1.118-1.338  uncapped 1.250x  M=200/190  function k.cu:3 ~ the next limit
     0x0040 STG <- 0x0030 BAR  barrier=200/190  1 instruction, 6 cycles
     hint ~ fewer barriers
     caveat ~ taken as avoidable
@@ -40,8 +40,8 @@ def test_what_is_right_passes() -> None:
     [
         ("1.22x  bound", "1.26x  bound", r"the estimate is 1.22\d* instead of 1.26"),
         ("bound 2.198x", "bound 1.4x", r"the bound is 2.19\d* instead of 1.4"),
-        ("interval 1.106-", "interval 1.126-", r"the low end is 1.10\d* instead of 1.126"),
-        ("-1.35 ", "-1.30 ", r"the high end is 1.35\d* instead of 1.30"),
+        ("interval 1.118-", "interval 1.126-", r"the low end is 1.11\d* instead of 1.126"),
+        ("-1.338 ", "-1.30 ", r"the high end is 1.33\d* instead of 1.30"),
         ("uncapped 1.250x", "uncapped 1.251x", "the uncapped value is 1.2500 instead of 1.251"),
         ("M=200/190", "M=201/190", "the M is 200.0000 instead of 201"),
         ("M=200/190", "M=200/190.5", r"the M\^L is 190.0000 instead of 190.5"),

@@ -7,7 +7,7 @@ its bound the unit that needs most of the present time for what stays.
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from math import exp, inf
+from math import exp, inf, log, sqrt
 from pathlib import Path
 
 from msgspec import Struct, convert
@@ -81,39 +81,37 @@ class Label(Struct, frozen=True, kw_only=True):
 
 
 class Calibration(Struct, frozen=True, kw_only=True):
-    """Calibration of one remedy's estimates by simulated edits of families of kernels.
+    """Calibration of a remedy's estimates by simulated edits of families of kernels.
 
-    Exponents are ln(achieved) / ln(model): of a model's value S, S^middle is expected, and the range is S^low / e^offset to S^high · e^offset,
-    between which four of five edits were of families that it was not made of; of builds for debugging seven of ten. The simulator's own errors (15 %
-    on kernels it was not made with) and what people change along are among them; of measured pairs more are in the range.
+    Of a model's value S, S^middle is expected, and the range ends at S^middle · e^(low · √ln S) and S^middle · e^(high · √ln S): errors add up along
+    the way to a large gain, as independent ones do. The ends are those of all remedies together, which hold more of what is left out than a remedy's
+    own. The simulator's own errors (15 % on kernels it was not made with) and what people change along are among them.
     """
 
-    edits: int  # with an estimate
+    edits: int  # of the remedy, with an estimate
     families: int  # of kernels they are from
     held: float  # part of the edits with a number that such a range held, with their family left out of what it was made of
-    low: float
+    low: float  # at most 0
     middle: float  # median of the families' medians, at most 1
-    high: float
-    offset: float = 0.0  # errors that are there however small the model's value
+    high: float  # at least 0
 
     def spread(self, model: float) -> tuple[float, float, float]:
         """Low end, estimate and high end for a model's value."""
-        return model**self.low / exp(self.offset), model**self.middle, model**self.high * exp(self.offset)
+        estimate, scale = model**self.middle, sqrt(log(model))
+        return estimate * exp(self.low * scale), estimate, estimate * exp(self.high * scale)
 
 
 ALL_REMEDIES = "any"  # In ``calibration.toml``, what edits of all remedies said together
 
 
-def find_calibration(optimizer: str) -> Calibration:
-    """The calibration of a remedy: its own where enough families of kernels are known, else the exponents of all remedies together."""
-    known = _read_calibrations()
-    return known.get(optimizer, known[ALL_REMEDIES])
-
-
 @cache
-def _read_calibrations() -> dict[str, Calibration]:
-    """Read the table that ``python -m tests.bench.calibrating --write`` writes."""
-    return convert(read_own_table(Path(__file__).with_name("calibration.toml")), dict[str, Calibration])
+def find_calibration(optimizer: str) -> Calibration:
+    """The calibration of a remedy: how often ranges held for it, and where they end; both of all remedies together where it has no own.
+
+    ``python -m tests.bench.calibrating --write`` writes the table.
+    """
+    known = read_own_table(Path(__file__).with_name("calibration.toml"))
+    return convert({**known[ALL_REMEDIES], **known.get(optimizer, {})}, Calibration)
 
 
 def price(subject: Subject, label: Label, match: AnyMatch) -> Advice | Silence:
