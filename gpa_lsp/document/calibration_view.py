@@ -18,8 +18,8 @@ from gpa_lsp.foundation.numbers import (
 from gpa_lsp.gpu.device.model import Machine, MemoryLevel
 
 if TYPE_CHECKING:
+    from gpa_lsp.execution.calibration.benchmark_sources import SweepPoint
     from gpa_lsp.execution.calibration.calibrate import Calibration
-    from gpa_lsp.execution.calibration.model import SweepPoint
 
 _BAR_CELLS = 30
 

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpa_lsp.execution.emulator.model import Fault
 from gpa_lsp.execution.prediction.model import CountComparison, KernelPrediction, SourcePrediction
-from gpa_lsp.execution.programs.beside_sources import Described
-from gpa_lsp.execution.programs.examine import ExaminedKernel
+from gpa_lsp.execution.programs.examine import Described, ExaminedKernel
 from gpa_lsp.execution.programs.model import ProgramRun
 from gpa_lsp.execution.traces.line_facts import AccessLineFact
 from gpa_lsp.execution.volumes.model import VolumePrediction

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gpa_lsp.execution.simulator.execution.compiled_steps import load_walk
 from gpa_lsp.execution.simulator.streaming_multiprocessor import simulate_sm
-from gpa_lsp.execution.simulator.streams import BlockStream
+from gpa_lsp.execution.simulator.warp_walk import BlockStream
 from gpa_lsp.foundation.errors import GpaError
 from tests.bench.emulating import PUBLISHED
 from tests.simulator.sm_notation import ALU, BARRIER, EXIT, LOAD, SHARED, STORE, make_block, make_model, make_program

@@ -312,12 +312,12 @@ def test_what_is_outside_of_all_arrays_is_not_written_as_the_name_of_one(
 
 _BROKEN = """
 import sys
-from gpa_lsp.execution.prediction import trace_answers
+from gpa_lsp.execution.traces import ask
 
 def fail(*_, **__):
     raise ValueError("nobody expected this")
 
-trace_answers.list_line_facts = fail
+ask.list_line_facts = fail
 from gpa_lsp.cli.main import main
 
 sys.exit(main(sys.argv[1:]))

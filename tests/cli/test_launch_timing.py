@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.cli.main import main
-from gpa_lsp.execution.local_gpu import timing_processes
+from gpa_lsp.execution.local_gpu import timing
 from gpa_lsp.profile.collect.measured_reports import find_written
 from gpa_lsp.profile.read import read_profile
 from tests.gpu.in_process import JobsHere
@@ -62,7 +62,7 @@ def driver() -> TimedDriver:
 @pytest.fixture
 def jobs(driver: TimedDriver, monkeypatch: pytest.MonkeyPatch) -> Iterator[JobsHere]:
     here = JobsHere(driver)
-    monkeypatch.setattr(timing_processes, "_POOL", here)
+    monkeypatch.setattr(timing, "_POOL", here)
     yield here
     here.close()
 
@@ -156,7 +156,7 @@ def test_code_for_another_gpu_is_assembled_by_the_driver(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     here = JobsHere(TimedDriver(capability=(9, 0)))
-    monkeypatch.setattr(timing_processes, "_POOL", here)
+    monkeypatch.setattr(timing, "_POOL", here)
     report = write_measured(tmp_path / "measured.gpa-profile.json", count_accesses())
     (tmp_path / "measured.gpa-profile.launch.toml").write_text(LAUNCHES)
     code, _, _ = run(capsys, "--replay", str(report), "-o", str(tmp_path / "again.gpa-profile.json"))
@@ -187,7 +187,7 @@ def test_without_a_gpu_it_is_said(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     here = JobsHere(TimedDriver(devices=0))
-    monkeypatch.setattr(timing_processes, "_POOL", here)
+    monkeypatch.setattr(timing, "_POOL", here)
     code, _, err = run(capsys, "--launches", "scale.launch.toml")
     assert code == 2
     assert "timing a launch needs it" in err
@@ -216,7 +216,7 @@ def test_of_a_build_the_code_for_this_gpu_is_taken(
 ) -> None:
     """Code for a newer GPU is passed over: its PTX cannot be assembled here."""
     here = JobsHere(TimedDriver(capability=(8, 6)))
-    monkeypatch.setattr(timing_processes, "_POOL", here)
+    monkeypatch.setattr(timing, "_POOL", here)
     nvcc = shutil.which("nvcc")
     if nvcc is None:
         pytest.skip("needs nvcc")

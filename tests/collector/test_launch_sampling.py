@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.cli.main import main
-from gpa_lsp.execution.local_gpu import timing_processes
+from gpa_lsp.execution.local_gpu import timing
 from gpa_lsp.profile.read import read_profile
 from tests.collector.built import SAMPLES_OF_AN_INSTRUCTION, build, make_variables
 
@@ -52,9 +52,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("FAKE_CUDA_TIMES", str(tmp_path / "times"))
     for name, value in make_variables(built, tmp_path).items():
         monkeypatch.setenv(name, value)
-    timing_processes.close_processes()
+    timing.close_processes()
     yield tmp_path
-    timing_processes.close_processes()
+    timing.close_processes()
 
 
 def profile(*options: str) -> int:

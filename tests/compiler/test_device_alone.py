@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.execution.compiler.absent_headers import read_absent_header
 from gpa_lsp.execution.compiler.compile import compile_source, find_including
 from gpa_lsp.execution.compiler.included_files import find_cuda_headers
 from gpa_lsp.execution.compiler.model import CompiledUnit, CompilerChoice, CompileSettings
+from gpa_lsp.execution.compiler.stand_in_headers import read_absent_header
 from gpa_lsp.foundation.errors import ProblemSeverity
 from tests.compiler.installed import require_nvcc, require_nvrtc
 from tests.patience import LIMIT_S

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.execution.compiler.compile import explain_placeless
+from gpa_lsp.execution.compiler.included_files import explain_missing_headers, find_missing_header
 from gpa_lsp.execution.compiler.messages import MOST_MESSAGES, parse_messages
-from gpa_lsp.execution.compiler.missing_headers import explain_missing_headers, find_missing_header
 from gpa_lsp.execution.compiler.model import CompiledUnit, CompilerFlags, CompilerKind
 from gpa_lsp.foundation.errors import ProblemSeverity
 
@@ -170,7 +170,7 @@ def test_a_missing_header_says_where_was_searched_and_what_to_do() -> None:
 
 
 def test_without_cudas_headers_their_wheels_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpa_lsp.execution.compiler.missing_headers.find_cuda_headers", tuple)
+    monkeypatch.setattr("gpa_lsp.execution.compiler.included_files.find_cuda_headers", tuple)
     unit = make_failed('/k.cu(1): catastrophic error: cannot open source file "cuda_fp16.h"')
     assert (
         "nvidia-cuda-runtime nvidia-cuda-cccl"

@@ -28,10 +28,10 @@ _WORKER = f"""
 import sys
 sys.path.insert(0, {str(ROOT)!r})
 from gpa_lsp.cli.main import main
-from gpa_lsp.execution.local_gpu import timing_processes
+from gpa_lsp.execution.local_gpu import timing
 from tests.gpu.in_process import JobsHere
 from tests.gpu.timed_driver import TimedDriver
-timing_processes._POOL = JobsHere(TimedDriver([TIME], free_bytes=1 << 32))
+timing._POOL = JobsHere(TimedDriver([TIME], free_bytes=1 << 32))
 sys.exit(main())
 """
 

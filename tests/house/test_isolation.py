@@ -86,7 +86,7 @@ OF_THE_SERVER = {
 """What workers work by."""
 
 WITH_A_GPU = "gpa_lsp.editor.timed.worker"
-SAMPLED = "gpa_lsp.execution.local_gpu.sampled_launches"
+SAMPLED = "gpa_lsp.execution.local_gpu.timing_worker"
 """Started by that."""
 
 CELL_RUNNER = "gpa_lsp.notebook.cell_runner"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gpa_lsp.execution.prediction import predict, trace_answers
+from gpa_lsp.execution.prediction import predict
 from gpa_lsp.execution.prediction import predict_launch as launch_volumes
 from gpa_lsp.execution.prediction.exploration import evaluators
 from gpa_lsp.execution.prediction.exploration.explore import evaluate_each
@@ -13,7 +13,7 @@ from gpa_lsp.execution.prediction.exploration.model import Configuration
 from gpa_lsp.execution.prediction.launch_sources import DescriptionText
 from gpa_lsp.execution.prediction.model import KernelPrediction, PredictionSettings
 from gpa_lsp.execution.prediction.predict import predict_code
-from gpa_lsp.execution.traces import analyse
+from gpa_lsp.execution.traces import ask
 from gpa_lsp.execution.traces.paper_answer import PaperCollector
 
 SOURCE = """
@@ -124,13 +124,13 @@ def test_each_model_that_fails_costs_its_own_answer(tmp_path: Path, monkeypatch:
         (launch_volumes, "recover_expressions", "predicting data volumes", {"volumes"}),
         (launch_volumes, "answer_volumes", "predicting data volumes", {"volumes"}),
         (launch_volumes, "answer_operations", "counting arithmetic operations", {"emulated_operations"}),
-        (analyse.BankAccumulator, "add", "analysing the trace", traced - {"traced_paper"}),
-        (analyse.BankAccumulator, "finish", "analysing the trace", traced - {"traced_paper"}),
+        (ask.BankAccumulator, "add", "analysing the trace", traced - {"traced_paper"}),
+        (ask.BankAccumulator, "finish", "analysing the trace", traced - {"traced_paper"}),
         (PaperCollector, "add", "counting as CUDAAdvisor does", {"traced_paper"}),
         (PaperCollector, "answer", "counting as CUDAAdvisor does", {"traced_paper"}),
-        (trace_answers, "list_line_facts", "the facts of lines", set()),
-        (trace_answers, "list_branch_facts", "the facts of branches", set()),
-        (trace_answers, "list_measures", "measuring the launch", set()),
+        (ask, "list_line_facts", "the facts of lines", set()),
+        (ask, "list_branch_facts", "the facts of branches", set()),
+        (ask, "list_measures", "measuring the launch", set()),
     ):
         with monkeypatch.context() as broken:
             broken.setattr(module, name, break_down)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gpa_lsp.execution.prediction.operation_answer import answer_operations
+from gpa_lsp.execution.prediction.executed_work import answer_operations
 from tests.emulator.engine.running import run_text, zeros
 
 _BODY = """

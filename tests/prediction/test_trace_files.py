@@ -328,7 +328,7 @@ def test_a_question_that_fails_leaves_no_success(tmp_path, capsys, monkeypatch):
         raise ValueError("nobody expected it")
 
     write(tmp_path / "t", make_plain_piece())
-    monkeypatch.setattr("gpa_lsp.execution.prediction.trace_answers.list_line_facts", fail)
+    monkeypatch.setattr("gpa_lsp.execution.traces.ask.list_line_facts", fail)
     code, text = ask_memory(tmp_path / "t", capsys)
     assert code == 2
     assert "the facts of lines failed" in text

@@ -9,8 +9,8 @@ from gpa_lsp.execution.launches.read_launches import read_launches
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
 from gpa_lsp.execution.prediction.model import PredictionSettings
 from gpa_lsp.execution.prediction.predict import predict_code
-from gpa_lsp.execution.programs.beside_sources import Described, describe_beside
 from gpa_lsp.execution.programs.build import build_program
+from gpa_lsp.execution.programs.examine import Described, describe_beside
 from tests.programs.built import MACHINE, SOURCES, require_compiler, run
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from gpa_lsp.code.ptx.parse import parse_ptx
-from gpa_lsp.execution.programs.linking import link_parts, link_texts
+from gpa_lsp.execution.programs.loaded_code import link_parts, link_texts
 from gpa_lsp.foundation.errors import InputError
 
 _HEAD = ".version 8.{version}\n.target sm_80\n.address_size 64\n"

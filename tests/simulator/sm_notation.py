@@ -6,8 +6,7 @@ from msgspec.structs import fields
 from gpa_lsp.execution.simulator.machine import SmModel
 from gpa_lsp.execution.simulator.program import LSU, NO_READS, Kind, OpcodeCourse, SassProgram
 from gpa_lsp.execution.simulator.reasons import REASON_COUNT, REASONS, SmRun
-from gpa_lsp.execution.simulator.streams import BlockStream
-from gpa_lsp.execution.simulator.warp_walk import KernelWalk, WarpWalk
+from gpa_lsp.execution.simulator.warp_walk import BlockStream, KernelWalk, WarpWalk
 from gpa_lsp.gpu.arch.lookup import find_architecture
 
 ALU = OpcodeCourse(pipe=1, interval=2.0)

@@ -6,7 +6,7 @@ import pytest
 
 from gpa_lsp.execution.simulator.execution.demand import find_demand, find_stack_words
 from gpa_lsp.execution.simulator.simulate import GridShape, simulate_grid
-from gpa_lsp.execution.simulator.streams import Streams
+from gpa_lsp.execution.simulator.warp_walk import Streams
 from tests.simulator.sm_notation import ALU, EXIT, make_block, make_model, make_program
 from tests.simulator.walking import build
 

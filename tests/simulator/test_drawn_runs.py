@@ -12,7 +12,7 @@ from gpa_lsp.execution.simulator.machine import SmModel
 from gpa_lsp.execution.simulator.program import Kind, OpcodeCourse, RegisterReads, SassProgram
 from gpa_lsp.execution.simulator.reasons import REASONS, SmRun
 from gpa_lsp.execution.simulator.streaming_multiprocessor import simulate_sm
-from gpa_lsp.execution.simulator.streams import BlockStream
+from gpa_lsp.execution.simulator.warp_walk import BlockStream
 from tests.simulator.sm_notation import ALU, EXIT, LOAD, make_block, make_model, make_program
 
 _COURSES = (

@@ -8,8 +8,7 @@ from gpa_lsp.execution.simulator.program import ADU, Kind, OpcodeCourse
 from gpa_lsp.execution.simulator.reasons import REASON_COUNT, REASONS
 from gpa_lsp.execution.simulator.simulate import GridShape, simulate_grid
 from gpa_lsp.execution.simulator.streaming_multiprocessor import simulate_sm
-from gpa_lsp.execution.simulator.streams import Streams
-from gpa_lsp.execution.simulator.warp_walk import LOCAL_BASE
+from gpa_lsp.execution.simulator.warp_walk import LOCAL_BASE, Streams
 from tests.simulator.sm_notation import (
     ALU,
     BARRIER,

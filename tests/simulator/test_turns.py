@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gpa_lsp.execution.simulator.streams import keep_turns
+from gpa_lsp.execution.simulator.warp_walk import keep_turns
 
 
 def run_loop(turns: int, body: int) -> np.ndarray:  # type: ignore[type-arg]

@@ -5,7 +5,7 @@ import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.execution.simulator.simulate import GridShape, SimulatedSm, simulate_grid
-from gpa_lsp.execution.simulator.streams import Streams
+from gpa_lsp.execution.simulator.warp_walk import Streams
 from tests.simulator.sm_notation import ALU, EXIT, LOAD, make_block, make_model, make_program
 
 PROGRAM = make_program((LOAD, {"write": 0}), (ALU, {"wait": 1, "stall": 4}), (EXIT, {"stall": 5}))

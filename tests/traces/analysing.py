@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from gpa_lsp.execution.emulator.trace import Trace
-from gpa_lsp.execution.traces.analyse import TraceAnalyser
+from gpa_lsp.execution.traces.ask import TraceAnalyser
 from gpa_lsp.execution.traces.model import AnalysisSettings, TraceContext
 from gpa_lsp.execution.traces.results import TraceAnalyses
 from gpa_lsp.foundation.locations import InlineChain

@@ -9,8 +9,7 @@ from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.diagnosis.analyses.answers import MOST_MARKS, Answer, Weight
 from gpa_lsp.execution.accesses.lane_addresses import LanePattern
 from gpa_lsp.execution.emulator.trace import Trace
-from gpa_lsp.execution.traces.analyse import TraceAnalyser
-from gpa_lsp.execution.traces.ask import answer_launches, answer_questions, list_questions
+from gpa_lsp.execution.traces.ask import TraceAnalyser, answer_launches, answer_questions, list_questions
 from gpa_lsp.execution.traces.code_centric import list_path_accesses, list_path_branches
 from gpa_lsp.execution.traces.data_centric import list_array_facts
 from gpa_lsp.execution.traces.line_facts import list_branch_facts, list_line_facts

@@ -11,8 +11,7 @@ from gpa_lsp.execution.emulator.model import TraceSettings
 from gpa_lsp.execution.emulator.trace import Trace
 from gpa_lsp.execution.launches.launch import ArrayArgument, Generator, LaunchDescription
 from gpa_lsp.execution.prediction.predict_launch import list_block_chains
-from gpa_lsp.execution.traces.analyse import TraceAnalyser
-from gpa_lsp.execution.traces.ask import answer_questions
+from gpa_lsp.execution.traces.ask import TraceAnalyser, answer_questions
 from gpa_lsp.execution.traces.code_centric import list_path_accesses
 from gpa_lsp.execution.traces.data_centric import list_array_facts
 from gpa_lsp.execution.traces.line_facts import list_branch_facts, list_line_facts

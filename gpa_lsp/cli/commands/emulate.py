@@ -23,8 +23,7 @@ from gpa_lsp.execution.prediction.input_kinds import SUFFIXES
 from gpa_lsp.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from gpa_lsp.execution.programs.beside_sources import Described
-    from gpa_lsp.execution.programs.examine import ExaminedKernel
+    from gpa_lsp.execution.programs.examine import Described, ExaminedKernel
     from gpa_lsp.execution.programs.model import ProgramRun
 
 _KERNEL_SECONDS = 20.0
@@ -194,7 +193,7 @@ def _tell_records(run: "ProgramRun", terminal: Terminal) -> None:
 
 
 def _describe(run: "ProgramRun") -> "Described":
-    from gpa_lsp.execution.programs.beside_sources import describe_beside
+    from gpa_lsp.execution.programs.examine import describe_beside
 
     try:
         return describe_beside(run, Path.cwd())

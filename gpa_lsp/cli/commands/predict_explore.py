@@ -16,8 +16,7 @@ from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from gpa_lsp.execution.prediction.exploration.explore import Exploration, Workers
-    from gpa_lsp.execution.prediction.exploration.journal import Journal
+    from gpa_lsp.execution.prediction.exploration.explore import Exploration, Journal, Workers
     from gpa_lsp.execution.prediction.exploration.model import Configuration
     from gpa_lsp.execution.prediction.exploration.subjects import ExplorationSubject
     from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
@@ -156,8 +155,7 @@ def _explore(
     arguments: argparse.Namespace,
     terminal: Terminal,
 ) -> "Exploration":
-    from gpa_lsp.execution.prediction.exploration.explore import Exploration, evaluate_space
-    from gpa_lsp.execution.prediction.exploration.journal import Journal
+    from gpa_lsp.execution.prediction.exploration.explore import Exploration, Journal, evaluate_space
 
     def evaluate(journal: "Journal | None") -> "Exploration":
         workers = _choose_workers(arguments)

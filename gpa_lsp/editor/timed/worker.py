@@ -16,7 +16,7 @@ from gpa_lsp.editor.timed.results import (
     TimedResult,
 )
 from gpa_lsp.execution.compiler.model import choose_compile_settings
-from gpa_lsp.execution.local_gpu.timing_processes import find_gpu
+from gpa_lsp.execution.local_gpu.timing import find_gpu
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
 from gpa_lsp.execution.prediction.launch_timing import LaunchTimings, TimedLaunch, TimingWork, time_launches
 from gpa_lsp.foundation.errors import GpaError, MissingToolError

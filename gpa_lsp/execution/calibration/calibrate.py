@@ -14,14 +14,6 @@ from gpa_lsp import __version__
 from gpa_lsp.execution.calibration.benchmark_sources import (
     BLOCK_THREADS,
     WARP_THREADS,
-    list_arithmetic_benchmarks,
-    list_common_sets,
-    list_l1_sets,
-    make_common_benchmark,
-    make_l1_benchmark,
-    make_shared_benchmark,
-)
-from gpa_lsp.execution.calibration.model import (
     ArithmeticBenchmark,
     GpuFacts,
     MemoryBenchmark,
@@ -29,6 +21,12 @@ from gpa_lsp.execution.calibration.model import (
     Skipped,
     SweepPoint,
     Timing,
+    list_arithmetic_benchmarks,
+    list_common_sets,
+    list_l1_sets,
+    make_common_benchmark,
+    make_l1_benchmark,
+    make_shared_benchmark,
 )
 from gpa_lsp.execution.compiler.model import name_target
 from gpa_lsp.execution.compiler.nvrtc_processes import PROCESSES, TOOL

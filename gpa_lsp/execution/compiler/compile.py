@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from gpa_lsp.execution.compiler.device_part import HOST_LEFT_OUT, compile_device_part
 from gpa_lsp.execution.compiler.host_code import HostCode, find_conditions, find_host_code
-from gpa_lsp.execution.compiler.job import UNITS, CompileJob, make_key
+from gpa_lsp.execution.compiler.included_files import explain_missing_headers, find_missing_header, include_with_search
+from gpa_lsp.execution.compiler.job import UNITS, CompileJob, make_key, name_in_include, read_source, write_shadow
 from gpa_lsp.execution.compiler.launches import guess_instantiations
 from gpa_lsp.execution.compiler.messages import explain_removed_names, find_remedy, parse_messages
-from gpa_lsp.execution.compiler.missing_headers import explain_missing_headers, find_missing_header, include_with_search
 from gpa_lsp.execution.compiler.model import (
     DEFAULT_COMPUTE_CAPABILITY,
     DEFAULT_SETTINGS,
@@ -30,7 +30,6 @@ from gpa_lsp.execution.compiler.model import (
 from gpa_lsp.execution.compiler.nvcc_location import INSTALL, TOOL, NvccInstallation, build_environment, find_nvcc
 from gpa_lsp.execution.compiler.nvrtc_processes import identify_nvrtc, list_nvrtc_architectures
 from gpa_lsp.execution.compiler.project import find_project_folder, search_flags
-from gpa_lsp.execution.compiler.source_text import name_in_include, read_source, write_shadow
 from gpa_lsp.foundation.errors import InputError, MissingToolError, ProblemSeverity, ToolError, UnsupportedInputError
 from gpa_lsp.foundation.files import read_bounded
 from gpa_lsp.foundation.locations import read_escapes

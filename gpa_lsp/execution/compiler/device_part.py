@@ -16,10 +16,8 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from gpa_lsp.execution.compiler.absent_headers import RANDOM, read_absent_header
-from gpa_lsp.execution.compiler.device_headers import LIBRARY_HEADERS, list_library_names, read_device_headers
 from gpa_lsp.execution.compiler.host_code import HostCode, blank_out, find_host_code, find_removable
-from gpa_lsp.execution.compiler.included_files import find_cuda_headers
+from gpa_lsp.execution.compiler.included_files import find_cuda_headers, find_missing_header
 from gpa_lsp.execution.compiler.job import CompileJob
 from gpa_lsp.execution.compiler.launches import Instantiations, find_instantiations, guess_instantiations
 from gpa_lsp.execution.compiler.messages import (
@@ -29,10 +27,16 @@ from gpa_lsp.execution.compiler.messages import (
     list_spellings,
     parse_messages,
 )
-from gpa_lsp.execution.compiler.missing_headers import find_missing_header
 from gpa_lsp.execution.compiler.model import CompiledUnit, CompilerKind, CompilerMessage
 from gpa_lsp.execution.compiler.nvrtc_processes import PROCESSES
 from gpa_lsp.execution.compiler.nvrtc_worker import NvrtcAnswer, NvrtcJob
+from gpa_lsp.execution.compiler.stand_in_headers import (
+    LIBRARY_HEADERS,
+    RANDOM,
+    list_library_names,
+    read_absent_header,
+    read_device_headers,
+)
 from gpa_lsp.foundation.errors import ProblemSeverity, UnsupportedInputError
 
 HOST_LEFT_OUT = "host code was left out"

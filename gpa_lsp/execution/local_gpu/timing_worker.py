@@ -1,13 +1,21 @@
-"""Worker that times launches. Keeps a context between jobs, and is ended if a kernel does not end."""
+"""Worker that times launches. Keeps a context between jobs, and is ended if a kernel does not end.
 
+As a process, ``python -P -m gpa_lsp.execution.local_gpu.timing_worker JOBS``, it launches timed launches again, for a collector in it: each one
+:data:`LAUNCHES` times; the last is what was asked for, and finds the GPU as a timed launch does.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from gpa_lsp.code.ptx.model import PtxFunction
 from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.execution.launches.build import build_inputs
 from gpa_lsp.execution.local_gpu.local_gpu import LocalGpu, PlacedLaunch
-from gpa_lsp.execution.local_gpu.timing import Greeting, Job, TimingAnswer, TimingJob, time_launch
+from gpa_lsp.execution.local_gpu.timing import Greeting, Job, TimingAnswer, TimingJob, find_flush, time_launch
 from gpa_lsp.foundation.errors import GpaError, MissingToolError, ToolError
+from gpa_lsp.foundation.packed_records import read_records
 from gpa_lsp.foundation.processes.worker import Tell, Work
 
 NEEDED_FOR = "timing a launch"
@@ -78,3 +86,41 @@ def _explain(job: Job, reason: str) -> object:
 
 
 WORK = Work(do=do_job, explain=_explain)
+
+
+LAUNCHES = 2
+_NEEDED_FOR = "sampling a launch"
+
+
+def make_launches(jobs: Sequence[TimingJob]) -> None:
+    """Launch what each job describes.
+
+    Raises:
+        GpaError: there is no GPU, or a launch failed.
+    """
+    with LocalGpu(needed_for=_NEEDED_FOR) as gpu:
+        for job in jobs:
+            with gpu.borrowed():
+                _, placed = place_job(job, gpu)
+                flush = find_flush(gpu) if job.settings.is_cold else None
+                for _ in range(LAUNCHES):
+                    placed.fill()
+                    if flush is not None:
+                        flush()
+                    gpu.wait(job.settings.launch_seconds)
+                    placed.start()
+                    gpu.wait(job.settings.launch_seconds)
+
+
+def main() -> int:
+    """Do the jobs of the file that the command line names."""
+    try:
+        make_launches(read_records(Path(sys.argv[1]), tuple))
+    except GpaError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -20,9 +20,16 @@ from gpa_lsp.execution.compiler.model import DEFAULT_SETTINGS, CompileSettings
 from gpa_lsp.execution.compiler.ptx_files import read_build
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.launches.read_launches import explain_undescribed
-from gpa_lsp.execution.local_gpu.sampled_launches import LAUNCHES
-from gpa_lsp.execution.local_gpu.timing import DEFAULT_TIMING, Greeting, LaunchTiming, TimingJob, TimingSettings
-from gpa_lsp.execution.local_gpu.timing_processes import find_gpu, time_on_gpu
+from gpa_lsp.execution.local_gpu.timing import (
+    DEFAULT_TIMING,
+    Greeting,
+    LaunchTiming,
+    TimingJob,
+    TimingSettings,
+    find_gpu,
+    time_on_gpu,
+)
+from gpa_lsp.execution.local_gpu.timing_worker import LAUNCHES
 from gpa_lsp.execution.prediction.built_modules import read_image_module
 from gpa_lsp.execution.prediction.input_kinds import InputKind, find_kind
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
@@ -220,7 +227,7 @@ def _make_launch(one: TimedLaunch, images: dict[bytes, int]) -> dict[str, Any]:
 # without it.
 
 SAMPLING_TOOL = "gpa-lsp profile --launches --sampler cupti"
-_MODULE = "gpa_lsp.execution.local_gpu.sampled_launches"
+_MODULE = "gpa_lsp.execution.local_gpu.timing_worker"
 _ALL = Selection(launches=0)
 _SPARE_S = 120.0  # For starting Python and CUPTI, loading code and filling arrays
 

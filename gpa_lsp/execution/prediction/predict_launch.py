@@ -15,7 +15,7 @@ from gpa_lsp.execution.accesses.piece_rows import PieceRows
 from gpa_lsp.execution.emulator.emulate import emulate
 from gpa_lsp.execution.emulator.model import Emulation, Fault, Sampling, SamplingKind, TraceSettings, TraceSink
 from gpa_lsp.execution.launches.launch import LaunchDescription
-from gpa_lsp.execution.prediction.executed_work import count_flops, count_issued
+from gpa_lsp.execution.prediction.executed_work import answer_operations, count_flops, count_issued
 from gpa_lsp.execution.prediction.fault_answer import (
     ENDINGS,
     answer_faults,
@@ -25,9 +25,8 @@ from gpa_lsp.execution.prediction.fault_answer import (
     part_guessed,
 )
 from gpa_lsp.execution.prediction.model import Execution, KernelPrediction, PredictionSettings
-from gpa_lsp.execution.prediction.operation_answer import answer_operations
 from gpa_lsp.execution.prediction.static_source import choose_product, choose_volume_device
-from gpa_lsp.execution.prediction.trace_answers import TraceAnswerer, TraceAnswers
+from gpa_lsp.execution.traces.ask import TraceAnswerer, TraceAnswers
 from gpa_lsp.execution.traces.model import AnalysisSettings, TraceContext, build_trace_context
 from gpa_lsp.execution.volumes.answer import answer_volumes
 from gpa_lsp.execution.volumes.expressions import KernelAccesses

@@ -13,6 +13,7 @@ from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.code.sources.host_launches import find_launch_sizes
 from gpa_lsp.diagnosis.advice.find_statics import KernelFindings, find_static_findings
 from gpa_lsp.diagnosis.analyses.static.model import BlockOrigin, KnownBlock
+from gpa_lsp.execution.compiler.job import read_source
 from gpa_lsp.execution.compiler.model import (
     DEFAULT_COMPUTE_CAPABILITY,
     DEFAULT_SETTINGS,
@@ -20,7 +21,6 @@ from gpa_lsp.execution.compiler.model import (
     CompilerFlags,
     CompileSettings,
 )
-from gpa_lsp.execution.compiler.source_text import read_source
 from gpa_lsp.execution.launches.read_launches import find_launch_file, read_launches
 from gpa_lsp.execution.volumes.devices import VolumeDevice, build_device, build_paper_device
 from gpa_lsp.execution.volumes.model import VolumeMode

@@ -17,9 +17,9 @@ from gpa_lsp.code.ptx.model import PtxFunction, PtxModule, Space
 from gpa_lsp.code.sources.assumed_launches import USUAL_THREADS, find_assumed_launches, find_place
 from gpa_lsp.code.sources.host_values import HostLaunch
 from gpa_lsp.code.sources.template_arguments import list_instance_arguments, match_arguments
-from gpa_lsp.execution.compiler.missing_headers import include_with_search
+from gpa_lsp.execution.compiler.included_files import include_with_search
+from gpa_lsp.execution.compiler.job import read_source
 from gpa_lsp.execution.compiler.model import DEFAULT_SETTINGS, CompilerFlags, CompileSettings
-from gpa_lsp.execution.compiler.source_text import read_source
 from gpa_lsp.execution.emulator.model import Fault
 from gpa_lsp.execution.launches import DESCRIPTION_SUFFIX
 from gpa_lsp.execution.launches.launch import LaunchDescription

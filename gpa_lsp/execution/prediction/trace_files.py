@@ -34,7 +34,7 @@ from gpa_lsp.execution.emulator.trace import (
     keep_blocks,
 )
 from gpa_lsp.execution.prediction.static_source import Capability, choose_product, choose_volume_device
-from gpa_lsp.execution.prediction.trace_answers import TraceAnswerer
+from gpa_lsp.execution.traces.ask import TraceAnswerer
 from gpa_lsp.execution.traces.line_facts import AccessLineFact, BranchLineFact
 from gpa_lsp.execution.traces.model import AnalysisSettings, build_trace_context
 from gpa_lsp.execution.volumes.answer import answer_volumes

@@ -12,10 +12,10 @@ from itertools import chain
 from pathlib import Path
 
 from gpa_lsp.code.binary.tool_location import find_tool
-from gpa_lsp.execution.compiler.absent_headers import FOLDER as ABSENT_HEADERS
 from gpa_lsp.execution.compiler.included_files import find_cuda_headers
 from gpa_lsp.execution.compiler.nvcc_location import INSTALL, TOOL
 from gpa_lsp.execution.compiler.project import find_flags
+from gpa_lsp.execution.compiler.stand_in_headers import FOLDER as ABSENT_HEADERS
 from gpa_lsp.execution.programs.library import (
     HOST_LIBRARIES,
     CudaHeaders,

@@ -1,7 +1,7 @@
 """cuBLAS's functions on the host: what each computes, by numpy, in place.
 
 A function's parameters are those of the function in the library, in order and without the handle; their annotations say their types in C, from which
-:mod:`~gpa_lsp.execution.programs.blas_interface` writes the functions that a program calls. To add a routine, add a function here.
+:mod:`~gpa_lsp.execution.programs.library_calls` writes the functions that a program calls. To add a routine, add a function here.
 
 Source: the cuBLAS documentation; Lawson et al., Basic Linear Algebra Subprograms for Fortran usage (1979), and its levels 2 and 3.
 """
@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from gpa_lsp.execution.programs.blas_interface import (
+from gpa_lsp.execution.programs.library_calls import (
+    PIECE,
     Algorithm,
     BlasCall,
     ComputeType,
@@ -32,6 +33,8 @@ from gpa_lsp.execution.programs.blas_interface import (
     Out,
     RealResult,
     RealScalar,
+    Refusal,
+    RefusedCall,
     Result,
     Routine,
     Scalar,
@@ -41,7 +44,6 @@ from gpa_lsp.execution.programs.blas_interface import (
     read_values,
     write_values,
 )
-from gpa_lsp.execution.programs.library_calls import PIECE, Refusal, RefusedCall
 from gpa_lsp.execution.programs.messages import Argument
 
 ROUTINES: dict[str, Routine] = {}  # by the function's name

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from gpa_lsp.execution.compiler.absent_headers import FOLDER as ABSENT_HEADERS
-from gpa_lsp.execution.compiler.absent_headers import JUMPS, write_jumps
 from gpa_lsp.execution.compiler.included_files import find_cuda_headers
-from gpa_lsp.execution.programs.blas_interface import write_declarations, write_functions, write_legacy_functions
+from gpa_lsp.execution.compiler.stand_in_headers import FOLDER as ABSENT_HEADERS
+from gpa_lsp.execution.compiler.stand_in_headers import JUMPS, write_jumps
 from gpa_lsp.execution.programs.host_blas import ROUTINES
+from gpa_lsp.execution.programs.library_calls import write_declarations, write_functions, write_legacy_functions
 from gpa_lsp.foundation.errors import GpaError, InputError
 from gpa_lsp.foundation.files import atomic_write
 from gpa_lsp.foundation.native.c_compiler import SHARED_FLAG, SHARED_HEADERS, Library, Tell, obtain_library

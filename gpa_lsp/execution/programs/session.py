@@ -25,8 +25,7 @@ from gpa_lsp.execution.programs.allocations import AllocationLedger
 from gpa_lsp.execution.programs.call_paths import place_addresses, read_mappings
 from gpa_lsp.execution.programs.computing import compute
 from gpa_lsp.execution.programs.library_calls import Refusal
-from gpa_lsp.execution.programs.linking import link_parts
-from gpa_lsp.execution.programs.loaded_code import FunctionFacts, LoadedModule, place_image
+from gpa_lsp.execution.programs.loaded_code import FunctionFacts, LoadedModule, link_parts, place_image
 from gpa_lsp.execution.programs.messages import (
     EVENTS_BYTES,
     LAST_WORDS_BYTES,

@@ -17,8 +17,7 @@ from gpa_lsp.execution.accesses.l2_traffic import (
     measure_traffic,
 )
 from gpa_lsp.execution.simulator.program import Kind, SassProgram
-from gpa_lsp.execution.simulator.streams import SHARED_SECTORS
-from gpa_lsp.execution.simulator.warp_walk import LOCAL_SECTOR, KernelWalk, list_touched
+from gpa_lsp.execution.simulator.warp_walk import LOCAL_SECTOR, SHARED_SECTORS, KernelWalk, list_touched
 from gpa_lsp.execution.volumes.devices import SM_BYTES_PER_CYCLE
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.gpu.arch.model import Architecture

@@ -13,8 +13,7 @@ from gpa_lsp.execution.simulator.machine import SmModel, build_model, find_traff
 from gpa_lsp.execution.simulator.program import FP64_UNIT, LSU, PIPE_NAMES, SUB_CORES, XU, SassProgram, read_program
 from gpa_lsp.execution.simulator.reasons import REASON_COUNT, SELECTED, Moment, SmRun
 from gpa_lsp.execution.simulator.regimes import find_unchecked
-from gpa_lsp.execution.simulator.streams import Streams, build_streams
-from gpa_lsp.execution.simulator.warp_walk import KernelWalk
+from gpa_lsp.execution.simulator.warp_walk import KernelWalk, Streams, build_streams
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.numbers import format_bytes, format_count
 from gpa_lsp.foundation.records import ColumnRecord

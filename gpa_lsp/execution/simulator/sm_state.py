@@ -9,8 +9,7 @@ import numpy.typing as npt
 from gpa_lsp.execution.simulator.machine import SmModel
 from gpa_lsp.execution.simulator.program import BANKS, OPERANDS, PIPES, SUB_CORES, UNITS, Kind, SassProgram
 from gpa_lsp.execution.simulator.reasons import REASON_COUNT
-from gpa_lsp.execution.simulator.streams import BlockStream
-from gpa_lsp.execution.simulator.warp_walk import LINE_SECTORS
+from gpa_lsp.execution.simulator.warp_walk import LINE_SECTORS, BlockStream
 
 Array = npt.NDArray[Any]
 Row = Any  # Of a structured array
@@ -39,7 +38,7 @@ ROW = np.dtype(
     align=True,
 )
 
-# An execution of :class:`~gpa_lsp.execution.simulator.streams.BlockStream`
+# An execution of :class:`~gpa_lsp.execution.simulator.warp_walk.BlockStream`
 EXECUTION = np.dtype(
     [("row", np.int64), ("passes", np.int64), ("lines", np.int64), ("masked", np.int64),
      ("weight", np.float64),

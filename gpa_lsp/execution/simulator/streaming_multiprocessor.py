@@ -30,7 +30,7 @@ from gpa_lsp.execution.simulator.reasons import (
     SmRun,
 )
 from gpa_lsp.execution.simulator.sm_state import SCOREBOARDS, Array, Row, Sm, open_sm, widen
-from gpa_lsp.execution.simulator.streams import BlockStream
+from gpa_lsp.execution.simulator.warp_walk import BlockStream
 from gpa_lsp.foundation.machine_code.loops import compiled, part
 from gpa_lsp.foundation.machine_code.types import unrolled
 

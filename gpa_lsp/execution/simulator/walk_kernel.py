@@ -22,8 +22,12 @@ from gpa_lsp.execution.launches.build import build_inputs
 from gpa_lsp.execution.launches.launch import LaunchDescription, find_cluster
 from gpa_lsp.execution.simulator.execution.compiled_steps import BoundCode
 from gpa_lsp.execution.simulator.execution.demand import demand_everything, find_demand
-from gpa_lsp.execution.simulator.execution.launch_memory import LaunchMemory, lay_out_launch
-from gpa_lsp.execution.simulator.execution.memory_spaces import MemorySpaces, SpecialRegisters
+from gpa_lsp.execution.simulator.execution.memory_spaces import (
+    LaunchMemory,
+    MemorySpaces,
+    SpecialRegisters,
+    lay_out_launch,
+)
 from gpa_lsp.execution.simulator.execution.recording import Recorder
 from gpa_lsp.execution.simulator.execution.walking import Walk, WalkLimits, describe_problems
 from gpa_lsp.execution.simulator.execution.warp_state import WarpState

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, field
 
-from gpa_lsp.execution.calibration.model import GpuFacts, Timing
+from gpa_lsp.execution.calibration.benchmark_sources import GpuFacts, Timing
 
 SM_HZ = 1.5e9
 LAUNCH_SECONDS = 5e-6

@@ -3,13 +3,13 @@
 import pytest
 
 from gpa_lsp.execution.calibration.benchmark_sources import (
+    Timing,
     list_arithmetic_benchmarks,
     make_common_benchmark,
     make_l1_benchmark,
     make_shared_benchmark,
 )
 from gpa_lsp.execution.calibration.calibrate import Patience, choose_plateau, measure_arithmetic, measure_shared, sweep
-from gpa_lsp.execution.calibration.model import Timing
 from gpa_lsp.foundation.errors import ToolError
 from gpa_lsp.gpu.device.model import OperationKind
 from tests.device.calibration.simulated_gpu import BYTES_PER_S, FACTS, SM_HZ, SimulatedGpu, compile_nothing

@@ -4,8 +4,7 @@ import os
 
 import pytest
 
-from gpa_lsp.execution.prediction.exploration.explore import LocalWorkers, evaluate_space
-from gpa_lsp.execution.prediction.exploration.journal import Journal, Subject
+from gpa_lsp.execution.prediction.exploration.explore import Journal, LocalWorkers, Subject, evaluate_space
 from gpa_lsp.execution.prediction.exploration.model import Configuration, RankedConfiguration
 from gpa_lsp.foundation.errors import ToolError
 from tests.conftest import ROOT

@@ -1,7 +1,7 @@
 import pytest
 from msgspec.structs import replace
 
-from gpa_lsp.execution.prediction.exploration.journal import Journal, Subject
+from gpa_lsp.execution.prediction.exploration.explore import Journal, Subject
 from gpa_lsp.execution.prediction.exploration.model import Configuration, RankedConfiguration
 from gpa_lsp.foundation.errors import InputError, MismatchError
 

@@ -24,8 +24,8 @@ from gpa_lsp.diagnosis.analyses.model import Limiter, LimiterKind
 from gpa_lsp.diagnosis.analyses.roofline.place import place_kernel
 from gpa_lsp.diagnosis.analyses.subject import Subject as KernelSubject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
+from gpa_lsp.execution.compiler.job import read_source
 from gpa_lsp.execution.compiler.model import DEFAULT_SETTINGS, CompileSettings
-from gpa_lsp.execution.compiler.source_text import read_source
 from gpa_lsp.execution.emulator.model import Budget, FaultKind
 from gpa_lsp.execution.hybrid.operations import PAPER_ERROR
 from gpa_lsp.execution.launches.launch import LaunchDescription
@@ -35,7 +35,7 @@ from gpa_lsp.execution.prediction.exploration.evaluators import (
     probe_launch,
     refuse_new_faults,
 )
-from gpa_lsp.execution.prediction.exploration.journal import Subject, digest_texts
+from gpa_lsp.execution.prediction.exploration.explore import Subject, digest_texts
 from gpa_lsp.execution.prediction.exploration.model import Configuration, Definition, RankedConfiguration, Unroll
 from gpa_lsp.execution.prediction.exploration.subjects import (
     ONE_LAUNCH,

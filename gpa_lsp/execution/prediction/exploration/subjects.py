@@ -22,8 +22,7 @@ from gpa_lsp.execution.prediction.exploration.evaluators import (
     name_faults,
     probe_launch,
 )
-from gpa_lsp.execution.prediction.exploration.explore import Evaluate
-from gpa_lsp.execution.prediction.exploration.journal import Subject, digest_texts
+from gpa_lsp.execution.prediction.exploration.explore import Evaluate, Subject, digest_texts
 from gpa_lsp.execution.prediction.exploration.model import Configuration
 from gpa_lsp.execution.prediction.fault_answer import note_guesses
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice, require_description

@@ -114,7 +114,7 @@ cublasStatus_t cublasSetMatrixAsync(int rows, int columns, int bytes, const void
 cublasStatus_t cublasGetMatrixAsync(int rows, int columns, int bytes, const void *from, int from_rows, void *to,
                                     int to_rows, cudaStream_t stream);
 
-#include "cublas_declarations.h" /* written by blas_interface.py: the functions that compute */
+#include "cublas_declarations.h" /* written by library_calls.py: the functions that compute */
 #ifdef __cplusplus
 }
 

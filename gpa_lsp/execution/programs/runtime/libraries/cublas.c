@@ -50,7 +50,7 @@ static size_t scale_bytes(cublasComputeType_t computing, cudaDataType c_type) {
     default: return c_type == CUDA_C_32F ? 8 : 4;
     }
 }
-#include "cublas_functions.h" /* written by blas_interface.py */
+#include "cublas_functions.h" /* written by library_calls.py */
 
 /* --- Handles --- */
 PUBLIC cublasStatus_t cublasCreate(cublasHandle_t *handle) {

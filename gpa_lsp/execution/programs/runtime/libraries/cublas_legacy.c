@@ -1,4 +1,4 @@
-/* cuBLAS without handles: each function calls the one that has one; those that compute are written by blas_interface.py. Source: the cuBLAS documentation, appendix on the legacy interface. */
+/* cuBLAS without handles: each function calls the one that has one; those that compute are written by library_calls.py. Source: the cuBLAS documentation, appendix on the legacy interface. */
 #include <complex.h>
 
 #include <cuComplex.h>
