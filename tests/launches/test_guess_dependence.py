@@ -34,6 +34,7 @@ PTX = """\
     mul.wide.u32 %rd7, %r4, 4;
     add.s64 %rd8, %rd2, %rd7;
     st.global.u16 [%rd8], %r3;
+    st.global.v2.f32 [%rd4], {%r4, %r3};
     setp.ge.u32 %p1, %r3, %r2;
     @%p1 bra END;
     st.global.u8 [%rd2], %r3;
@@ -54,8 +55,8 @@ arguments = [
   { name = "m", type = "int", value = 4 },
 ]
 """
-PLACES = ("ld.global.u32", "st.global.u32", "st.global.u16", "st.global.u8")
-"""By what it is shifted by n, by what x holds, and whether it is executed at all by m."""
+PLACES = ("ld.global.u32", "st.global.u32", "st.global.u16", "st.global.u8", "st.global.f32")
+"""By what it is shifted by n, by what x holds, and whether it is executed at all by m; what a store writes (``st.global.f32``) matters nowhere."""
 
 
 def find_place(function: PtxFunction, name: str) -> int:

@@ -100,6 +100,20 @@ def test_what_a_gpu_is_asked_for_is_a_guess_but_for_what_all_have() -> None:
     assert (known.grid, known.block) == ((32, 1, 1), (1024, 1, 1))
 
 
+def test_as_many_blocks_as_fit_are_guessed_by_threads() -> None:
+    query = "int per; cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per, k, 256, 0);"
+    (launch,) = read(f"int main() {{ {query} k<<<std::min<int>(per * 3, 99), 256>>>(0, 1); }}")
+    assert (launch.grid, launch.guessed) == ((24, 1, 1), {"grid"})
+
+
+def test_a_program_that_refuses_an_assumed_input_goes_on_with_it() -> None:
+    read_in = "int n = atoi(v[1]), mode = atoi(v[2]); if (mode > 1) return 0;"
+    (launch,) = read(
+        f"int main(int c, char **v) {{ {read_in} {ALLOCATED} run(p, n); }}".replace("run", "k<<<n / 64, 64>>>")
+    )
+    assert (launch.grid, launch.inputs) == ((16384, 1, 1), (("v[1] (n)", 1 << 20), ("v[2] (mode)", 16)))
+
+
 def test_options_are_not_given() -> None:
     loop = "while (1) { int c = getopt_long(argc, argv, \"n:\", all, 0); if (c == -1) break; switch (c) { case 'n': n = atoi(optarg); break; } }"
     text = f"int main(int argc, char **argv) {{ int n = 512; {loop} {ALLOCATED} k<<<n / 64, 64>>>(p, n); }}"

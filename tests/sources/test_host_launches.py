@@ -60,6 +60,30 @@ def read_one(host: str, before: str = "") -> HostLaunch:
             8,
         ),
         ("k << <6, 32 >> > (p, 7);", "", (6, 1, 1), 7),
+        (
+            "dim3 g(1, 2); for (int i = 0; i < elsewhere(); i++) g.x = i; g.x = 3; k<<<g, 32>>>(p, g.y);",
+            "",
+            (3, 2, 1),
+            2,
+        ),
+        (
+            "halve(p, 16);",
+            "void halve(float *p, int n) { if (n > 4) halve(p, n / 2); else k<<<n, 32>>>(p, n); }",
+            (4, 1, 1),
+            4,
+        ),
+        (
+            "const Shape s(1); k<<<s.a, 32>>>(p, s.b);",
+            "struct Shape { int n, a = 6, b = 7; Shape(int m) { n = m; } };",
+            (6, 1, 1),
+            7,
+        ),
+        (
+            "Solver s(5); s.go(p);",
+            "struct S { int n, m; };\nstruct Solver { S s; Solver(int n) { s.n = n; s.m = 2 * n; } void go(float *p) { k<<<s.n, 32>>>(p, s.m); } };",
+            (5, 1, 1),
+            10,
+        ),
         ("k<<<(int)Kind::B, 32>>>(p, Kind::C);", "enum class Kind { A, B = 5, C };", (5, 1, 1), 6),
     ],
 )
@@ -390,6 +414,12 @@ def test_what_a_branch_that_is_not_taken_writes_is_not_believed() -> None:
         "k.cu", "int main() { float *p; int n = 4; if (n > 9) { n = 1; other<<<n, 32>>>(p); } k<<<n, 32>>>(p, n); }"
     )
     assert {one.kernel: one.grid for one in found} == {"k": (4, 1, 1), "other": (1, 1, 1)}
+    through = "void go(int n) { other<<<n, 32>>>(n); } int main() { int n = 4; if (n > 9) { n = 1; go(n); } k<<<n, 32>>>(0, n); }"
+    found = find_host_launches("k.cu", through)
+    assert {one.kernel: (one.grid, one.is_assumed) for one in found} == {
+        "k": ((4, 1, 1), False),
+        "other": ((1, 1, 1), True),
+    }
 
 
 @pytest.mark.parametrize(

@@ -396,6 +396,8 @@ class Evaluation(ABC):
             return partial(self._allocate_host, node, name)
         if name == "cudaDeviceGetAttribute" and len(nodes) >= 2:
             return self._get_attribute
+        if name == "cudaOccupancyMaxActiveBlocksPerMultiprocessor" and len(nodes) >= 3:
+            return self._get_occupancy
         if name in _DEVICE_ADDRESSES and len(nodes) >= 2:
             return partial(self._find_device_address, name)
         return partial(self._make_structure, _MADE[name]) if name in _MADE else None
@@ -435,6 +437,12 @@ class Evaluation(ABC):
         """``cudaDeviceGetAttribute``: a property of the GPU."""
         found = find_property(read_name(nodes[1]).rpartition("cudaDevAttr")[2], self._inputs)
         self._store_through(strip_casts(nodes[0]), found, scope)
+        return 0
+
+    def _get_occupancy(self, nodes: "list[Node]", scope: Scope) -> Value:
+        """``cudaOccupancyMaxActiveBlocksPerMultiprocessor``: as many blocks as an SM has threads for."""
+        threads = find_property("maxThreadsPerMultiProcessor", self._inputs)
+        self._store_through(strip_casts(nodes[0]), combine("/", threads, self.value(nodes[2], scope)), scope)
         return 0
 
     def _find_device_address(self, name: str, nodes: "list[Node]", scope: Scope) -> Value:

@@ -38,7 +38,7 @@ from gpa_lsp.code.sources.trees import SourceTree, list_parts, part, read_text, 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_DEEPEST_CALLS = 12
+_DEEPEST_CALLS, _MOST_RECURSIONS = 12, 3
 _MOST_CASES = 24
 
 
@@ -110,13 +110,14 @@ class _Reading(Statements):
                 try:
                     self._enter_function("main", [1], self._globals, ())
                 except NeedsArguments:
-                    before.go_back()
-                    self._found.clear()
-                    self._enter_function("main", [], self._globals, ())
+                    self._begin_again(before)
+                if self._has_refused and not self._noted:
+                    self._takes_any_input = True
+                    self._begin_again(before)
             before = Snapshot(self._scopes)
             for name in self._order_roots():
                 if any(
-                    is_launch(node) and node.start_byte not in self._found
+                    is_launch(node) and node.start_byte not in self._noted
                     for node in self.walk_nodes(self._functions[name])
                 ):
                     before.go_back()  # calls before it are unknown
@@ -127,6 +128,13 @@ class _Reading(Statements):
         except Ended:
             pass
         return self.list_launches()
+
+    def _begin_again(self, before: Snapshot) -> None:
+        """Walk through the program once more, without a known number of arguments."""
+        before.go_back()
+        self._found.clear()
+        self._noted.clear()
+        self._enter_function("main", [], self._globals, ())
 
     def _read_globals(self) -> None:
         """Evaluate declarations and enumerations of the file's level; headers, which stand behind the source in the joined text, come first."""
@@ -253,7 +261,7 @@ class _Reading(Statements):
     ) -> Value:
         function = self._functions[name]
         body = part(function, "body")
-        if body is None or name in self._calls or len(self._calls) >= _DEEPEST_CALLS:
+        if body is None or self._calls.count(name) > _MOST_RECURSIONS or len(self._calls) >= _DEEPEST_CALLS:
             return None
         scope = Scope(outer=self._globals if passage.this is None else self.open(passage.this))
         scope.values.update(passage.numbers)

@@ -79,6 +79,7 @@ class NotedLaunches(Evaluation):
         self._lists: dict[str, tuple[Scope, list[Node]]] = {}
         self._kernels = list_kernels(tree)
         self._found: dict[int, list[HostLaunch]] = {}
+        self._noted: set[int] = set()  # Places of launches, those in branches not taken among them
         self._is_silent = False
         self._is_assumed = False
         self._is_beside = False
@@ -270,6 +271,7 @@ class NotedLaunches(Evaluation):
         return True
 
     def _note(self, place: int, launch: HostLaunch) -> None:
+        self._noted.add(place)
         if self._is_beside:
             is_new = all(_find_shape(one) != _find_shape(launch) for one in self._found_beside)
             if is_new and len(self._found_beside) < _MOST_LAUNCHES:

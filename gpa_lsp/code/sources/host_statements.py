@@ -120,9 +120,11 @@ def _list_members(body: "Node") -> "Iterator[tuple[str, str, Node | None]]":
             continue
         kind = read_text(part(member, "type"))
         declared = member.children_by_field_name("declarator")
-        for declarator in declared:
+        defaults = member.children_by_field_name("default_value")
+        for declarator, following in zip(declared, [*declared[1:], None], strict=True):
             name = read_text(declarator).lstrip("*& \t")
-            default = part(member, "default_value") if len(declared) == 1 else None
+            end = member.end_byte if following is None else following.start_byte
+            default = next((one for one in defaults if declarator.end_byte <= one.start_byte < end), None)
             if name.isidentifier():
                 yield name, kind + "*" * read_text(declarator).count("*"), default
 
@@ -140,6 +142,9 @@ class Statements(NotedLaunches):
             self._named.setdefault(name.rpartition("::")[2], []).append(name)
         self._globals = Scope()
         self._steps = 0
+        self._launching: dict[int, bool] = {}
+        # the program ended at an input that it does not accept; such ends are passed over
+        self._has_refused = self._takes_any_input = False
         self._calls: list[str] = []
         self._scopes: list[Scope] = [self._globals]
         self._hidden: list[dict[str, tuple[bool, Value, str | None]]] = []
@@ -176,7 +181,7 @@ class Statements(NotedLaunches):
     def make(self, kind: str, arguments: Sequence[Value], scope: Scope, nodes: "Sequence[Node]") -> Record:
         """An object of a class that the text has."""
         members, methods = self._classes[kind]
-        record = Record(kind, {name: Size(x=1) if one == "dim3" else None for name, one, _ in members})
+        record = Record(kind, {name: self._begin_plain(one) for name, one, _ in members})
         inner = self.open(record)
         for name, one, default in members:
             if default is not None:
@@ -184,6 +189,12 @@ class Statements(NotedLaunches):
         if kind in methods:
             self.enter_method(record, kind, arguments, scope, nodes)
         return record
+
+    def _begin_plain(self, kind: str) -> Value:
+        """A member of some type before anything is assigned to it."""
+        if kind == "dim3":
+            return Size(x=1)
+        return Record(kind) if kind in self._structures and self._structures[kind].members else None
 
     def initialize(self, constructor: "Node", scope: Scope) -> None:
         """Evaluate a constructor's initializer list."""
@@ -239,6 +250,12 @@ class Statements(NotedLaunches):
                     if other not in seen:
                         seen.add(other)
                         pending.append(self._functions[other])
+
+    def _launches(self, node: "Node") -> bool:
+        """Whether a part of the text launches a kernel, itself or by a function that it calls."""
+        if node.id not in self._launching:
+            self._launching[node.id] = any(map(is_launch, self.walk_nodes(node)))
+        return self._launching[node.id]
 
     def run(self, node: "Node", scope: Scope) -> None:
         """Walk through a statement."""
@@ -348,11 +365,15 @@ class Statements(NotedLaunches):
         if self._branch_as_assumed(condition, value, branches[0], scope):
             return
         if isinstance(value, (int, float)):
-            taken = branches[0] if value else branches[1]
-            self._look_beside(branches[1] if value else branches[0], scope)
-            if taken is not None:
-                if self._refuses(taken) and "argc" in read_text(condition):
+            taken, beside = branches if value else branches[::-1]
+            if taken is not None and self._refuses(taken):
+                if "argc" in read_text(condition):
                     raise NeedsArguments
+                self._has_refused |= self._inputs is not None
+                if self._takes_any_input:
+                    taken, beside = beside, None
+            self._look_beside(beside, scope)
+            if taken is not None:
                 self.run(taken, scope)
             return
         before = Snapshot(self._scopes)
@@ -384,7 +405,7 @@ class Statements(NotedLaunches):
         """Whether a branch of ``main``, or of a function that it calls, ends the program and launches nothing."""
         leaves = self._calls == ["main"] and any(node.type == "return_statement" for node in walk(branch))
         ends = self._calls[:1] == ["main"] and (leaves or self._ends(branch))
-        return ends and not any(map(is_launch, self.walk_nodes(branch)))
+        return ends and not self._launches(branch)
 
     def _branch_as_assumed(self, condition: "Node | None", value: Value, then: "Node | None", scope: Scope) -> bool:
         """Handle ``if (n == 256) kernel<256><<<…>>>(…);`` like the case of a switch; True where that was all there is to it."""
@@ -416,7 +437,7 @@ class Statements(NotedLaunches):
 
     def _look_beside(self, part: "Node | None", scope: Scope) -> None:
         """Note the launches of a branch that is not taken, for kernels that have no other launch."""
-        if part is None or self._is_silent or self._is_assumed or not any(map(is_launch, walk(part))):
+        if part is None or self._is_silent or self._is_assumed or not self._launches(part):
             return
         before = Snapshot(self._scopes)
         with self.noting_beside():
@@ -436,7 +457,7 @@ class Statements(NotedLaunches):
             if body is None or self._take_elements(node, body, scope):
                 return
             before, turns = Snapshot(self._scopes), self._count_turns(node, scope)
-            is_long = turns > _MOST_TURNS and not any(is_launch(one) for one in self.walk_nodes(body))
+            is_long = turns > _MOST_TURNS and not self._launches(body)
             if not self._take_turns(node, body, scope, 1 if is_long else _MOST_TURNS):
                 grown = before.list_grown() if is_long else []
                 if grown and not turns_are_alike(node, self.walk_nodes(body)):

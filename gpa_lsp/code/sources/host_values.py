@@ -329,7 +329,7 @@ class Snapshot:
                 if name not in then:
                     holder[name] = value if keeps_new and isinstance(value, Array) else None
                 elif not _is_same(then[name], value, keeps_new=keeps_new):
-                    holder[name] = None
+                    holder[name] = _blend(then[name], value)
             for name in then.keys() - holder.keys():
                 holder[name] = None
         for array, size in self._sizes:
@@ -343,6 +343,14 @@ def _is_same(then: Value, now: Value, *, keeps_new: bool) -> bool:
     if isinstance(now, Array):
         return keeps_new
     return then is now or (not isinstance(then, Array) and not isinstance(now, Record) and then == now)
+
+
+def _blend(then: Value, now: Value) -> Value:
+    """Value that two ways have in common: of a ``dim3`` the same numbers."""
+    if not isinstance(then, Size) or not isinstance(now, Size):
+        return None
+    pairs = zip((then.x, then.y, then.z), (now.x, now.y, now.z), strict=True)
+    return Size(**{axis: one if one == two else None for axis, (one, two) in zip("xyz", pairs, strict=True)})
 
 
 class HostArgument(Struct, frozen=True, kw_only=True):
