@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from gpa_lsp import api
 from gpa_lsp.diagnosis.advice.advise import list_optimizers
-from tests.bench.edits import Edit, Family, read_families, simulate_edits
+from tests.bench.edits import Edit, Family, read_families, simulate_edits, simulate_version
 
 FAMILIES = read_families()
 
@@ -37,3 +38,13 @@ def test_an_edit_is_simulated_and_its_remedy_advised(tmp_path: Path) -> None:
     again = list(simulate_edits(family, family.sizes[0], "A100 PCIe 40GB", tmp_path))
     assert [getattr(one, "achieved", None) for one in again] == [getattr(one, "achieved", None) for one in edits]
     assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+def test_few_warps_that_queue_for_l2_do_not_make_it_what_the_launch_waits_for(tmp_path: Path) -> None:
+    """Most of them queue for the schedulers and the FMA pipe, whose work goes with exact powers."""
+    [family] = read_families("powers")
+    profile = simulate_version(family, 0, family.sizes[1], "T4", tmp_path)
+    [kernel] = api.load(profile).kernels
+    assert kernel.advice is not None
+    [found] = [one for one in kernel.advice.advice if one.optimizer == "fast_math"]
+    assert found.speedup.estimate > 2

@@ -227,9 +227,10 @@ def measure_launch_time(subject: Subject) -> LaunchTime:
     queued = sum(part * measure_states(subject, (reason,)) for reason, part in queueing.items())
     outside = max(_LEAST_LATENCY, 1.0 - queued)
     latency = min(_rest(busiest), outside)
-    # A unit that warps queue for, and of which not all is counted, takes the time that nothing else takes.
+    # A unit that warps queue for more than for all others, and of which not all is counted, takes the time that nothing else takes.
     unit = "l2_slice" if is_serial else "l2"
-    if is_serial or (unit not in needs and not is_explained and queueing.get(LONG_SCOREBOARD)):
+    behind_memory = queueing.get(LONG_SCOREBOARD, 0.0) * measure_states(subject, (LONG_SCOREBOARD,))
+    if is_serial or (unit not in needs and not is_explained and 2 * behind_memory > queued):
         needs[unit] = min(_MOST_NEED, max(needs.get(unit, 0.0), _rest(latency, busiest)))
     queues = {reason: measure_states(subject, (reason,)) for reason in _QUEUES}
     return LaunchTime(

@@ -16,6 +16,7 @@ from gpa_lsp.diagnosis.advice.blamed_stalls import (
     mark_reasons,
 )
 from gpa_lsp.diagnosis.advice.launch_time import has_queueing_atomics
+from gpa_lsp.diagnosis.advice.loop_work import measure_filling
 from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.model import Hotspot
 from gpa_lsp.diagnosis.advice.naming import locate
@@ -35,6 +36,7 @@ from gpa_lsp.kernel.dataflow.accesses import (
     read_modifiers,
 )
 from gpa_lsp.kernel.dataflow.gathered_accesses import count_addresses, count_passes, count_places
+from gpa_lsp.kernel.dataflow.value_flow import build_flow, is_invariant_address
 from gpa_lsp.kernel.scopes import Scope
 
 _SHARED = (ProducerGroup.SHARED_ATOMIC,)
@@ -69,11 +71,12 @@ def _is_shared_atomic(opcode: Opcode) -> bool:
 def match(subject: Subject) -> Found:
     """Stalls for atomics and reductions in memory.
 
-    Matched: all stalls blamed on an atomic (for its result, for room in the queue, for its end) times the part of atomics that adding up
-    first would save: 1 − sectors / threads where a warp's threads share sectors, 1 − 1 / warps of a block that make it where one thread a warp
-    is left, all where lanes were not counted; of shared memory the share of passes beyond the least; of all instructions of a compare-and-swap
-    loop at least 1 − 1 / turns. Atomics whose threads have sectors or neighbouring words of their own do not match, nor do those that one thread
-    of each block makes. Approximation: threads in one sector are taken for threads at one address.
+    Matched: all stalls blamed on an atomic (for its result, for room in the queue, for its end) times the part of atomics that adding up first would
+    save: 1 − sectors / threads where a warp's threads share sectors, 1 − 1 / warps of a block that make it where one thread a warp is left, all where
+    lanes were not counted; of those in a loop at one address, whose old values nobody needs, one a thread; of shared memory the share of passes
+    beyond the least; of all instructions of a compare-and-swap loop at least 1 − 1 / turns. Atomics whose threads have sectors or neighbouring words
+    of their own do not match, nor do those that one thread of each block makes. Approximation: threads in one sector are taken for threads at one
+    address.
 
     Source: published practice (aggregation in warps and blocks); counters as in Nsight Compute's source view.
     """
@@ -95,6 +98,7 @@ def match(subject: Subject) -> Found:
     return EliminationMatch(
         work=finding.count_work_left(),
         regions=regions,
+        added=finding.measure_added(),
         hint=finding.write_remedy(regions[0].hotspots[0].def_row),
         caveats=(
             say("The gain depends on how often addresses repeat, which counters do not show."),
@@ -148,6 +152,7 @@ class _Finding:
         self._turns: dict[int, float] = {}
         self._tries: set[int] = set()  # Of _turns, those of loops around atomics of shared memory
         self._private: dict[int, _PrivateCopy] = {}
+        self._sums: dict[int, float] = {}  # Atomics of a loop at one address → the turns that a thread can add up first
         self.saved = np.zeros(len(subject.rows))
         launch = subject.launch
         self._warps = launch.warps_per_block if launch is not None else None
@@ -158,7 +163,8 @@ class _Finding:
             if self.is_shared[row]:
                 saved = 1.0 if excess is None else float(excess[row])
             else:
-                saved = self._find_saved_global(row)
+                self._sums[row] = self._count_sums(row)
+                saved = 1.0 - (1.0 - self._find_saved_global(row)) / self._sums[row]
             self.saved[row] = max(float(self.saved[row]), saved)
             self._count_turns(row)
 
@@ -173,6 +179,18 @@ class _Finding:
             return self._find_saved_in_block(row)
         spread = float(self._sectors[row] / self._threads[row])
         return 0.0 if spread >= _SCATTERED or self._are_neighbours(row) else 1.0 - spread
+
+    def _count_sums(self, row: int) -> float:
+        """Turns of a loop whose atomic stays at one address and gives no value back; 1 of others."""
+        flow = build_flow(self._subject.rows, int(self._subject.rows.function_index[row]))
+        if flow is None or self._returns_value(row):
+            return 1.0
+        own = row - flow.first_row
+        loop = int(flow.graph.innermost_loop[flow.block_of[own]])
+        address = next((one for one in flow.operands(own) if one.startswith(("[", "desc["))), None)
+        if loop < 0 or address is None or not is_invariant_address(flow, own, address, loop):
+            return 1.0
+        return count_innermost_turns(self._subject.rows, row)
 
     def _find_private_copy(self, row: int) -> "_PrivateCopy | None":
         """A private histogram of each block in shared memory; None if its size is unknown or too large, or it saves nothing."""
@@ -221,6 +239,11 @@ class _Finding:
                 added["fma"] += _SHUFFLES * float(executed[row]) / turns
         asked = np.where(self.is_global, executed * self._threads, 0.0)
         stays = np.maximum(1 - self.saved, _ATOMICS_LEFT)
+        for row, sums in self._sums.items():
+            stays[row], gone[row] = (
+                max(1 - float(self.saved[row]), _ATOMICS_LEFT / sums),
+                max(float(gone[row]), 1 - 1 / sums),
+            )
         for row, private in self._private.items():
             now = count_passes(min(float(self._threads[row]), private.addresses), private.addresses)
             stays[row], gone[row] = max(private.sectors_left / now, _ATOMICS_LEFT), 1 - private.sectors_left
@@ -232,6 +255,12 @@ class _Finding:
             fewer = float(np.nansum(np.where(self.is_global, gone * self._sectors * executed, 0.0)))
             left["l2"] = max(0.0, 1 - fewer / self._subject.run_count / sectors)
         return {**left, **count_work_left(self._subject, executions=gone, wavefronts=passes, added=added)}
+
+    def measure_added(self) -> float:
+        """The part of the warps' time that one wait of each takes: for the places that its block reserves together."""
+        saved = np.flatnonzero(self.is_global & (self.saved > 0)).tolist()
+        warps = (self._warps or 0) * (self._blocks or 0) if any(map(self._returns_value, saved)) else 0
+        return measure_filling(self._subject, float(warps))
 
     def _find_saved_in_block(self, row: int) -> float:
         """Share of atomics saved in a block: all but one of the warps that make one with one thread each."""
