@@ -1,8 +1,10 @@
 """Names tell the branches of one place apart: functions by their names, statements by their conditions, and how many branches there are."""
 
+import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.static_instructions import StaticInstruction
+from gpa_lsp.diagnosis.analyses.answers import Weight
 from gpa_lsp.execution.traces.ask import list_questions
 from gpa_lsp.execution.traces.code_centric import list_path_branches
 from gpa_lsp.execution.traces.model import TraceContext
@@ -20,8 +22,12 @@ def _write(*texts: str, line: int = 6) -> list[StaticInstruction]:
     return [make_instruction(number, None, line=line, text=text) for number, text in enumerate(texts)]
 
 
-def _analyse(instructions: list[StaticInstruction], taken_mask: int = 0xFF) -> TraceAnalyses:
+def _analyse(
+    instructions: list[StaticInstruction], taken_mask: int = 0xFF, entries: tuple[int, ...] = ()
+) -> TraceAnalyses:
     writer = TraceWriter(tuple(instructions))
+    for mask in entries:
+        writer.enter(0, mask)
     for one in instructions:
         if one.text.startswith("bra"):
             writer.branch(one.index, ALL, taken_mask)
@@ -41,6 +47,13 @@ def test_two_statements_of_one_line_with_one_condition_are_said_to_be_two_branch
     )
     (alone,) = list_path_branches(_analyse(two[:3]))
     assert (alone.count, alone.write({FILE: "k.cu"})) == (1, "k.cu:6")
+
+
+@pytest.mark.parametrize(("behind", "weight"), [(0xFF, Weight.HIGH), (ALL >> 1, Weight.PLAIN)])
+def test_a_branch_that_leaves_few_lanes_idle_is_no_advice(behind: int, weight: Weight) -> None:
+    guard = _write("ld.param.f32 %f1, [k_param_0];", COMPARE, "bra A;")
+    (finding,) = list_questions()["traced_branches"].answer(_analyse(guard, 1, (ALL, behind))).findings
+    assert finding.weight is weight
 
 
 def test_statements_of_an_inlined_function_are_told_by_its_name() -> None:

@@ -5,6 +5,7 @@ import shlex
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,6 +81,7 @@ def _emulate(
     from gpa_lsp.execution.programs.model import RunSettings
     from gpa_lsp.execution.programs.run import Surroundings, run_program
 
+    @cache  # build and run may each compile a library of one title
     def tell(sentence: str) -> None:
         terminal.complain(f"gpa-lsp: {sentence}")
 

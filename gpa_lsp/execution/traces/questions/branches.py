@@ -15,6 +15,7 @@ _MOST_ROWS = 20
 _MOST_FINDINGS = 3
 _LEAST = 0.02
 _MATTERS = 0.1
+_LEAST_IDLE = 0.05  # of all lanes: what warps that stay together could gain at most
 _REMEDY = say(
     "Let the threads of a warp take the same path: sort or bin the work by the condition, make the condition uniform per warp or block, "
     "or let all threads compute both sides where these are short. For differing trip counts, let the warp share a queue of work."
@@ -51,6 +52,8 @@ def _answer_branches(analyses: TraceAnalyses) -> Answer:
 
 def _find(analyses: TraceAnalyses, found: BranchDivergence) -> list[Finding]:
     findings = []
+    lanes = found.lane_ratio if found.entries else None
+    is_costly = lanes is None or 1 - lanes >= _LEAST_IDLE  # guards at the edge of a grid are not
     for one in [one for one in list_path_branches(analyses) if not one.place.stand_in][:_MOST_FINDINGS]:
         part = one.divergent / max(1, found.executions)
         if part < _LEAST:
@@ -64,7 +67,7 @@ def _find(analyses: TraceAnalyses, found: BranchDivergence) -> list[Finding]:
                     branch=one.say(analyses.short_files),
                     part=percent(part),
                 ),
-                weight=Weight.HIGH if part >= _MATTERS else Weight.PLAIN,
+                weight=Weight.HIGH if part >= _MATTERS and is_costly else Weight.PLAIN,
                 remedy=_REMEDY,
             )
         )
