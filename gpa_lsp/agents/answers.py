@@ -340,7 +340,7 @@ class Answers:
             kernel: name; None for all.
         """
         reports = [self._choose(self._shelf.expect(self._shelf.find_file(name)), kernel) for name in (before, after)]
-        comparison = compare_reports(reports[0], reports[1], [], lambda _: False)
+        comparison = compare_reports(reports[0], reports[1], accept=lambda pair: pair.is_only)
         if not comparison.kernels:
             names = (sorted({shorten_name(one.name) for one in report.kernels}) for report in reports)
             held = "; ".join(

@@ -115,7 +115,7 @@ def _write_value(value: Cell, difference: Difference) -> ProsePart:
 
 def _build_kernel(found: KernelComparison, names: Mapping[str, str], places: PlaceNames) -> Part:
     old, new = names[found.before.name], names[found.after.name]
-    name = old if _is_alike(found) else f"{old} → {new}"
+    name = old if is_named_alike(found) else f"{old} → {new}"
     title = head_change(name, found.verdict, found.time, (found.before.duration_ns, found.after.duration_ns))
     if found.verdict in (Verdict.SAME_CODE, Verdict.OTHER_WORK):
         return Part(title=title, blocks=say_all(*list_remarks(found)))
@@ -169,7 +169,7 @@ def say_all(*said: Span) -> list[Paragraph]:
     return [Paragraph(text=((text, style),)) for text, style in said if text]
 
 
-def _is_alike(found: KernelComparison) -> bool:
+def is_named_alike(found: KernelComparison) -> bool:
     """Whether both sides have one name, apart from template arguments and parameters."""
     sides = (found.before.name, found.after.name)
     return len({find_family(name, None).name for name in sides}) == 1

@@ -78,6 +78,7 @@ class LikelyPair(Struct, frozen=True, kw_only=True):
     after: KernelReport  # in the report after only
     likeness: float  # 0..1
     why: Sentence  # what they have in common, clauses
+    is_only: bool = False  # the code of both is known, and all other kernels of both reports are compared with others
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
@@ -309,7 +310,10 @@ def find_likely_pairs(before: Sequence[KernelReport], after: Sequence[KernelRepo
     for one in sorted(every, key=lambda likeness: -likeness.value):
         is_free = all(one.before is not pair.before and one.after is not pair.after for pair in found)
         if is_free and one.value >= _LEAST_LIKENESS:
-            found.append(LikelyPair(before=one.before, after=one.after, likeness=one.value, why=one.explain()))
+            is_only = len(before) == len(after) == 1 and one.code is not None
+            found.append(
+                LikelyPair(before=one.before, after=one.after, likeness=one.value, why=one.explain(), is_only=is_only)
+            )
     return tuple(found)
 
 

@@ -7,7 +7,13 @@ from msgspec import Struct
 from gpa_lsp.document.blocks import Block, Figure, Paragraph, Part, Table, tabulate
 from gpa_lsp.document.charts.themes import STALL_COLOURS
 from gpa_lsp.document.charts.vega_lite import SCHEMA, Spec, nominal, quantitative, tell
-from gpa_lsp.document.comparison_view import VERDICT_WORDS, build_changes, describe_both_times, list_remarks
+from gpa_lsp.document.comparison_view import (
+    VERDICT_WORDS,
+    build_changes,
+    describe_both_times,
+    is_named_alike,
+    list_remarks,
+)
 from gpa_lsp.document.layout import Span, Style, left, right
 from gpa_lsp.document.time_course_words import (
     choose_named_ticks,
@@ -23,7 +29,7 @@ from gpa_lsp.document.time_course_words import (
 from gpa_lsp.foundation.locations import shorten_paths, write_place
 from gpa_lsp.foundation.numbers import UNKNOWN, format_count, format_count_of, format_speedup
 from gpa_lsp.foundation.prose import say
-from gpa_lsp.kernel.names import shorten_distinctly
+from gpa_lsp.kernel.names import shorten_distinctly, shorten_name
 from gpa_lsp.profile.stall_reasons import ISSUED, MEMORY, THROTTLE
 from gpa_lsp.report.changes import Verdict
 from gpa_lsp.report.compare import KernelComparison
@@ -46,6 +52,7 @@ def build_change(found: KernelComparison) -> ChangeSection:
     words, _ = VERDICT_WORDS[found.verdict]
     tone = {Verdict.FASTER: "good", Verdict.SLOWER: "warning"}.get(found.verdict, "")
     blocks: list[Block] = []
+    renamed = "" if is_named_alike(found) else f"the earlier profile has it as {shorten_name(found.before.name)}"
     if found.verdict not in (Verdict.SAME_CODE, Verdict.UNKNOWN, Verdict.OTHER_WORK):
         files = shorten_paths({change.name for change in found.lines})
         blocks = build_changes(found, lambda change, line: write_place(files[change.name], line))
@@ -54,7 +61,7 @@ def build_change(found: KernelComparison) -> ChangeSection:
         speedup=found.time.speedup if found.time is not None else 0.0,
         tone=tone,
         text=f"{describe_both_times(found.verdict, found.time, (found.before.duration_ns, found.after.duration_ns))} {words}".strip(),
-        range="; ".join(text for text, _ in list_remarks(found) if text),
+        range="; ".join(filter(None, (renamed, *(text for text, _ in list_remarks(found))))),
         blocks=blocks,
     )
 

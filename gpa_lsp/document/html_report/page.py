@@ -198,7 +198,7 @@ def render_html_report(
     """
     kernels = report.kernels
     names = name_kernels(kernels)
-    comparison = None if before is None else compare_reports(before, report)
+    comparison = None if before is None else compare_reports(before, report, accept=lambda pair: pair.is_only)
     changes, earlier = _find_changes(kernels, comparison)
     texts = SourceTexts(locator, is_wanted=with_sources)
     data = _build_data(report, names, changes, earlier, courses=courses or {}, texts=texts)

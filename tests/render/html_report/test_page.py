@@ -32,6 +32,7 @@ from tests.render.html_report.page_examples import (
     make_hostile,
     make_page_example,
 )
+from tests.report.test_compare import AFTER, named
 from tests.report_builder import build_kernel, build_report
 
 PACKED = re.compile(r'<script type="text/plain" id="packed(\d+)">([^<]*)</script>')
@@ -232,6 +233,15 @@ def test_changes_since_an_earlier_profile() -> None:
     html = unpack(page)[0]["html"]
     assert "2.00×" in html
     assert "By stall reason" in html
+
+
+def test_the_only_kernel_of_another_name_is_compared_with_the_one_that_it_is_like() -> None:
+    before, after = build_report(named("conv_base")), build_report(named("conv_tiled", AFTER))
+    page = render_html_report(after, before=before)
+    assert "Only in the earlier profile" not in page
+    assert "the earlier profile has it as conv_base" in unpack(page)[0]["html"]
+    two = render_html_report(after, before=build_report(named("conv_base"), named("conv_basis")))
+    assert "Only in the earlier profile: conv_base, conv_basis." in two
 
 
 def test_an_empty_report_is_a_page() -> None:
