@@ -13,6 +13,7 @@ from gpa_lsp.cli.main import main
 from gpa_lsp.execution.local_gpu import timing
 from gpa_lsp.profile.read import read_profile
 from tests.collector.built import SAMPLES_OF_AN_INSTRUCTION, build, make_variables
+from tests.conftest import make_cache
 
 _PCS = 4
 _SOURCE = """__global__ void scale(float *x, float a)
@@ -48,7 +49,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "scale.launch.toml").write_text(_LAUNCHES)
     (tmp_path / "times").write_text("41200")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("GPA_LSP_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("GPA_LSP_CACHE_DIR", make_cache(tmp_path))
     monkeypatch.setenv("FAKE_CUDA_TIMES", str(tmp_path / "times"))
     for name, value in make_variables(built, tmp_path).items():
         monkeypatch.setenv(name, value)

@@ -16,6 +16,7 @@ from gpa_lsp.profile.read import read_profile
 from gpa_lsp.report.launch_places import list_launch_places
 from gpa_lsp.report.pipeline import analyse
 from tests.collector.built import CUBIN, KERNEL, SAMPLES_OF_AN_INSTRUCTION, build, make_variables
+from tests.conftest import make_cache
 from tests.patience import LIMIT_S, wait_until
 
 _PCS = 4
@@ -24,7 +25,7 @@ _PCS = 4
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("GPA_LSP_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("GPA_LSP_CACHE_DIR", make_cache(tmp_path))
     return tmp_path
 
 

@@ -15,7 +15,7 @@ import pytest
 from gpa_lsp.cli.main import list_names
 from gpa_lsp.foundation.processes.python_children import isolate_module
 from gpa_lsp.notebook.cell_runner import name_file
-from tests.conftest import ROOT
+from tests.conftest import ROOT, make_cache
 from tests.editors.made_up_gpu import make_gpu
 from tests.house.count_house import parse_where
 from tests.house.hostile_folder import HostileFolder, name_modules
@@ -115,11 +115,12 @@ def fill(hostile: HostileFolder) -> HostileFolder:
     return hostile
 
 
-def prepare_runner(tmp_path: Path) -> tuple[Path, dict[str, str]]:
-    """The runner in a folder of its own, and the environment to run it in."""
+def prepare_runner(tmp_path: Path, *, compiles: bool = False) -> tuple[Path, dict[str, str]]:
+    """The runner in a folder of its own, and the environment to run it in; what it needs compiled is at hand, unless it compiles."""
     folder = tmp_path / "program"
     folder.mkdir()
-    kept = {f"GPA_LSP_{name}_DIR": str(tmp_path / name.lower()) for name in ("CACHE", "DATA")}
+    cache = str(tmp_path / "cache") if compiles else make_cache(tmp_path)
+    kept = {"GPA_LSP_CACHE_DIR": cache, "GPA_LSP_DATA_DIR": str(tmp_path / "data")}
     return Path(shutil.copy(RUNNER, folder)), {**os.environ, **kept, "TMPDIR": str(tmp_path)}
 
 
@@ -172,7 +173,7 @@ def test_no_command_and_no_child_runs_what_lies_in_the_folder(
 ) -> None:
     pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
     pytest.importorskip("pyarrow", reason="needs pyarrow (the extra [traces])")
-    runner, environment = prepare_runner(tmp_path)
+    runner, environment = prepare_runner(tmp_path, compiles=True)
     log_path = tmp_path / "log"
     words = json.dumps([TIMED, *([*name.split(), *CASES[name][0]] for name in names)])
     done = subprocess.run(

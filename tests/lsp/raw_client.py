@@ -8,7 +8,6 @@ import itertools
 import json
 import os
 import queue
-import subprocess
 import sys
 import tempfile
 import threading
@@ -17,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
+from tests.lsp.forked_servers import SERVER, start_server
 from tests.patience import LIMIT_S, wait_until
 
 ALL_CAPABILITIES: dict[str, Any] = {
@@ -62,20 +62,16 @@ class RawClient:
         environment: dict[str, str] | None = None,
         settings: Any = None,
         answers: bool = True,
-        module: str = "gpa_lsp.editor.protocol",
+        module: str = SERVER,
         cwd: Path | None = None,
         python: Path | str = sys.executable,
+        is_forked: bool = True,
     ) -> None:
         self.started_s = time.perf_counter()
         self._home = tempfile.TemporaryDirectory(prefix="gpa-lsp-test-", ignore_cleanup_errors=True)
-        self.process = subprocess.Popen(
-            [str(python), "-P", "-m", *module.split()],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=cwd,
-            env={**os.environ, "GPA_LSP_DATA_DIR": self._home.name, **(environment or {})},
-        )
+        variables = {**os.environ, "GPA_LSP_DATA_DIR": self._home.name, **(environment or {})}
+        words = [str(python), "-P", "-m", *module.split()]
+        self.process = start_server(words, variables, cwd, is_forked=is_forked)
         self.settings = settings
         self.answers = answers
         self.replies: dict[str, Callable[[Any], Any]] = {}

@@ -79,7 +79,7 @@ class Recorder:
                 str(self.log),
             ]
             monkeypatch.setattr(
-                "tests.lsp.raw_client.subprocess.Popen", lambda command, **more: real([*prefix, *command], **more)
+                "tests.lsp.forked_servers.subprocess.Popen", lambda command, **more: real([*prefix, *command], **more)
             )
             return dict(environment)
         folders = [Path(one) for one in environment.get("PYTHONPATH", "").split(os.pathsep) if one]

@@ -168,7 +168,7 @@ def test_a_strange_repository_is_read_and_nothing_else(
     repository.write_evil_profile()
     recorder = Recorder(tmp_path / "recorder", is_traced)
     environment = recorder.start(monkeypatch, repository.environment)
-    with RawClient(environment=environment, cwd=repository.work) as client:
+    with RawClient(environment=environment, cwd=repository.work, is_forked=False) as client:
         client.initialize(repository.work, initializationOptions={"client": {"heat": True, "status": True}})
         client.wait_for("gpaLsp/status", lambda status: status["kernels"] == 1)
         source = client.open(repository.work / "saxpy.cu")
