@@ -63,9 +63,10 @@ def build_rooflines(
         max_kernels: kernels shown one by one, of most time first; None shows all.
     """
     earlier = {} if before is None else {kernel.mangled_name: kernel for kernel in before.kernels}
+    explained: set[str] = set()
 
     def build(kernel: KernelReport, name: str) -> Part:
-        parts = _list_parts(kernel, earlier.get(kernel.mangled_name), view)
+        parts = _list_parts(kernel, earlier.get(kernel.mangled_name), view, explained)
         return Part(title=name, style=Style.TITLE, blocks=parts)
 
     overview = build_overview(report.kernels, _OVERVIEW, _describe_nearest, every=report.kernels)
@@ -99,12 +100,16 @@ def _find_line(kernel: KernelReport) -> Roofline | None:
     return None if roofline is None else choose_roofline(roofline)
 
 
-def _list_parts(kernel: KernelReport, before: KernelReport | None, view: RooflineView) -> list[Block]:
+def _list_parts(
+    kernel: KernelReport, before: KernelReport | None, view: RooflineView, explained: set[str]
+) -> list[Block]:
+    """Parts of one kernel; where the ceilings of its GPU come from stands at the first kernel alone (*explained*: the GPUs so far)."""
     roofline = None if kernel.analyses is None else kernel.analyses.roofline
     line = None if roofline is None else choose_roofline(roofline)
     if roofline is None or line is None:
         return [Paragraph(text=NOT_ANALYSED if kernel.analyses is None else NOT_PLACED, style=Style.DIM)]
-    nearest, place = describe_line(line, roofline.machine)
+    machine = roofline.machine
+    nearest, place = describe_line(line, machine)
     said: list[str] = [nearest if kernel.limiter is None else kernel.limiter.sentence, place]
     earlier = None if before is None else _find_line(before)
     if before is not None and earlier is not None:
@@ -118,13 +123,15 @@ def _list_parts(kernel: KernelReport, before: KernelReport | None, view: Rooflin
         ("Ceilings, nearest first", [build_bars(list_bars(line, most=12))]),
         ("Points" if is_time else "Warp instructions per transaction", [points]),
         ("Launches", _list_launches(kernel, roofline)),
-        (f"Ceilings of {roofline.machine.name}", _list_roofs(roofline.machine, line)),
+        (f"Ceilings of {machine.name}", [] if machine.name in explained else _list_roofs(machine, line)),
         ("Unknown", [list_missing(line.missing)]),
     ]
-    return [
+    parts: list[Block] = [
         *(Paragraph(text=text) for text in said if text),
         *(Part(title=title, blocks=blocks) for title, blocks in listed if any(map(holds_anything, blocks))),
     ]
+    explained.add(machine.name)
+    return parts
 
 
 def _describe_change(before: Roofline, now: Roofline) -> str:

@@ -38,6 +38,13 @@ def test_page_and_pictures(saved: str, tmp_path: Path, capsys: pytest.CaptureFix
     assert read(capsys) == ""
 
 
+def test_where_ceilings_come_from_is_told_once_for_a_gpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_report(build_report(place("saxpy"), place("daxpy")), tmp_path / "two.json")
+    assert main(["roofline", str(tmp_path / "two.json")]) == 0
+    text = read(capsys)
+    assert (text.count("Ceilings of "), text.count("Ceilings, nearest first")) == (1, 2)
+
+
 def test_before(saved: str, tmp_path: Path) -> None:
     old = tmp_path / "old.json"
     write_report(build_report(place("saxpy", make_roofline(make_machine(), rates={OperationKind.FP32: 0.6e12}))), old)

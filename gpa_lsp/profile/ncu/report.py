@@ -171,13 +171,17 @@ def _read_function_addresses(metrics: LazyMetrics) -> tuple[int, ...]:
     return tuple(sorted({value for value in metric.instance_values if isinstance(value, int) and value > 0}))
 
 
+_FAILED = "the profiler failed on this launch"
+
+
 def _describe_failure(launch: Launch) -> str | None:
+    """Failure of the profiler, and what to do about it; None for a launch that was measured."""
     duration = launch.metrics.get(_DURATION_METRIC)
     has_no_duration = duration is not None and isinstance(duration.value, float) and math.isnan(duration.value)
     if launch.grid == _NO_LAUNCH:
-        return "the profiler failed on this launch: the report holds neither its grid nor its counters"
+        return f"{_FAILED}: the report holds neither its grid nor its counters; measure it again, alone (--launch-skip) or with fewer counters"
     if has_no_duration:
-        return "the profiler failed on this launch: its duration is not a number"
+        return f"{_FAILED}: its duration is not a number; measure it again"
     return None
 
 
