@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from gpa_lsp.cli.progress import ProgressBar
-from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.cli.terminal import ProgressBar, Terminal
 from gpa_lsp.foundation.errors import InputError, Problem, ProblemSeverity
 from gpa_lsp.kernel.names import shorten_name
 

@@ -216,7 +216,7 @@ def write_report_json(report: "Report", output: Path | None, terminal: Terminal,
 def write_notices(notices: "Sequence[Notice]", places: "PlaceNames", form: str) -> str:
     """Notices as text for programs, as ``sarif`` or ``github``."""
     if form == "github":
-        from gpa_lsp.document.github import write_github
+        from gpa_lsp.document.sarif import write_github
 
         return write_github(notices, places)
     from gpa_lsp.document.sarif import build_sarif

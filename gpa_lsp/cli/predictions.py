@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, judge_problems
 from gpa_lsp.cli.options import add_source_arguments, declare, parse_blocks, parse_number
 from gpa_lsp.cli.outputs import write_file
-from gpa_lsp.cli.progress import ProgressBar
-from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.cli.terminal import ProgressBar, Terminal
 from gpa_lsp.execution.prediction.input_kinds import SUFFIXES, InputKind, find_kind
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.numbers import format_count_of

@@ -1,4 +1,4 @@
-"""WRITER: notices as SARIF 2.1.0, for code scanning services and SARIF viewers.
+"""WRITER: notices as SARIF 2.1.0, for code scanning services and SARIF viewers; and as GitHub's workflow commands, for lines of a pull request.
 
 Built by hand: the object models published for Python are either unmaintained or bring a validation library that costs more start-up time than
 the whole command. Graphs and code flows are left out: a pair of def and use is two places, which related locations already are.
@@ -8,8 +8,8 @@ Source: OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import quote
 
@@ -195,3 +195,48 @@ def _make_shown(value: Any, name: str = "") -> Any:
     if not isinstance(value, str):
         return value
     return make_visible(value.replace("](", "] (") if name == "text" else value)
+
+
+_COMMANDS = {
+    ProblemSeverity.ERROR: "error",
+    ProblemSeverity.WARNING: "warning",
+    ProblemSeverity.NOTE: "notice",
+}
+
+
+def write_github(notices: Sequence[Notice], places: PlaceNames) -> str:
+    """One command per notice, on a line each.
+
+    Args:
+        notices: what to say.
+        places: how sources are shown; relative to the repository's root, or GitHub cannot place them.
+    """
+    commands = []
+    for notice in notices:
+        file = notice.show_file(places)
+        properties = {"file": PurePath(file).as_posix()} if file else {}
+        if notice.frame is not None:
+            properties["line"] = str(max(1, notice.frame.line))
+        properties["title"] = notice.title
+        commands.append(make_command(_COMMANDS[notice.level], notice.plain_text, properties) + "\n")
+    return "".join(commands)
+
+
+def make_command(name: str, message: str, properties: Mapping[str, str]) -> str:
+    r"""A workflow command on one line with everything escaped that would end it early.
+
+    Source: the escaping rules of GitHub's own toolkit: percent everywhere, colon and comma in properties as well; line ends
+    are written out before.
+
+    >>> make_command("notice", "5 % of it: a\nb", {"file": "a,b.cu", "line": "3"})
+    '::notice file=a%2Cb.cu,line=3::5 %25 of it: a\\nb'
+    """
+    listed = ",".join(f"{key}={_escape(value, ':,')}" for key, value in properties.items())
+    return f"::{name} {listed}::{_escape(message)}"
+
+
+def _escape(text: str, also: str = "") -> str:
+    text = make_visible(text).replace("%", "%25")
+    for character in also:
+        text = text.replace(character, f"%{ord(character):02X}")
+    return text

@@ -25,8 +25,7 @@ from gpa_lsp.editor.lines.positions import Positions, UnitCounter
 from gpa_lsp.editor.predicted.view import PlacedPredictions, PredictedState, place_predictions
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.snapshot import Snapshot, VisibleKernel
-from gpa_lsp.editor.static.results import StaticMark
-from gpa_lsp.editor.static.view import PlacedStatics, StaticState, place_code_findings, place_statics
+from gpa_lsp.editor.static.view import PlacedStatics, StaticMark, StaticState, place_code_findings, place_statics
 from gpa_lsp.editor.timed.view import TimedAnchor, TimedState, place_times
 from gpa_lsp.foundation.files import Stamp
 from gpa_lsp.foundation.records import SharedFacts

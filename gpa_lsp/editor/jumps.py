@@ -11,9 +11,8 @@ from gpa_lsp.editor.lines.index import CauseLine
 from gpa_lsp.editor.lines.places import Counterpart, describe_counterpart, gather_counterparts
 from gpa_lsp.editor.lines.positions import Positions, UnitCounter
 from gpa_lsp.editor.model import Jump
-from gpa_lsp.editor.sass import chains as of_instructions
-from gpa_lsp.editor.sass.chains import InstructionStep
-from gpa_lsp.editor.sass.jumps import list_jumps
+from gpa_lsp.editor.sass import jumps as of_instructions
+from gpa_lsp.editor.sass.jumps import InstructionStep, list_jumps
 from gpa_lsp.editor.sass.library import SassDocument, SassDocuments, is_same_code, is_sass_uri
 from gpa_lsp.editor.session_view import SessionView
 from gpa_lsp.editor.snapshot import VisibleKernel

@@ -13,8 +13,8 @@ from gpa_lsp.diagnosis.advice.optimizers.loop_unrolling import choose_copies
 from gpa_lsp.diagnosis.advice.optimizers.warp_balance import find_late_causes
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.diagnosis.blame.blame import blame_kernel
-from gpa_lsp.kernel.dataflow.called_routines import find_called_routines
 from gpa_lsp.kernel.dataflow.divergent_branches import Parting, find_divergent_branches
+from gpa_lsp.kernel.dataflow.expansions import find_called_routines
 from gpa_lsp.kernel.dataflow.staged_copies import find_staged_copies
 from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.profile.model import RuleResult, RuleSpeedup

@@ -14,8 +14,7 @@ from gpa_lsp.code.ptx.model import PtxModule
 from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.emulate import emulate
-from gpa_lsp.execution.emulator.model import Budget, Emulation, TraceSettings
-from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.emulator.model import Budget, Emulation, Trace, TraceSettings
 from gpa_lsp.execution.launches.launch import Argument, ArrayArgument, Generator, LaunchDescription, ScalarArgument
 from tests.emulator.kernels.compiling import compile_ptx
 

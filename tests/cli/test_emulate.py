@@ -426,7 +426,7 @@ def test_what_was_recorded_can_be_simulated(
         assert main([*words, *more]) == 0
         assert re.search(r"^shift.* on .*[:\n] +[\d,]+ cycles", capsys.readouterr().out)
     assert main([*words, "--machine", "T4"]) == 2  # it is for newer GPUs
-    monkeypatch.setattr("gpa_lsp.execution.prediction.built_modules.find_tool", lambda name: None)
+    monkeypatch.setattr("gpa_lsp.execution.prediction.launched_code.find_tool", lambda name: None)
     assert main(words) == 2
     assert "pip install nvidia-cuda-nvcc" in capsys.readouterr().err
 

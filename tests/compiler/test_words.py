@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.execution.compiler.command_lines import MOST_WORDS, expand_response_files, split_words
+from gpa_lsp.execution.compiler.commands import MOST_WORDS, expand_response_files, split_words
 from gpa_lsp.foundation.errors import InputError
 
 PLAIN = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=20)

@@ -10,11 +10,10 @@ from gpa_lsp.diagnosis.advice.model import AT_THE_LIMIT, LEAST_SPEEDUP, LIBRARY_
 from gpa_lsp.diagnosis.blame.blame import check_conservation
 from gpa_lsp.document.advice_notices import list_advice_notices
 from gpa_lsp.document.advice_view import build_advice
-from gpa_lsp.document.github import write_github
 from gpa_lsp.document.layout import read_plain
 from gpa_lsp.document.markdown import write_markdown
 from gpa_lsp.document.places import PlaceNames
-from gpa_lsp.document.sarif import build_sarif
+from gpa_lsp.document.sarif import build_sarif, write_github
 from gpa_lsp.document.terminal import write_terminal
 from gpa_lsp.report.changes import Verdict
 from gpa_lsp.report.compare import AdviceFate, Comparison, compare_reports

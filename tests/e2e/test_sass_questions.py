@@ -5,7 +5,7 @@ import random
 import pytest
 
 from gpa_lsp.diagnosis.blame.model import Dependency
-from gpa_lsp.editor.sass import chains, hover, jumps
+from gpa_lsp.editor.sass import hover, jumps
 from gpa_lsp.editor.sass.document import build_document
 from gpa_lsp.editor.sass.operand_spans import list_values
 from gpa_lsp.report.code_queries import find_defs, find_uses
@@ -56,6 +56,6 @@ def test_everything_can_be_asked(name: str) -> None:
                     assert places, (row, texts[row])
                 asked += 1
             for is_incoming in (True, False):
-                steps = chains.list_steps(view, row, is_incoming=is_incoming)
+                steps = jumps.list_steps(view, row, is_incoming=is_incoming)
                 assert all(0 <= step.ratio <= 1 for step in steps)
     assert asked

@@ -25,10 +25,8 @@ from msgspec.structs import replace
 
 from gpa_lsp.editor.predicted.results import LaunchFact, PredictedProblem, PredictedResult
 from gpa_lsp.editor.predicted.view import PredictedState, make_state
-from gpa_lsp.editor.static.results import StaticKernel, StaticMark, StaticResult
-from gpa_lsp.editor.static.view import StaticState, take_result
-from gpa_lsp.editor.timed.results import LaunchTime, TimedJob, TimedResult
-from gpa_lsp.editor.timed.view import TimedState
+from gpa_lsp.editor.static.view import StaticKernel, StaticMark, StaticResult, StaticState, take_result
+from gpa_lsp.editor.timed.view import LaunchTime, TimedJob, TimedResult, TimedState
 from gpa_lsp.editor.timed.view import make_state as make_timed_state
 from gpa_lsp.execution.compiler.model import CompilerMessage
 from gpa_lsp.foundation.errors import ProblemSeverity

@@ -49,8 +49,7 @@ from gpa_lsp.editor.source import chains
 from gpa_lsp.editor.source.diagnostics import list_diagnostics
 from gpa_lsp.editor.source.hints import MOST_CHARS, list_hints
 from gpa_lsp.editor.source.hover import describe_hover, describe_line_page
-from gpa_lsp.editor.source.lenses import list_lenses
-from gpa_lsp.editor.source.symbols import list_symbols
+from gpa_lsp.editor.source.lenses import list_lenses, list_symbols
 from gpa_lsp.report.measured_files import Doubt
 from gpa_lsp.report.model import KernelReport
 from tests.editor.findings import read_arguments, read_predicted, read_static, read_timed

@@ -1,6 +1,6 @@
 import pytest
 
-from gpa_lsp.editor.lines.anchors import choose_anchor, find_definitions
+from gpa_lsp.editor.lines.finder import choose_anchor, find_definitions
 from gpa_lsp.kernel.names import find_plain_name
 
 CUDA = """\

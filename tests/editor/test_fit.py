@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from gpa_lsp.editor.lines.anchors import judge_fit
+from gpa_lsp.editor.lines.finder import judge_fit
 from gpa_lsp.report.line_map import split_lines
 from gpa_lsp.report.measured_files import Doubt, MeasuredFile
 from tests.editor.views import LISTING, SOURCE

@@ -4,7 +4,7 @@ import os
 import pickle
 from pathlib import Path
 
-from gpa_lsp.editor.timed.results import SampleJob, SampleResult
+from gpa_lsp.editor.timed.view import SampleJob, SampleResult
 from gpa_lsp.editor.timed.worker import WORK
 from gpa_lsp.foundation.packed_records import pack_records
 

@@ -7,7 +7,6 @@ import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.rewrites.model import TextEdit, TextPlace
-from gpa_lsp.editor.jobs.fix_worker import do_job
 from gpa_lsp.editor.source.actions import Annotations, make_fix_action
 from gpa_lsp.editor.source.fixes import OfferedFix, find_fixes
 from gpa_lsp.report.fixes.jobs import make_fix_job, move_line
@@ -21,6 +20,7 @@ from gpa_lsp.report.fixes.results import (
     LaunchedQuestion,
     LaunchedResult,
 )
+from gpa_lsp.report.fixes.trials import do_job
 from tests.editor.views import make_profile, make_view
 from tests.report_builder import build_kernel
 

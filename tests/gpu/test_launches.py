@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.execution.emulator.model import Budget
-from gpa_lsp.execution.emulator.trace import join_pieces
+from gpa_lsp.execution.emulator.model import Budget, join_pieces
 from gpa_lsp.execution.local_gpu.local_gpu import LocalGpu
 from gpa_lsp.execution.prediction.trace_files import read_pieces
 from gpa_lsp.execution.programs.library import list_headers

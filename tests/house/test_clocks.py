@@ -15,7 +15,7 @@ ALLOWED = {
     "cli/installation.py": "other programs are asked for their version, and may hang",
     "foundation/kept_files.py": "files have an age",
     "cli/commands/profile.py": "ncu is asked for its help, and may hang",
-    "cli/progress.py": "a bar is drawn for a person",
+    "cli/terminal.py": "a bar is drawn for a person",
     "profile/collect/allowance.py": "a permission has a date",
     "profile/collect/command_run.py": "the user's program runs on a GPU, and waits for it",
     "profile/collect/measured_reports.py": "files of other runs have an age",

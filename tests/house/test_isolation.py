@@ -80,7 +80,7 @@ OF_COMMANDS = {
 }
 OF_THE_SERVER = {
     *("gpa_lsp.editor.protocol.profile_reader", "gpa_lsp.editor.protocol.page_writer"),
-    *("gpa_lsp.editor.static.worker", "gpa_lsp.editor.predicted.worker", "gpa_lsp.editor.jobs.fix_worker"),
+    *("gpa_lsp.editor.static.worker", "gpa_lsp.editor.predicted.worker", "gpa_lsp.report.fixes.trials"),
     "gpa_lsp.editor.simulated.worker",
 }
 """What workers work by."""

@@ -13,17 +13,15 @@ from gpa_lsp.document.advice_notices import list_advice_notices
 from gpa_lsp.document.advice_view import build_advice, build_piece, describe_run
 from gpa_lsp.document.check_view import list_notices
 from gpa_lsp.document.findings import find_findings, name_kernels
-from gpa_lsp.document.github import write_github
-from gpa_lsp.document.html_report.code_columns import KernelAddresses, TextPool
+from gpa_lsp.document.html_report.code_columns import KernelAddresses, SourceTexts, TextPool
 from gpa_lsp.document.html_report.kernel_section import build_sources
 from gpa_lsp.document.html_report.page import build_groups
-from gpa_lsp.document.html_report.source_texts import SourceTexts
 from gpa_lsp.document.kernel_view import build_report_page
 from gpa_lsp.document.layout import read_plain
 from gpa_lsp.document.markdown import write_markdown
 from gpa_lsp.document.page.writer import PageWriter
 from gpa_lsp.document.places import PlaceNames
-from gpa_lsp.document.sarif import build_sarif
+from gpa_lsp.document.sarif import build_sarif, write_github
 from gpa_lsp.document.terminal import write_terminal
 from gpa_lsp.report.model import KernelReport, Report
 from gpa_lsp.report.pipeline import analyse

@@ -7,8 +7,16 @@ from gpa_lsp.code.ptx.model import PtxModule, Space
 from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.execution.emulator.emulate import emulate, find_kernel
 from gpa_lsp.execution.emulator.engine.launching import HEAP_NAME
-from gpa_lsp.execution.emulator.model import Budget, Emulation, TraceSettings
-from gpa_lsp.execution.emulator.trace import ACCESS_DTYPES, BRANCH_DTYPES, ENTRY_DTYPES, Trace, join_pieces
+from gpa_lsp.execution.emulator.model import (
+    ACCESS_DTYPES,
+    BRANCH_DTYPES,
+    ENTRY_DTYPES,
+    Budget,
+    Emulation,
+    Trace,
+    TraceSettings,
+    join_pieces,
+)
 from gpa_lsp.execution.instrumentation.code import HEAD_WORDS, PLACES, ROWS, STATE, VARIABLES, StateWord
 from gpa_lsp.execution.instrumentation.decode import TracedLaunch, Written, decode_records
 from gpa_lsp.execution.instrumentation.instrument import OwnBuffers, instrument

@@ -13,7 +13,7 @@ from gpa_lsp.editor.protocol.features import load_features
 from gpa_lsp.editor.protocol.server import Dispatcher
 from gpa_lsp.editor.snapshot import Snapshot
 from gpa_lsp.editor.source.hover import describe_line_page
-from gpa_lsp.editor.source.symbols import list_symbols
+from gpa_lsp.editor.source.lenses import list_symbols
 from tests.editor.views import LISTING, SOURCE, make_profile, make_snapshot, make_view
 from tests.report_builder import build_kernel
 

@@ -16,7 +16,7 @@ import pytest
 from gpa_lsp.editor.protocol import loader, loading_round
 from gpa_lsp.editor.protocol.loader import ProfileLoader
 from gpa_lsp.editor.protocol.loading_round import ProfileReaders, rank_profiles
-from gpa_lsp.editor.protocol.profile_messages import (
+from gpa_lsp.editor.protocol.profile_reader import (
     FilesFound,
     KernelRead,
     ProfileEnd,

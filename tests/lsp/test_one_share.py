@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from gpa_lsp.document.html_report.code_columns import KernelAddresses, TextPool
+from gpa_lsp.document.html_report.code_columns import KernelAddresses, SourceTexts, TextPool
 from gpa_lsp.document.html_report.kernel_section import build_sources
-from gpa_lsp.document.html_report.source_texts import SourceTexts
 from gpa_lsp.foundation.numbers import format_percent
 from gpa_lsp.report.pipeline import analyse
 from tests.editors.workspace import CAUSE, LOOP, VICTIM, Workspace, make_workspace

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.editor.protocol import profile_reader
-from gpa_lsp.editor.protocol.profile_messages import (
+from gpa_lsp.editor.protocol.profile_reader import (
     FilesFound,
     KernelRead,
     PastFound,
     ProfileFailed,
     ProfileJob,
     ProfileRead,
+    ProfileReader,
 )
-from gpa_lsp.editor.protocol.profile_reader import ProfileReader
 from gpa_lsp.foundation.processes.python_children import Step
 from tests.conftest import ROOT
 

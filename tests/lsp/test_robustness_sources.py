@@ -7,7 +7,7 @@ import pytest
 
 from gpa_lsp.code.sources.directives import hide_directives
 from gpa_lsp.code.sources.trees import LARGEST_SOURCE_BYTES, read_tree
-from gpa_lsp.editor.lines.anchors import find_definitions
+from gpa_lsp.editor.lines.finder import find_definitions
 from gpa_lsp.kernel.names import shorten_name
 from gpa_lsp.report.line_map import map_lines
 from tests.conftest import ROOT

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.editor.protocol import loader as loader_module
 from gpa_lsp.editor.protocol.loader import ProfileLoader
-from gpa_lsp.editor.protocol.profile_messages import (
+from gpa_lsp.editor.protocol.profile_reader import (
     FilesFound,
     KernelRead,
     ProfileEnd,

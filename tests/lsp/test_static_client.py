@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gpa_lsp.editor.jobs.static import StaticFindings
-from gpa_lsp.editor.static.results import StaticJob, StaticResult
+from gpa_lsp.editor.static.view import StaticJob, StaticResult
 from gpa_lsp.foundation.processes.async_worker import AsyncWorker
 from tests.collect.processes import find_children
 from tests.lsp.raw_client import RawClient

@@ -31,7 +31,7 @@ RESOLVING["workspace"]["workspaceEdit"] = {
     "changeAnnotationSupport": {"groupsOnLabel": True},
 }
 COMPILING = {"static": {"enable": True}}
-COMPILER = "gpa_lsp.editor.jobs.fix_worker"
+COMPILER = "gpa_lsp.report.fixes.trials"
 """In the command line of processes that compile fixes."""
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from gpa_lsp.execution.prediction import predict
 from gpa_lsp.execution.prediction import predict_launch as launch_volumes
-from gpa_lsp.execution.prediction.exploration import evaluators
+from gpa_lsp.execution.prediction.exploration import subjects
 from gpa_lsp.execution.prediction.exploration.explore import evaluate_each
 from gpa_lsp.execution.prediction.exploration.model import Configuration
 from gpa_lsp.execution.prediction.launch_sources import DescriptionText
@@ -140,12 +140,12 @@ def test_each_model_that_fails_costs_its_own_answer(tmp_path: Path, monkeypatch:
 
 
 def test_a_configuration_that_shows_a_bug_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluators, "cover_updates", break_down)
-    broken: Any = evaluators.ExpressionEvaluator(
+    monkeypatch.setattr(subjects, "cover_updates", break_down)
+    broken: Any = subjects.ExpressionEvaluator(
         kernel=None,
         updates=(1, 1, 1),
         resources=None,
-        description=evaluators.VariedLaunch(description=DescriptionText(path=Path(), text=""), number=0),
+        description=subjects.VariedLaunch(description=DescriptionText(path=Path(), text=""), number=0),
     )  # type: ignore[arg-type]
     found = evaluate_each(broken, [Configuration(block=(32, 1, 1))])[0]
     assert found.why_not.startswith("the evaluation failed: ZeroDivisionError") and "fault of gpa-lsp" in found.why_not

@@ -10,7 +10,7 @@ from gpa_lsp.code.binary.containers import find_cubins
 from gpa_lsp.code.binary.embedded_ptx import read_embedded_ptx
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.parse import parse_ptx
-from gpa_lsp.execution.prediction.built_modules import read_image_module
+from gpa_lsp.execution.prediction.launched_code import read_image_module
 from gpa_lsp.foundation.errors import InputError
 
 _CUBINS = Path(__file__).parents[2] / "fixtures" / "cubins"

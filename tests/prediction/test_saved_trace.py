@@ -7,7 +7,7 @@ from tempfile import mkdtemp
 import numpy as np
 import pytest
 
-from gpa_lsp.execution.emulator.trace import join_pieces, keep_blocks
+from gpa_lsp.execution.emulator.model import join_pieces, keep_blocks
 from gpa_lsp.execution.prediction.model import SourcePrediction
 from gpa_lsp.execution.prediction.predict import predict_code
 from gpa_lsp.execution.prediction.trace_files import TraceWriter, analyse_saved, read_pieces

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from gpa_lsp.cli.main import main
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind, StaticInstruction
-from gpa_lsp.execution.emulator.trace import (
+from gpa_lsp.execution.emulator.model import (
     ACCESS_DTYPES,
     BRANCH_DTYPES,
     ENTRY_DTYPES,

@@ -9,7 +9,7 @@ from gpa_lsp.document.terminal import write_plain
 from gpa_lsp.execution.emulator.emulate import emulate
 from gpa_lsp.execution.emulator.model import FaultKind
 from gpa_lsp.execution.launches.read_launches import read_launches
-from gpa_lsp.execution.prediction.built_modules import read_modules
+from gpa_lsp.execution.prediction.launched_code import read_modules
 from gpa_lsp.execution.programs.examine import ExaminedKernel
 from gpa_lsp.execution.programs.model import KernelRuns, LaunchShape, ProgramRun
 from gpa_lsp.foundation.processes.watched_command import CommandEnd, Ending

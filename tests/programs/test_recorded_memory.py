@@ -10,7 +10,7 @@ import pytest
 from gpa_lsp.execution.emulator.emulate import emulate
 from gpa_lsp.execution.launches.launch import LaunchDescription, TextureArgument
 from gpa_lsp.execution.launches.read_launches import read_launches
-from gpa_lsp.execution.prediction.built_modules import read_modules
+from gpa_lsp.execution.prediction.launched_code import read_modules
 from tests.programs.built import SOURCES, build, run
 
 Arrays = dict[str, npt.NDArray[Any]]

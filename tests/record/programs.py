@@ -9,7 +9,7 @@ import pytest
 from gpa_lsp.execution.emulator.emulate import emulate
 from gpa_lsp.execution.emulator.model import Emulation
 from gpa_lsp.execution.launches.read_launches import read_launches
-from gpa_lsp.execution.prediction.built_modules import read_modules
+from gpa_lsp.execution.prediction.launched_code import read_modules
 from gpa_lsp.execution.programs.library import list_headers
 from gpa_lsp.foundation.native.c_compiler import find_c_compiler
 from tests.programs.built import run

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpa_lsp.execution.emulator.trace import join_pieces
+from gpa_lsp.execution.emulator.model import join_pieces
 from gpa_lsp.execution.launches.read_launches import read_launches
 from gpa_lsp.execution.prediction.trace_files import read_pieces
 from tests.instrumentation.comparing import list_different, rebase

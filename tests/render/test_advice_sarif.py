@@ -10,9 +10,8 @@ from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.advice.model import KernelAdvice
 from gpa_lsp.document.advice_notices import list_advice_notices
-from gpa_lsp.document.github import write_github
 from gpa_lsp.document.places import PlaceNames
-from gpa_lsp.document.sarif import build_sarif
+from gpa_lsp.document.sarif import build_sarif, write_github
 from gpa_lsp.report.model import Report
 from gpa_lsp.report.source_paths import SourceLocator
 from tests.render.advice_examples import make_advice_example, make_advised

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from gpa_lsp.document.check_view import list_notices
 from gpa_lsp.document.findings import find_findings
-from gpa_lsp.document.github import make_command, write_github
 from gpa_lsp.document.places import PlaceNames
+from gpa_lsp.document.sarif import make_command, write_github
 from gpa_lsp.foundation.visible_text import make_visible
 from tests.report_builder import build_kernel, build_report
 

@@ -10,11 +10,10 @@ from msgspec.structs import replace
 
 from gpa_lsp.document import prediction_json
 from gpa_lsp.document.document_page import render_document_page
-from gpa_lsp.document.github import write_github
 from gpa_lsp.document.markdown import write_markdown
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.document.prediction_view import build_prediction, build_prediction_page
-from gpa_lsp.document.sarif import build_sarif
+from gpa_lsp.document.sarif import build_sarif, write_github
 from gpa_lsp.document.static_view import build_static, build_static_kernel, list_static_notices
 from gpa_lsp.document.terminal import write_plain
 from gpa_lsp.editor.protocol.safe_markdown import defuse

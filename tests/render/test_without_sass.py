@@ -14,13 +14,12 @@ from gpa_lsp.document.advice_words import NO_SASS
 from gpa_lsp.document.blame_words import describe_bounds
 from gpa_lsp.document.check_view import build_check
 from gpa_lsp.document.findings import find_findings, name_kernels
-from gpa_lsp.document.github import write_github
 from gpa_lsp.document.html_report.page import build_groups
 from gpa_lsp.document.kernel_view import build_report_page
 from gpa_lsp.document.layout import Line, read_plain
 from gpa_lsp.document.markdown import write_markdown
 from gpa_lsp.document.places import PlaceNames
-from gpa_lsp.document.sarif import build_sarif
+from gpa_lsp.document.sarif import build_sarif, write_github
 from gpa_lsp.document.terminal import write_terminal
 from gpa_lsp.editor.kernel_page import describe_kernel, describe_kernel_briefly
 from gpa_lsp.editor.protocol.features.marks import answer_hover

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from gpa_lsp.document.html_report.code_columns import KernelAddresses
+from gpa_lsp.document.html_report.code_columns import KernelAddresses, SourceTexts
 from gpa_lsp.document.html_report.flame_frames import build_flame_frames
-from gpa_lsp.document.html_report.source_texts import SourceTexts
 from gpa_lsp.editor.kernel_page import describe_kernel, describe_kernel_briefly
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.editor.source.hover import describe_line_page

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from gpa_lsp.document.html_report.source_texts import SourceTexts
+from gpa_lsp.document.html_report.code_columns import SourceTexts
 from gpa_lsp.document.places import PlaceNames
 from gpa_lsp.report.measured_files import Doubt, find_files
 from gpa_lsp.report.source_paths import SourceLocator, parse_compiled_path

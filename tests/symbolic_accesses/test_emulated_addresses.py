@@ -14,8 +14,7 @@ from gpa_lsp.code.symbolic_accesses.forms import Form, SymbolKind, SymbolTable
 from gpa_lsp.code.symbolic_accesses.model import SymbolicAccess, WarpPattern
 from gpa_lsp.execution.accesses.lane_addresses import spread_lanes, view_lanes
 from gpa_lsp.execution.accesses.references import measure_requests
-from gpa_lsp.execution.emulator.model import TraceSettings
-from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.emulator.model import Trace, TraceSettings
 from tests.conftest import examples
 from tests.emulator.engine.running import build_module, run_text, zeros
 from tests.traces.written_traces import TraceWriter, make_instruction

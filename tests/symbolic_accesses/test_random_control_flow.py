@@ -8,8 +8,7 @@ import pytest
 from gpa_lsp.code.symbolic_accesses.find import find_symbolic_accesses
 from gpa_lsp.code.symbolic_accesses.model import SymbolicAccess, WarpPattern
 from gpa_lsp.execution.accesses.lane_addresses import spread_lanes
-from gpa_lsp.execution.emulator.model import TraceSettings
-from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.emulator.model import Trace, TraceSettings
 from tests.emulator.engine.running import build_module, run_text
 from tests.emulator.engine.test_random_control_flow import ProgramMaker
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.emulator.model import Trace
 from gpa_lsp.execution.traces.ask import TraceAnalyser
 from gpa_lsp.execution.traces.model import AnalysisSettings, TraceContext
 from gpa_lsp.execution.traces.results import TraceAnalyses

@@ -4,7 +4,7 @@ import numpy as np
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind
-from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.emulator.model import Trace
 from tests.traces.written_traces import BASE, TraceWriter, make_buffer, make_instruction
 
 KINDS = (

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.diagnosis.analyses.answers import Answer
-from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.emulator.model import Trace
 from gpa_lsp.execution.traces.ask import list_questions
 from gpa_lsp.execution.traces.cache_hits import BypassingAdvice
 from gpa_lsp.execution.traces.model import TraceContext

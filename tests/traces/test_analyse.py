@@ -8,7 +8,7 @@ from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.diagnosis.analyses.answers import MOST_MARKS, Answer, Weight
 from gpa_lsp.execution.accesses.lane_addresses import LanePattern
-from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.emulator.model import Trace
 from gpa_lsp.execution.traces.ask import TraceAnalyser, answer_launches, answer_questions, list_questions
 from gpa_lsp.execution.traces.code_centric import list_path_accesses, list_path_branches
 from gpa_lsp.execution.traces.data_centric import list_array_facts

@@ -1,6 +1,6 @@
 """Branches and entries into basic blocks."""
 
-from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.emulator.model import Trace
 from gpa_lsp.execution.traces.branch_divergence import BranchAccumulator, BranchDivergence
 from gpa_lsp.execution.traces.paper_answer import measure_paper_branches
 from tests.traces.written_traces import TraceWriter, make_instruction

@@ -19,7 +19,7 @@ from gpa_lsp.execution.accesses.lane_addresses import (
 )
 from gpa_lsp.execution.accesses.piece_rows import PieceRows
 from gpa_lsp.execution.accesses.references import list_references, order_rows
-from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.emulator.model import Trace
 from gpa_lsp.execution.traces.access_sums import AccessAccumulator
 from gpa_lsp.execution.traces.values import RepeatAccumulator
 from gpa_lsp.execution.volumes import from_trace

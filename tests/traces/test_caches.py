@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.execution.accesses.piece_rows import PieceRows
-from gpa_lsp.execution.emulator.trace import Trace
-from gpa_lsp.execution.traces.cache_hits import CacheHits, follow_waves
+from gpa_lsp.execution.emulator.model import Trace
+from gpa_lsp.execution.traces.cache_hits import CacheHits, WaveCollector, WaveRequests, follow_waves
 from gpa_lsp.execution.traces.model import TraceContext
-from gpa_lsp.execution.traces.waves import WaveCollector, WaveRequests
 from tests.conftest import examples
 from tests.traces.written_traces import BASE, TraceWriter, lanes_by, make_buffer, make_instruction
 

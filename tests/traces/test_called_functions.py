@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.execution.emulator.model import TraceSettings
-from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.emulator.model import Trace, TraceSettings
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.prediction.trace_files import TraceWriter, read_pieces
 from gpa_lsp.execution.traces.code_centric import list_path_accesses, list_path_branches

@@ -14,7 +14,7 @@ What differs, and why:
 
 import pytest
 
-from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.emulator.model import Trace
 from gpa_lsp.execution.traces.branch_divergence import BranchAccumulator, BranchDivergence
 from gpa_lsp.execution.traces.line_facts import list_line_facts
 from gpa_lsp.execution.traces.model import AccessGroupKind, TraceContext

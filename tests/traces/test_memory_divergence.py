@@ -8,7 +8,7 @@ from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.execution.accesses.lane_addresses import LanePattern, view_lanes
 from gpa_lsp.execution.accesses.piece_rows import PieceRows
 from gpa_lsp.execution.accesses.references import measure_requests
-from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.emulator.model import Trace
 from gpa_lsp.execution.traces.access_sums import AccessAccumulator, AccessSums
 from tests.traces.written_traces import BASE, TraceWriter, lanes_by, make_buffer, make_instruction
 

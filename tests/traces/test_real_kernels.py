@@ -7,8 +7,7 @@ from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.accesses.lane_addresses import LanePattern
 from gpa_lsp.execution.emulator.emulate import emulate
-from gpa_lsp.execution.emulator.model import TraceSettings
-from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.emulator.model import Trace, TraceSettings
 from gpa_lsp.execution.launches.launch import ArrayArgument, Generator, LaunchDescription
 from gpa_lsp.execution.prediction.predict_launch import list_block_chains
 from gpa_lsp.execution.traces.ask import TraceAnalyser, answer_questions

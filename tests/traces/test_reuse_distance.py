@@ -8,7 +8,7 @@ from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.execution.accesses.lane_addresses import INFINITE, NOT_COUNTED
 from gpa_lsp.execution.accesses.piece_rows import PieceRows
 from gpa_lsp.execution.accesses.references import measure_distances
-from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.emulator.model import Trace
 from gpa_lsp.execution.traces.keyed_sums import KeyedSums
 from gpa_lsp.execution.traces.model import Granularity
 from gpa_lsp.execution.traces.reuse_distance import INFINITE_BIN, ReuseAccumulator, ReuseDistances, Scope

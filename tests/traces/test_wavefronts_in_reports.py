@@ -17,8 +17,7 @@ from gpa_lsp.code.ptx.static_instructions import AccessKind
 from gpa_lsp.code.symbolic_accesses.requests import count_wavefronts
 from gpa_lsp.execution.accesses.lane_addresses import spread_lanes
 from gpa_lsp.execution.emulator.emulate import emulate, find_kernel
-from gpa_lsp.execution.emulator.model import Sampling, SamplingKind, TraceSettings
-from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.emulator.model import Sampling, SamplingKind, Trace, TraceSettings
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.launches.read_launches import read_launches
 from gpa_lsp.kernel.join import join_profile

@@ -69,8 +69,6 @@ SERVED = (
             "outputs",
             "predictions",
             "program_end",
-            "progress",
-            "static_check",
             "terminal",
         )
     ),

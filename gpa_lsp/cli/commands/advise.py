@@ -17,8 +17,7 @@ from gpa_lsp.cli.options import (
     declare,
 )
 from gpa_lsp.cli.outputs import is_printed, write_answer, write_report_json
-from gpa_lsp.cli.progress import ProgressBar
-from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.cli.terminal import ProgressBar, Terminal
 from gpa_lsp.diagnosis.blame import PAPER
 from gpa_lsp.foundation.errors import InputError
 

@@ -148,7 +148,7 @@ def _emulate(
 
 def _keep_allocations(run: "ProgramRun") -> None:
     """Store findings on allocations, which editors show on their lines."""
-    from gpa_lsp.document.allocation_notes import list_source_allocations
+    from gpa_lsp.document.program_view import list_source_allocations
     from gpa_lsp.report.saved.kept_allocations import keep_allocations
 
     if run.memory.sites:

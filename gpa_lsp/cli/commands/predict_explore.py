@@ -11,8 +11,7 @@ from gpa_lsp.cli.inputs import EXIT_BAD_INPUT
 from gpa_lsp.cli.options import add_limit_argument, add_output_argument, add_source_arguments, declare, parse_number
 from gpa_lsp.cli.outputs import is_printed, write_file
 from gpa_lsp.cli.predictions import assume_launches, check_is_source, choose_launches
-from gpa_lsp.cli.progress import ProgressBar
-from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.cli.terminal import ProgressBar, Terminal
 from gpa_lsp.foundation.errors import InputError
 
 if TYPE_CHECKING:

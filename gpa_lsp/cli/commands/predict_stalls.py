@@ -10,8 +10,7 @@ from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, judge_problems
 from gpa_lsp.cli.options import add_output_argument, add_source_arguments, declare, parse_number
 from gpa_lsp.cli.outputs import refuse_standard_output, write_file
 from gpa_lsp.cli.predictions import assume_launches, simulate
-from gpa_lsp.cli.progress import ProgressBar
-from gpa_lsp.cli.terminal import Terminal
+from gpa_lsp.cli.terminal import ProgressBar, Terminal
 from gpa_lsp.execution.prediction.input_kinds import InputKind, find_kind
 from gpa_lsp.foundation.errors import InputError
 

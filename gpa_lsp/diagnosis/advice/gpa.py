@@ -33,8 +33,7 @@ from gpa_lsp.diagnosis.blame.pruning import StallClass, classify_reason
 from gpa_lsp.foundation.errors import Problem
 from gpa_lsp.foundation.prose import NOTHING, Sentence, count, factor, list_of, number, percent, say
 from gpa_lsp.gpu.arch.occupancy import OccupancyLimit, find_occupancy
-from gpa_lsp.kernel.dataflow.called_routines import find_called_routines
-from gpa_lsp.kernel.dataflow.expansions import recognise_routine
+from gpa_lsp.kernel.dataflow.expansions import find_called_routines, recognise_routine
 from gpa_lsp.kernel.scopes import ScopeKind
 
 _FETCH = ("no_instructions", "branch_resolving")  # stall_inst_fetch

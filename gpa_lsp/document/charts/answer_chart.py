@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from gpa_lsp.diagnosis.analyses.answers import Chart, ChartKind
 from gpa_lsp.document.answer_view import describe_chart
 from gpa_lsp.document.charts.chart_frame import label_axis
-from gpa_lsp.document.charts.themes import SERIES_COLOURS
-from gpa_lsp.document.charts.vega_lite import SCHEMA, Spec, nominal, quantitative, tell
+from gpa_lsp.document.charts.themes import SCHEMA, SERIES_COLOURS, Spec, nominal, quantitative, tell
 from gpa_lsp.foundation.numbers import Quantity, format_quantity
 
 _HEIGHT = 200

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence, Set
 from msgspec import Struct
 
 from gpa_lsp.document.charts.roofline_rows import PlacedRow, Row
-from gpa_lsp.document.charts.vega_lite import Spec, quantitative
+from gpa_lsp.document.charts.themes import Spec, quantitative
 from gpa_lsp.foundation.numbers import Quantity
 
 # Points further below the highest roof are in the tables, but not on the chart: one such point would flatten all the others

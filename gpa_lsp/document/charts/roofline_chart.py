@@ -52,8 +52,9 @@ from gpa_lsp.document.charts.roofline_rows import (
     list_transaction_bytes,
     place_kernels,
 )
-from gpa_lsp.document.charts.themes import KIND_SHAPES, LEVEL_COLOURS
-from gpa_lsp.document.charts.vega_lite import (
+from gpa_lsp.document.charts.themes import (
+    KIND_SHAPES,
+    LEVEL_COLOURS,
     SCHEMA,
     Spec,
     calculate,

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from gpa_lsp.document.blocks import Block, Figure, Paragraph, Part, Table, tabulate
-from gpa_lsp.document.charts.themes import STALL_COLOURS
-from gpa_lsp.document.charts.vega_lite import SCHEMA, Spec, nominal, quantitative, tell
+from gpa_lsp.document.charts.themes import SCHEMA, STALL_COLOURS, Spec, nominal, quantitative, tell
 from gpa_lsp.document.comparison_view import (
     VERDICT_WORDS,
     build_changes,

@@ -21,10 +21,8 @@ import numpy.typing as npt
 from msgspec import Struct, field
 from msgspec.structs import asdict
 
-from gpa_lsp.document.charts.themes import STALL_COLOURS
-from gpa_lsp.document.charts.vega_lite import Spec
-from gpa_lsp.document.html_report.code_columns import KernelAddresses
-from gpa_lsp.document.html_report.source_texts import SourceTexts
+from gpa_lsp.document.charts.themes import STALL_COLOURS, Spec
+from gpa_lsp.document.html_report.code_columns import KernelAddresses, SourceTexts
 from gpa_lsp.foundation.locations import Frame, shorten_paths, write_place
 from gpa_lsp.foundation.numbers import format_count_of, format_percent
 from gpa_lsp.kernel.names import demangle, shorten_name

@@ -20,9 +20,8 @@ from gpa_lsp.document.blocks import Block, Figure, Items, Paragraph, Part
 from gpa_lsp.document.charts.roofline_chart import ChartLook, RooflineView, build_roofline_chart
 from gpa_lsp.document.context_words import build_context_table, count_contexts, list_context_lines, name_shape
 from gpa_lsp.document.html_report.changes_section import ChangeSection, build_history_section
-from gpa_lsp.document.html_report.code_columns import KernelAddresses, TextPool, build_code
+from gpa_lsp.document.html_report.code_columns import KernelAddresses, SourceTexts, TextPool, build_code
 from gpa_lsp.document.html_report.flame_frames import build_flame_chart, build_flame_frames
-from gpa_lsp.document.html_report.source_texts import SourceTexts
 from gpa_lsp.document.kernel_view import (
     build_cause_table,
     build_function_table,

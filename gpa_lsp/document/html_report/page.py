@@ -15,9 +15,8 @@ from gpa_lsp.document.advice_words import (
 from gpa_lsp.document.blocks import Gauge
 from gpa_lsp.document.findings import name_kernels
 from gpa_lsp.document.html_report.changes_section import ChangeSection, build_change
-from gpa_lsp.document.html_report.code_columns import share_rows
+from gpa_lsp.document.html_report.code_columns import SourceTexts, share_rows
 from gpa_lsp.document.html_report.kernel_section import KernelPlace, build_kernel_data
-from gpa_lsp.document.html_report.source_texts import SourceTexts
 from gpa_lsp.document.layout import join_facts
 from gpa_lsp.document.notices import list_problems
 from gpa_lsp.document.page import embed_compressed, read_asset, render_page

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from gpa_lsp.editor.jobs.background_job import BackgroundJob, find_description, is_description, read_description
 from gpa_lsp.editor.predicted.results import PredictedJob, PredictedResult, TrialsJob, TrialsResult
 from gpa_lsp.editor.predicted.view import PredictedState, make_state
-from gpa_lsp.editor.static.results import StaticResult
+from gpa_lsp.editor.static.view import StaticResult
 from gpa_lsp.editor.threads import call_in_thread
 from gpa_lsp.foundation.files import Stamp, read_stamp
 from gpa_lsp.foundation.processes.supervision import WorkerKind

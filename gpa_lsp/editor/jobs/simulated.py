@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.editor.jobs.background_job import BackgroundJob, Site, list_sources
 from gpa_lsp.editor.jobs.predicted import Predictions
-from gpa_lsp.editor.predicted.results import PredictedJob
-from gpa_lsp.editor.simulated.results import SimulationJob, SimulationResult
+from gpa_lsp.editor.predicted.results import PredictedJob, SimulationJob, SimulationResult
 from gpa_lsp.foundation.numbers import format_seconds
 from gpa_lsp.foundation.processes.supervision import WorkerKind
 

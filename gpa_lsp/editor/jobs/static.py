@@ -5,8 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gpa_lsp.editor.jobs.background_job import BackgroundJob, Site
-from gpa_lsp.editor.static.results import StaticJob, StaticResult
-from gpa_lsp.editor.static.view import take_result
+from gpa_lsp.editor.static.view import StaticJob, StaticResult, take_result
 from gpa_lsp.foundation.processes.async_worker import AsyncWorker
 from gpa_lsp.foundation.processes.supervision import WorkerKind
 

@@ -12,8 +12,7 @@ from gpa_lsp.editor.jobs.predicted import Predictions
 from gpa_lsp.editor.permission import Display, Permission, find_workspace
 from gpa_lsp.editor.predicted.results import PredictedJob
 from gpa_lsp.editor.threads import call_in_thread
-from gpa_lsp.editor.timed.results import LookJob, LookResult, SampleJob, SampleResult, TimedJob, TimedResult
-from gpa_lsp.editor.timed.view import make_state
+from gpa_lsp.editor.timed.view import LookJob, LookResult, SampleJob, SampleResult, TimedJob, TimedResult, make_state
 from gpa_lsp.foundation.processes.async_worker import AsyncWorker
 from gpa_lsp.foundation.processes.supervision import WorkerKind
 from gpa_lsp.gpu.device.cuda_driver import is_driver_installed

@@ -52,7 +52,7 @@ class VerifiedFixes(BackgroundJob[_Question, FixJob]):
     """
 
     # Another process than that which compiles what is saved, which never waits for a fix
-    process_kind = WorkerKind(module="gpa_lsp.editor.jobs.fix_worker", title="fix process", niceness=10, idle_s=120.0)
+    process_kind = WorkerKind(module="gpa_lsp.report.fixes.trials", title="fix process", niceness=10, idle_s=120.0)
 
     def __init__(
         self, site: Site, *args: Any, may_leave_edits: bool, tell: Callable[[OfferedFix], None] = lambda offered: None

@@ -1,4 +1,7 @@
-"""Looks for profiles again and again, has them read, and hands out snapshots."""
+"""Looks for profiles again and again, has them read, and hands out snapshots.
+
+Blocks on the database: call it off the event loop.
+"""
 
 import asyncio
 import contextlib
@@ -15,8 +18,7 @@ from msgspec.structs import replace
 from gpa_lsp.editor.progress import ProgressDisplay
 from gpa_lsp.editor.protocol.discovery import ProfileFinder
 from gpa_lsp.editor.protocol.loading_round import LoadingRound, ProfileReaders
-from gpa_lsp.editor.protocol.past import compare_again
-from gpa_lsp.editor.protocol.profile_messages import ProfileJob
+from gpa_lsp.editor.protocol.profile_reader import ProfileJob
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.snapshot import LoadedProfile, MeasuredKernel, Snapshot, hold_kernel
 from gpa_lsp.editor.threads import call_in_thread
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from gpa_lsp.report.fixes.try_advice import (
         TriedFix,  # needs numpy, which the answer to initialize must not wait for
     )
+
+from gpa_lsp.report.history.model import KernelHistory
 
 # A file not written to for this long is taken to be complete, so that an error in it is an error
 SETTLED_NS = 5_000_000_000
@@ -466,3 +470,48 @@ def _keep_from_garbage() -> None:
     That goes for what waits to be shown, too, and this takes no time.
     """
     gc.freeze()
+
+
+def pin_kernels(kernels: Sequence[MeasuredKernel], *, is_pinned: bool) -> int:
+    """Make measurements the baselines of their kernels, or take the baselines away.
+
+    Raises:
+        InputError: the history cannot be written.
+    """
+    from gpa_lsp.report.history.store import (
+        History,  # a Python without SQLite must do without a past, not without the rest
+    )
+
+    count = 0
+    with History() as history:
+        for kernel in kernels:
+            run = None if kernel.history is None else history.find_run(kernel.history.run.run_id)
+            if run is None:
+                continue
+            if is_pinned:
+                history.pin(run.run_id)
+                count += 1
+            elif (baseline := history.find_baseline_of(run)) is not None:
+                count += history.unpin(baseline.measurement.key)
+    return count
+
+
+def compare_again(kernels: Sequence[MeasuredKernel]) -> Mapping[int, KernelHistory]:
+    """The past of kernels as it is known now.
+
+    Returns:
+        ``id`` of the kernel → what changed; kernels that are not remembered are left out.
+
+    Raises:
+        InputError: the history cannot be read.
+    """
+    from gpa_lsp.report.history.past import compare_with_past
+    from gpa_lsp.report.history.store import History
+
+    found: dict[int, KernelHistory] = {}
+    with History() as history:
+        for kernel in kernels:
+            run = None if kernel.history is None else history.find_run(kernel.history.run.run_id)
+            if run is not None:
+                found[id(kernel)] = compare_with_past(history, run)
+    return found

@@ -11,7 +11,7 @@ from typing import Protocol
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from gpa_lsp.editor.protocol.profile_messages import (
+from gpa_lsp.editor.protocol.profile_reader import (
     FilesFound,
     KernelRead,
     PastFound,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from gpa_lsp.editor.protocol.profile_messages import ProfileJob
+from gpa_lsp.editor.protocol.profile_reader import ProfileJob
 from gpa_lsp.foundation.errors import GpaError, ProblemSeverity
 from gpa_lsp.foundation.files import atomic_write
 from gpa_lsp.foundation.processes.worker import Tell, Work

@@ -11,7 +11,7 @@ from lsprotocol import types
 
 from gpa_lsp.editor.protocol.client import Client
 from gpa_lsp.editor.protocol.page_writer import PageJob, PageWritten
-from gpa_lsp.editor.protocol.profile_messages import ProfileJob
+from gpa_lsp.editor.protocol.profile_reader import ProfileJob
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.editor.threads import call_in_thread
 from gpa_lsp.foundation.errors import GpaError, MissingToolError

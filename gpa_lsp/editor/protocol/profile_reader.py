@@ -8,15 +8,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from gpa_lsp.editor.protocol.profile_messages import (
-    FilesFound,
-    KernelRead,
-    PastFound,
-    ProfileEnd,
-    ProfileFailed,
-    ProfileJob,
-    ProfileRead,
-)
 from gpa_lsp.foundation.errors import GpaError, ProblemSeverity
 from gpa_lsp.foundation.processes.python_children import Step
 from gpa_lsp.foundation.processes.worker import Tell, Work
@@ -28,6 +19,65 @@ if TYPE_CHECKING:
     from gpa_lsp.report.measured_files import MeasuredFile
     from gpa_lsp.report.model import KernelReport, Report
     from gpa_lsp.report.source_paths import SourceLocator
+
+from msgspec import Struct
+
+from gpa_lsp.editor.snapshot import MeasuredKernel
+from gpa_lsp.report.history.model import KernelHistory
+from gpa_lsp.report.measured_files import MeasuredFile
+
+
+class ProfileJob(Struct, frozen=True, kw_only=True):
+    """Profile to read."""
+
+    profile: Path  # the file
+    roots: tuple[Path, ...]  # workspace folders sources are looked for in
+    path_mappings: tuple[tuple[str, str], ...]  # as in the settings
+    keeps_history: bool = False  # remember what was measured, and compare with what was
+    may_ask_git: bool = False  # what a source held when it was measured; not in a workspace that is not trusted
+
+
+class FilesFound(Struct, frozen=True, kw_only=True):
+    """A profile's sources on this machine; comes before the kernels that are written in them, and says all of them in the end."""
+
+    profile: Path
+    files: tuple[MeasuredFile, ...]
+
+
+class KernelRead(Struct, frozen=True, kw_only=True):
+    """One kernel. Kernels come one by one so that the server never unpickles for long between two requests."""
+
+    profile: Path  # where it is from
+    kernel: MeasuredKernel  # what was measured
+    is_early: bool = False  # others of the profile are still being judged, so that it may be shown before them
+
+
+class PastFound(Struct, frozen=True, kw_only=True):
+    """Change since earlier measurements of a kernel that was sent before all were judged."""
+
+    profile: Path  # which
+    number: int  # how many of its kernels were sent before
+    history: KernelHistory  # what changed
+
+
+class ProfileRead(Struct, frozen=True, kw_only=True):
+    """The end of a profile: everything of it was sent."""
+
+    profile: Path  # which
+    remarks: tuple[str, ...]  # what was in doubt, a line each, for the log
+    size_bytes: int = 0  # of all its messages: what keeping it costs, in proportion
+
+
+class ProfileFailed(Struct, frozen=True, kw_only=True):
+    """The end of a profile that could not be read; ``reason`` is a line for people."""
+
+    profile: Path
+    reason: str
+
+
+ProfileMessage = Step | FilesFound | KernelRead | PastFound  # What is told of a profile before its end
+
+ProfileEnd = ProfileRead | ProfileFailed
 
 
 _EARLY_S = 1.0  # A profile that takes longer is shown kernel by kernel
@@ -135,7 +185,7 @@ class ProfileReader:
             self._memory = None
 
     def _read(self, job: ProfileJob, send: Tell) -> ProfileEnd:
-        from gpa_lsp.editor.lines.anchors import judge_fit
+        from gpa_lsp.editor.lines.finder import judge_fit
         from gpa_lsp.gpu.device.roofs_file import KeptRoofs
         from gpa_lsp.report.committed_texts import CommittedTexts
         from gpa_lsp.report.history.recording import describe_surroundings

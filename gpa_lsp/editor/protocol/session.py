@@ -27,9 +27,8 @@ from gpa_lsp.editor.protocol.document_sync import DocumentSync, Pushes
 from gpa_lsp.editor.protocol.features import Feature, LateRegistrations, PushFeature, RequestFeature, withdraw
 from gpa_lsp.editor.protocol.kept_choices import KeptChoices
 from gpa_lsp.editor.protocol.launch_recording import LaunchRecording
-from gpa_lsp.editor.protocol.loader import ProfileLoader
+from gpa_lsp.editor.protocol.loader import ProfileLoader, pin_kernels
 from gpa_lsp.editor.protocol.pages import Pages
-from gpa_lsp.editor.protocol.past import pin_kernels
 from gpa_lsp.editor.protocol.source_doubts import SourceDoubts
 from gpa_lsp.editor.protocol.status import MEASURING, READING, RECORDING, Status
 from gpa_lsp.editor.protocol.user_runs import Measuring, OpenQuestion, RunDisplay

@@ -7,10 +7,15 @@ from collections.abc import Callable
 from gpa_lsp.code.binary.linkage_names import find_bare_name
 from gpa_lsp.code.sources.host_launches import find_host_launches
 from gpa_lsp.editor.predicted.actions import explain_undescribed_kernel
-from gpa_lsp.editor.predicted.results import PredictedJob
+from gpa_lsp.editor.predicted.results import (
+    ComparisonJob,
+    ComparisonResult,
+    PredictedJob,
+    SimulationJob,
+    SimulationResult,
+)
 from gpa_lsp.editor.predicted.trials import choose_machine
 from gpa_lsp.editor.predicted.worker import choose_settings
-from gpa_lsp.editor.simulated.results import ComparisonJob, ComparisonResult, SimulationJob, SimulationResult
 from gpa_lsp.execution.compiler.model import choose_compile_settings
 from gpa_lsp.execution.launches.read_launches import read_launches
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice

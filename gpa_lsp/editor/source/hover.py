@@ -38,7 +38,7 @@ from gpa_lsp.editor.timed.view import build_times, list_times
 
 if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
     from gpa_lsp.diagnosis.analyses.answers import LineMark
-    from gpa_lsp.editor.static.results import StaticMark
+    from gpa_lsp.editor.static.view import StaticMark
     from gpa_lsp.report.saved.kept_allocations import AllocationPlace
 
 _MOST_LINES = 12  # of a hover: what is taken in at a glance; its links open the rest

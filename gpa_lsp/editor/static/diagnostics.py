@@ -8,8 +8,7 @@ from lsprotocol.types import Diagnostic, DiagnosticRelatedInformation, Diagnosti
 
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.lines.positions import span_line
-from gpa_lsp.editor.static.results import StaticMark
-from gpa_lsp.editor.static.view import PlacedStatics
+from gpa_lsp.editor.static.view import PlacedStatics, StaticMark
 from gpa_lsp.execution.compiler.included_files import find_missing_header, is_surely_missing
 from gpa_lsp.execution.compiler.model import CompilerMessage
 from gpa_lsp.foundation.errors import ProblemSeverity

@@ -14,7 +14,7 @@ from gpa_lsp.diagnosis.advice.warp_facts import describe_request
 from gpa_lsp.diagnosis.analyses.static.model import describe_resources
 from gpa_lsp.document.markdown import write_markdown
 from gpa_lsp.document.static_view import build_static_kernel
-from gpa_lsp.editor.static.results import StaticJob, StaticKernel, StaticMark, StaticRequest, StaticResult
+from gpa_lsp.editor.static.view import StaticJob, StaticKernel, StaticMark, StaticRequest, StaticResult
 from gpa_lsp.execution.compiler.model import CompilerMessage, choose_compile_settings
 from gpa_lsp.execution.prediction.static_source import SourceStatics, examine_source
 from gpa_lsp.foundation.errors import GpaError

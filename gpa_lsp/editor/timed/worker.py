@@ -5,7 +5,7 @@ one samples, so that it can be ended without that.
 import hashlib
 from pathlib import Path
 
-from gpa_lsp.editor.timed.results import (
+from gpa_lsp.editor.timed.view import (
     Job,
     LaunchTime,
     LookJob,

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.symbolic_accesses.requests import SECTOR_BYTES, WARP_LANES
 from gpa_lsp.execution.emulator.engine.geometry import unpack_lanes
-from gpa_lsp.execution.emulator.trace import Accesses, Buffer, Trace
+from gpa_lsp.execution.emulator.model import Accesses, Buffer, Trace
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.numbers import format_count
 from gpa_lsp.foundation.records import ColumnRecord

@@ -32,7 +32,7 @@ from gpa_lsp.execution.accesses.references import (
     order_warps,
 )
 from gpa_lsp.execution.accesses.request_kinds import EqualRows, RequestKinds, find_equal_rows, find_kinds
-from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.emulator.model import Trace
 from gpa_lsp.foundation.records import ColumnRecord
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from gpa_lsp.execution.accesses.lane_addresses import (
     split_rows,
 )
 from gpa_lsp.execution.accesses.request_kinds import EqualRows, find_equal_rows
-from gpa_lsp.execution.emulator.trace import Accesses
+from gpa_lsp.execution.emulator.model import Accesses
 from gpa_lsp.foundation.records import ColumnRecord
 
 UNBOUNDED = 1 << 62  # References, where there is no limit

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.execution.accesses.lane_addresses import OUTSIDE, ArrayIndex, Integers, Marks, view_column, view_lanes
-from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.emulator.model import Trace
 from gpa_lsp.foundation.records import ColumnRecord
 
 

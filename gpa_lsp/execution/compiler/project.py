@@ -15,8 +15,13 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 import gpa_lsp.execution.compiler.commands as catalogue
-from gpa_lsp.execution.compiler.command_lines import expand_response_files, find_compile_commands, split_words
-from gpa_lsp.execution.compiler.commands import CommandSource, CompileCommand
+from gpa_lsp.execution.compiler.commands import (
+    CommandSource,
+    CompileCommand,
+    expand_response_files,
+    find_compile_commands,
+    split_words,
+)
 from gpa_lsp.execution.compiler.model import CompilerFlags, read_architectures
 from gpa_lsp.foundation.catalogue import load_catalogue
 from gpa_lsp.foundation.errors import InputError

@@ -25,15 +25,17 @@ from gpa_lsp.execution.emulator.engine.tracing import Tracer
 from gpa_lsp.execution.emulator.model import (
     Blocks,
     Budget,
+    Buffer,
     Counts,
     Emulation,
     FaultKind,
     Sampling,
+    Trace,
     TraceSettings,
     TraceSink,
     choose_blocks,
+    join_pieces,
 )
-from gpa_lsp.execution.emulator.trace import Buffer, Trace, join_pieces
 from gpa_lsp.execution.launches.build import build_inputs
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.foundation.errors import InputError

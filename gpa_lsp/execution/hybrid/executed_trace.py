@@ -19,8 +19,16 @@ from gpa_lsp.execution.accesses.lane_addresses import spread_lanes
 from gpa_lsp.execution.accesses.references import count_before
 from gpa_lsp.execution.accesses.request_kinds import find_equal_rows
 from gpa_lsp.execution.emulator.emulate import emulate
-from gpa_lsp.execution.emulator.model import Budget, FaultKind, Sampling, SamplingKind, TraceSettings
-from gpa_lsp.execution.emulator.trace import Accesses, Entries, Trace
+from gpa_lsp.execution.emulator.model import (
+    Accesses,
+    Budget,
+    Entries,
+    FaultKind,
+    Sampling,
+    SamplingKind,
+    Trace,
+    TraceSettings,
+)
 from gpa_lsp.execution.hybrid.lane_values import Integers, Value
 from gpa_lsp.execution.hybrid.operations import (
     NeedsDataError,

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import StaticInstruction
+from gpa_lsp.execution.emulator.model import Accesses, Branches, Buffer, Entries, Trace
 from gpa_lsp.execution.emulator.semantics.matrix_layouts import matrix_addresses
-from gpa_lsp.execution.emulator.trace import Accesses, Branches, Buffer, Entries, Trace
 from gpa_lsp.execution.instrumentation.code import (
     HEAD_WORDS,
     LANE_WORDS,

@@ -15,8 +15,7 @@ from msgspec import Struct
 from gpa_lsp.code.ptx.model import PtxModule, Space
 from gpa_lsp.execution.compiler.ptx_files import assemble_ptx
 from gpa_lsp.execution.emulator.emulate import check_launch, find_static_shared_bytes
-from gpa_lsp.execution.emulator.model import Sampling, SamplingKind, TraceSink, choose_blocks
-from gpa_lsp.execution.emulator.trace import MOST_BLOCKS, Buffer
+from gpa_lsp.execution.emulator.model import MOST_BLOCKS, Buffer, Sampling, SamplingKind, TraceSink, choose_blocks
 from gpa_lsp.execution.instrumentation.code import (
     MOST_WORDS,
     PLACES,

@@ -30,7 +30,6 @@ from gpa_lsp.execution.local_gpu.timing import (
     time_on_gpu,
 )
 from gpa_lsp.execution.local_gpu.timing_worker import LAUNCHES
-from gpa_lsp.execution.prediction.built_modules import read_image_module
 from gpa_lsp.execution.prediction.input_kinds import InputKind, find_kind
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
 from gpa_lsp.execution.prediction.launched_code import (
@@ -38,6 +37,7 @@ from gpa_lsp.execution.prediction.launched_code import (
     CodeModule,
     explain_no_launch,
     match_code,
+    read_image_module,
     read_launched,
 )
 from gpa_lsp.execution.prediction.static_source import examine_unit

@@ -19,7 +19,6 @@ from gpa_lsp.execution.hybrid.estimate import CompiledKernel, PaperEstimate, est
 from gpa_lsp.execution.hybrid.operations import EVERY_TERM, Term
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from gpa_lsp.execution.launches.read_launches import explain_undescribed
-from gpa_lsp.execution.prediction.built_modules import CODE_REMEDY, assemble_units, choose_units, read_image_module
 from gpa_lsp.execution.prediction.fault_answer import note_guesses
 from gpa_lsp.execution.prediction.input_kinds import InputKind, find_kind
 from gpa_lsp.execution.prediction.launch_sources import (
@@ -31,6 +30,7 @@ from gpa_lsp.execution.prediction.launch_sources import (
     miss_kernel,
     require_description,
 )
+from gpa_lsp.execution.prediction.launched_code import CODE_REMEDY, assemble_units, choose_units, read_image_module
 from gpa_lsp.execution.prediction.static_source import Capability, choose_product, examine_for_machine, note_difference
 from gpa_lsp.execution.simulator.profile_document import DocumentLaunch
 from gpa_lsp.execution.simulator.simulate import simulate_kernel

@@ -20,7 +20,7 @@ from gpa_lsp.code.ptx.static_instructions import StaticInstruction
 from gpa_lsp.diagnosis.analyses.answers import Answer
 from gpa_lsp.execution.accesses.lane_addresses import check_trace, count_lanes
 from gpa_lsp.execution.compiler.model import DEFAULT_COMPUTE_CAPABILITY
-from gpa_lsp.execution.emulator.trace import (
+from gpa_lsp.execution.emulator.model import (
     ACCESS_DTYPES,
     BRANCH_DTYPES,
     ENTRY_DTYPES,
@@ -47,7 +47,7 @@ from gpa_lsp.foundation.numbers import format_count, format_dim3
 from gpa_lsp.gpu.device.products import Product
 from gpa_lsp.kernel.names import demangle, shorten_name
 
-# The columns of :mod:`gpa_lsp.execution.emulator.trace`; one row group per piece in each file. Blocks are those that were traced.
+# The columns of :mod:`gpa_lsp.execution.emulator.model`; one row group per piece in each file. Blocks are those that were traced.
 NAMES = ("accesses.parquet", "branches.parquet", "entries.parquet", "blocks.parquet")
 ACCESSES_NAME, BRANCHES_NAME, ENTRIES_NAME, BLOCKS_NAME = NAMES
 
@@ -264,7 +264,7 @@ _REMEDY = "trace the kernel again with gpa-lsp predict trace"
 
 
 class TraceHead(Struct, frozen=True, kw_only=True):
-    """All of a :class:`~gpa_lsp.execution.emulator.trace.Trace` that is not columns."""
+    """All of a :class:`~gpa_lsp.execution.emulator.model.Trace` that is not columns."""
 
     kernel: str  # mangled name
     grid: tuple[int, int, int]  # blocks

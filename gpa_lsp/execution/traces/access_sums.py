@@ -23,7 +23,7 @@ from gpa_lsp.execution.accesses.lane_addresses import (
 )
 from gpa_lsp.execution.accesses.piece_rows import PieceRows
 from gpa_lsp.execution.accesses.references import References, list_references, measure_requests
-from gpa_lsp.execution.emulator.trace import Buffer, Trace
+from gpa_lsp.execution.emulator.model import Buffer, Trace
 from gpa_lsp.execution.traces.keyed_sums import AccessGroup, GroupSums, KeyedSums, build_keys
 from gpa_lsp.foundation.records import ColumnRecord
 

@@ -14,11 +14,10 @@ from gpa_lsp.code.symbolic_accesses.requests import WARP_LANES
 from gpa_lsp.diagnosis.analyses.answers import Answer, Table, list_columns
 from gpa_lsp.execution.accesses.lane_addresses import check_trace
 from gpa_lsp.execution.accesses.piece_rows import PieceRows
-from gpa_lsp.execution.emulator.model import TraceSink
-from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.emulator.model import Trace, TraceSink
 from gpa_lsp.execution.traces.access_sums import AccessAccumulator, BankAccumulator
 from gpa_lsp.execution.traces.branch_divergence import BranchAccumulator
-from gpa_lsp.execution.traces.cache_hits import advise_bypassing, follow_waves
+from gpa_lsp.execution.traces.cache_hits import WaveCollector, advise_bypassing, follow_waves
 from gpa_lsp.execution.traces.line_facts import AccessLineFact, BranchLineFact, list_branch_facts, list_line_facts
 from gpa_lsp.execution.traces.model import AnalysisSettings, Granularity, TraceContext
 from gpa_lsp.execution.traces.paper_answer import PaperCollector
@@ -26,7 +25,6 @@ from gpa_lsp.execution.traces.questions import TraceQuestion
 from gpa_lsp.execution.traces.results import Measure, MeasureSpread, TraceAnalyses, list_measures
 from gpa_lsp.execution.traces.reuse_distance import ReuseAccumulator, ReuseDistances, Scope, add_histograms
 from gpa_lsp.execution.traces.values import RepeatAccumulator
-from gpa_lsp.execution.traces.waves import WaveCollector
 from gpa_lsp.foundation.catalogue import load_catalogue
 from gpa_lsp.foundation.errors import InputError, Problem, spare_others
 from gpa_lsp.foundation.locations import InlineChain, shorten_paths

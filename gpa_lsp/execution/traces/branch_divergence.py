@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from gpa_lsp.code.symbolic_accesses.requests import WARP_LANES
 from gpa_lsp.execution.accesses.lane_addresses import FULL_MASK, Integers, count_lanes
-from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.emulator.model import Trace
 from gpa_lsp.execution.traces.keyed_sums import KeyedSums
 
 

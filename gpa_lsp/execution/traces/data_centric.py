@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from gpa_lsp.code.symbolic_accesses.requests import SECTOR_BYTES
 from gpa_lsp.execution.accesses.lane_addresses import OUTSIDE, PATTERN_WORDS, LanePattern
-from gpa_lsp.execution.emulator.trace import Buffer
+from gpa_lsp.execution.emulator.model import Buffer
 from gpa_lsp.execution.traces.keyed_sums import AccessGroup
 from gpa_lsp.execution.traces.model import OUTSIDE_NAME, AccessGroupKind, AccessTotals, add_totals
 from gpa_lsp.execution.traces.results import TraceAnalyses

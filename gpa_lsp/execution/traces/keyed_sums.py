@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.execution.accesses.lane_addresses import MOST_ARRAYS, Integers, LanePattern, RequestColumns
-from gpa_lsp.execution.emulator.trace import Accesses
+from gpa_lsp.execution.emulator.model import Accesses
 from gpa_lsp.execution.traces.model import MOST_SEGMENTS, AccessTotals
 
 _SMALL_TABLE = 1 << 14

@@ -18,7 +18,7 @@ from gpa_lsp.execution.accesses.lane_addresses import (
     split_rows,
 )
 from gpa_lsp.execution.accesses.references import measure_distances, name_warps, number_turns, number_warps
-from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.emulator.model import Trace
 from gpa_lsp.execution.traces.cache_hits import BypassingAdvice, count_caching_warps
 from gpa_lsp.execution.traces.model import TraceContext
 from gpa_lsp.execution.traces.reuse_distance import Scope

@@ -7,7 +7,7 @@ from msgspec import Struct, field
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import StaticInstruction
-from gpa_lsp.execution.emulator.trace import Buffer
+from gpa_lsp.execution.emulator.model import Buffer
 from gpa_lsp.execution.traces.access_sums import AccessSums, BankConflicts
 from gpa_lsp.execution.traces.branch_divergence import BranchDivergence
 from gpa_lsp.execution.traces.cache_hits import BypassingAdvice, CacheHits

@@ -18,7 +18,7 @@ from gpa_lsp.code.ptx.static_instructions import is_kept_by_l1
 from gpa_lsp.execution.accesses.lane_addresses import LINE_SHIFT, MOST_ARRAYS, WORD_SHIFT, ArrayIndex, Integers, Marks
 from gpa_lsp.execution.accesses.piece_rows import PieceRows
 from gpa_lsp.execution.accesses.references import name_warps
-from gpa_lsp.execution.emulator.trace import Buffer
+from gpa_lsp.execution.emulator.model import Buffer
 from gpa_lsp.execution.traces.keyed_sums import KeyedSums, compress_keys
 from gpa_lsp.execution.traces.model import Granularity
 from gpa_lsp.foundation.records import ColumnRecord

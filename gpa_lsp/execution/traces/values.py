@@ -24,7 +24,7 @@ from gpa_lsp.execution.accesses.lane_addresses import OUTSIDE, Integers
 from gpa_lsp.execution.accesses.piece_rows import PieceRows
 from gpa_lsp.execution.accesses.references import count_before
 from gpa_lsp.execution.accesses.request_kinds import find_equal_rows
-from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.emulator.model import Trace
 from gpa_lsp.execution.traces.keyed_sums import KeyedSums
 
 _SHARED_ARRAY = 1 << 20  # In place of an array: the block's shared memory

@@ -22,7 +22,7 @@ from gpa_lsp.execution.accesses.lane_addresses import Marks
 from gpa_lsp.execution.accesses.piece_rows import PieceRows
 from gpa_lsp.execution.accesses.references import order_rows
 from gpa_lsp.execution.accesses.request_kinds import RequestKinds
-from gpa_lsp.execution.emulator.trace import MOST_BLOCKS, Trace
+from gpa_lsp.execution.emulator.model import MOST_BLOCKS, Trace
 from gpa_lsp.execution.volumes.devices import VolumeDevice
 from gpa_lsp.execution.volumes.expressions import (
     AccessedArray,

@@ -11,7 +11,7 @@ from gpa_lsp.code.symbolic_accesses.requests import WARP_LANES
 from gpa_lsp.execution.accesses.l2_traffic import place_block
 from gpa_lsp.execution.accesses.lane_addresses import list_lanes
 from gpa_lsp.execution.accesses.request_kinds import RequestKinds, find_equal_rows
-from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.emulator.model import Trace
 from gpa_lsp.execution.volumes.groups import Integers, list_distinct
 from gpa_lsp.foundation.records import ColumnRecord
 

@@ -17,7 +17,7 @@ from gpa_lsp.code.symbolic_accesses.requests import (
     count_wavefronts,
 )
 from gpa_lsp.execution.accesses.lane_addresses import pack_lanes, spread_lanes
-from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.emulator.model import Trace
 from gpa_lsp.execution.volumes.expressions import AccessedArray, FirstTouched, SampledAccess
 from gpa_lsp.execution.volumes.groups import Integers, list_distinct
 from gpa_lsp.execution.volumes.lane_rows import LaneRows

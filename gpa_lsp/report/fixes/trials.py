@@ -23,6 +23,7 @@ from gpa_lsp.execution.prediction.static_source import choose_compute_capability
 from gpa_lsp.execution.simulator.profile_document import make_document
 from gpa_lsp.foundation.errors import GpaError, ProblemSeverity
 from gpa_lsp.foundation.numbers import format_count
+from gpa_lsp.foundation.processes.worker import Work
 from gpa_lsp.gpu.device.products import list_products_named
 from gpa_lsp.kernel.dataflow.local_accesses import measure_spills
 from gpa_lsp.kernel.join import list_unmeasured_kernels
@@ -247,3 +248,22 @@ def _find_limit(found: Simulation, kernel: str) -> str:
         path.write_text(json.dumps(make_document(found.launches, ())), encoding="utf-8")
         report = analyse([path], answers=False)
     return next((shorten_limit(one.limiter) for one in report.kernels if one.mangled_name == kernel), "")
+
+
+def do_job(job: FixJob | LaunchedJob) -> FixVerdict | LaunchedResult:
+    """The result of a job; what cannot be compiled is a result too."""
+    return try_fix(job) if isinstance(job, FixJob) else compare_launches(job)
+
+
+def _warm_up() -> None:
+    from gpa_lsp.code.binary import disassembler  # noqa: F401
+    from gpa_lsp.execution.compiler import compile as compiling  # noqa: F401
+
+
+def _explain(job: FixJob | LaunchedJob, reason: str) -> FixVerdict | LaunchedResult:
+    if isinstance(job, LaunchedJob):
+        return LaunchedResult()
+    return FixVerdict(state=FixState.UNKNOWN, details=(f"It cannot be compiled here: {reason}.",))
+
+
+WORK = Work(do=lambda job, tell: do_job(job), prepare=_warm_up, explain=_explain)

@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from gpa_lsp.editor.jobs import background_job
 from gpa_lsp.editor.jobs.static import StaticFindings
-from gpa_lsp.editor.static.results import StaticResult
+from gpa_lsp.editor.static.view import StaticResult
 from gpa_lsp.foundation.errors import ToolError
 from tests.editor.jobs.workshop import Process, Workshop
 from tests.lsp.loop_waiting import settle, wait_until

@@ -13,7 +13,7 @@ from gpa_lsp.editor.jobs import background_job, predicted
 from gpa_lsp.editor.jobs.predicted import Predictions
 from gpa_lsp.editor.predicted.results import PredictedJob, PredictedResult, TrialsJob, TrialsResult
 from gpa_lsp.editor.predicted.trials import choose_machine
-from gpa_lsp.editor.static.results import StaticResult
+from gpa_lsp.editor.static.view import StaticResult
 from tests.editor.jobs.workshop import Process, Workshop
 from tests.editor.predictions import LAUNCH, TRIAL
 from tests.lsp.loop_waiting import settle, wait_until

@@ -10,8 +10,8 @@ import pytest_asyncio
 from gpa_lsp.editor.jobs import background_job
 from gpa_lsp.editor.jobs.predicted import Predictions
 from gpa_lsp.editor.jobs.simulated import Simulations
+from gpa_lsp.editor.predicted.results import SimulationResult
 from gpa_lsp.editor.settings import Settings
-from gpa_lsp.editor.simulated.results import SimulationResult
 from tests.editor.jobs.workshop import Process, Workshop
 from tests.editor.views import make_profile, make_snapshot
 from tests.lsp.loop_waiting import settle, wait_until

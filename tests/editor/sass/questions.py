@@ -13,7 +13,7 @@ from gpa_lsp.editor import jumps
 from gpa_lsp.editor.lines.positions import read_line
 from gpa_lsp.editor.protocol.commands import load_commands
 from gpa_lsp.editor.protocol.safe_markdown import defuse
-from gpa_lsp.editor.sass import chains
+from gpa_lsp.editor.sass import jumps as jumps_module
 from gpa_lsp.editor.sass.document import build_document
 from gpa_lsp.editor.sass.hints import list_hints
 from gpa_lsp.editor.sass.hot_rows import sort_rows
@@ -180,7 +180,7 @@ def linked_lines(asked: Asked) -> Iterator[str]:
 def sass_chain(asked: Asked) -> Iterator[str]:
     """The call hierarchy of an instruction, one call deep, both ways."""
     view = asked.open_sass()
-    item = chains.prepare(view, read_line(put_cursor(view, " ".join(asked.operands))))
+    item = jumps_module.prepare(view, read_line(put_cursor(view, " ".join(asked.operands))))
     if item is None:
         yield "nothing"
         return

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.editor.jumps import list_chain, list_incoming, list_outgoing
 from gpa_lsp.editor.lines.positions import read_line
-from gpa_lsp.editor.sass import chains
+from gpa_lsp.editor.sass import jumps
 from gpa_lsp.editor.sass.library import SassView
 from tests.editor.sass.cursors import put_cursor
 from tests.editor.sass.documents import LOOP, SOURCES, find_line, write_report
@@ -29,7 +29,7 @@ def start(text: str = LOOP, **changes: Any) -> tuple[Session, SassView]:
 
 
 def prepare(view: SassView, marked: str) -> CallHierarchyItem | None:
-    return chains.prepare(view, read_line(put_cursor(view, marked)))
+    return jumps.prepare(view, read_line(put_cursor(view, marked)))
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,7 @@ from lsprotocol.types import Hover, MarkupContent, Position
 from msgspec.structs import replace
 
 from gpa_lsp.editor.sass.document import build_document
-from gpa_lsp.editor.sass.hover import describe_hover
-from gpa_lsp.editor.sass.instruction_hover import describe_latency, find_table, name_resources
+from gpa_lsp.editor.sass.hover import describe_hover, describe_latency, find_table, name_resources
 from gpa_lsp.gpu.arch.lookup import list_architectures
 from gpa_lsp.report.model import KernelReport
 from tests.binary.opcode_table import TABLE

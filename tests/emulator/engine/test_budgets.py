@@ -12,8 +12,7 @@ from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.execution.emulator.emulate import emulate
 from gpa_lsp.execution.emulator.engine.arena import Arena
 from gpa_lsp.execution.emulator.engine.fragments import Batch
-from gpa_lsp.execution.emulator.model import Budget, FaultKind, TraceSettings
-from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.emulator.model import Budget, FaultKind, Trace, TraceSettings
 from gpa_lsp.execution.launches.launch import LaunchDescription
 from tests.emulator.engine.running import GLOBAL_THREAD, run_text, zeros
 

@@ -4,8 +4,7 @@ import pytest
 
 from gpa_lsp.code.ptx.static_instructions import StaticInstruction
 from gpa_lsp.execution.emulator import emulate
-from gpa_lsp.execution.emulator.model import TraceSettings
-from gpa_lsp.execution.emulator.trace import Trace, join_pieces
+from gpa_lsp.execution.emulator.model import Trace, TraceSettings, join_pieces
 from tests.emulator.engine.running import GLOBAL_THREAD, run_text, zeros
 from tests.emulator.engine.test_tracing import Sink
 

@@ -5,8 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from gpa_lsp.execution.emulator.model import TraceSettings
-from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.emulator.model import Trace, TraceSettings
 from tests.emulator.engine.one_lane import Lane
 from tests.emulator.engine.running import GLOBAL_THREAD, build_module, run_text
 

@@ -4,8 +4,15 @@ import numpy as np
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.execution.emulator import emulate
-from gpa_lsp.execution.emulator.model import Budget, FaultKind, Sampling, SamplingKind, TraceSettings
-from gpa_lsp.execution.emulator.trace import ACCESS_DTYPES, Trace
+from gpa_lsp.execution.emulator.model import (
+    ACCESS_DTYPES,
+    Budget,
+    FaultKind,
+    Sampling,
+    SamplingKind,
+    Trace,
+    TraceSettings,
+)
 from tests.emulator.engine.running import GLOBAL_THREAD, run_text, zeros
 
 _BODY = f"""{GLOBAL_THREAD} mov.u32 %r1, 0;

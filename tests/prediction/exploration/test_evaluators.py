@@ -6,11 +6,16 @@ import pytest
 from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.parse import parse_ptx
-from gpa_lsp.execution.prediction.exploration import evaluators
-from gpa_lsp.execution.prediction.exploration.evaluators import PROBE_BUDGET, ProbingEvaluator, Resources, VariedLaunch
+from gpa_lsp.execution.prediction.exploration import subjects
 from gpa_lsp.execution.prediction.exploration.explore import evaluate_each
 from gpa_lsp.execution.prediction.exploration.model import Configuration
-from gpa_lsp.execution.prediction.exploration.subjects import choose_launch
+from gpa_lsp.execution.prediction.exploration.subjects import (
+    PROBE_BUDGET,
+    ProbingEvaluator,
+    Resources,
+    VariedLaunch,
+    choose_launch,
+)
 from gpa_lsp.execution.prediction.launch_sources import DescriptionText, LaunchChoice
 from gpa_lsp.execution.prediction.launched_code import CodeModule
 from gpa_lsp.execution.prediction.static_source import choose_product, choose_volume_device
@@ -61,7 +66,7 @@ def test_configurations_do_not_depend_on_those_before_them():
     assert together[1] == together[5]
     assert len({one.seconds for one in together[:4]}) == 4
     for configuration, found in zip(SPACE, together, strict=True):
-        evaluators._parse.cache_clear()
+        subjects._parse.cache_clear()
         assert build()(configuration) == found
 
 
@@ -73,7 +78,7 @@ def test_what_changed_is_seen(old, new):
     before = build()(SPACE[0])
     changed = build(ptx=PTX.replace(old, new), text=LAUNCH.replace(old, new))(SPACE[0])
     assert changed != before
-    evaluators._parse.cache_clear()
+    subjects._parse.cache_clear()
     assert changed == build(ptx=PTX.replace(old, new), text=LAUNCH.replace(old, new))(SPACE[0])
     assert before == build()(SPACE[0])
 

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.document.html_report.code_columns import KernelAddresses
+from gpa_lsp.document.html_report.code_columns import KernelAddresses, SourceTexts
 from gpa_lsp.document.html_report.flame_frames import FlameFrame, build_flame_chart, build_flame_frames
-from gpa_lsp.document.html_report.source_texts import SourceTexts
 from gpa_lsp.report.model import KernelReport
 from tests.conftest import examples
 from tests.render.html_report.large_reports import make_large_kernel

@@ -16,9 +16,17 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.advice.model import Standing
-from gpa_lsp.document.html_report.code_columns import BLOCK_ROWS, choose_rows, share_rows
+from gpa_lsp.document.html_report.code_columns import (
+    ABSENT,
+    BLOCK_ROWS,
+    CHANGED,
+    UNVERIFIED,
+    UNWANTED,
+    SourceTexts,
+    choose_rows,
+    share_rows,
+)
 from gpa_lsp.document.html_report.page import render_html_report
-from gpa_lsp.document.html_report.source_texts import ABSENT, CHANGED, UNVERIFIED, UNWANTED, SourceTexts
 from gpa_lsp.foundation.prose import say
 from gpa_lsp.report.model import Report
 from gpa_lsp.report.source_paths import SourceLocator

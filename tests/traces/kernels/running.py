@@ -7,8 +7,7 @@ from gpa_lsp.code.ptx.model import PtxModule
 from gpa_lsp.code.ptx.parse import parse_ptx
 from gpa_lsp.code.ptx.scalar_types import ScalarType
 from gpa_lsp.execution.emulator.emulate import emulate
-from gpa_lsp.execution.emulator.model import Emulation, Sampling, SamplingKind, TraceSettings
-from gpa_lsp.execution.emulator.trace import Trace
+from gpa_lsp.execution.emulator.model import Emulation, Sampling, SamplingKind, Trace, TraceSettings
 from gpa_lsp.execution.launches.launch import ArrayArgument, LaunchDescription, ScalarArgument
 from tests.emulator.kernels.compiling import compile_ptx
 

@@ -16,7 +16,7 @@ from gpa_lsp.diagnosis.advice.work_left import count_work_left
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from gpa_lsp.foundation.prose import NOTHING, Code, Sentence, count, join, list_of, percent, say
 from gpa_lsp.foundation.records import ColumnRecord
-from gpa_lsp.kernel.dataflow.called_routines import CalledRoutine, find_called_routines
+from gpa_lsp.kernel.dataflow.expansions import CalledRoutine, find_called_routines
 
 _MOST_FETCH_RATIO = 0.3  # Of the latency samples: where instructions come late already, more code makes it worse
 

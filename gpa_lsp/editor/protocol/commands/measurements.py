@@ -9,7 +9,7 @@ from gpa_lsp.document.blocks import Block, Paragraph, Part
 from gpa_lsp.document.layout import Style
 from gpa_lsp.document.markdown import write_markdown
 from gpa_lsp.editor.history import build_past
-from gpa_lsp.editor.measurements import describe_measurement
+from gpa_lsp.editor.kernel_page import describe_measurement
 from gpa_lsp.editor.protocol.commands import Arguments, JsonObject
 from gpa_lsp.editor.protocol.plain_json import choose_kernels, find_mangled, read_text
 from gpa_lsp.editor.protocol.session import Session

@@ -10,7 +10,7 @@ from gpa_lsp.editor.protocol.session import Session
 from gpa_lsp.editor.protocol.wire import read_path
 from gpa_lsp.editor.sass.library import is_sass_uri
 from gpa_lsp.editor.snapshot import Snapshot, VisibleKernel
-from gpa_lsp.editor.source.symbols import describe_time
+from gpa_lsp.editor.source.lenses import describe_time
 from gpa_lsp.foundation.errors import GpaError
 from gpa_lsp.foundation.numbers import format_count
 

@@ -12,12 +12,18 @@ from gpa_lsp.editor.jobs.background_job import find_description
 from gpa_lsp.editor.jobs.simulated import ASKED_S, Simulations, word_remedy
 from gpa_lsp.editor.lines.positions import Positions, UnitCounter
 from gpa_lsp.editor.predicted.actions import explain_undescribed_kernel, name_beside
-from gpa_lsp.editor.predicted.results import PageJob, PageResult, TemplateJob, TemplateResult
+from gpa_lsp.editor.predicted.results import (
+    ComparisonJob,
+    ComparisonResult,
+    PageJob,
+    PageResult,
+    TemplateJob,
+    TemplateResult,
+)
 from gpa_lsp.editor.protocol.client import Client
 from gpa_lsp.editor.protocol.commands import Arguments
 from gpa_lsp.editor.protocol.plain_json import ArgumentsError, find_mangled, read_text
 from gpa_lsp.editor.protocol.session import Session
-from gpa_lsp.editor.simulated.results import ComparisonJob, ComparisonResult
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.editor.timed.view import build_times
 from gpa_lsp.foundation.errors import GpaError

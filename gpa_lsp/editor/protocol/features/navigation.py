@@ -90,7 +90,7 @@ def answer_sass_prepare_call_hierarchy(
     view: SassView, params: types.CallHierarchyPrepareParams
 ) -> list[types.CallHierarchyItem] | None:
     """The instruction under the cursor."""
-    from gpa_lsp.editor.sass.chains import prepare
+    from gpa_lsp.editor.sass.jumps import prepare
 
     item = prepare(view, read_line(params.position))
     return None if item is None else [item]

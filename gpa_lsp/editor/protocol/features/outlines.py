@@ -10,7 +10,7 @@ from gpa_lsp.editor.sass import outline as sass_outline
 from gpa_lsp.editor.sass.library import SassView
 from gpa_lsp.editor.sass.token_types import MODIFIER_NAMES, TYPE_NAMES
 from gpa_lsp.editor.session_view import SessionView
-from gpa_lsp.editor.source.symbols import list_symbols
+from gpa_lsp.editor.source.lenses import list_symbols
 
 
 def answer_document_symbol(view: DocumentView, params: types.DocumentSymbolParams) -> list[types.DocumentSymbol]:

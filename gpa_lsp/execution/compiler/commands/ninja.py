@@ -11,13 +11,15 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from gpa_lsp.execution.compiler.command_lines import LONGEST_COMMAND, find_compile_commands, split_words
 from gpa_lsp.execution.compiler.commands import (
     LARGEST_RECORD_BYTES,
+    LONGEST_COMMAND,
     MOST_COMMANDS,
     CommandSource,
     CompileCommand,
+    find_compile_commands,
     read_record,
+    split_words,
 )
 from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.numbers import format_bytes

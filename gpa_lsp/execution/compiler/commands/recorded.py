@@ -6,8 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from gpa_lsp.execution.compiler.command_lines import LONGEST_COMMAND, MOST_WORDS, find_compile_commands, split_words
-from gpa_lsp.execution.compiler.commands import MOST_COMMANDS, CommandSource, CompileCommand, read_record
+from gpa_lsp.execution.compiler.commands import (
+    LONGEST_COMMAND,
+    MOST_COMMANDS,
+    MOST_WORDS,
+    CommandSource,
+    CompileCommand,
+    find_compile_commands,
+    read_record,
+    split_words,
+)
 from gpa_lsp.foundation.errors import InputError
 
 _REMEDY = "have the build write it again"

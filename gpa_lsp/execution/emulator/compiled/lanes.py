@@ -25,7 +25,7 @@ from gpa_lsp.execution.emulator.compiled.model import (
 from gpa_lsp.execution.emulator.engine.fragments import Batch
 from gpa_lsp.execution.emulator.engine.geometry import Value
 from gpa_lsp.execution.emulator.engine.tracing import split_ids
-from gpa_lsp.execution.emulator.trace import Accesses, Branches, Entries
+from gpa_lsp.execution.emulator.model import Accesses, Branches, Entries
 
 
 class LaneRegisters:

@@ -29,7 +29,7 @@ from gpa_lsp.execution.emulator.engine.machine import (
 from gpa_lsp.execution.emulator.engine.meter import Meter
 from gpa_lsp.execution.emulator.engine.operands import WORKSPACE_REGISTERS
 from gpa_lsp.execution.emulator.engine.tracing import Tracer
-from gpa_lsp.execution.emulator.trace import Buffer
+from gpa_lsp.execution.emulator.model import Buffer
 from gpa_lsp.execution.launches.launch import LaunchDescription, find_cluster
 from gpa_lsp.execution.launches.model import BufferInput, LaunchInputs
 from gpa_lsp.foundation.errors import InputError

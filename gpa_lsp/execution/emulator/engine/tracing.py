@@ -11,8 +11,7 @@ from gpa_lsp.code.ptx.static_instructions import StaticInstruction
 from gpa_lsp.execution.emulator.engine.fragments import Batch, Fragment, Frame
 from gpa_lsp.execution.emulator.engine.geometry import Value, find_active_rows, pack_lanes
 from gpa_lsp.execution.emulator.engine.meter import Meter
-from gpa_lsp.execution.emulator.model import TraceSettings
-from gpa_lsp.execution.emulator.trace import Accesses, Branches, Buffer, Entries, Trace
+from gpa_lsp.execution.emulator.model import Accesses, Branches, Buffer, Entries, Trace, TraceSettings
 
 _MOST_PATHS = 1 << 12
 # Beyond this, instructions keep their number without a chain of calls

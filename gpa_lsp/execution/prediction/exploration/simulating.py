@@ -29,19 +29,17 @@ from gpa_lsp.execution.compiler.model import DEFAULT_SETTINGS, CompileSettings
 from gpa_lsp.execution.emulator.model import Budget, FaultKind
 from gpa_lsp.execution.hybrid.operations import PAPER_ERROR
 from gpa_lsp.execution.launches.launch import LaunchDescription
-from gpa_lsp.execution.prediction.exploration.evaluators import (
-    PROBE_BUDGET,
-    VariedLaunch,
-    probe_launch,
-    refuse_new_faults,
-)
 from gpa_lsp.execution.prediction.exploration.explore import Subject, digest_texts
 from gpa_lsp.execution.prediction.exploration.model import Configuration, Definition, RankedConfiguration, Unroll
 from gpa_lsp.execution.prediction.exploration.subjects import (
     ONE_LAUNCH,
+    PROBE_BUDGET,
     ExplorationSubject,
+    VariedLaunch,
     choose_launch,
     make_subject,
+    probe_launch,
+    refuse_new_faults,
     write_notes,
 )
 from gpa_lsp.execution.prediction.launch_sources import LaunchChoice
