@@ -84,6 +84,13 @@ def read_one(host: str, before: str = "") -> HostLaunch:
             (5, 1, 1),
             10,
         ),
+        ("int n = 6; time_it([&](int m) { k<<<n, 32>>>(p, n + 1); });", "", (6, 1, 1), 7),
+        (
+            "Options o = Options::parse(argc, argv); k<<<o.n, 32>>>(p, o.n);",
+            "struct Options { int n = 6; static Options parse(int, char **) { Options o; o.n = 3; return o; } };",
+            (3, 1, 1),
+            3,
+        ),
         ("k<<<(int)Kind::B, 32>>>(p, Kind::C);", "enum class Kind { A, B = 5, C };", (5, 1, 1), 6),
     ],
 )

@@ -45,7 +45,7 @@ _ALLOCATIONS = {
     "cudaMalloc": 1, "cudaMallocManaged": 1, "cudaMallocHost": 1, "cudaHostAlloc": 1, "cudaMallocAsync": 1, "cudaMallocPitch": 2,
     "cudaMallocFromPoolAsync": 1, "cudaMalloc3D": 1,
 }  # fmt: skip
-_WITHOUT_VALUE = frozenset({"string_literal", "null", "char_literal", "lambda_expression", "argument_list"})
+_WITHOUT_VALUE = frozenset({"string_literal", "null", "char_literal", "argument_list"})
 VECTOR = re.compile(r"(?:std::|thrust::)?(?:host_|device_)?vector<(.*)>")
 _HOST_ALLOCATIONS = {"malloc": (0,), "calloc": (0, 1), "valloc": (0,), "aligned_alloc": (1,), "_mm_malloc": (0,)}
 _WRITING_FIRST = ("cudaMemcpy", "memcpy", "memset", "cudaMemset", "memmove")
@@ -352,6 +352,8 @@ class Evaluation(ABC):
         name = read_last_name(callee)
         if self.launch(node, scope):
             return 0
+        of_class = "::".join(read_name(callee).split("::")[-2:])
+        name = of_class if self.knows(of_class) else name
         if callee is not None and callee.type == "field_expression":
             return self._call_member(callee, nodes, scope)
         if name in self._host.functions:

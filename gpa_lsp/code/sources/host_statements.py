@@ -158,6 +158,7 @@ class Statements(NotedLaunches):
             "for_range_loop": self._loop,
             "switch_statement": self._switch,
         }
+        self._rules["lambda_expression"] = self._look_inside
 
     @abstractmethod
     def enter_method(
@@ -446,6 +447,23 @@ class Statements(NotedLaunches):
                     self.run(part, scope)
             finally:
                 before.go_back()
+
+    def _look_inside(self, node: "Node", scope: Scope, _: int) -> Value:
+        """Note the launches of a lambda where it stands, with what it captures there; what it is given is unknown."""
+        body = part(node, "body")
+        if body is None or not self._launches(body):
+            return None
+        before = Snapshot(self._scopes)
+        try:
+            with self._block(scope), suppress(Returned, Left):
+                for given in list_parts(part(part(node, "declarator"), "parameters")):
+                    name = find_identifier(part(given, "declarator"))
+                    self._hide(name, scope)
+                    scope.values[name] = None
+                self.run(body, scope)
+        finally:
+            before.go_back()
+        return None
 
     def _loop(self, node: "Node", scope: Scope) -> None:
         """Walk a loop iteration by iteration while its condition is known; else once, and make unknown what it writes."""
