@@ -1,7 +1,7 @@
 """Servers forked from a Python that has imported them: importing the protocol takes 0.6 s, and two hundred tests start a server of their own.
 
-A forked server is a process with its own streams, environment and folder. What it cannot show is how a server starts: tests of that start one with
-``module``; so does whoever looks for processes by their environment (``MARK``), since ``/proc`` shows that of the Python they were forked from.
+A forked server is a process with its own streams, environment and folder. What it cannot show is how a server starts, which tests ask with ``module``
+or without ``is_forked``; and ``/proc`` shows the environment of the Python it was forked from, though its children have its own.
 """
 
 import atexit
@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from tests.collect.processes import MARK
 from tests.patience import LIMIT_S
 
 SERVER = "gpa_lsp.editor.protocol"
@@ -26,7 +25,7 @@ def start_server(
     words: list[str], environment: Mapping[str, str], cwd: Path | None, *, is_forked: bool
 ) -> "subprocess.Popen[bytes] | ForkedProcess":
     """A server with the streams of ``subprocess.PIPE``: forked, if it may be, is the usual one, and no benchmark asks what its start costs."""
-    is_usual = words == [sys.executable, "-P", "-m", SERVER] and MARK not in environment
+    is_usual = words == [sys.executable, "-P", "-m", SERVER]
     if is_forked and is_usual and "PYTEST_CURRENT_TEST" in os.environ and hasattr(os, "pidfd_open"):
         at_start = frozenset(one for one in environment.items() if one[0].startswith(("LD_", "PYTHON")))
         return ForkedProcess(_start_parent(at_start), environment, cwd)

@@ -166,7 +166,7 @@ def test_nothing_runs_without_consent(editor: Editor) -> None:
     editor.wait_for_status("state", "idle")
     editor.save()
     editor.client.titles(editor.uri)
-    assert not find_workers(editor.client.process.pid, "gpa_lsp.execution.local_gpu.timing_worker")
+    assert not find_workers(editor.client.process.pid, "-m gpa_lsp.execution.local_gpu.timing_worker"), "that samples"
     assert not [one for one in editor.client.titles(editor.uri) if one.startswith("measured")]
     assert len([one for one in editor.client.questions() if "Timing runs" in one]) == 1
 
