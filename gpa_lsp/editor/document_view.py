@@ -6,7 +6,6 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.lines.finder import LineFinder
 from gpa_lsp.editor.lines.index import (
     CauseLine,
@@ -23,7 +22,7 @@ from gpa_lsp.editor.lines.index import (
 from gpa_lsp.editor.lines.places import PlaceFinder
 from gpa_lsp.editor.lines.positions import Positions, UnitCounter
 from gpa_lsp.editor.predicted.view import PlacedPredictions, PredictedState, place_predictions
-from gpa_lsp.editor.settings import Settings
+from gpa_lsp.editor.settings import Abilities, Settings
 from gpa_lsp.editor.snapshot import Snapshot, VisibleKernel
 from gpa_lsp.editor.static.view import PlacedStatics, StaticMark, StaticState, place_code_findings, place_statics
 from gpa_lsp.editor.timed.view import TimedAnchor, TimedState, place_times

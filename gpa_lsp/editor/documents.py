@@ -9,13 +9,12 @@ from lsprotocol.types import TextDocumentContentChangeEvent
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
-from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.document_view import DocumentView, Findings, Knowledge, OpenDocument, build_view
 from gpa_lsp.editor.lines.finder import may_show_unverified
 from gpa_lsp.editor.lines.index import MeasuredText, index_lines
 from gpa_lsp.editor.lines.places import PlaceFinder
 from gpa_lsp.editor.lines.positions import UnitCounter
-from gpa_lsp.editor.settings import Settings
+from gpa_lsp.editor.settings import Abilities, Settings
 from gpa_lsp.editor.snapshot import Snapshot
 from gpa_lsp.editor.text_changes import EditedText
 from gpa_lsp.foundation.files import Stamp, read_stamp

@@ -2,11 +2,10 @@
 
 from typing import Protocol
 
-from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.lines.places import PlaceFinder
 from gpa_lsp.editor.sass.library import SassDocuments
-from gpa_lsp.editor.settings import Settings
+from gpa_lsp.editor.settings import Abilities, Settings
 from gpa_lsp.editor.snapshot import Snapshot
 from gpa_lsp.editor.source.fixes import FixVerifier
 

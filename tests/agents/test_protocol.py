@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 
 from gpa_lsp.agents import server as server_module
 from gpa_lsp.agents.answers import Answers
-from gpa_lsp.agents.protocol import STATELESS_VERSION, VERSIONS
-from gpa_lsp.agents.server import MOST_LINE_BYTES, NoAnswerError, Pipes, Questions, Server
+from gpa_lsp.agents.server import MOST_LINE_BYTES, STATELESS_VERSION, VERSIONS, NoAnswerError, Pipes, Questions, Server
 from gpa_lsp.agents.tools import TOOLS
 from gpa_lsp.foundation.errors import InputError
 from tests.patience import LIMIT_S

@@ -27,7 +27,7 @@ from msgspec.structs import replace
 
 from gpa_lsp.code.binary.model import name_resource
 from gpa_lsp.diagnosis.blame.blame import blame_kernel, find_blamer
-from gpa_lsp.diagnosis.blame.work import WorkBudget
+from gpa_lsp.diagnosis.blame.view import WorkBudget
 from tests.advice.subjects import list_rows
 from tests.blame.written_views import view_kernel
 from tests.blame_notation import parse_words

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from gpa_lsp.diagnosis.blame.blame import blame_kernel, check_conservation, find_blamer
 from gpa_lsp.diagnosis.blame.blamers import FunctionBlame
 from gpa_lsp.diagnosis.blame.model import Dependency, KernelBlame, UnattributedCause
-from gpa_lsp.diagnosis.blame.work import WorkBudget
+from gpa_lsp.diagnosis.blame.view import WorkBudget
 from gpa_lsp.kernel.model import Kernel
 from tests.blame.listings import sections
 from tests.blame.programs import programs

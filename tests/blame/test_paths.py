@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.diagnosis.blame.paths import LongestPaths, find_components
-from gpa_lsp.diagnosis.blame.view import NOWHERE, Blocks, Distance, FunctionView
-from gpa_lsp.diagnosis.blame.work import OutOfWorkError, WorkBudget
+from gpa_lsp.diagnosis.blame.view import NOWHERE, Blocks, Distance, FunctionView, OutOfWorkError, WorkBudget
 from tests.blame.programs import programs, walk_simple_paths
 from tests.blame.written_views import view_text
 from tests.conftest import examples

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 
 from gpa_lsp.diagnosis.blame.pending import MOST_SETTERS, PendingSetters, find_pending
-from gpa_lsp.diagnosis.blame.view import FunctionView
-from gpa_lsp.diagnosis.blame.work import WorkBudget
+from gpa_lsp.diagnosis.blame.view import FunctionView, WorkBudget
 from gpa_lsp.kernel.model import Kernel
 from tests.blame.listings import sections
 from tests.blame.path_walk import Found, PathWalk

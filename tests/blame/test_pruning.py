@@ -9,8 +9,7 @@ from gpa_lsp.diagnosis.blame.def_use import find_def_use
 from gpa_lsp.diagnosis.blame.paths import ShortestPaths
 from gpa_lsp.diagnosis.blame.pruning import DependencyEdge, Pruner, StallClass, build_edge, can_cause, classify_reason
 from gpa_lsp.diagnosis.blame.slicing import Slicer
-from gpa_lsp.diagnosis.blame.view import FunctionView
-from gpa_lsp.diagnosis.blame.work import OutOfWorkError, WorkBudget
+from gpa_lsp.diagnosis.blame.view import FunctionView, OutOfWorkError, WorkBudget
 from tests.blame.programs import is_reachable, programs, walk_simple_paths
 from tests.blame.written_views import view_text
 from tests.conftest import examples

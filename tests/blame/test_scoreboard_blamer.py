@@ -19,9 +19,8 @@ from gpa_lsp.diagnosis.blame.edges import blame_themselves
 from gpa_lsp.diagnosis.blame.fixed_latency import find_wait_causes
 from gpa_lsp.diagnosis.blame.issue_counts import count_issues
 from gpa_lsp.diagnosis.blame.model import BlameEdges, Dependency, KernelBlame, Unattributed, UnattributedCause
-from gpa_lsp.diagnosis.blame.view import FunctionView, view_function
+from gpa_lsp.diagnosis.blame.view import FunctionView, WorkBudget, view_function
 from gpa_lsp.diagnosis.blame.walk_back import LEAST_CAUSES, MOST_CAUSES, MOST_EDGES, blame_queue, find_other_causes
-from gpa_lsp.diagnosis.blame.work import WorkBudget
 from gpa_lsp.kernel.dataflow.instruction_kinds import QUEUES
 from gpa_lsp.kernel.model import Kernel
 from gpa_lsp.profile.stall_reasons import STALL_REASONS

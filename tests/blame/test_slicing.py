@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from gpa_lsp.diagnosis.blame.def_use import UNCONDITIONAL, find_def_use, number_scoreboard
 from gpa_lsp.diagnosis.blame.paths import ShortestPaths
 from gpa_lsp.diagnosis.blame.slicing import MOST_SOURCES, Slicer
-from gpa_lsp.diagnosis.blame.view import FunctionView
-from gpa_lsp.diagnosis.blame.work import OutOfWorkError, WorkBudget
+from gpa_lsp.diagnosis.blame.view import FunctionView, OutOfWorkError, WorkBudget
 from tests.blame.programs import programs
 from tests.blame.written_views import view_text
 from tests.conftest import examples

@@ -7,8 +7,7 @@ import numpy as np
 
 from gpa_lsp.diagnosis.blame.fixed_latency import find_wait_causes
 from gpa_lsp.diagnosis.blame.model import BlameEdges, Unattributed
-from gpa_lsp.diagnosis.blame.view import FunctionView, view_function
-from gpa_lsp.diagnosis.blame.work import WorkBudget
+from gpa_lsp.diagnosis.blame.view import FunctionView, WorkBudget, view_function
 from gpa_lsp.kernel.model import Kernel
 from tests.advice.subjects import list_rows
 from tests.rows.written import write_kernel

@@ -32,7 +32,6 @@ from lsprotocol import types
 from msgspec.structs import replace
 
 from gpa_lsp.editor import jumps
-from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.hot_spots import list_hot_spots
 from gpa_lsp.editor.kernel_page import MOST_LENS_CHARS, describe_kernel
@@ -43,7 +42,7 @@ from gpa_lsp.editor.protocol.features.navigation import answer_definition
 from gpa_lsp.editor.protocol.features.outlines import answer_workspace_symbol
 from gpa_lsp.editor.protocol.safe_markdown import defuse
 from gpa_lsp.editor.sass.library import SassView
-from gpa_lsp.editor.settings import Settings, Severity, UnverifiedChoice
+from gpa_lsp.editor.settings import Abilities, Settings, Severity, UnverifiedChoice
 from gpa_lsp.editor.snapshot import LoadedProfile
 from gpa_lsp.editor.source import chains
 from gpa_lsp.editor.source.diagnostics import list_diagnostics

@@ -7,7 +7,6 @@ from lsprotocol.types import Location
 from msgspec.structs import replace
 from pygls.workspace import PositionCodec
 
-from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.documents import Documents
 from gpa_lsp.editor.lines.places import PlaceFinder
@@ -15,7 +14,7 @@ from gpa_lsp.editor.metrics import LineMetric
 from gpa_lsp.editor.protocol.safe_markdown import defuse
 from gpa_lsp.editor.sass.document import build_document
 from gpa_lsp.editor.sass.library import SassDocuments
-from gpa_lsp.editor.settings import Settings
+from gpa_lsp.editor.settings import Abilities, Settings
 from gpa_lsp.editor.snapshot import LoadedProfile, Snapshot
 from gpa_lsp.editor.source.fixes import Fix, FixVerifier, OfferedFix
 from gpa_lsp.report.fixes.results import UNKNOWN

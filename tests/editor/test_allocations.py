@@ -5,7 +5,7 @@ from pathlib import Path
 from lsprotocol.types import DiagnosticSeverity
 
 from gpa_lsp.editor.document_view import DocumentView, OpenDocument, build_view
-from gpa_lsp.editor.protocol.allocation_watch import AllocationWatch
+from gpa_lsp.editor.protocol.session import AllocationWatch
 from gpa_lsp.editor.source.diagnostics import list_diagnostics
 from gpa_lsp.editor.source.hover import describe_hover
 from gpa_lsp.report.line_map import split_lines

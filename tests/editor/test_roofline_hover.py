@@ -4,8 +4,8 @@ from msgspec.structs import replace
 
 from gpa_lsp.diagnosis.analyses.answers import LineMark
 from gpa_lsp.document.markdown import write_line
-from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.kernel_page import describe_kernel, describe_kernel_briefly, describe_verdict
+from gpa_lsp.editor.settings import Abilities
 from gpa_lsp.editor.source.hover import describe_line_page
 from gpa_lsp.foundation.numbers import Quantity
 from gpa_lsp.report.model import KernelReport

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gpa_lsp import api
 from gpa_lsp.diagnosis.advice.model import UnitUse
-from gpa_lsp.editor.abilities import Abilities
+from gpa_lsp.editor.settings import Abilities
 from gpa_lsp.editor.source.hover import describe_hover
 from tests.conftest import ROOT
 from tests.editor.sessions import Session

@@ -5,10 +5,9 @@ from pathlib import Path
 
 from pygls.workspace import PositionCodec
 
-from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.document_view import DocumentView, Knowledge, OpenDocument, build_view
 from gpa_lsp.editor.lines.places import PlaceFinder
-from gpa_lsp.editor.settings import Settings
+from gpa_lsp.editor.settings import Abilities, Settings
 from gpa_lsp.editor.snapshot import LoadedProfile, Snapshot, measure_kernel
 from gpa_lsp.report.line_map import split_lines
 from gpa_lsp.report.measured_files import MeasuredFile

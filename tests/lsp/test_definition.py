@@ -6,10 +6,9 @@ from lsprotocol import types
 from msgspec.structs import replace
 from pygls.workspace import PositionCodec
 
-from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.lines.places import PlaceFinder
 from gpa_lsp.editor.protocol.features.navigation import DEFINITION, answer_definition
-from gpa_lsp.editor.settings import Settings
+from gpa_lsp.editor.settings import Abilities, Settings
 from tests.editor.views import make_profile, make_view
 from tests.lsp.conftest import StartClient, write_profile
 from tests.lsp.raw_client import RawClient

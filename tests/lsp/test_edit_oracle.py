@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from lsprotocol import types
 
-from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.documents import Documents
 from gpa_lsp.editor.protocol.document_sync import Pushes
 from gpa_lsp.editor.protocol.features.marks import (
@@ -24,7 +23,7 @@ from gpa_lsp.editor.protocol.features.marks import (
     answer_hover,
     answer_inlay_hint,
 )
-from gpa_lsp.editor.settings import Settings, Severity
+from gpa_lsp.editor.settings import Abilities, Settings, Severity
 from gpa_lsp.editor.snapshot import LoadedProfile, Snapshot
 from tests.conftest import IS_NIGHTLY
 from tests.editor.edits import ENCODINGS, Typist, apply_slowly, make_units, split_slowly

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.protocol.features.marks import HEAT, list_heat, scale_ratio
+from gpa_lsp.editor.settings import Abilities
 from tests.editor.views import make_profile, make_view
 from tests.report_builder import build_kernel
 

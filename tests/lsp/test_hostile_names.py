@@ -12,11 +12,11 @@ from hypothesis import given
 from lsprotocol import types
 from pygls.protocol import default_converter
 
-from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.protocol import client as client_module
 from gpa_lsp.editor.protocol.commands import load_commands
 from gpa_lsp.editor.protocol.features import PushFeature, load_features
 from gpa_lsp.editor.protocol.server import Dispatcher
+from gpa_lsp.editor.settings import Abilities
 from gpa_lsp.editor.snapshot import LoadedProfile, measure_kernel
 from gpa_lsp.report.line_map import split_lines
 from gpa_lsp.report.measured_files import MeasuredFile

@@ -7,7 +7,6 @@ from typing import Any, cast
 import pytest
 from lsprotocol import types
 
-from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.protocol.client import Client
 from gpa_lsp.editor.protocol.features import (
     LateRegistrations,
@@ -17,7 +16,7 @@ from gpa_lsp.editor.protocol.features import (
     withdraw,
 )  # fmt: skip
 from gpa_lsp.editor.protocol.features.navigation import PREPARE_CALL_HIERARCHY
-from gpa_lsp.editor.settings import Settings
+from gpa_lsp.editor.settings import Abilities, Settings
 
 CATALOGUE = load_features()
 CONDITIONAL = [one for one in CATALOGUE.values() if isinstance(one, RequestFeature) and one.is_conditional]

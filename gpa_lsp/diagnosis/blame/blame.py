@@ -27,8 +27,7 @@ from gpa_lsp.diagnosis.blame.model import (
     UnattributedCause,
 )
 from gpa_lsp.diagnosis.blame.pending import Pending, find_pending
-from gpa_lsp.diagnosis.blame.view import Distance, FunctionView, read_latency, view_function
-from gpa_lsp.diagnosis.blame.work import WorkBudget
+from gpa_lsp.diagnosis.blame.view import Distance, FunctionView, WorkBudget, read_latency, view_function
 from gpa_lsp.foundation.catalogue import list_members, load_member
 from gpa_lsp.foundation.distinct import find_distinct, find_distinct_rows
 from gpa_lsp.foundation.errors import ConservationError, GpaError, Problem

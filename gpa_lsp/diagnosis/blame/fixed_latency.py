@@ -24,8 +24,7 @@ from gpa_lsp.code.binary.uses import Operand, OperandKind, OperandTable
 from gpa_lsp.code.control_flow.model import EdgeKind
 from gpa_lsp.diagnosis.blame.edges import NO_RESOURCE, Causes, build_edges
 from gpa_lsp.diagnosis.blame.model import WAIT, BlameEdges, Dependency
-from gpa_lsp.diagnosis.blame.view import FunctionView
-from gpa_lsp.diagnosis.blame.work import WorkBudget
+from gpa_lsp.diagnosis.blame.view import FunctionView, WorkBudget
 from gpa_lsp.gpu.arch.hazards import CycleBounds, LatencyClass
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.gpu.arch.sections import Figure

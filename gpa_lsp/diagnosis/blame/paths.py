@@ -18,8 +18,7 @@ from heapq import heappop, heappush
 from typing import TypeVar
 
 from gpa_lsp.code.control_flow.model import FlowGraph
-from gpa_lsp.diagnosis.blame.view import Blocks, Distance
-from gpa_lsp.diagnosis.blame.work import STEPS_PER_BLOCK, WorkBudget
+from gpa_lsp.diagnosis.blame.view import STEPS_PER_BLOCK, Blocks, Distance, WorkBudget
 
 Node = TypeVar("Node")
 

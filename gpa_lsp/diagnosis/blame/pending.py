@@ -32,8 +32,7 @@ from gpa_lsp.diagnosis.blame.barriers import (
     list_classes,
     read_barriers,
 )
-from gpa_lsp.diagnosis.blame.view import Distance, FunctionView
-from gpa_lsp.diagnosis.blame.work import WorkBudget
+from gpa_lsp.diagnosis.blame.view import Distance, FunctionView, WorkBudget
 
 # Setters a wait names at most, the nearest ones: a scoreboard counts to 63, so no wait waits for more of them at a time
 MOST_SETTERS = 64

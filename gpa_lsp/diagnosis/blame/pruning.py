@@ -15,8 +15,7 @@ from gpa_lsp.code.control_flow.graph import DominatorTree
 from gpa_lsp.diagnosis.blame.categories import is_far_memory
 from gpa_lsp.diagnosis.blame.def_use import DefUse, is_scoreboard
 from gpa_lsp.diagnosis.blame.paths import ShortestPaths, find_components
-from gpa_lsp.diagnosis.blame.view import Distance, FunctionView
-from gpa_lsp.diagnosis.blame.work import STEPS_PER_BLOCK, WorkBudget
+from gpa_lsp.diagnosis.blame.view import STEPS_PER_BLOCK, Distance, FunctionView, WorkBudget
 from gpa_lsp.gpu.arch.hazards import CycleBounds, ProducerGroup
 from gpa_lsp.gpu.arch.model import Architecture
 from gpa_lsp.gpu.arch.sections import Producer, ScoreboardKind

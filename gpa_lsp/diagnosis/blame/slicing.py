@@ -30,8 +30,7 @@ from gpa_lsp.code.binary.model import PREDICATE_KINDS
 from gpa_lsp.code.control_flow.graph import DominatorTree
 from gpa_lsp.diagnosis.blame.def_use import UNCONDITIONAL, DefUse
 from gpa_lsp.diagnosis.blame.paths import DominatorDistances, ShortestPaths, find_components
-from gpa_lsp.diagnosis.blame.view import FunctionView
-from gpa_lsp.diagnosis.blame.work import STEPS_PER_BLOCK, STEPS_PER_EDGE, WorkBudget
+from gpa_lsp.diagnosis.blame.view import STEPS_PER_BLOCK, STEPS_PER_EDGE, FunctionView, WorkBudget
 
 MOST_SOURCES = 16  # Defs of one resource that are remembered above a block
 

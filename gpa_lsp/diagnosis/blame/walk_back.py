@@ -32,8 +32,7 @@ from gpa_lsp.diagnosis.blame.edges import (
     lose_samples,
 )
 from gpa_lsp.diagnosis.blame.model import BlameCategory, BlameEdges, Dependency, Unattributed, UnattributedCause
-from gpa_lsp.diagnosis.blame.view import FunctionView
-from gpa_lsp.diagnosis.blame.work import WorkBudget
+from gpa_lsp.diagnosis.blame.view import FunctionView, WorkBudget
 from gpa_lsp.foundation.distinct import find_distinct
 from gpa_lsp.kernel.dataflow.instruction_kinds import QUEUES, find_kind
 

@@ -5,13 +5,13 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from lsprotocol import types
 from msgspec.structs import replace
 
-from gpa_lsp.editor.abilities import Abilities, read_abilities
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.documents import Documents
 from gpa_lsp.editor.jobs.background_job import Site
@@ -21,7 +21,6 @@ from gpa_lsp.editor.lines.places import PlaceFinder
 from gpa_lsp.editor.lines.positions import UnitCounter
 from gpa_lsp.editor.metrics import USUAL, LineMetric, find_metric
 from gpa_lsp.editor.progress import ProgressDisplay
-from gpa_lsp.editor.protocol.allocation_watch import AllocationWatch
 from gpa_lsp.editor.protocol.client import Client
 from gpa_lsp.editor.protocol.document_sync import DocumentSync, Pushes
 from gpa_lsp.editor.protocol.features import Feature, LateRegistrations, PushFeature, RequestFeature, withdraw
@@ -34,7 +33,7 @@ from gpa_lsp.editor.protocol.status import MEASURING, READING, RECORDING, Status
 from gpa_lsp.editor.protocol.user_runs import Measuring, OpenQuestion, RunDisplay
 from gpa_lsp.editor.protocol.wire import Protocol, read_path
 from gpa_lsp.editor.sass.library import SCHEME, SassDocument, SassDocuments, is_sass_uri
-from gpa_lsp.editor.settings import HeldSettings, Settings, UnverifiedChoice
+from gpa_lsp.editor.settings import Abilities, HeldSettings, Settings, UnverifiedChoice, read_abilities
 from gpa_lsp.editor.snapshot import MeasuredKernel, Snapshot, VisibleKernel
 from gpa_lsp.editor.source.fixes import OfferedFix, list_tried
 from gpa_lsp.editor.threads import call_in_thread
@@ -44,6 +43,53 @@ from gpa_lsp.profile.collect.explain import describe_result
 from gpa_lsp.profile.collect.measured_reports import find_measured_folder
 from gpa_lsp.profile.collect.model import RunResult
 from gpa_lsp.profile.collect.variables import Command
+from gpa_lsp.report.saved.kept_allocations import EntryMark, look_at_allocations
+
+
+class AllocationWatch:
+    """Keeps what is shown in step with what ``gpa-lsp emulate`` and **Record Launches** keep.
+
+    Args:
+        documents: the open sources.
+        refresh: lets the client ask again for what it shows.
+    """
+
+    def __init__(self, documents: Documents, refresh: Callable[[], None]) -> None:
+        self._documents, self._refresh = documents, refresh
+        self._marks: dict[str, EntryMark | None] = {}
+        self._wake = asyncio.Event()
+
+    def wake(self) -> None:
+        """Look now: a source was opened."""
+        self._wake.set()
+
+    async def run(self, read_pause_s: Callable[[], float]) -> None:
+        """Look, wait, for ever."""
+        while True:
+            self._wake.clear()
+            try:
+                await self._look()
+            except Exception:  # the next look may go better
+                logger.exception("looking for findings about allocations failed")
+            try:
+                async with asyncio.timeout(read_pause_s()):
+                    await self._wake.wait()
+            except TimeoutError:
+                continue
+
+    async def _look(self) -> None:
+        paths = self._documents.list_open()
+        for path in self._marks.keys() - paths:
+            del self._marks[path]
+            self._documents.note(path, allocations=None)
+        for path in paths:
+            mark, found = await call_in_thread(partial(look_at_allocations, path, self._marks.get(path)))
+            self._marks[path] = mark
+            is_news = found is not None or mark is None  # None: the cache was cleared
+            if is_news and found != self._documents.find_findings(path).allocations:
+                self._documents.note(path, allocations=found)
+                self._refresh()
+
 
 logger = logging.getLogger(__name__)
 

@@ -38,25 +38,23 @@ from gpa_lsp.execution.volumes.expressions import (
     make_triple,
 )
 from gpa_lsp.execution.volumes.groups import Integers, group_accesses
-from gpa_lsp.execution.volumes.lane_rows import (
-    VARIABLE_NAMES,
-    LaneRows,
-    RowLanes,
-    find_independent,
-    find_trips,
-    pick_examples,
-    solve_affine,
-)
 from gpa_lsp.execution.volumes.model import TOLERANCE_RATIO, Contradiction, Rule, VolumeMode, VolumePrediction
 from gpa_lsp.execution.volumes.predict import predict_volumes
 from gpa_lsp.execution.volumes.trace_sampling import (
+    VARIABLE_NAMES,
     Continuation,
+    LaneRows,
+    RowLanes,
     continue_sampled,
     count_growth,
     count_shared_cycles,
+    find_independent,
     find_touched,
+    find_trips,
+    pick_examples,
     sample_instruction,
     share_sectors,
+    solve_affine,
 )
 from gpa_lsp.execution.volumes.traffic import count_requested_sectors
 from gpa_lsp.foundation.errors import InputError

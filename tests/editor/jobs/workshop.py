@@ -9,11 +9,10 @@ from lsprotocol.types import TextDocumentContentChangeWholeDocument
 from msgspec.structs import replace
 from pygls.workspace import PositionCodec
 
-from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.documents import Documents
 from gpa_lsp.editor.jobs.background_job import BackgroundJob, Site, SourceScope
-from gpa_lsp.editor.settings import Settings
+from gpa_lsp.editor.settings import Abilities, Settings
 from gpa_lsp.editor.snapshot import Snapshot
 from gpa_lsp.foundation.processes.async_worker import AsyncWorker
 from gpa_lsp.foundation.processes.python_children import Step

@@ -8,8 +8,7 @@ from msgspec import Struct
 
 from gpa_lsp.diagnosis.blame.issue_counts import count_issues
 from gpa_lsp.diagnosis.blame.model import BlameEdges, IssueCounts, Unattributed
-from gpa_lsp.diagnosis.blame.view import FunctionView
-from gpa_lsp.diagnosis.blame.work import WorkBudget
+from gpa_lsp.diagnosis.blame.view import FunctionView, WorkBudget
 from gpa_lsp.foundation.records import ColumnRecord
 from gpa_lsp.kernel.model import Kernel
 

@@ -29,8 +29,7 @@ from gpa_lsp.diagnosis.blame.model import BlameCategory, BlameEdges, Dependency,
 from gpa_lsp.diagnosis.blame.paths import LongestPaths, ShortestPaths
 from gpa_lsp.diagnosis.blame.pruning import DependencyEdge, Pruner, StallClass, build_edge, can_cause, classify_reason
 from gpa_lsp.diagnosis.blame.slicing import Slicer
-from gpa_lsp.diagnosis.blame.view import NOWHERE, Distance, FunctionView
-from gpa_lsp.diagnosis.blame.work import OutOfWorkError, WorkBudget
+from gpa_lsp.diagnosis.blame.view import NOWHERE, Distance, FunctionView, OutOfWorkError, WorkBudget
 
 _ITSELF = Connection(Dependency.ITSELF, NO_RESOURCE)
 _SYNCHRONISATION = Connection(Dependency.SYNCHRONISATION, NO_RESOURCE)

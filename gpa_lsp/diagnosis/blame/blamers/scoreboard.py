@@ -40,9 +40,8 @@ from gpa_lsp.diagnosis.blame.fixed_latency import find_wait_causes
 from gpa_lsp.diagnosis.blame.issue_counts import count_waits, divide, weigh_groups
 from gpa_lsp.diagnosis.blame.model import BlameEdges, Dependency, Unattributed, UnattributedCause
 from gpa_lsp.diagnosis.blame.pending import Pending, PendingSetters, find_pending
-from gpa_lsp.diagnosis.blame.view import NOWHERE, Distance, FunctionView
+from gpa_lsp.diagnosis.blame.view import NOWHERE, Distance, FunctionView, WorkBudget
 from gpa_lsp.diagnosis.blame.walk_back import find_other_causes
-from gpa_lsp.diagnosis.blame.work import WorkBudget
 from gpa_lsp.foundation.distinct import find_distinct_rows
 from gpa_lsp.gpu.arch.hazards import ProducerGroup
 from gpa_lsp.gpu.arch.lookup import load_opcode_classes

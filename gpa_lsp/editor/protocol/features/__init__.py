@@ -15,12 +15,11 @@ from typing import Any, Generic, Protocol, TypeVar
 from lsprotocol import types
 from msgspec import Struct
 
-from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.protocol.client import Client
 from gpa_lsp.editor.sass.library import SCHEME, SassView
 from gpa_lsp.editor.session_view import SessionView
-from gpa_lsp.editor.settings import Settings
+from gpa_lsp.editor.settings import Abilities, Settings
 from gpa_lsp.foundation.catalogue import load_catalogue
 
 

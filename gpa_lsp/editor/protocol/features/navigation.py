@@ -4,13 +4,12 @@ from collections.abc import Sequence
 
 from lsprotocol import types
 
-from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.lines.positions import read_line
 from gpa_lsp.editor.protocol.features import Method, RequestFeature, SessionFeature
 from gpa_lsp.editor.sass.library import SassView
 from gpa_lsp.editor.session_view import SessionView
-from gpa_lsp.editor.settings import Settings
+from gpa_lsp.editor.settings import Abilities, Settings
 
 
 def answer_definition(view: DocumentView, params: types.DefinitionParams) -> list[types.Location] | None:
