@@ -3,6 +3,7 @@
 import pytest
 
 from gpa_lsp.code.sources.host_launches import find_host_launches
+from gpa_lsp.code.sources.host_statements import Statements
 from gpa_lsp.code.sources.host_values import HostLaunch
 
 KERNEL = "__global__ void k(float *x, int n) {}\n"
@@ -84,6 +85,12 @@ def read_one(host: str, before: str = "") -> HostLaunch:
             (5, 1, 1),
             10,
         ),
+        (
+            "int n = 0; for (int i = 0; i < 20; i++) for (int j = 0; j < 20; j++) n++; k<<<n / 100, 32>>>(p, n);",
+            "",
+            (4, 1, 1),
+            400,
+        ),
         ("int n = 6; time_it([&](int m) { k<<<n, 32>>>(p, n + 1); });", "", (6, 1, 1), 7),
         (
             "Options o = Options::parse(argc, argv); k<<<o.n, 32>>>(p, o.n);",
@@ -112,6 +119,14 @@ def test_a_loop_over_listed_values_launches_with_each(host: str, blocks: list[in
     launches = read(f"int main() {{ float *p; {host} }}")
     assert [one.block[0] if one.block else None for one in launches] == blocks
     assert [one.grid[0] if one.grid else None for one in launches] == [one and 256 // one for one in blocks]
+
+
+def test_nested_loops_that_fill_an_array_take_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[None] = []
+    monkeypatch.setattr(Statements, "step", lambda _: steps.append(None))
+    fill = "for (int i = 0; i < 64; i++) for (int j = 0; j < 64; j++) p[i * 64 + j] = rand() % 10;"
+    assert read_one(f"{fill} k<<<2, 32>>>(p, 1);").grid == (2, 1, 1)
+    assert len(steps) < 5000
 
 
 def test_of_the_launches_of_a_loop_the_first_ones_and_the_largest_are_kept() -> None:

@@ -37,11 +37,10 @@ if TYPE_CHECKING:
 
 _CLASSES = frozenset({"struct_specifier", "class_specifier"})
 _MAKING = frozenset({"make_unique", "make_shared"})
-
-
 _MOST_STEPS = 200_000
 _MOST_TURN_STEPS = 80_000  # Beyond them, loops are walked once
 _MOST_TURNS = 64
+_MOST_NESTED_TURNS = 1024  # of a loop in loops, all together
 _BLOCKS = frozenset({"compound_statement", "else_clause", "labeled_statement", "try_statement"})
 _PASSED_OVER = frozenset({"comment", "function_definition"})
 
@@ -95,10 +94,7 @@ def _read_class(node: "Node") -> "Iterator[tuple[str, Node]]":
     inner = part(node, "type") if node.type == "type_definition" else node
     if inner is None or inner.type not in _CLASSES:
         return
-    named, body = (
-        part(node, "declarator") or part(node, "name"),
-        part(inner, "body"),
-    )
+    named, body = part(node, "declarator") or part(node, "name"), part(inner, "body")
     if named is not None and body is not None and read_text(named).isidentifier():
         yield read_text(named), body
 
@@ -142,6 +138,7 @@ class Statements(NotedLaunches):
             self._named.setdefault(name.rpartition("::")[2], []).append(name)
         self._globals = Scope()
         self._steps = 0
+        self._turns_around = 1  # iterations of the loops around, all together
         self._launching: dict[int, bool] = {}
         # the program ended at an input that it does not accept; such ends are passed over
         self._has_refused = self._takes_any_input = False
@@ -475,8 +472,15 @@ class Statements(NotedLaunches):
             if body is None or self._take_elements(node, body, scope):
                 return
             before, turns = Snapshot(self._scopes), self._count_turns(node, scope)
-            is_long = turns > _MOST_TURNS and not self._launches(body)
-            if not self._take_turns(node, body, scope, 1 if is_long else _MOST_TURNS):
+            outer = self._turns_around
+            is_long = turns > _MOST_TURNS or turns * outer > _MOST_NESTED_TURNS
+            is_long = is_long and not self._launches(body)
+            self._turns_around = outer if is_long else outer * max(turns, 1)
+            try:
+                has_ended = self._take_turns(node, body, scope, 1 if is_long else _MOST_TURNS)
+            finally:
+                self._turns_around = outer
+            if not has_ended:
                 grown = before.list_grown() if is_long else []
                 if grown and not turns_are_alike(node, self.walk_nodes(body)):
                     grown = []
