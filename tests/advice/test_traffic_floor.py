@@ -1,8 +1,14 @@
 """Traffic that stays when every access is coalesced."""
 
+import numpy as np
 import pytest
 
-from gpa_lsp.diagnosis.advice.traffic_floor import TrafficFloor, find_least_sectors, measure_floor
+from gpa_lsp.diagnosis.advice.traffic_floor import (
+    TrafficFloor,
+    find_least_sectors,
+    measure_floor,
+    measure_local_traffic,
+)
 from gpa_lsp.diagnosis.analyses.subject import Subject
 from tests.advice.subjects import make_subject
 from tests.rows.written import write_kernel
@@ -93,3 +99,21 @@ out:
 def test_without_counted_sectors_there_is_no_floor() -> None:
     assert measure_floor(subject("global_sectors=32000")) is None
     assert measure_floor(subject("global_sectors=0 global_sectors_ideal=0")) is None
+
+
+def test_without_local_memory_dram_keeps_neighbours_of_one_address_once() -> None:
+    """Two loads read an array of 4,000 sectors, one word apart; DRAM moves 36,000."""
+    found = make_subject(
+        write_kernel(
+            """
+    LDG.E R2, [R4.64]         # k.cu:3 | selected=10 | x=1000 global_sectors=4000 global_sectors_ideal=4000 local_sectors=0
+    LDG.E R3, [R4.64+0x4]     # k.cu:3 | selected=10 | x=1000 global_sectors=4000 global_sectors_ideal=4000 local_sectors=0
+    LDL R6, [R7]              # k.cu:4 | selected=10 | x=1000 local_sectors=32000
+    EXIT
+    """,
+            metrics={"lts__t_sectors_srcunit_tex.sum": 40000.0, "dram__bytes.sum": 36000.0 * 32},
+        )
+    )
+    left = measure_local_traffic(found, np.array([False, False, True, False]))
+    assert left is not None
+    assert left["dram"] == pytest.approx(4000 / 36000)

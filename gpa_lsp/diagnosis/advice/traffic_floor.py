@@ -16,6 +16,7 @@ from gpa_lsp.kernel.dataflow.accesses import (
     WARP_THREADS,
     count_access_bytes,
     count_per_request,
+    find_address,
     mark_accesses,
     measure_excess,
 )
@@ -137,8 +138,8 @@ def _count_rows(subject: Subject) -> int:
 def measure_local_traffic(subject: Subject, accesses: npt.NDArray[np.bool_]) -> Mapping[str, float] | None:
     """Unit → the part of its work that stays without some accesses to local memory; None where sectors were not counted.
 
-    Approximation: L1 answers them as often as accesses to global memory. Of DRAM's traffic the least bytes of global accesses stay, or what they ask
-    L2 for where that is less.
+    Approximation: L1 answers them as often as accesses to global memory. Of DRAM's traffic the least bytes of global accesses stay, those around
+    one address once, or what they ask L2 for where that is less.
     """
     names = ("local_sectors", "global_sectors", "global_sectors_ideal")
     sectors, whole, ideal = map(subject.read_counter, names)
@@ -147,7 +148,7 @@ def measure_local_traffic(subject: Subject, accesses: npt.NDArray[np.bool_]) -> 
     launches = subject.run_count
     local = int(sectors[accesses].sum()) / launches
     every = (int(whole.sum()) + int(sectors.sum())) / launches
-    least_bytes = int(ideal.sum()) / launches * SECTOR_BYTES
+    least_bytes = _count_sectors_once(subject, ideal) / launches * SECTOR_BYTES
     executed = subject.executed
     requests = mark_accesses(subject.rows, (*GLOBAL_SPACES, MemorySpace.LOCAL, MemorySpace.SHARED), tuple(Access))
     leaves = {"l1": 1 - int(executed[accesses].sum()) / max(1, int(executed[requests].sum()))}
@@ -161,6 +162,17 @@ def measure_local_traffic(subject: Subject, accesses: npt.NDArray[np.bool_]) -> 
         asked_bytes = max(0.0, through_l2 - gone) * SECTOR_BYTES
         leaves["dram"] = min(1.0, max(min(least_bytes, asked_bytes), dram - gone * SECTOR_BYTES) / dram)
     return leaves
+
+
+def _count_sectors_once(subject: Subject, sectors: npt.NDArray[np.int64]) -> int:
+    """Sectors of global accesses; of those around one address, whose offsets are constant, the most of one of them."""
+    most: dict[tuple[int, str, Access | None], int] = {}
+    for row in np.flatnonzero(sectors > 0).tolist():
+        instructions = subject.rows.function_of(row).instructions
+        found = None if instructions is None else find_address(instructions.texts[subject.rows.index_of(row)])
+        key = (int(subject.rows.function_index[row]), found[0] if found else str(row), subject.rows.opcode(row).access)
+        most[key] = max(most.get(key, 0), int(sectors[row]))
+    return sum(most.values())
 
 
 def _count_dram_bytes(subject: Subject) -> float | None:
