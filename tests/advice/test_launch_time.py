@@ -154,3 +154,18 @@ def test_a_grid_fills_the_gpu_by_its_waves_and_its_blocks_by_their_resources() -
     assert few.evenness == pytest.approx(135 / 108 / 2)
     wide = BlockShape(threads=256, registers_per_thread=128, shared_bytes=0)
     assert compare_filling(subject, 864, wide).warps == pytest.approx(2 / 8)
+
+
+def test_the_first_warps_wait_before_data_stream_and_wider_loads_do_not_shorten_that() -> None:
+    """Warps wait 1,000 of 10,000 cycles for code and constants at first, and an access of an idle memory 530."""
+    samples = "long_scoreboard=700 imc_miss=60 no_instructions=40 selected=200"
+    counts = {"sm__cycles_elapsed.max": 10_000.0, "launch__waves_per_multiprocessor": 4.0}
+    full, none = measure(samples, dram=60, **counts), measure(samples, dram=60)
+    need = 0.60 / HBM_CEILING
+    assert none.fill == 0.0, "the waves are not known"
+    assert full.fill == pytest.approx(0.1 + 0.053)
+    assert full.needs["dram"] == pytest.approx(full.fill + need)
+    assert full.leave(warp_time=0.1) > none.leave(warp_time=0.1), "it was nearer to the memory's rate all the time"
+    assert full.leave(work={"dram": 0.0}, warp_time=0.0) == pytest.approx(full.fill, abs=0.01), (
+        "and what is left of it waits as long"
+    )

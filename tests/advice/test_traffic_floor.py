@@ -117,3 +117,24 @@ def test_without_local_memory_dram_keeps_neighbours_of_one_address_once() -> Non
     left = measure_local_traffic(found, np.array([False, False, True, False]))
     assert left is not None
     assert left["dram"] == pytest.approx(4000 / 36000)
+
+
+def test_what_all_blocks_read_comes_from_dram_once() -> None:
+    """One load by the thread's index alone, in a grid of some blocks, and a store by both."""
+    text = f"""
+    B-:R-:W0:-:S02  S2R R0, SR_TID.X                   # k.cu:2 | selected=1 | x=1000
+    B-:R-:W1:-:S02  S2R R1, SR_CTAID.X                 # k.cu:2 | selected=1 | x=1000
+    B0:R-:W-:-:S04  IMAD.WIDE R4, R0, R8, c[0x0][0x160] # k.cu:2 | selected=1 | x=1000
+    B1:R-:W-:-:S04  IMAD.WIDE R6, R1, R8, R4           # k.cu:2 | selected=1 | x=1000
+    B-:R-:W2:-:S02  LDG.E R2, [R4.64]                  # k.cu:3 | selected=10 | x=1000 {LOAD}
+    B2:R-:W-:-:S02  STG.E [R6.64], R2                  # k.cu:5 | long_scoreboard=90 | x=1000 {STORE}
+    B-:R-:W-:-:S05  EXIT
+    """
+    moved = {"lts__t_sectors_srcunit_tex.sum": 16000.0, "dram__bytes_read.sum": 768e3, "dram__bytes_write.sum": 256e3}
+    found = make_subject(write_kernel(text, metrics=moved))
+    assert found.launch is not None
+    blocks = found.launch.grid[0]
+    assert blocks > 1
+    leaves = measure(found).leaves
+    assert leaves["l2"] == pytest.approx(0.5), "each block asks L2 for it"
+    assert leaves["dram"] == pytest.approx((4000 / blocks + 4000) * 32 / 1024e3)

@@ -23,6 +23,7 @@ from gpa_lsp.diagnosis.advice.matches import EliminationMatch
 from gpa_lsp.diagnosis.advice.residency import (
     AS_NOW,
     Filling,
+    count_waves,
     measure_active_part,
     measure_longest_part,
     measure_states,
@@ -41,6 +42,7 @@ SHARPNESS = 4.0
 
 # Units of the whole GPU; the others are of each SM
 CHIP_UNITS = frozenset({"dram", "l2", "l2_slice", "memory"})
+_STREAMING = frozenset({"dram", "memory"})  # Without work before the first data came
 
 # Unit → the stage that instructions and their accesses go through one after the other; those that are not named are parts of the SM
 _STAGES = {
@@ -61,6 +63,9 @@ _LEAST_LAUNCH_NS = 1000.0
 _LEAST_BETWEEN = 0.02  # Of a launch: some work it does
 
 _LEAST_LATENCY = 0.02  # Of the time of a launch: something its warps wait for besides queues
+
+_MOST_FILL = 0.5  # Of the time between: in some of it data stream
+_COLD = ("imc_miss", "no_instructions")  # Waits of the first warps for constants and code
 
 _LEAST_NEED = 1e-6  # More than nothing
 _MOST_NEED = 0.98  # A unit never needs all of the time: its warps have to wait for something
@@ -97,6 +102,7 @@ class LaunchTime(Struct, frozen=True, kw_only=True):
 
     # part of the launch before and after the SM that works longest, which no change of the kernel shortens
     ends_ratio: float
+    fill: float  # of the need of memory, the time before data stream, which more or less data leave as it is
     # what counts of the needs of stages behind the busiest one: 1 unless there is no time for all of them
     others: float
     needs: Mapping[str, float]  # unit → share of the time between that it needs at the rate it sustains
@@ -126,7 +132,9 @@ class LaunchTime(Struct, frozen=True, kw_only=True):
         """
         kept = work or {}
         needs = {
-            unit: ratio * keep_work(unit, kept) / (1.0 if unit in CHIP_UNITS else spread * filling.evenness)
+            unit: self.fill + (ratio - self.fill) * keep_work(unit, kept)
+            if unit in _STREAMING
+            else ratio * keep_work(unit, kept) / (1.0 if unit in CHIP_UNITS else spread * filling.evenness)
             for unit, ratio in self.needs.items()
         }
         present = _join(self._add_stages(self.needs), self.latency)
@@ -206,16 +214,17 @@ def measure_launch_time(subject: Subject) -> LaunchTime:
     between = max(_LEAST_BETWEEN, 1.0 - ends)
     active = max(_LEAST_BETWEEN, min(between, measure_active_part(subject)))
     limiter = find_limiter(subject)
+    fill = 0.0 if limiter.unit == "l2_slice" else _measure_fill(subject)
     needs: dict[str, float] = {}
     known: dict[str, Limit] = {}
     counted = {limit.unit for limit in limiter.limits} - _GENERAL.keys()
     members = [limit for limit in list_members(subject) if limit.unit in counted]
     for limit in (*limiter.limits, *members):
         unit = _PARTS_OF_L1.get(limit.by, limit.unit) if limit.unit == "l1" else limit.unit
-        time = between if unit in CHIP_UNITS else active
         if unit != _OTHER:
             known[unit] = max((known.get(unit, limit), limit), key=lambda one: one.busy_ratio)
-            needs[unit] = max(needs.get(unit, 0.0), min(_MOST_NEED, limit.nearness / time))
+            need = limit.nearness / (between if unit in CHIP_UNITS else active) + (fill if unit in _STREAMING else 0.0)
+            needs[unit] = max(needs.get(unit, 0.0), min(_MOST_NEED, need))
     if limiter.unit == "l2_slice" and limiter.busy_ratio:
         needs["l2_slice"] = min(_MOST_NEED, limiter.busy_ratio / between)
     first, *rest = _list_stages(needs)
@@ -235,6 +244,7 @@ def measure_launch_time(subject: Subject) -> LaunchTime:
     queues = {reason: measure_states(subject, (reason,)) for reason in _QUEUES}
     return LaunchTime(
         ends_ratio=ends,
+        fill=fill,
         others=others,
         needs=needs,
         limits=known,
@@ -308,3 +318,16 @@ def _measure_ends(subject: Subject) -> float:
         return 1.0 - longest
     time_ns = subject.metric("gpu__time_duration.sum")
     return min(1.0, _LEAST_LAUNCH_NS / time_ns) if time_ns and time_ns < SHORT_LAUNCH_NS else 0.0
+
+
+def _measure_fill(subject: Subject) -> float:
+    """Part of a launch's working time before data stream: waits of the first warps for code and constants, and one access to an idle memory.
+
+    Warps of later waves have these waits while data of others are on their way; more loads in flight shorten none.
+    """
+    waves, architecture, cycles = count_waves(subject), subject.architecture, subject.elapsed_cycles
+    if not waves or architecture is None or not cycles or subject.kernel.has_mixed_launches:
+        return 0.0
+    access = (architecture.hierarchy.dram_tlb_warm_cycles.value or 0.0) / cycles
+    cold = min(measure_states(subject, _COLD), 1 / max(1.0, waves))
+    return min(_MOST_FILL, cold + min(access, measure_states(subject, (LONG_SCOREBOARD,))))

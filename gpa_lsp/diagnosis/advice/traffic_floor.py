@@ -1,6 +1,7 @@
 """The least that global accesses have to move: what stays of each level's traffic when every access is coalesced."""
 
 from collections.abc import Mapping
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -21,10 +22,11 @@ from gpa_lsp.kernel.dataflow.accesses import (
     measure_excess,
 )
 from gpa_lsp.kernel.dataflow.divergent_branches import find_divergent_branches
-from gpa_lsp.kernel.dataflow.gathered_accesses import mark_gathered
+from gpa_lsp.kernel.dataflow.gathered_accesses import find_special_registers, mark_gathered
 from gpa_lsp.kernel.dataflow.value_flow import is_decided_by_data
 
 _SECTORS_PER_LINE = 4
+_BLOCK_INDICES = ("SR_CTAID.X", "SR_CTAID.Y", "SR_CTAID.Z")
 
 
 class TrafficFloor(Struct, frozen=True, kw_only=True):
@@ -52,17 +54,19 @@ def measure_floor(subject: Subject) -> TrafficFloor | None:
     if touched <= 0:
         return None
     launches = subject.run_count
-    bytes_each = least * SECTOR_BYTES / launches
+    fewest = {"dram": _count_distinct(subject, np.where(accesses, ideal, 0)), "l2": float(least)}
     moved = {
         "dram": _count_dram_bytes(subject),
         "l2": (_add(subject, "lts__t_sectors_srcunit_tex.sum") or 0.0) * SECTOR_BYTES,
     }
+    # DRAM may send more than the sectors that L2 is asked for: those beside them, which L2 fetches with them.
+    fetched = max(1.0, (moved["dram"] or 0.0) / moved["l2"]) if moved["l2"] else 1.0
 
     def leave(parts: Parts, excess_bytes: float) -> Mapping[str, float]:
         requests = count_work_left(subject, lines=parts)
         kept = {
-            unit: min(1.0, max(bytes_each, most - excess_bytes / launches) / most)
-            for unit, most in moved.items()
+            unit: min(1.0, max(fewest[unit] * SECTOR_BYTES, most * launches - excess_bytes * each) / (most * launches))
+            for unit, most, each in (("dram", moved["dram"], fetched), ("l2", moved["l2"], 1.0))
             if most
         }
         return {**{unit: requests[unit] for unit in ("tags", "l1") if unit in requests}, **kept}
@@ -86,6 +90,19 @@ def measure_floor(subject: Subject) -> TrafficFloor | None:
         leaves=leave(as_wide, excess * SECTOR_BYTES),
         leaves_by_lines=leave(in_a_row, excess_lines * _SECTORS_PER_LINE * SECTOR_BYTES),
     )
+
+
+def _count_distinct(subject: Subject, sectors: npt.NDArray[np.int64]) -> float:
+    """Sectors of some accesses, given those of each row: once what blocks of different indices access at the same addresses."""
+    grid = None if subject.launch is None else subject.launch.grid
+    found = sectors.astype(np.float64)
+    for row in np.flatnonzero(sectors > 0).tolist() if grid else ():
+        indices = find_special_registers(subject.rows, row)
+        if indices:  # otherwise its address comes from elsewhere
+            found[row] /= prod(
+                size for size, name in zip(grid or (), _BLOCK_INDICES, strict=True) if name not in indices
+            )
+    return float(found.sum())
 
 
 @remembered
