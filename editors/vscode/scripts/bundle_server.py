@@ -68,7 +68,6 @@ SERVED = (
             "options",
             "outputs",
             "predictions",
-            "program_end",
             "terminal",
         )
     ),
