@@ -63,7 +63,7 @@ def build_rooflines(
         max_kernels: kernels shown one by one, of most time first; None shows all.
     """
     earlier = {} if before is None else {kernel.mangled_name: kernel for kernel in before.kernels}
-    explained: set[str] = set()
+    explained: dict[str, frozenset[OperationKind]] = {}
 
     def build(kernel: KernelReport, name: str) -> Part:
         parts = _list_parts(kernel, earlier.get(kernel.mangled_name), view, explained)
@@ -101,9 +101,12 @@ def _find_line(kernel: KernelReport) -> Roofline | None:
 
 
 def _list_parts(
-    kernel: KernelReport, before: KernelReport | None, view: RooflineView, explained: set[str]
+    kernel: KernelReport,
+    before: KernelReport | None,
+    view: RooflineView,
+    explained: dict[str, frozenset[OperationKind]],
 ) -> list[Block]:
-    """Parts of one kernel; where the ceilings of its GPU come from stands at the first kernel alone (*explained*: the GPUs so far)."""
+    """Parts of one kernel; where ceilings come from stands at the first kernel that has them (*explained*: GPU → types of operations so far)."""
     roofline = None if kernel.analyses is None else kernel.analyses.roofline
     line = None if roofline is None else choose_roofline(roofline)
     if roofline is None or line is None:
@@ -119,18 +122,24 @@ def _list_parts(
         said.append(f"{change} ({judgement.note})" if judgement.note else change)
     is_time = view is RooflineView.TIME
     points = build_point_table(line) if is_time else build_instruction_table(line)
+    kinds = frozenset(count.kind for count in line.operations if count.operations > 0)
+    known = explained.get(machine.name)
+    roofs = _list_roofs(machine, kinds) if known is None or not kinds <= known else []
+    explained[machine.name] = kinds | (known or frozenset())
     listed: list[tuple[str, Sequence[Block]]] = [
         ("Ceilings, nearest first", [build_bars(list_bars(line, most=12))]),
         ("Points" if is_time else "Warp instructions per transaction", [points]),
         ("Launches", _list_launches(kernel, roofline)),
-        (f"Ceilings of {machine.name}", [] if machine.name in explained else _list_roofs(machine, line)),
+        (
+            f"Ceilings of {machine.name}",
+            [*roofs, *(Paragraph(text=one, style=Style.WARNING) for one in machine.doubts)],
+        ),
         ("Unknown", [list_missing(line.missing)]),
     ]
     parts: list[Block] = [
         *(Paragraph(text=text) for text in said if text),
         *(Part(title=title, blocks=blocks) for title, blocks in listed if any(map(holds_anything, blocks))),
     ]
-    explained.add(machine.name)
     return parts
 
 
@@ -285,9 +294,7 @@ def describe_clocks(machine: Machine) -> str:
     return f"at {CLOCK_WORDS[clocks.basis]}{': ' if rates else ''}{rates} ({clocks.source})"
 
 
-def _list_roofs(machine: Machine, line: Roofline) -> list[Block]:
-    """Peaks of types in play and all bandwidths, with their sources; then the clocks and what is in doubt."""
-    kinds = {count.kind for count in line.operations if count.operations > 0}
+def _list_roofs(machine: Machine, kinds: frozenset[OperationKind]) -> list[Block]:
+    """Peaks of types in play and all bandwidths, with their sources; then the clocks."""
     notes = [Paragraph(text=text, style=Style.DIM) for text in (describe_clocks(machine), explain_l2(machine)) if text]
-    doubts = [Paragraph(text=doubt, style=Style.WARNING) for doubt in machine.doubts]
-    return [build_roof_table(machine, kinds), *notes, *doubts]
+    return [build_roof_table(machine, kinds), *notes]

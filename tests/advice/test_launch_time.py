@@ -162,10 +162,10 @@ def test_the_first_warps_wait_before_data_stream_and_wider_loads_do_not_shorten_
     counts = {"sm__cycles_elapsed.max": 10_000.0, "launch__waves_per_multiprocessor": 4.0}
     full, none = measure(samples, dram=60, **counts), measure(samples, dram=60)
     need = 0.60 / HBM_CEILING
-    assert none.fill == 0.0, "the waves are not known"
-    assert full.fill == pytest.approx(0.1 + 0.053)
-    assert full.needs["dram"] == pytest.approx(full.fill + need)
+    assert none.fill_ratio == 0.0, "the waves are not known"
+    assert full.fill_ratio == pytest.approx(0.1 + 0.053)
+    assert full.needs["dram"] == pytest.approx(full.fill_ratio + need)
     assert full.leave(warp_time=0.1) > none.leave(warp_time=0.1), "it was nearer to the memory's rate all the time"
-    assert full.leave(work={"dram": 0.0}, warp_time=0.0) == pytest.approx(full.fill, abs=0.01), (
+    assert full.leave(work={"dram": 0.0}, warp_time=0.0) == pytest.approx(full.fill_ratio, abs=0.01), (
         "and what is left of it waits as long"
     )

@@ -101,28 +101,39 @@ def test_without_counted_sectors_there_is_no_floor() -> None:
     assert measure_floor(subject("global_sectors=0 global_sectors_ideal=0")) is None
 
 
-def test_without_local_memory_dram_keeps_neighbours_of_one_address_once() -> None:
-    """Two loads read an array of 4,000 sectors, one word apart; DRAM moves 36,000."""
-    found = make_subject(
-        write_kernel(
-            """
+@pytest.mark.parametrize(
+    ("between", "sectors"), [("", 4000), ("IMAD.WIDE R4, R9, R8, R10  # k.cu:3 | selected=1 | x=1000", 8000)]
+)
+def test_without_local_memory_dram_keeps_neighbours_of_one_address_once(between: str, sectors: int) -> None:
+    """Two loads read an array of 4,000 sectors, one word apart, or one array each; DRAM moves 36,000."""
+    text = f"""
     LDG.E R2, [R4.64]         # k.cu:3 | selected=10 | x=1000 global_sectors=4000 global_sectors_ideal=4000 local_sectors=0
+    {between}
     LDG.E R3, [R4.64+0x4]     # k.cu:3 | selected=10 | x=1000 global_sectors=4000 global_sectors_ideal=4000 local_sectors=0
     LDL R6, [R7]              # k.cu:4 | selected=10 | x=1000 local_sectors=32000
     EXIT
-    """,
-            metrics={"lts__t_sectors_srcunit_tex.sum": 40000.0, "dram__bytes.sum": 36000.0 * 32},
-        )
-    )
-    left = measure_local_traffic(found, np.array([False, False, True, False]))
+    """
+    moved = {"lts__t_sectors_srcunit_tex.sum": 40000.0, "dram__bytes.sum": 36000.0 * 32}
+    found = make_subject(write_kernel(text, metrics=moved))
+    local = np.array([found.rows.opcode(row).name == "LDL" for row in range(len(found.rows))])
+    left = measure_local_traffic(found, local)
     assert left is not None
-    assert left["dram"] == pytest.approx(4000 / 36000)
+    assert left["dram"] == pytest.approx(sectors / 36000)
 
 
-def test_what_all_blocks_read_comes_from_dram_once() -> None:
-    """One load by the thread's index alone, in a grid of some blocks, and a store by both."""
+@pytest.mark.parametrize(
+    ("index", "is_shared"),
+    [
+        ("B-:R-:W0:-:S02  S2R R0, SR_TID.X", True),
+        ("B-:R-:W0:-:S02  LDS R0, [R9]", False),  # what another block reads may come from elsewhere
+    ],
+)
+def test_what_all_blocks_read_comes_from_dram_once(index: str, is_shared: bool) -> None:
+    """One load by the thread's index alone, or by a value from memory, in a grid of some blocks, and a store by both."""
     text = f"""
-    B-:R-:W0:-:S02  S2R R0, SR_TID.X                   # k.cu:2 | selected=1 | x=1000
+    B-:R-:W-:-:S04  IMAD.MOV.U32 R8, RZ, RZ, 0x4       # k.cu:2 | selected=1 | x=1000
+    B-:R-:W3:-:S02  S2R R9, SR_TID.X                   # k.cu:2 | selected=1 | x=1000
+    {index}                                            # k.cu:2 | selected=1 | x=1000
     B-:R-:W1:-:S02  S2R R1, SR_CTAID.X                 # k.cu:2 | selected=1 | x=1000
     B0:R-:W-:-:S04  IMAD.WIDE R4, R0, R8, c[0x0][0x160] # k.cu:2 | selected=1 | x=1000
     B1:R-:W-:-:S04  IMAD.WIDE R6, R1, R8, R4           # k.cu:2 | selected=1 | x=1000
@@ -137,4 +148,4 @@ def test_what_all_blocks_read_comes_from_dram_once() -> None:
     assert blocks > 1
     leaves = measure(found).leaves
     assert leaves["l2"] == pytest.approx(0.5), "each block asks L2 for it"
-    assert leaves["dram"] == pytest.approx((4000 / blocks + 4000) * 32 / 1024e3)
+    assert leaves["dram"] == pytest.approx((4000 / (blocks if is_shared else 1) + 4000) * 32 / 1024e3)

@@ -114,7 +114,7 @@ def _collect_one(case: tuple[Family, dict[str, int], str], profiles: Path) -> li
 
 
 def calibrate(found: Iterable[Found]) -> Calibration:
-    """Exponents of some edits; every family counts alike.
+    """Middle exponent and ends of some edits; every family counts alike.
 
     Of n families (n + 1) · TAIL may be beyond an end of the range, so that the next family is in it at the stated rate.
 
@@ -251,7 +251,7 @@ def print_advised(found: Iterable[Found]) -> None:
 
 
 def write(found: Sequence[Found]) -> None:
-    """Write the table of the package: of each remedy what held, and exponents where they are its own."""
+    """Write the table of the package: of each remedy what held; middle and ends where they are its own."""
     lines = ["# Written by `python -m tests.bench.calibrating --write`; see `Calibration` in pricing.py."]
     rows, known = leave_out(found), calibrate_all(found)
     for remedy in sorted(rows, key=lambda name: (name != ALL_REMEDIES, name)):
@@ -273,6 +273,8 @@ def main() -> None:
     parser.add_argument("--family", default="")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
+    if options.write and (options.family or options.machine):
+        parser.error("--write is for all families on all GPUs")
     with tempfile.TemporaryDirectory() as folder:
         found = collect(options.profiles or Path(folder), options.machine or MACHINES, options.family)
     print_advised(found)

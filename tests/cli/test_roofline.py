@@ -43,6 +43,10 @@ def test_where_ceilings_come_from_is_told_once_for_a_gpu(tmp_path: Path, capsys:
     assert main(["roofline", str(tmp_path / "two.json")]) == 0
     text = read(capsys)
     assert (text.count("Ceilings of "), text.count("Ceilings, nearest first")) == (1, 2)
+    other = make_roofline(make_machine(), rates={OperationKind.FP64: 0.6e12})
+    write_report(build_report(place("saxpy"), place("daxpy", other)), tmp_path / "two.json")
+    assert main(["roofline", str(tmp_path / "two.json")]) == 0
+    assert read(capsys).count("Ceilings of ") == 2, "another type of operations has another peak"
 
 
 def test_before(saved: str, tmp_path: Path) -> None:

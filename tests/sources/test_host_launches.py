@@ -93,6 +93,12 @@ def read_one(host: str, before: str = "") -> HostLaunch:
         ),
         ("int n = 6; time_it([&](int m) { k<<<n, 32>>>(p, n + 1); });", "", (6, 1, 1), 7),
         (
+            "for (int s = 0; s < 500; s++) { int n = 1; for (int i = 0; i < 3; i++) n *= 2; k<<<n, 32>>>(p, 9); }",
+            "",
+            (8, 1, 1),
+            9,
+        ),
+        (
             "Options o = Options::parse(argc, argv); k<<<o.n, 32>>>(p, o.n);",
             "struct Options { int n = 6; static Options parse(int, char **) { Options o; o.n = 3; return o; } };",
             (3, 1, 1),
@@ -524,3 +530,10 @@ def test_a_function_that_main_reaches_is_not_read_again_without_its_arguments() 
         ((20, 1, 1), ("32",), False),
         ((40, 1, 1), ("16",), True),
     ]
+
+
+def test_a_case_that_a_lambda_assumes_ends_with_it() -> None:
+    text = "template <int B> __global__ void t(int n) {}\n__global__ void z(int n) {}\n"
+    host = "int n = 32; auto run = [&]() { if (n == 64) t<64><<<2, n>>>(1); }; run(); z<<<9, n>>>(n);"
+    found = find_host_launches("k.cu", f"{text}int main() {{ {host} }}\n")
+    assert [one.block for one in found if one.kernel == "z"] == [(32, 1, 1)]

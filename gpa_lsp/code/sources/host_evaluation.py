@@ -353,7 +353,8 @@ class Evaluation(ABC):
         if self.launch(node, scope):
             return 0
         of_class = "::".join(read_name(callee).split("::")[-2:])
-        name = of_class if self.knows(of_class) else name
+        if self.knows(of_class) and self.find_method(scope.read("*this"), name) is None:
+            name = of_class
         if callee is not None and callee.type == "field_expression":
             return self._call_member(callee, nodes, scope)
         if name in self._host.functions:

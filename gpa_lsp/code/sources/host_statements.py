@@ -40,7 +40,7 @@ _MAKING = frozenset({"make_unique", "make_shared"})
 _MOST_STEPS = 200_000
 _MOST_TURN_STEPS = 80_000  # Beyond them, loops are walked once
 _MOST_TURNS = 64
-_MOST_NESTED_TURNS = 1024  # of a loop in loops, all together
+_MOST_NESTED_TURNS = 1024  # Iterations of nested loops, multiplied
 _BLOCKS = frozenset({"compound_statement", "else_clause", "labeled_statement", "try_statement"})
 _PASSED_OVER = frozenset({"comment", "function_definition"})
 
@@ -450,7 +450,8 @@ class Statements(NotedLaunches):
         body = part(node, "body")
         if body is None or not self._launches(body):
             return None
-        before = Snapshot(self._scopes)
+        before, is_silent = Snapshot(self._scopes), self._is_silent
+        self._calls.append("")  # What the lambda returns from is not main
         try:
             with self._block(scope), suppress(Returned, Left):
                 for given in list_parts(part(part(node, "declarator"), "parameters")):
@@ -459,6 +460,8 @@ class Statements(NotedLaunches):
                     scope.values[name] = None
                 self.run(body, scope)
         finally:
+            self._calls.pop()
+            self._is_silent = is_silent  # An assumed case ends with the lambda, and what follows belongs to none
             before.go_back()
         return None
 
@@ -475,15 +478,13 @@ class Statements(NotedLaunches):
             outer = self._turns_around
             is_long = turns > _MOST_TURNS or turns * outer > _MOST_NESTED_TURNS
             is_long = is_long and not self._launches(body)
-            self._turns_around = outer if is_long else outer * max(turns, 1)
+            self._turns_around = outer if is_long else outer * min(max(turns, 1), _MOST_TURNS)
             try:
                 has_ended = self._take_turns(node, body, scope, 1 if is_long else _MOST_TURNS)
             finally:
                 self._turns_around = outer
             if not has_ended:
-                grown = before.list_grown() if is_long else []
-                if grown and not turns_are_alike(node, self.walk_nodes(body)):
-                    grown = []
+                grown = before.list_grown() if is_long and turns_are_alike(node, self.walk_nodes(body)) else []
                 before.forget_changes()
                 self._forget(node, scope)
                 for array, size, next_size in grown:

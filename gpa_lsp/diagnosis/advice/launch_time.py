@@ -42,7 +42,7 @@ SHARPNESS = 4.0
 
 # Units of the whole GPU; the others are of each SM
 CHIP_UNITS = frozenset({"dram", "l2", "l2_slice", "memory"})
-_STREAMING = frozenset({"dram", "memory"})  # Without work before the first data came
+_STREAMING = frozenset({"dram", "memory"})  # Idle until the first data arrive
 
 # Unit → the stage that instructions and their accesses go through one after the other; those that are not named are parts of the SM
 _STAGES = {
@@ -102,7 +102,7 @@ class LaunchTime(Struct, frozen=True, kw_only=True):
 
     # part of the launch before and after the SM that works longest, which no change of the kernel shortens
     ends_ratio: float
-    fill: float  # of the need of memory, the time before data stream, which more or less data leave as it is
+    fill_ratio: float  # part of memory's need before data stream in; the same however much is moved
     # what counts of the needs of stages behind the busiest one: 1 unless there is no time for all of them
     others: float
     needs: Mapping[str, float]  # unit → share of the time between that it needs at the rate it sustains
@@ -132,7 +132,7 @@ class LaunchTime(Struct, frozen=True, kw_only=True):
         """
         kept = work or {}
         needs = {
-            unit: self.fill + (ratio - self.fill) * keep_work(unit, kept)
+            unit: self.fill_ratio + (ratio - self.fill_ratio) * keep_work(unit, kept)
             if unit in _STREAMING
             else ratio * keep_work(unit, kept) / (1.0 if unit in CHIP_UNITS else spread * filling.evenness)
             for unit, ratio in self.needs.items()
@@ -230,9 +230,12 @@ def measure_launch_time(subject: Subject) -> LaunchTime:
     first, *rest = _list_stages(needs)
     others = min(1.0, _rest(first, most=_MOST_NEED) / max(_join(*rest), _LEAST_NEED))
     busiest = _join(first, others * _join(*rest))
-    is_explained = max(needs.get(one, 0.0) for one in _MEMORY) >= _BUSY_RATIO
+    busy = {
+        unit: (need - fill) / (1 - fill) if unit in _STREAMING else need for unit, need in needs.items()
+    }  # while data stream
+    is_explained = max(busy.get(one, 0.0) for one in _MEMORY) >= _BUSY_RATIO
     is_serial = limiter.unit == "l2_slice" or (not is_explained and has_queueing_atomics(subject))
-    queueing = _measure_queueing(subject, needs, is_serial=is_serial)
+    queueing = _measure_queueing(subject, busy, is_serial=is_serial)
     queued = sum(part * measure_states(subject, (reason,)) for reason, part in queueing.items())
     outside = max(_LEAST_LATENCY, 1.0 - queued)
     latency = min(_rest(busiest), outside)
@@ -244,7 +247,7 @@ def measure_launch_time(subject: Subject) -> LaunchTime:
     queues = {reason: measure_states(subject, (reason,)) for reason in _QUEUES}
     return LaunchTime(
         ends_ratio=ends,
-        fill=fill,
+        fill_ratio=fill,
         others=others,
         needs=needs,
         limits=known,

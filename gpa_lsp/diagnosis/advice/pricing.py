@@ -85,7 +85,8 @@ class Calibration(Struct, frozen=True, kw_only=True):
 
     Of a model's value S, S^middle is expected, and the range ends at S^middle · e^(low · √ln S) and S^middle · e^(high · √ln S): errors add up along
     the way to a large gain, as independent ones do. The ends are those of all remedies together, which hold more of what is left out than a remedy's
-    own. The simulator's own errors (15 % on kernels it was not made with) and what people change along are among them.
+    own; builds for debugging, which every family has, have theirs. The simulator's own errors (15 % on kernels it was not made with) and what people
+    change along are among them.
     """
 
     edits: int  # of the remedy, with an estimate
@@ -104,14 +105,16 @@ class Calibration(Struct, frozen=True, kw_only=True):
 ALL_REMEDIES = "any"  # In ``calibration.toml``, what edits of all remedies said together
 
 
-@cache
 def find_calibration(optimizer: str) -> Calibration:
-    """The calibration of a remedy: how often ranges held for it, and where they end; both of all remedies together where it has no own.
-
-    ``python -m tests.bench.calibrating --write`` writes the table.
-    """
-    known = read_own_table(Path(__file__).with_name("calibration.toml"))
+    """The calibration of a remedy: how often ranges held for it, and where they end; both of all remedies together where it has no own."""
+    known = _read_calibrations()
     return convert({**known[ALL_REMEDIES], **known.get(optimizer, {})}, Calibration)
+
+
+@cache
+def _read_calibrations() -> dict[str, dict[str, float]]:
+    """Read the table that ``python -m tests.bench.calibrating --write`` writes."""
+    return read_own_table(Path(__file__).with_name("calibration.toml"))
 
 
 def price(subject: Subject, label: Label, match: AnyMatch) -> Advice | Silence:

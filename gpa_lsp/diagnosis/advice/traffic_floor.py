@@ -22,7 +22,7 @@ from gpa_lsp.kernel.dataflow.accesses import (
     measure_excess,
 )
 from gpa_lsp.kernel.dataflow.divergent_branches import find_divergent_branches
-from gpa_lsp.kernel.dataflow.gathered_accesses import find_special_registers, mark_gathered
+from gpa_lsp.kernel.dataflow.gathered_accesses import find_special_registers, list_address_defs, mark_gathered
 from gpa_lsp.kernel.dataflow.value_flow import is_decided_by_data
 
 _SECTORS_PER_LINE = 4
@@ -97,8 +97,8 @@ def _count_distinct(subject: Subject, sectors: npt.NDArray[np.int64]) -> float:
     grid = None if subject.launch is None else subject.launch.grid
     found = sectors.astype(np.float64)
     for row in np.flatnonzero(sectors > 0).tolist() if grid else ():
-        indices = find_special_registers(subject.rows, row)
-        if indices:  # otherwise its address comes from elsewhere
+        indices, is_whole = find_special_registers(subject.rows, row)
+        if indices and is_whole:  # otherwise its address comes from elsewhere, too
             found[row] /= prod(
                 size for size, name in zip(grid or (), _BLOCK_INDICES, strict=True) if name not in indices
             )
@@ -182,12 +182,13 @@ def measure_local_traffic(subject: Subject, accesses: npt.NDArray[np.bool_]) -> 
 
 
 def _count_sectors_once(subject: Subject, sectors: npt.NDArray[np.int64]) -> int:
-    """Sectors of global accesses; of those around one address, whose offsets are constant, the most of one of them."""
-    most: dict[tuple[int, str, Access | None], int] = {}
+    """Sectors of global accesses; of those around one address, made by the same text, whose offsets are constant, the most of one of them."""
+    most: dict[tuple[int, str, tuple[str, ...], Access | None], int] = {}
     for row in np.flatnonzero(sectors > 0).tolist():
         instructions = subject.rows.function_of(row).instructions
         found = None if instructions is None else find_address(instructions.texts[subject.rows.index_of(row)])
-        key = (int(subject.rows.function_index[row]), found[0] if found else str(row), subject.rows.opcode(row).access)
+        place = (found[0], list_address_defs(subject.rows, row)) if found else (str(row), ())
+        key = (int(subject.rows.function_index[row]), *place, subject.rows.opcode(row).access)
         most[key] = max(most.get(key, 0), int(sectors[row]))
     return sum(most.values())
 

@@ -164,7 +164,7 @@ def _derive_serial_slice(subject: Subject) -> float | None:
     cycles, (sectors, threads), made = 0.0, count_per_request(rows), rows.counter("thread_executions_true")
     atomics = mark_accesses(rows, GLOBAL_SPACES, (Access.ATOMIC, Access.REDUCTION))
     for row in np.flatnonzero(atomics if made is None else atomics & (made > 0)).tolist():
-        indices = find_special_registers(rows, row)
+        indices, _ = find_special_registers(rows, row)
         is_single = sectors[row] <= 1 and indices <= _BLOCK_INDICES
         addresses = 1 if is_single else count_addresses(rows, row)
         width = count_access_bytes(rows.mnemonic(row))

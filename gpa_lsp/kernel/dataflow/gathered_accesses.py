@@ -78,29 +78,43 @@ def _read_address(flow: FunctionFlow, row: int, registers: int = 2) -> tuple[int
 
 def depends_on_thread(kernel: KernelRows, row: int) -> bool:
     """Whether the address of an access depends on the index of the thread or its block; False beyond the search limit."""
-    return any(one.startswith(("SR_TID", "SR_CTAID")) for one in find_special_registers(kernel, row))
+    return any(one.startswith(("SR_TID", "SR_CTAID")) for one in find_special_registers(kernel, row)[0])
 
 
-def find_special_registers(kernel: KernelRows, row: int) -> frozenset[str]:
-    """The special registers that the address of an access depends on, such as ``SR_TID.X``; what lies beyond the search limit is left out."""
+def list_address_defs(kernel: KernelRows, row: int) -> tuple[str, ...]:
+    """Texts of the instructions that make the registers of an access's address; empty where the code is not known."""
+    flow, code = build_flow(kernel, int(kernel.function_index[row])), kernel.function_of(row).instructions
+    if flow is None or code is None:
+        return ()
+    own = row - flow.first_row
+    made = (flow.find_def(own, one, flow.rows_before(own)) for one in _read_address(flow, own))
+    return tuple(code.texts[one] for one in made if one is not None)
+
+
+def find_special_registers(kernel: KernelRows, row: int) -> tuple[frozenset[str], bool]:
+    """The special registers that the address of an access depends on, such as ``SR_TID.X``, and whether it depends on nothing else: on no value from
+    memory, of no other maker, and of none beyond the search limit."""
     flow = build_flow(kernel, int(kernel.function_index[row]))
     if flow is None:
-        return frozenset()
+        return frozenset(), False
     waiting = [(row - flow.first_row, one) for one in _read_address(flow, row - flow.first_row)]
     seen = set(waiting)
     found: set[str] = set()
+    is_whole = True
     for _ in range(_MOST_STEPS):
         if not waiting:
             break
         reader, register = waiting.pop()
         made = flow.find_def(reader, register, flow.rows_before(reader))
         if made is None:
+            is_whole = False
             continue
+        is_whole &= flow.opcode(made).memory is None
         found |= {one for one in flow.operands(made) if one.startswith("SR_")}
         more = {(made, one) for one in flow.reads_of[made]} - seen
         seen |= more
         waiting += sorted(more)
-    return frozenset(found)
+    return frozenset(found), is_whole and not waiting
 
 
 @remembered
@@ -108,7 +122,7 @@ def find_block_wide_loads(kernel: KernelRows) -> npt.NDArray[np.bool_]:
     """bool[n], loads by which all threads of a block fetch the same value: of a warp by counters, of the block by their addresses."""
     found = find_uniform_loads(kernel)
     for row in np.flatnonzero(found).tolist():
-        found[row] = not any(one.startswith(_THREAD_INDICES) for one in find_special_registers(kernel, row))
+        found[row] = not any(one.startswith(_THREAD_INDICES) for one in find_special_registers(kernel, row)[0])
     return found
 
 

@@ -179,7 +179,7 @@ def _describe_failure(launch: Launch) -> str | None:
     duration = launch.metrics.get(_DURATION_METRIC)
     has_no_duration = duration is not None and isinstance(duration.value, float) and math.isnan(duration.value)
     if launch.grid == _NO_LAUNCH:
-        return f"{_FAILED}: the report holds neither its grid nor its counters; measure it again, alone (--launch-skip) or with fewer counters"
+        return f"{_FAILED}: the report holds neither its grid nor its counters; measure it again, alone or with fewer counters"
     if has_no_duration:
         return f"{_FAILED}: its duration is not a number; measure it again"
     return None

@@ -257,7 +257,7 @@ class _Finding:
         return {**left, **count_work_left(self._subject, executions=gone, wavefronts=passes, added=added)}
 
     def measure_added(self) -> float:
-        """The part of the warps' time that one wait of each takes: for the places that its block reserves together."""
+        """Part of the warps' time that one wait of each adds: for the places that its block reserves together."""
         saved = np.flatnonzero(self.is_global & (self.saved > 0)).tolist()
         warps = (self._warps or 0) * (self._blocks or 0) if any(map(self._returns_value, saved)) else 0
         return measure_filling(self._subject, float(warps))

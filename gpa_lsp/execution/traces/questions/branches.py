@@ -68,7 +68,7 @@ def _find(analyses: TraceAnalyses, found: BranchDivergence) -> list[Finding]:
                     part=percent(part),
                 ),
                 weight=Weight.HIGH if part >= _MATTERS and is_costly else Weight.PLAIN,
-                remedy=_REMEDY,
+                remedy=_REMEDY if is_costly else NOTHING,
             )
         )
     if findings:
