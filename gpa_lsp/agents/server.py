@@ -1,5 +1,6 @@
-"""The server: reads what a client asks, answers at once what it knows, and has questions about kernels answered one after the other."""
+"""The server, and the protocol it speaks: answers at once what it knows, and has questions about kernels answered one after the other."""
 
+import json
 import os
 import queue
 import re
@@ -9,20 +10,18 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
-
-from gpa_lsp.agents.tools import read_call as read_arguments
-from gpa_lsp.foundation.errors import GpaError, InputError
-from gpa_lsp.foundation.visible_text import make_one_line
-
-if TYPE_CHECKING:
-    from gpa_lsp.agents.answers import Answers
-import json
 from urllib.parse import unquote
 
 from msgspec import Struct
 
 from gpa_lsp import __version__
 from gpa_lsp.agents.tools import TOOLS
+from gpa_lsp.agents.tools import read_call as read_arguments
+from gpa_lsp.foundation.errors import GpaError, InputError
+from gpa_lsp.foundation.visible_text import make_one_line
+
+if TYPE_CHECKING:
+    from gpa_lsp.agents.answers import Answers
 
 INSTRUCTIONS = (
     "GPU kernel performance: what limits a kernel, which source line causes its stalls, what to change and what that gains. "

@@ -1,11 +1,13 @@
-"""Output streams: colour, width and encoding."""
+"""Output streams: colour, width and encoding (:class:`Terminal`); and a bar for what takes long (:class:`ProgressBar`)."""
 
 import contextlib
 import os
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
 from gpa_lsp.document.layout import Line, Style, read_plain
@@ -13,14 +15,9 @@ from gpa_lsp.foundation.errors import InputError
 from gpa_lsp.foundation.visible_text import make_lines_visible, make_visible
 
 if TYPE_CHECKING:
-    from gpa_lsp.document.blocks import Block
-import time
-from types import TracebackType
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
+    from gpa_lsp.document.blocks import Block
 
 _RICH_STYLES = {
     Style.TITLE: "bold",

@@ -1,25 +1,23 @@
-"""Words about a kernel: a line for its lens, rows for hovers, and a page with the details.
+"""Words about a kernel: a line for its lens, which of its measurements is shown, rows for hovers, and a page with the details.
 
 What is imported inside functions needs numpy, which the answer to initialize must not wait for.
 """
 
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gpa_lsp.document.blocks import Block, Paragraph, Part
-from gpa_lsp.document.layout import Line, Style
+from gpa_lsp.document.layout import Line, Style, cut
 from gpa_lsp.document.markdown import write_line, write_links, write_markdown
+from gpa_lsp.document.time_course_words import format_moment_briefly
 from gpa_lsp.editor.history import build_past, describe_change_briefly
-from gpa_lsp.editor.snapshot import VisibleKernel
+from gpa_lsp.editor.snapshot import LoadedProfile, MeasuredKernel, VisibleKernel
 from gpa_lsp.foundation.visible_text import shorten
 
 if TYPE_CHECKING:
     from gpa_lsp.diagnosis.advice.model import Advice
     from gpa_lsp.diagnosis.analyses.model import KernelRoofline
-import time
-
-from gpa_lsp.document.time_course_words import format_moment_briefly
-from gpa_lsp.editor.snapshot import LoadedProfile, MeasuredKernel
 
 _LONGEST_STEM = 24
 
@@ -38,8 +36,6 @@ def label_shown(shown: VisibleKernel) -> str:
     """``shown: gemm_v1 · 18 Aug ▾`` for a lens; empty where there is nothing to choose."""
     if shown.measurement_count == 1:
         return ""
-    from gpa_lsp.document.layout import cut  # it needs numpy, which a start must not wait for
-
     name = "simulated" if shown.kernel.report.is_simulated else cut(shown.profile.path.stem, _LONGEST_STEM)
     return f"shown: {name} · {_name_moment(shown.kernel)} ▾"
 
@@ -90,7 +86,6 @@ def describe_kernel_briefly(shown: VisibleKernel, room: int = MOST_LENS_CHARS, c
         room: characters at most.
     """
     from gpa_lsp.document.advice_words import NO_SASS
-    from gpa_lsp.document.layout import cut
 
     brief = shown.kernel.brief
     change = describe_change_briefly(shown.kernel.history) or ""

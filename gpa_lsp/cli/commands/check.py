@@ -1,34 +1,27 @@
 """``gpa-lsp check``: the hot places of profiles, or what the code of sources says, one per line."""
 
 import argparse
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
-
-from gpa_lsp.cli.commands import Command, Purpose
-from gpa_lsp.cli.inputs import EXIT_FOUND, choose_exit_code, load_report, name_places
-from gpa_lsp.cli.options import add_format_argument, add_input_arguments, add_mode_argument, declare
-from gpa_lsp.cli.outputs import write_answer, write_report_json
-from gpa_lsp.cli.terminal import Terminal
-from gpa_lsp.foundation.errors import ProblemSeverity
-
-if TYPE_CHECKING:
-    from gpa_lsp.document.findings import Finding
-    from gpa_lsp.document.places import PlaceNames
-    from gpa_lsp.report.model import Report
-    from gpa_lsp.report.saved.report_records import SavedFinding
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, judge_problems
+from gpa_lsp.cli.commands import Command, Purpose
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, choose_exit_code, judge_problems, load_report, name_places
+from gpa_lsp.cli.options import add_format_argument, add_input_arguments, add_mode_argument, declare
+from gpa_lsp.cli.outputs import write_answer, write_report_json
 from gpa_lsp.cli.predictions import assume_launches, list_line_waits
+from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.execution.prediction.input_kinds import SUFFIXES
-from gpa_lsp.foundation.errors import GpaError, InputError
+from gpa_lsp.foundation.errors import GpaError, InputError, ProblemSeverity
 
 if TYPE_CHECKING:
     from gpa_lsp.diagnosis.advice.static_model import StaticFinding
+    from gpa_lsp.document.findings import Finding
+    from gpa_lsp.document.places import PlaceNames
     from gpa_lsp.execution.prediction.static_source import SourceStatics
     from gpa_lsp.kernel.line_waits import LineWait
+    from gpa_lsp.report.model import Report
+    from gpa_lsp.report.saved.report_records import SavedFinding
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,14 +1,21 @@
-"""``gpa-lsp profile``: measure a program, with Nsight Compute or with a collector of ours in it, asking for what the advisor reads."""
+"""``gpa-lsp profile``: measure a program, with Nsight Compute or with a collector of ours in it, asking for what the advisor reads; or time and
+sample described launches.
+"""
 
 import argparse
+import json
+import os
 import shlex
 import subprocess
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.cli.commands import Command, Purpose
-from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_FOUND, judge_problems
 from gpa_lsp.cli.options import (
+    Renamed,
     add_application_argument,
     add_output_argument,
     declare,
@@ -16,20 +23,8 @@ from gpa_lsp.cli.options import (
     parse_whole,
     read_application,
 )
-from gpa_lsp.cli.outputs import refuse_standard_output
+from gpa_lsp.cli.outputs import refuse_standard_output, write_file
 from gpa_lsp.cli.terminal import Terminal
-
-if TYPE_CHECKING:
-    from gpa_lsp.profile.collect.recipe import Recipe
-import json
-import os
-import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-from gpa_lsp.cli.inputs import judge_problems
-from gpa_lsp.cli.options import Renamed
-from gpa_lsp.cli.outputs import write_file
 from gpa_lsp.execution.launches import DESCRIPTION_SUFFIX
 from gpa_lsp.execution.prediction.input_kinds import SUFFIXES
 from gpa_lsp.foundation.errors import InputError
@@ -38,9 +33,9 @@ from gpa_lsp.foundation.numbers import format_count_of, format_dim3, format_time
 if TYPE_CHECKING:
     from gpa_lsp.execution.prediction.launch_timing import LaunchTimings, TimedLaunch
     from gpa_lsp.profile.collect.model import Explanation
+    from gpa_lsp.profile.collect.recipe import Recipe
     from gpa_lsp.profile.collector.choosing import Selection
     from gpa_lsp.profile.collector.run import CollectedRun, CollectorSettings
-
 
 _DEFAULT_OUTPUT = Path("profile.ncu-rep")
 _HELP_TIMEOUT_S = 20

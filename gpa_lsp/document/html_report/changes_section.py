@@ -51,7 +51,7 @@ def build_change(found: KernelComparison) -> ChangeSection:
     words, _ = VERDICT_WORDS[found.verdict]
     tone = {Verdict.FASTER: "good", Verdict.SLOWER: "warning"}.get(found.verdict, "")
     blocks: list[Block] = []
-    renamed = "" if is_named_alike(found) else f"the earlier profile has it as {shorten_name(found.before.name)}"
+    renamed = "" if is_named_alike(found) else f"named {shorten_name(found.before.name)} in the earlier profile"
     if found.verdict not in (Verdict.SAME_CODE, Verdict.UNKNOWN, Verdict.OTHER_WORK):
         files = shorten_paths({change.name for change in found.lines})
         blocks = build_changes(found, lambda change, line: write_place(files[change.name], line))

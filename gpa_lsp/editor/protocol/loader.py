@@ -1,6 +1,7 @@
-"""Looks for profiles again and again, has them read, and hands out snapshots.
+"""Looks for profiles again and again, has them read, and hands out snapshots; makes measurements baselines (:func:`pin_kernels`), and looks up what
+kernels were before (:func:`compare_again`).
 
-Blocks on the database: call it off the event loop.
+The two functions block on the database: call them off the event loop.
 """
 
 import asyncio
@@ -25,13 +26,11 @@ from gpa_lsp.editor.threads import call_in_thread
 from gpa_lsp.foundation.errors import GpaError
 from gpa_lsp.foundation.files import Stamp, read_stamp
 from gpa_lsp.foundation.numbers import format_count
+from gpa_lsp.report.history.model import KernelHistory
 
 if TYPE_CHECKING:
-    from gpa_lsp.report.fixes.try_advice import (
-        TriedFix,  # needs numpy, which the answer to initialize must not wait for
-    )
-
-from gpa_lsp.report.history.model import KernelHistory
+    # needs numpy, which the answer to initialize must not wait for
+    from gpa_lsp.report.fixes.try_advice import TriedFix
 
 # A file not written to for this long is taken to be complete, so that an error in it is an error
 SETTLED_NS = 5_000_000_000

@@ -1,4 +1,4 @@
-"""Process that reads profiles."""
+"""Process that reads profiles (:class:`ProfileReader`): its job, and the messages in which a profile comes piece by piece."""
 
 import gc
 import time
@@ -6,25 +6,20 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
+from gpa_lsp.editor.snapshot import MeasuredKernel, measure_kernel
 from gpa_lsp.foundation.errors import GpaError, ProblemSeverity
 from gpa_lsp.foundation.processes.python_children import Step
 from gpa_lsp.foundation.processes.worker import Tell, Work
+from gpa_lsp.report.history.model import KernelHistory
+from gpa_lsp.report.measured_files import MeasuredFile, find_files, know_nothing
 
 if TYPE_CHECKING:
-    from gpa_lsp.editor.snapshot import MeasuredKernel
-    from gpa_lsp.report.history.model import KernelHistory
     from gpa_lsp.report.history.past import KernelMemory
-    from gpa_lsp.report.measured_files import MeasuredFile
     from gpa_lsp.report.model import KernelReport, Report
     from gpa_lsp.report.source_paths import SourceLocator
-
-from msgspec import Struct
-
-from gpa_lsp.editor.snapshot import MeasuredKernel
-from gpa_lsp.report.history.model import KernelHistory
-from gpa_lsp.report.measured_files import MeasuredFile
 
 
 class ProfileJob(Struct, frozen=True, kw_only=True):
@@ -132,26 +127,24 @@ class _EarlyKernels:
             self.size_bytes += self._send(KernelRead(profile=self._profile, kernel=self._credit(one), is_early=True))
         self._waiting.clear()
 
-    def send_files(self, files: "tuple[MeasuredFile, ...]") -> None:
+    def send_files(self, files: tuple[MeasuredFile, ...]) -> None:
         """Sources were found."""
         self._files.update((file.compiled_path, file) for file in files)
         self.size_bytes += self._send(FilesFound(profile=self._profile, files=files))
 
-    def _credit(self, kernel: "KernelReport") -> "MeasuredKernel":
+    def _credit(self, kernel: "KernelReport") -> MeasuredKernel:
         """Kernel as it is shown: with the cost of its callees on the lines that call them."""
         from gpa_lsp.editor.lines.callees import credit_callers
 
         return credit_callers(self.measure(kernel), self._files)
 
-    def measure(self, kernel: "KernelReport") -> "MeasuredKernel":
+    def measure(self, kernel: "KernelReport") -> MeasuredKernel:
         """Return what the server keeps of a kernel."""
-        from gpa_lsp.editor.snapshot import measure_kernel
-
         if id(kernel) not in self._measured:
             self._measured[id(kernel)] = measure_kernel(kernel, self._modified_ns)
         return self._measured[id(kernel)]
 
-    def complete(self, kernel: "KernelReport", past: "KernelHistory | None") -> None:
+    def complete(self, kernel: "KernelReport", past: KernelHistory | None) -> None:
         """All is known of a kernel: send it, or what was not known when it was sent."""
         number = self._numbers.get(id(kernel))
         if number is None:
@@ -189,7 +182,6 @@ class ProfileReader:
         from gpa_lsp.gpu.device.roofs_file import KeptRoofs
         from gpa_lsp.report.committed_texts import CommittedTexts
         from gpa_lsp.report.history.recording import describe_surroundings
-        from gpa_lsp.report.measured_files import find_files, know_nothing
         from gpa_lsp.report.pipeline import analyse
 
         profile, memory, locator = job.profile, self._find_memory(job), self._find_locator(job)
@@ -201,7 +193,7 @@ class ProfileReader:
         find_copy = memory.find_source if memory is not None else know_nothing
         committed = CommittedTexts(is_asked=job.may_ask_git)
 
-        def find(report: "Report") -> "tuple[MeasuredFile, ...]":
+        def find(report: "Report") -> tuple[MeasuredFile, ...]:
             return judge_fit(find_files(report, locator, modified_ns, find_copy, committed.find), report.kernels)
 
         early = _EarlyKernels(profile, modified_ns, send, find)

@@ -1,4 +1,6 @@
-"""One life with one client: :class:`Session`, from its first request until it leaves. Knows nothing of how messages come and go."""
+"""One life with one client: :class:`Session`, from its first request until it leaves; and a watch for what is found of allocations meanwhile
+(:class:`AllocationWatch`). Knows nothing of how messages come and go.
+"""
 
 import asyncio
 import logging
@@ -45,6 +47,8 @@ from gpa_lsp.profile.collect.model import RunResult
 from gpa_lsp.profile.collect.variables import Command
 from gpa_lsp.report.saved.kept_allocations import EntryMark, look_at_allocations
 
+logger = logging.getLogger(__name__)
+
 
 class AllocationWatch:
     """Keeps what is shown in step with what ``gpa-lsp emulate`` and **Record Launches** keep.
@@ -90,8 +94,6 @@ class AllocationWatch:
                 self._documents.note(path, allocations=found)
                 self._refresh()
 
-
-logger = logging.getLogger(__name__)
 
 # Files that hold kernels whether a profile mentions them or not: saving one is worth a measurement
 _KERNEL_SUFFIXES = frozenset({".cu", ".cuh", ".cuf"})

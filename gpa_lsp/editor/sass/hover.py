@@ -43,7 +43,8 @@ from gpa_lsp.report.count import count_row
 from gpa_lsp.report.model import KernelCode, KernelReport
 from gpa_lsp.report.pairs import InstructionPair, count_unattributed, list_causes, list_own, list_victims
 
-_MOST_PARTNERS = 3
+_MOST_PARTNERS = 3  # Causes or victims, with a row each
+_MOST_NAMED_PARTNERS = 3  # Who sets or awaits a scoreboard, in one clause
 _MOST_ROWS = 6
 _LEAST_ISSUES = 2.0  # In samples: with fewer, cycles per execution would be chance
 
@@ -458,9 +459,6 @@ def _format_cycles(cycles: float) -> str:
     """Three digits, without decimals that say nothing."""
     text = format_number(cycles)
     return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-_MOST_NAMED_PARTNERS = 3
 
 
 def describe_opcode(document: SassDocument, row: int) -> Line:

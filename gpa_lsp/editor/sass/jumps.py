@@ -20,15 +20,24 @@ from lsprotocol.types import (
 )
 from msgspec import Struct
 
+from gpa_lsp.code.binary.model import name_resource
 from gpa_lsp.editor.model import Jump
 from gpa_lsp.editor.sass.hints import name_instruction
 from gpa_lsp.editor.sass.library import SassView
 from gpa_lsp.editor.sass.operand_spans import OperandValue, find_mentions, find_target, find_value, list_origins
 from gpa_lsp.editor.session_view import SessionView
 from gpa_lsp.foundation.numbers import format_count_of, format_percent
-from gpa_lsp.report.code_queries import find_defs, find_setters, find_waiters, find_web, list_awaited, list_set
+from gpa_lsp.report.code_queries import (
+    find_defs,
+    find_setters,
+    find_uses,
+    find_waiters,
+    find_web,
+    list_awaited,
+    list_set,
+)
 from gpa_lsp.report.model import KernelCode
-from gpa_lsp.report.pairs import join_by_instruction, list_causes
+from gpa_lsp.report.pairs import join_by_instruction, list_causes, list_victims
 
 _MOST_JUMPS = 20  # Nobody chooses among more
 
@@ -46,9 +55,6 @@ def span_instruction(view: SassView, row: int, start: int = 0, end: int | None =
 
 def list_jumps(view: SassView, row: int, *, is_cause: bool) -> list[Jump]:
     """List what an instruction is stalled on, or what is stalled on it, most samples first."""
-    # needs numpy, which the answer to initialize must not wait for
-    from gpa_lsp.report.pairs import join_by_instruction, list_causes, list_victims
-
     report = view.document.shown.kernel.report
     pairs = list_causes(report, row) if is_cause else list_victims(report, row)
     total = report.total_samples
@@ -64,8 +70,6 @@ def list_jumps(view: SassView, row: int, *, is_cause: bool) -> list[Jump]:
 
 def describe_tie(samples: float, reason: str, resource: int | None) -> str:
     """Describe what connects two instructions, in the words of source lines: ``60 samples of long_scoreboard through R2``."""
-    from gpa_lsp.code.binary.model import name_resource  # imported here because it needs numpy
-
     text = f"{format_count_of(round(samples), 'sample')} of {reason}"
     return text if resource is None else f"{text} through {name_resource(resource)}"
 
@@ -328,9 +332,6 @@ def list_chain(session: SessionView, uri: str, line: int, *, is_incoming: bool) 
 
 def list_steps(view: SassView, row: int, *, is_incoming: bool) -> list[InstructionStep]:
     """The instructions one step away, most samples first."""
-    # needs numpy, which the answer to initialize must not wait for
-    from gpa_lsp.report.pairs import join_by_instruction, list_causes, list_victims
-
     report = view.document.shown.kernel.report
     pairs = list_causes(report, row) if is_incoming else list_victims(report, row)
     if not pairs:
@@ -346,9 +347,6 @@ def list_steps(view: SassView, row: int, *, is_incoming: bool) -> list[Instructi
 
 
 def _list_by_registers(view: SassView, row: int, *, is_incoming: bool) -> list[InstructionStep]:
-    from gpa_lsp.code.binary.model import name_resource  # imported here because it needs numpy
-    from gpa_lsp.report.code_queries import find_defs, find_uses
-
     code = view.document.shown.kernel.report.code
     if code is None:
         return []
@@ -400,10 +398,6 @@ def _describe_own(view: SassView, row: int) -> str:
 
 def _find_ranges(view: SassView, row: int, resource: int | None) -> tuple[Range, ...]:
     """Ranges where an instruction writes what connects it with another one; all of it where that is not in the text."""
-    from gpa_lsp.editor.sass.operand_spans import (
-        find_mentions,  # needs numpy, which the answer to initialize must not wait for
-    )
-
     text = view.document.shown.kernel.report.instructions.texts[row]
     named = [] if resource is None else find_mentions(text, resource, is_written=True)
     spans = tuple(span_instruction(view, row, value.start, value.end) for value in named)

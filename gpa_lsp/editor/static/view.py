@@ -1,4 +1,4 @@
-"""Static findings of an open source, on the lines as they are now.
+"""Static findings of an open source: jobs and results of the process that makes them, and their places on the lines as they are now.
 
 Plain data without numpy: it is unpickled between two requests, and this module is imported before the client has its answer to initialize.
 """

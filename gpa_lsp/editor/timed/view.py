@@ -1,4 +1,4 @@
-"""Times of an open source beside those before the last edit: for lens, hover and status."""
+"""Times of an open source: jobs and results of the process that measures them, and how they are shown beside those before the last edit."""
 
 from collections.abc import Iterator
 from math import hypot

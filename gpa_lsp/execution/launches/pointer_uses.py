@@ -469,7 +469,6 @@ def _find_factor(instruction: PtxInstruction) -> int:
 SHAPE = frozenset({"block", "grid", "threads"})  # Guesses that everything depends on
 
 _READING_DATA = frozenset({"ld", "ldu", "atom", "tex", "tld4", "suld", "shfl"})
-_STORING = frozenset({"st", "atom", "red"})
 _BOUNDED = frozenset({"suld", "sust", "sured"})  # Instructions that the size of a surface bounds
 _MOST_SPREADING_ROUNDS = 32
 
@@ -506,7 +505,7 @@ class GuessDependence:
         if any(first <= instruction < last for first, last in self._regions):
             return True
         one = self._instructions[instruction]
-        if one.opcode in _STORING:  # where it writes matters, not what
+        if one.opcode in _WRITING:  # where it writes matters, not what
             one = replace(one, sources=tuple(part for part in one.sources if isinstance(part, Address)))
         return self._is_touched(one) or (self._guesses_sizes and one.opcode in _BOUNDED)
 

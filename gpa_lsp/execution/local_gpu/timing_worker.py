@@ -88,8 +88,8 @@ def _explain(job: Job, reason: str) -> object:
 WORK = Work(do=do_job, explain=_explain)
 
 
-LAUNCHES = 2
-_NEEDED_FOR = "sampling a launch"
+LAUNCHES = 2  # Of each job in the process: the last one is what was asked for
+_SAMPLING_NEEDS = "sampling a launch"
 
 
 def make_launches(jobs: Sequence[TimingJob]) -> None:
@@ -98,7 +98,7 @@ def make_launches(jobs: Sequence[TimingJob]) -> None:
     Raises:
         GpaError: there is no GPU, or a launch failed.
     """
-    with LocalGpu(needed_for=_NEEDED_FOR) as gpu:
+    with LocalGpu(needed_for=_SAMPLING_NEEDS) as gpu:
         for job in jobs:
             with gpu.borrowed():
                 _, placed = place_job(job, gpu)

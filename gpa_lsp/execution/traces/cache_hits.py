@@ -2,10 +2,10 @@
 
 Model, all of it assumed and none of it measured:
 
-* L1, one per SM: lines of 128 bytes of four sectors, least recently used first out, empty when a wave begins, shared by the blocks that
-  :mod:`gpa_lsp.execution.traces.cache_hits` puts on the SM. A load finds its line's tag when fewer distinct lines than fit were loaded since the line
-  was; it finds a sector when the sector was loaded since the tag was set. Stores write through, set no tag and leave what is there, as from Volta
-  on. Strong and ``.cg`` loads, atomics and reductions pass by.
+* L1, one per SM: lines of 128 bytes of four sectors, least recently used first out, empty when a wave begins, shared by the blocks that the model of
+  residency below puts on the SM. A load finds its line's tag when fewer distinct lines than fit were loaded since the line was; it finds a sector
+  when the sector was loaded since the tag was set. Stores write through, set no tag and leave what is there, as from Volta on. Strong and ``.cg``
+  loads, atomics and reductions pass by.
 * L2, one for all: the same lines, least recently used, empty when the first wave begins. It sees the load sectors that miss L1 or pass by it,
   and all store and atomic sectors, which set tags. Where only a part of the SMs was looked at, it has that part of its size.
 
@@ -26,35 +26,30 @@ trace is a sample that has all blocks of no SM, traced blocks stand for an SM ``
 """
 
 import math
-from typing import TYPE_CHECKING
-
-import numpy as np
-from msgspec import Struct
-
-from gpa_lsp.code.symbolic_accesses.requests import LINE_BYTES
-from gpa_lsp.execution.accesses.lane_addresses import LINE_SHIFT, Integers
-from gpa_lsp.execution.accesses.piece_rows import SectorLists, list_lines
-from gpa_lsp.execution.emulator.model import Buffer
-from gpa_lsp.execution.traces.model import TraceContext
-from gpa_lsp.execution.traces.reuse_distance import ReuseDistances, ReuseGroup, ReuseSums
-from gpa_lsp.foundation.prose import Sentence, number, percent, say
-
-if TYPE_CHECKING:
-    from gpa_lsp.execution.accesses.reuse_loops import Cache, Requests
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 from msgspec.structs import replace
 
 from gpa_lsp.code.ptx.model import Space
 from gpa_lsp.code.ptx.static_instructions import AccessKind, StaticInstruction, bypasses_l1
-from gpa_lsp.execution.accesses.lane_addresses import CACHED_SPACES, SECTOR_SHIFT, Marks
-from gpa_lsp.execution.accesses.piece_rows import PieceRows, count_kept_rows, join_lists
+from gpa_lsp.code.symbolic_accesses.requests import LINE_BYTES
+from gpa_lsp.execution.accesses.lane_addresses import CACHED_SPACES, LINE_SHIFT, SECTOR_SHIFT, Integers, Marks
+from gpa_lsp.execution.accesses.piece_rows import PieceRows, SectorLists, count_kept_rows, join_lists, list_lines
 from gpa_lsp.execution.accesses.references import list_references, order_turns
+from gpa_lsp.execution.emulator.model import Buffer
 from gpa_lsp.execution.traces.keyed_sums import compress_keys
+from gpa_lsp.execution.traces.model import TraceContext
+from gpa_lsp.execution.traces.reuse_distance import ReuseDistances, ReuseGroup, ReuseSums
+from gpa_lsp.foundation.prose import Sentence, number, percent, say
 from gpa_lsp.foundation.records import ColumnRecord
+
+if TYPE_CHECKING:
+    from gpa_lsp.execution.accesses.reuse_loops import Cache, Requests
 
 LOAD = 0  # Roles of references: a load through L1
 BYPASSING_LOAD = 1  # A load that L1 does not keep: :func:`~gpa_lsp.code.ptx.static_instructions.bypasses_l1`

@@ -1,4 +1,4 @@
-"""Trials of a fix: compilation, emulation and simulation of both versions."""
+"""Worker that tries fixes: compilation, emulation and simulation of both versions."""
 
 import json
 import tempfile

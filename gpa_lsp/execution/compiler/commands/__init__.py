@@ -1,6 +1,7 @@
-"""Catalogue of the records of compile commands that builds leave behind.
+"""Compile commands: a catalogue of the records of them that builds leave behind, and what a line holds (:func:`split_words`,
+:func:`find_compile_commands`, :func:`expand_response_files`).
 
-Each member defines ``COMMAND_SOURCES``. Records are only read: no build tool, and no program that a record names, is ever run.
+Each member of the catalogue defines ``COMMAND_SOURCES``. Records are only read: no build tool, and no program that a record names, is ever run.
 """
 
 import itertools

@@ -1,14 +1,15 @@
 """Products of matrices of a warp, ``mma`` and ``wmma.mma`` (:func:`describe_product`), and of warp groups, ``wgmma.mma_async``: their forms
 (:func:`read_group_product`), and as the core does them (:func:`describe_group_product`).
 
-Source: PTX ISA 9.0, section 9.7.14; of ``mma.m8n8k4`` of halves section 9.7.14.5.1. Sparse and block-scaled forms are not supported.
+Sparse and block-scaled forms are not supported.
 
 A matrix in shared memory, given by a descriptor, is read in units of 16 bytes. Along the depth of the product it has 32 bytes: two units side by
 side for each line (a row of A, a column of B) where neighbours along the depth stand side by side (*K-major*); else, for elements of 16 bits,
 16 units, each of eight elements along the other side (*MN-major*). :func:`~gpa_lsp.execution.emulator.compiled.matrices.find_unit` tells where
 they stand.
 
-Source: PTX ISA 9.0, sections 9.7.15.5.1.2.1 (strides, canonical layouts) and 9.7.15.5.2 (shapes, types and operands).
+Source: PTX ISA 9.0, section 9.7.14, of ``mma.m8n8k4`` of halves section 9.7.14.5.1; of warp groups sections 9.7.15.5.1.2.1 (strides, canonical
+layouts) and 9.7.15.5.2 (shapes, types and operands).
 """
 
 import re
