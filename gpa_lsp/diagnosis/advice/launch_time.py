@@ -332,5 +332,6 @@ def _measure_fill(subject: Subject) -> float:
     if not waves or architecture is None or not cycles or subject.kernel.has_mixed_launches:
         return 0.0
     access = (architecture.hierarchy.dram_tlb_warm_cycles.value or 0.0) / cycles
-    cold = min(measure_states(subject, _COLD), 1 / max(1.0, waves))
-    return min(_MOST_FILL, cold + min(access, measure_states(subject, (LONG_SCOREBOARD,))))
+    wave = 1 / max(1.0, waves)  # each takes at least as long as the first waits
+    cold = min(measure_states(subject, _COLD), wave)
+    return min(_MOST_FILL, cold + min(access, measure_states(subject, (LONG_SCOREBOARD,)), wave))
