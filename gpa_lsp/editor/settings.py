@@ -526,7 +526,7 @@ class Abilities(Struct, frozen=True, kw_only=True, rename="camel"):
     pages: bool = False  # it shows pages of HTML itself
     typing: bool = False  # ``gpaLsp/askForText``
     questions: bool = False  # it shows a question beside the work, and not in its way
-    previews: bool = False  # it shows what is said of an edit before it applies it
+    previews: bool = False  # shows the description of an edit before applying it
     line_end_lenses: bool = False  # it draws lenses at the ends of lines, where hints stand
     is_trusted: bool = field(default=True, name="trusted")  # the user trusts the workspace
 

@@ -141,9 +141,8 @@ def are_sources(paths: Sequence[Path]) -> bool:
 
 def check_sources(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Compile the sources of a command line and print static findings; return the exit code."""
-    from gpa_lsp.execution.prediction.static_source import (
-        examine_source,  # these bring numpy, which --help does without
-    )
+    # Brings numpy, which --help does without
+    from gpa_lsp.execution.prediction.static_source import examine_source
 
     sources: list[SourceStatics] = []
     has_failed = False

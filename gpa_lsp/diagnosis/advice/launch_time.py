@@ -230,9 +230,8 @@ def measure_launch_time(subject: Subject) -> LaunchTime:
     first, *rest = _list_stages(needs)
     others = min(1.0, _rest(first, most=_MOST_NEED) / max(_join(*rest), _LEAST_NEED))
     busiest = _join(first, others * _join(*rest))
-    busy = {
-        unit: (need - fill) / (1 - fill) if unit in _STREAMING else need for unit, need in needs.items()
-    }  # while data stream
+    # While data stream
+    busy = {unit: (need - fill) / (1 - fill) if unit in _STREAMING else need for unit, need in needs.items()}
     is_explained = max(busy.get(one, 0.0) for one in _MEMORY) >= _BUSY_RATIO
     is_serial = limiter.unit == "l2_slice" or (not is_explained and has_queueing_atomics(subject))
     queueing = _measure_queueing(subject, busy, is_serial=is_serial)

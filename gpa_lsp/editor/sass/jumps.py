@@ -277,7 +277,7 @@ class InstructionStep(Struct, frozen=True, kw_only=True):
     text: str  # a few words about what connects the two
     ratio: float  # samples of the connection, of the kernel's
     row: int  # the instruction
-    resource: int | None  # what connects the two; None when nothing does, or nobody knows
+    resource: int | None  # what connects the two; None when nothing does, or it is unknown
 
 
 def prepare(view: SassView, line: int) -> CallHierarchyItem | None:

@@ -70,9 +70,14 @@ def _is_gathered(flow: FunctionFlow, row: int, loops: list[int], loads: list[boo
     return False
 
 
+def find_address_operand(flow: FunctionFlow, row: int) -> str | None:
+    """The operand of an access that is its address; None without one."""
+    return next((one for one in flow.operands(row) if one.startswith(("[", "desc["))), None)
+
+
 def _read_address(flow: FunctionFlow, row: int, registers: int = 2) -> tuple[int, ...]:
     """Resource numbers of the address of an access, as wide as so many registers; empty without one."""
-    address = next((one for one in flow.operands(row) if one.startswith(("[", "desc["))), None)
+    address = find_address_operand(flow, row)
     return () if address is None else tuple(parse_operand(address).expand(registers))
 
 

@@ -35,7 +35,7 @@ from gpa_lsp.kernel.dataflow.accesses import (
     measure_excess,
     read_modifiers,
 )
-from gpa_lsp.kernel.dataflow.gathered_accesses import count_addresses, count_passes, count_places
+from gpa_lsp.kernel.dataflow.gathered_accesses import count_addresses, count_passes, count_places, find_address_operand
 from gpa_lsp.kernel.dataflow.value_flow import build_flow, is_invariant_address
 from gpa_lsp.kernel.scopes import Scope
 
@@ -73,7 +73,7 @@ def match(subject: Subject) -> Found:
 
     Matched: all stalls blamed on an atomic (for its result, for room in the queue, for its end) times the part of atomics that adding up first would
     save: 1 − sectors / threads where a warp's threads share sectors, 1 − 1 / warps of a block that make it where one thread a warp is left, all where
-    lanes were not counted; of those in a loop at one address, whose old values nobody needs, one a thread; of shared memory the share of passes
+    lanes were not counted; 1 − 1 / turns where a loop makes them at one address and reads no old value; of shared memory the share of passes
     beyond the least; of all instructions of a compare-and-swap loop at least 1 − 1 / turns. Atomics whose threads have sectors or neighbouring words
     of their own do not match, nor do those that one thread of each block makes. Approximation: threads in one sector are taken for threads at one
     address.
@@ -187,7 +187,7 @@ class _Finding:
             return 1.0
         own = row - flow.first_row
         loop = int(flow.graph.innermost_loop[flow.block_of[own]])
-        address = next((one for one in flow.operands(own) if one.startswith(("[", "desc["))), None)
+        address = find_address_operand(flow, own)
         if loop < 0 or address is None or not is_invariant_address(flow, own, address, loop):
             return 1.0
         return count_innermost_turns(self._subject.rows, row)
@@ -240,10 +240,8 @@ class _Finding:
         asked = np.where(self.is_global, executed * self._threads, 0.0)
         stays = np.maximum(1 - self.saved, _ATOMICS_LEFT)
         for row, sums in self._sums.items():
-            stays[row], gone[row] = (
-                max(1 - float(self.saved[row]), _ATOMICS_LEFT / sums),
-                max(float(gone[row]), 1 - 1 / sums),
-            )
+            stays[row] = max(1 - float(self.saved[row]), _ATOMICS_LEFT / sums)
+            gone[row] = max(float(gone[row]), 1 - 1 / sums)
         for row, private in self._private.items():
             now = count_passes(min(float(self._threads[row]), private.addresses), private.addresses)
             stays[row], gone[row] = max(private.sectors_left / now, _ATOMICS_LEFT), 1 - private.sectors_left
